@@ -1,0 +1,39 @@
+"""What goes wrong by a user's hand: each error is one line with place, problem and next step.
+
+`cli.main` prints these and exits with status 2. Anything else that is raised is a bug of ours
+and keeps its traceback.
+"""
+
+from pathlib import Path
+
+
+class SparseAdaptError(Exception):
+    """A mistake that its maker can mend; the message says how."""
+
+
+class InputError(SparseAdaptError):
+    """A file that can't be used as it is: `path:line: problem; next step`."""
+
+    def __init__(self, path: str | Path, problem: str, *, line: int | None = None) -> None:
+        self.path, self.problem, self.line = str(path), problem, line
+        place = self.path if line is None else f"{self.path}:{line}"
+        super().__init__(f"{place}: {problem}")
+
+
+class ConfigError(SparseAdaptError):
+    """A setting that doesn't exist, or a value outside its range."""
+
+
+class ModelError(SparseAdaptError):
+    """A model that can't be loaded, or isn't one this project can adapt."""
+
+
+class OutputError(SparseAdaptError):
+    """A place that can't be written: taken, locked, read-only or full. Nothing was lost there."""
+
+
+class MissingExtraError(SparseAdaptError):
+    """An optional dependency is absent; the message holds its `pip install` line."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"{package} is not installed: pip install 'sparse-adapt[{extra}]'")
