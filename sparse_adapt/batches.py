@@ -1,0 +1,36 @@
+"""Texts as token ids, grouped so that little padding is computed.
+
+Dimensions: B texts, L positions.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+TokenIds = Sequence[int]
+
+
+def pad(texts: Sequence[TokenIds], pad_id: int) -> tuple[Tensor, Tensor]:
+    """Token ids (B, L) filled up on the right with `pad_id`, and the attention mask (B, L) of ones and zeros."""
+    longest = max(map(len, texts))
+    ids = torch.full((len(texts), longest), pad_id, dtype=torch.long)
+    mask = torch.zeros((len(texts), longest), dtype=torch.long)
+    for row, text in enumerate(texts):
+        ids[row, : len(text)] = torch.tensor(text, dtype=torch.long)
+        mask[row, : len(text)] = 1
+    return ids, mask
+
+
+def group_by_length(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
+    """Indices of texts in groups of like length, longest first, each group at most `tokens` when padded.
+
+    A text longer than `tokens` is a group of its own. The first group is the largest in memory, so a
+    batch that doesn't fit fails at once.
+    """
+    order = sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
+    start = 0
+    while start < len(order):
+        width = max(1, tokens // max(1, lengths[order[start]]))
+        yield order[start : start + width]
+        start += width
