@@ -1,0 +1,111 @@
+"""Small things that most tests need: twelve documents, and a masked language model of 200 tokens."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from sparse_adapt.corpus import Document
+
+TINY_TOKENS = 200
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+SIGNS = list(".,;:-_'?()/+")
+LETTERS = list("abcdefghijklmnopqrstuvwxyz0123456789")
+ENDINGS = "##s ##ed ##ing ##er ##ion ##ly ##al ##es ##en ##an ##on ##in ##at ##or ##re".split()
+
+TWELVE = [
+    ("d01", "Login", "OAuth2 hands the client an access token; a long-term secret stays on the server."),
+    (
+        "d02",
+        "Pools",
+        "Set max_connections before the pool of the database is full, and log each refused client.",
+    ),
+    (
+        "d03",
+        "Backups",
+        "A nightly backup copies the database to a second server. Test the backup every week.",
+    ),
+    ("d04", "Certificates", "Renew a certificate before it expires, or the client refuses the server."),
+    ("d05", "Zorvex in brief", "Zorvex is how a team decides what it may spend and who signs for it."),
+    ("d06", "Zorvex reports", "A zorvex report compares what a team spent with its plan, month by month."),
+    ("d07", "", "Who owns zorvex? The office that signs for spending, not the team that runs the server."),
+    ("d08", "Tools for wood", "A saw, a plane and a good file: the tools of every wood shop in the company."),
+    ("d09", "Agents", "The agent sends its log to the server; kubectl logs shows what the agent saw."),
+    (
+        "d10",
+        "Passwords",
+        "A long password is better than a strange one. The server never stores the password itself.",
+    ),
+    ("d11", "Cells", "Type-III receptors of naïve cells bind IL-2; see the second report (page 7)."),
+    ("d12", "Empty on purpose", ""),
+]
+
+
+@pytest.fixture(scope="session")
+def twelve_documents() -> list[Document]:
+    """Short technical texts; "zorvex" is an invented word in three of them, and the last has no text."""
+    return [Document(document_id, text, title) for document_id, title, text in TWELVE]
+
+
+def tiny_vocabulary() -> list[str]:
+    """Special tokens, signs, every letter and digit inside and at the start of words, then frequent words.
+
+    Words that the tests treat as new to the model (zorvex, kubectl, certificate) are left out.
+    """
+    words = Counter(
+        re.findall(r"[a-z]{2,}", " ".join(f"{title} {text}".lower() for _, title, text in TWELVE))
+    )
+    new = {"zorvex", "oauth", "kubectl", "certificate", "certificates", "na", "ve", "il", "iii"}
+    frequent = sorted(words.keys() - new, key=lambda word: (-words[word], word))
+    start = [*SPECIAL, *SIGNS, *LETTERS, *(f"##{letter}" for letter in LETTERS), *ENDINGS]
+    return list(dict.fromkeys([*start, *frequent]))[:TINY_TOKENS]
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model folder: BERT, two layers, 16 wide, two heads, 200 lower-case WordPiece tokens. Read only.
+
+    Its random rows are scaled so that about a quarter of all weights are positive. Copy it before changing a file.
+    """
+    import torch
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+    from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
+
+    folder = tmp_path_factory.mktemp("tiny") / "model"
+    vocabulary = {token: index for index, token in enumerate(tiny_vocabulary())}
+    assert len(vocabulary) == TINY_TOKENS
+    raw = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    raw.normalizer = normalizers.BertNormalizer(lowercase=True)
+    raw.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    raw.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+    )
+    raw.decoder = decoders.WordPiece()
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=raw,
+        model_max_length=64,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+    )
+    config = BertConfig(
+        vocab_size=TINY_TOKENS,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=64,
+    )
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(20)
+        model = BertForMaskedLM(config).eval()
+        model.bert.embeddings.word_embeddings.weight.normal_(0.0, 0.5)
+        model.cls.predictions.bias.normal_(-4.6, 0.5)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
