@@ -1,0 +1,418 @@
+"""Whatever happens while a result is written, its place holds the old result, or the new one whole."""
+
+import errno
+import gzip
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from sparse_adapt import folders
+from sparse_adapt.errors import OutputError
+from sparse_adapt.folders import open_output, output_folder, write_json, write_text
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def run_python(code: str, *arguments: object, wait_for: str = "ready") -> subprocess.Popen[str]:
+    """A Python process that has printed `wait_for`."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stdin=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None and process.stdout.readline().strip() == wait_for
+    return process
+
+
+HALFWAY = """
+    import sys
+    from pathlib import Path
+    from sparse_adapt.folders import output_folder
+    with output_folder(sys.argv[1], overwrite=len(sys.argv) > 2) as folder:
+        (folder / "half").write_text("half")
+        print("ready", flush=True)
+        sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path):
+    """A file system of 64 KB, or a skip where this user can't mount one."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("can't mount a small file system here")
+    yield disk
+    subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+class TestOutputFolder:
+    def test_appears_only_when_complete(self, tmp_path):
+        place = tmp_path / "deep" / "model"
+        with output_folder(place) as folder:
+            (folder / "a").write_text("1")
+            assert not place.exists()
+            assert folder == tmp_path / "deep" / "model.partial"
+        assert contents(place) == {"a": "1"}
+        assert names(tmp_path / "deep") == ["model"]
+
+    def test_an_empty_folder_is_no_obstacle(self, tmp_path):
+        (tmp_path / "model").mkdir()
+        with output_folder(tmp_path / "model") as folder:
+            (folder / "a").write_text("1")
+        assert contents(tmp_path / "model") == {"a": "1"}
+
+    @pytest.mark.parametrize("resume", [False, True])
+    def test_a_taken_place_is_refused_untouched(self, tmp_path, resume):
+        (tmp_path / "model").mkdir()
+        (tmp_path / "model" / "old").write_text("old")
+        with (
+            pytest.raises(OutputError, match=r"model: already there; choose another -o or pass --overwrite$"),
+            output_folder(tmp_path / "model", resume=resume),
+        ):
+            pytest.fail("the block must not run")
+        assert contents(tmp_path / "model") == {"old": "old"}
+        assert names(tmp_path) == ["model"]
+
+    def test_a_file_is_never_replaced_by_a_folder(self, tmp_path):
+        (tmp_path / "model").write_text("precious")
+        with (
+            pytest.raises(OutputError, match="model: a file is there; choose another -o"),
+            output_folder(tmp_path / "model", overwrite=True),
+        ):
+            pytest.fail("the block must not run")
+        assert (tmp_path / "model").read_text() == "precious"
+
+    def test_overwrite_replaces_only_at_the_end(self, tmp_path):
+        (tmp_path / "model").mkdir()
+        (tmp_path / "model" / "old").write_text("old")
+        with output_folder(tmp_path / "model", overwrite=True) as folder:
+            (folder / "new").write_text("new")
+            assert contents(tmp_path / "model") == {"old": "old"}
+        assert contents(tmp_path / "model") == {"new": "new"}
+        assert names(tmp_path) == ["model"]
+
+    def test_the_old_folder_survives_a_failed_overwrite(self, tmp_path):
+        (tmp_path / "model").mkdir()
+        (tmp_path / "model" / "old").write_text("old")
+        with pytest.raises(ZeroDivisionError), output_folder(tmp_path / "model", overwrite=True) as folder:
+            (folder / "new").write_text("new")
+            raise ZeroDivisionError
+        assert contents(tmp_path / "model") == {"old": "old"}
+        assert contents(tmp_path / "model.partial") == {"new": "new"}
+
+    def test_the_old_folder_returns_when_the_rename_fails(self, tmp_path, monkeypatch):
+        (tmp_path / "model").mkdir()
+        (tmp_path / "model" / "old").write_text("old")
+        rename = Path.rename
+
+        def failing(self: Path, target: Path) -> Path:
+            if self.name == "model.partial":
+                raise OSError(errno.EIO, "Input/output error")
+            return rename(self, target)
+
+        monkeypatch.setattr(Path, "rename", failing)
+        with pytest.raises(OSError), output_folder(tmp_path / "model", overwrite=True) as folder:
+            (folder / "new").write_text("new")
+        assert contents(tmp_path / "model") == {"old": "old"}
+        assert contents(tmp_path / "model.partial") == {"new": "new"}
+
+    def test_a_kill_between_the_two_renames_loses_nothing(self, tmp_path):
+        """What is on disk then: the old folder set aside, the new one complete but not yet in place."""
+        (tmp_path / ".model.replaced").mkdir()
+        (tmp_path / ".model.replaced" / "old").write_text("old")
+        (tmp_path / "model.partial").mkdir()
+        (tmp_path / "model.partial" / "new").write_text("new")
+        with pytest.raises(OutputError, match="already there"), output_folder(tmp_path / "model"):
+            pass
+        assert contents(tmp_path / "model") == {"old": "old"}
+        with output_folder(tmp_path / "model", overwrite=True, resume=True):
+            pass
+        assert contents(tmp_path / "model") == {"new": "new"}
+        assert names(tmp_path) == ["model"]
+
+    def test_a_kill_before_the_old_folder_is_deleted_keeps_the_new_one(self, tmp_path):
+        for name in ("model", ".model.replaced"):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "from").write_text(name)
+        with output_folder(tmp_path / "model", overwrite=True) as folder:
+            assert contents(tmp_path / "model") == {"from": "model"}
+            (folder / "from").write_text("newest")
+        assert contents(tmp_path / "model") == {"from": "newest"}
+        assert names(tmp_path) == ["model"]
+
+    @pytest.mark.parametrize("old", [False, True])
+    def test_a_killed_run_leaves_its_part_and_the_old_result(self, tmp_path, old):
+        if old:
+            (tmp_path / "model").mkdir()
+            (tmp_path / "model" / "old").write_text("old")
+        process = run_python(HALFWAY, tmp_path / "model", *(["overwrite"] if old else []))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert contents(tmp_path / "model.partial") == {"half": "half"}
+        assert not old or contents(tmp_path / "model") == {"old": "old"}
+        with (
+            pytest.raises(
+                OutputError, match="already there" if old else "an unfinished run is in .*--resume"
+            ),
+            output_folder(tmp_path / "model"),
+        ):
+            pytest.fail("the block must not run")
+        with output_folder(tmp_path / "model", resume=True, overwrite=old) as folder:
+            assert contents(folder) == {"half": "half"}
+            (folder / "whole").write_text("whole")
+        assert contents(tmp_path / "model") == {"half": "half", "whole": "whole"}
+        assert names(tmp_path) == ["model"]
+
+    def test_overwrite_starts_an_unfinished_run_again(self, tmp_path):
+        (tmp_path / "model.partial").mkdir()
+        (tmp_path / "model.partial" / "half").write_text("half")
+        with output_folder(tmp_path / "model", overwrite=True) as folder:
+            assert names(folder) == []
+        assert names(tmp_path) == ["model"]
+
+    def test_the_message_about_an_unfinished_run_names_the_ways_on(self, tmp_path):
+        (tmp_path / "model.partial").mkdir()
+        (tmp_path / "model.partial" / "half").write_text("half")
+        with pytest.raises(OutputError) as caught, output_folder(tmp_path / "model"):
+            pass
+        assert str(caught.value) == (
+            f"{tmp_path}/model: an unfinished run is in {tmp_path}/model.partial; "
+            "pass --resume to continue it or --overwrite to start again"
+        )
+
+    def test_two_processes_never_write_one_folder(self, tmp_path):
+        process = run_python(HALFWAY, tmp_path / "model")
+        for options in ({}, {"overwrite": True}, {"resume": True}):
+            with (
+                pytest.raises(OutputError, match="model: another process is writing here"),
+                output_folder(tmp_path / "model", **options),
+            ):
+                pytest.fail("the block must not run")
+        assert contents(tmp_path / "model.partial") == {"half": "half"}
+        process.communicate("go on\n")
+        assert process.returncode == 0
+        assert contents(tmp_path / "model") == {"half": "half"}
+        assert names(tmp_path) == ["model"]
+
+    def test_a_failure_before_anything_is_written_leaves_no_trace(self, tmp_path):
+        with pytest.raises(ZeroDivisionError), output_folder(tmp_path / "model"):
+            raise ZeroDivisionError
+        assert names(tmp_path) == []
+
+    def test_what_cannot_be_resumed_is_removed(self, tmp_path):
+        with pytest.raises(ZeroDivisionError), output_folder(tmp_path / "model", resumable=False) as folder:
+            (folder / "half").write_text("half")
+            raise ZeroDivisionError
+        assert names(tmp_path) == []
+
+    def test_an_interrupted_run_can_be_resumed(self, tmp_path):
+        with pytest.raises(KeyboardInterrupt), output_folder(tmp_path / "model") as folder:
+            (folder / "half").write_text("half")
+            raise KeyboardInterrupt
+        assert names(tmp_path) == ["model.partial"]
+
+    @pytest.mark.parametrize("write", ["output_folder", "write_text"])
+    def test_a_parent_that_is_no_folder(self, tmp_path, write):
+        (tmp_path / "file").write_text("precious")
+        with pytest.raises(OutputError, match=r"file/model: can't be written \(.*\); choose another -o$"):
+            if write == "write_text":
+                write_text(tmp_path / "file" / "model", "text")
+            with output_folder(tmp_path / "file" / "model"):
+                pytest.fail("the block must not run")
+        assert contents(tmp_path) == {"file": "precious"}
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+    def test_a_read_only_parent(self, tmp_path):
+        (tmp_path / "closed").mkdir(mode=0o555)
+        with (
+            pytest.raises(OutputError, match="can't be written"),
+            output_folder(tmp_path / "closed" / "model"),
+        ):
+            pytest.fail("the block must not run")
+
+    def test_the_current_folder_is_never_replaced(self, tmp_path, monkeypatch):
+        (tmp_path / "work").mkdir()
+        (tmp_path / "work" / "precious").write_text("x")
+        monkeypatch.chdir(tmp_path / "work")
+        for path in (".", tmp_path):
+            with (
+                pytest.raises(OutputError, match="holds the folder you are in"),
+                output_folder(path, overwrite=True),
+            ):
+                pytest.fail("the block must not run")
+        assert names(tmp_path) == ["work"]
+
+    def test_a_link_keeps_pointing_to_its_folder(self, tmp_path):
+        (tmp_path / "real").mkdir()
+        (tmp_path / "real" / "old").write_text("old")
+        (tmp_path / "link").symlink_to(tmp_path / "real")
+        with output_folder(tmp_path / "link", overwrite=True) as folder:
+            (folder / "new").write_text("new")
+        assert (tmp_path / "link").is_symlink()
+        assert contents(tmp_path / "real") == {"new": "new"}
+
+
+class TestFullDisk:
+    def test_real_full_disk_in_a_folder(self, small_disk):
+        (small_disk / "model").mkdir()
+        (small_disk / "model" / "old").write_text("old")
+        with (
+            pytest.raises(OutputError, match=r"the disk is full; what was done is kept in .*pass --resume"),
+            output_folder(small_disk / "model", overwrite=True) as folder,
+        ):
+            (folder / "first").write_text("first")
+            (folder / "big").write_bytes(bytes(1_000_000))
+        assert contents(small_disk / "model") == {"old": "old"}
+        assert (small_disk / "model.partial" / "first").read_text() == "first"
+
+    def test_real_full_disk_under_a_single_file(self, small_disk):
+        write_text(small_disk / "terms.json", "old")
+        with pytest.raises(OutputError, match=r"terms.json: the disk is full; free some space"):
+            write_text(small_disk / "terms.json", "x" * 1_000_000)
+        assert contents(small_disk) == {"terms.json": "old"}
+
+    def test_real_full_disk_under_the_libraries_that_save_models(self, small_disk):
+        """They raise errors of their own: safetensors, torch and tokenizers each another one."""
+        torch = pytest.importorskip("torch")
+        from safetensors.torch import save_file
+        from tokenizers import Tokenizer, models
+
+        tensors = {"weight": torch.zeros(100_000)}
+        vocabulary = {f"token number {index}": index for index in range(20_000)}
+        saves = {
+            "safetensors": lambda folder: save_file(tensors, folder / "model.safetensors"),
+            "torch": lambda folder: torch.save(tensors, folder / "state.pt"),
+            "tokenizers": lambda folder: Tokenizer(models.WordLevel(vocabulary)).save(str(folder / "t.json")),
+        }
+        for name, save in saves.items():
+            with (
+                pytest.raises(OutputError, match="the disk is full"),
+                output_folder(small_disk / name, resumable=False) as folder,
+            ):
+                save(folder)
+            assert names(small_disk) == [], name
+
+    def test_a_limit_on_file_size_counts_as_full(self, tmp_path):
+        """Needs no mount: a process may write files of 10 kB at most, and writes one of 100 kB."""
+        code = """
+            import sys
+            from sparse_adapt.errors import OutputError
+            from sparse_adapt.folders import output_folder, write_text
+            write_text(sys.argv[1] + "/terms.json", "old")
+            try:
+                with output_folder(sys.argv[1] + "/model") as folder:
+                    (folder / "big").write_bytes(bytes(100_000))
+            except OutputError as error:
+                print(error)
+            try:
+                write_text(sys.argv[1] + "/terms.json", "x" * 100_000)
+            except OutputError as error:
+                print(error)
+        """
+
+        def limit() -> None:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+
+        done = subprocess.run(
+            [sys.executable, "-B", "-c", textwrap.dedent(code), tmp_path],
+            preexec_fn=limit,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        folder, file = done.stdout.splitlines()
+        assert folder.startswith(f"{tmp_path}/model: the disk is full; what was done is kept in")
+        assert file == f"{tmp_path}/terms.json: the disk is full; free some space and run it again"
+        assert names(tmp_path) == ["model.partial", "terms.json"]
+        assert (tmp_path / "terms.json").read_text() == "old"
+
+    def test_other_errors_are_not_taken_for_a_full_disk(self, tmp_path):
+        with pytest.raises(FileNotFoundError), output_folder(tmp_path / "model"):
+            (tmp_path / "missing").read_text()
+
+
+class TestSingleFiles:
+    def test_text_and_json(self, tmp_path):
+        write_text(tmp_path / "new" / "a.txt", "naïve\n")
+        write_json(tmp_path / "b.json", {"weights": [1.5, float("nan"), float("inf")], "path": tmp_path})
+        assert (tmp_path / "new" / "a.txt").read_bytes() == "naïve\n".encode()
+        read = json.loads((tmp_path / "b.json").read_text())
+        assert read == {"weights": [1.5, None, None], "path": str(tmp_path)}
+        assert names(tmp_path) == ["b.json", "new"]
+
+    def test_numbers_of_numpy_are_numbers(self, tmp_path):
+        import numpy as np
+
+        write_json(tmp_path / "a.json", {"p": np.float32(0.5), "n": np.int64(3), "nan": np.float64("nan")})
+        assert json.loads((tmp_path / "a.json").read_text()) == {"p": 0.5, "n": 3, "nan": None}
+
+    def test_a_failing_block_changes_nothing(self, tmp_path):
+        write_text(tmp_path / "a", "old")
+        with pytest.raises(ZeroDivisionError), open_output(tmp_path / "a") as file:
+            file.write("new")
+            raise ZeroDivisionError
+        assert contents(tmp_path) == {"a": "old"}
+
+    def test_a_kill_in_the_middle_leaves_the_old_file(self, tmp_path):
+        write_text(tmp_path / "a", "old")
+        code = """
+            import sys
+            from sparse_adapt.folders import open_output
+            with open_output(sys.argv[1]) as file:
+                file.write("new" * 100_000)
+                file.flush()
+                print("ready", flush=True)
+                sys.stdin.readline()
+        """
+        process = run_python(code, tmp_path / "a")
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert (tmp_path / "a").read_text() == "old"
+
+    def test_a_name_in_gz_is_compressed(self, tmp_path):
+        write_text(tmp_path / "a.jsonl.gz", "text\n")
+        assert gzip.decompress((tmp_path / "a.jsonl.gz").read_bytes()) == b"text\n"
+
+    def test_permissions_follow_the_mask(self, tmp_path):
+        before = os.umask(0o027)
+        try:
+            write_text(tmp_path / "a", "text")
+        finally:
+            os.umask(before)
+        assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
+
+    def test_a_folder_in_its_place(self, tmp_path):
+        with pytest.raises(OutputError, match=r"can't be written \(Is a directory\)"):
+            write_text(tmp_path, "text")
+
+    def test_devices_are_written_directly(self):
+        write_text("/dev/null", "text")
+        assert Path("/dev/null").is_char_device()
+
+
+def test_sync_tolerates_what_a_file_system_cannot_do(tmp_path, monkeypatch):
+    def refuse(descriptor: int) -> None:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(folders.os, "fsync", refuse)
+    write_text(tmp_path / "a", "text")
+    assert contents(tmp_path) == {"a": "text"}
