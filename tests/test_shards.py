@@ -1,0 +1,278 @@
+"""Shards: whole, continued after a kill, and refused when they aren't what their manifest says."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
+
+from sparse_adapt import shards
+from sparse_adapt.corpus import Document
+from sparse_adapt.encode import encode
+from sparse_adapt.errors import InputError
+from sparse_adapt.manifest import read_format, read_tokens, stamp, token_names
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.shards import encode_corpus, encode_vectors, open_vectors, read_manifest, read_vectors
+
+# Encodes the twelve documents five a shard and dies without a word at the n-th write of a manifest, or, where
+# n is negative, after the first -n documents.
+KILLED = """
+import json, os, signal, sys
+from pathlib import Path
+from sparse_adapt import shards
+from sparse_adapt.corpus import Document
+from sparse_adapt.model import SparseEncoder
+
+folder, model, documents, when = sys.argv[1:]
+writes = 0
+
+def dying_write(path, content):
+    global writes
+    if Path(path).name == "manifest.json":
+        writes += 1
+        if writes == int(when):
+            os.kill(os.getpid(), signal.SIGKILL)
+    write_json(path, content)
+
+def dying_stream():
+    for number, fields in enumerate(json.loads(documents)):
+        if number == -int(when):
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield Document(*fields)
+
+write_json, shards.write_json = shards.write_json, dying_write
+shards.encode_corpus(SparseEncoder.load(model), dying_stream(), Path(folder), documents_a_shard=5)
+"""
+
+
+@pytest.fixture(scope="module")
+def model(tiny_model: Path) -> SparseEncoder:
+    return SparseEncoder.load(tiny_model)
+
+
+@pytest.fixture
+def whole(model, twelve_documents, tmp_path) -> Path:
+    encode_corpus(model, twelve_documents, tmp_path / "whole", documents_a_shard=5)
+    return tmp_path / "whole"
+
+
+@pytest.fixture
+def unfinished(whole: Path, tmp_path: Path) -> Path:
+    """The place of a run that was stopped after its second of three shards."""
+    partial = tmp_path / "stopped.partial"
+    shutil.copytree(whole, partial)
+    manifest = json.loads((partial / "manifest.json").read_text())
+    last = manifest["shards"].pop()
+    manifest |= {"complete": False, "rows": 10, "nonzeros": manifest["nonzeros"] - last["nonzeros"]}
+    (partial / "manifest.json").write_text(json.dumps(manifest))
+    return tmp_path / "stopped"
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_shards_hold_what_encode_returns_in_the_order_of_the_documents(model, twelve_documents, whole):
+    block = read_vectors(whole)
+    expected = [
+        encode(model, [d.full_text for d in twelve_documents[start : start + 5]]) for start in (0, 5, 10)
+    ]
+    assert block.ids == [document.document_id for document in twelve_documents]
+    assert np.array_equal(block.vectors.toarray(), np.vstack([part.toarray() for part in expected]))
+    assert [shard.rows for shard in read_manifest(whole).shards] == [5, 5, 2]
+    assert sorted(content(whole)) == [
+        "manifest.json",
+        *(f"shard-0000{number}.{kind}" for number in range(3) for kind in ("jsonl", "safetensors")),
+        "tokens.json",
+    ]
+
+
+def test_an_export_needs_no_model_to_name_a_dimension(model, whole):
+    vectors = open_vectors(whole)
+    assert read_format(whole) == "vectors"
+    assert vectors.tokens == token_names(model)
+    assert vectors.tokens[2:5] == ["[CLS]", "[SEP]", "[MASK]"]
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data(), rows=st.integers(1, 9), width=st.integers(1, 6), a_shard=st.integers(1, 4))
+def test_any_matrix_survives_with_its_empty_rows(model, tmp_path_factory, data, rows, width, a_shard):
+    cells = st.sampled_from([0.0, 0.0, 0.1, 1.5, 3.0e-7])
+    dense = np.array(
+        data.draw(st.lists(st.lists(cells, min_size=width, max_size=width), min_size=rows, max_size=rows))
+    )
+    dense = np.hstack([dense, np.zeros((rows, model.vocabulary_size - width))]).astype(np.float32)
+    folder = tmp_path_factory.mktemp("shards") / "vectors"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            shards, "encode", lambda model, texts, **_: csr_matrix(dense[[int(text) for text in texts]])
+        )
+        encode_corpus(
+            model, [Document(f"d{n}", str(n)) for n in range(rows)], folder, documents_a_shard=a_shard
+        )
+    block = read_vectors(folder)
+    assert np.array_equal(block.vectors.toarray(), dense)
+    assert block.vectors.nnz == np.count_nonzero(dense) == read_manifest(folder).nonzeros
+
+
+def test_documents_are_read_one_shard_ahead_at_most(model, twelve_documents, tmp_path):
+    taken = 0
+
+    def stream():
+        nonlocal taken
+        for document in twelve_documents:
+            taken += 1
+            yield document
+
+    blocks = iter(encode_vectors(model, stream(), documents_a_block=5).blocks)
+    assert taken == 0
+    assert [(len(next(blocks).ids), taken) for _ in range(2)] == [(5, 5), (5, 10)]
+
+
+def test_progress_counts_every_document_once(model, twelve_documents, tmp_path, unfinished):
+    heard: list[int] = []
+    encode_corpus(model, twelve_documents, unfinished, documents_a_shard=5, progress=heard.append)
+    assert sum(heard) == 12
+
+
+@pytest.mark.parametrize("when", [-7, *(pytest.param(n, marks=pytest.mark.slow) for n in (-3, 1, 2, 4))])
+def test_a_killed_run_continues_to_the_same_bytes(when, model, tiny_model, twelve_documents, whole, tmp_path):
+    """Killed in the first and second shard, and before the first, second and last write of a manifest."""
+    place = tmp_path / "killed"
+    fields = json.dumps([[d.document_id, d.text, d.title] for d in twelve_documents])
+    command = [sys.executable, "-c", KILLED, str(place), str(tiny_model), fields, str(when)]
+    killed = subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    assert not place.exists()
+    encode_corpus(model, twelve_documents, place, documents_a_shard=5)
+    assert content(place) == content(whole)
+
+
+def test_a_continued_run_encodes_only_what_is_missing(
+    model, twelve_documents, unfinished, whole, monkeypatch
+):
+    texts_encoded = []
+    monkeypatch.setattr(
+        shards,
+        "encode",
+        lambda model, texts, **rest: texts_encoded.extend(texts) or encode(model, texts, **rest),
+    )
+    encode_corpus(model, twelve_documents, unfinished, documents_a_shard=5)
+    assert texts_encoded == [document.full_text for document in twelve_documents[10:]]
+    assert content(unfinished) == content(whole)
+
+
+def test_a_run_of_another_model_is_not_continued(tiny_model, twelve_documents, unfinished):
+    other = SparseEncoder.load(tiny_model)
+    with torch.no_grad():
+        other.output_bias[7] += 0.5
+    with pytest.raises(InputError, match=r"manifest\.json: the unfinished run is of another model .*delete"):
+        encode_corpus(other, twelve_documents, unfinished, documents_a_shard=5)
+
+
+def test_a_run_over_other_documents_is_not_continued(model, twelve_documents, unfinished):
+    changed = [*twelve_documents[:7], Document("d08", "a word more"), *twelve_documents[8:]]
+    with pytest.raises(InputError, match=r"shard-00001\.jsonl: the unfinished run encoded other documents"):
+        encode_corpus(model, changed, unfinished, documents_a_shard=5)
+    with pytest.raises(InputError, match="encoded other documents"):
+        encode_corpus(model, twelve_documents[:6], unfinished, documents_a_shard=5)
+
+
+def test_a_run_with_other_shards_is_not_continued(model, twelve_documents, unfinished):
+    with pytest.raises(InputError, match="has 5 documents a shard"):
+        encode_corpus(model, twelve_documents, unfinished, documents_a_shard=6)
+
+
+@pytest.mark.parametrize("name", ["shard-00001.safetensors", "shard-00000.jsonl"])
+def test_a_damaged_shard_is_neither_continued_nor_read(name, model, twelve_documents, unfinished, whole):
+    for folder in (whole, unfinished.with_name("stopped.partial")):
+        damaged = bytearray((folder / name).read_bytes())
+        damaged[-2] ^= 1
+        (folder / name).write_bytes(damaged)
+    with pytest.raises(InputError, match=f"{name}: has changed"):
+        read_vectors(whole)
+    with pytest.raises(InputError, match=f"{name}: has changed"):
+        encode_corpus(model, twelve_documents, unfinished, documents_a_shard=5)
+
+
+def test_a_missing_shard_is_named(whole):
+    (whole / "shard-00002.safetensors").unlink()
+    with pytest.raises(InputError, match=r"shard-00002\.safetensors: named by its manifest"):
+        read_vectors(whole)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"complete": False}, "run the same encode command again"),
+        ({"format_version": 2}, r"format_version: Input should be 1"),
+        ({"colour": "red"}, "colour: Extra inputs are not permitted"),
+        ({"rows": "12"}, "rows: Input should be a valid integer"),
+        ({"model": None}, "model: "),
+    ],
+)
+def test_a_manifest_that_is_not_ours_is_refused(change, problem, whole):
+    path = whole / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(InputError, match=problem):
+        read_vectors(whole)
+
+
+def test_a_manifest_whose_counts_are_wrong_is_refused(whole):
+    path = whole / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["shards"][0]["nonzeros"] += 1
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(InputError, match=r"shard-00000\.safetensors: isn't the 5 vectors"):
+        read_vectors(whole)
+    manifest["shards"][0]["rows"] = 6
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(InputError, match=r"shard-00000\.safetensors: isn't a shard of 6 vectors"):
+        read_vectors(whole)
+
+
+def test_broken_json_and_no_folder_are_refused(whole, tmp_path):
+    (whole / "manifest.json").write_text("{")
+    with pytest.raises(InputError, match="Invalid JSON"):
+        read_vectors(whole)
+    with pytest.raises(InputError, match="make one with: sparse-adapt encode"):
+        read_vectors(tmp_path / "nowhere")
+
+
+def test_other_tokens_than_the_manifest_names_are_refused(whole):
+    tokens = json.loads((whole / "tokens.json").read_text())
+    (whole / "tokens.json").write_text(json.dumps([*tokens[1:], tokens[0]]))
+    with pytest.raises(InputError, match=r"tokens\.json: isn't the vocabulary"):
+        read_tokens(whole, read_manifest(whole).model)
+
+
+def test_an_empty_corpus_leaves_nothing(model, tmp_path):
+    with pytest.raises(InputError, match="no documents to encode"):
+        encode_corpus(model, [], tmp_path / "vectors")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stamp_follows_weights_and_vocabulary_and_nothing_else(model, tiny_model, tmp_path):
+    model.save(tmp_path / "saved")
+    assert stamp(SparseEncoder.load(tmp_path / "saved")).fits(stamp(model))
+    assert stamp(model, "mine").name == "mine"
+    other = SparseEncoder.load(tiny_model)
+    other.tokenizer.add_tokens(["zorvex"])
+    assert stamp(other).fits(stamp(model))  # no row for it, so no dimension
+    other.masked_lm.resize_token_embeddings(201, mean_resizing=False)
+    assert stamp(other).vocabulary_sha256 != stamp(model).vocabulary_sha256
+
+
+def test_a_row_without_a_token_has_a_name(tiny_model):
+    padded = SparseEncoder.load(tiny_model)
+    padded.masked_lm.resize_token_embeddings(202, mean_resizing=False)
+    assert token_names(padded)[199:] == [token_names(padded)[199], "[unnamed200]", "[unnamed201]"]
