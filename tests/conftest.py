@@ -2,12 +2,14 @@
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from sparse_adapt.corpus import Document
 
+GOLDEN = Path(__file__).parent / "golden"
 TINY_TOKENS = 200
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 SIGNS = list(".,;:-_'?()/+")
@@ -44,6 +46,24 @@ TWELVE = [
     ("d11", "Cells", "Type-III receptors of naïve cells bind IL-2; see the second report (page 7)."),
     ("d12", "Empty on purpose", ""),
 ]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="rewrite the golden files of file formats")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compare a text with the file of that name under tests/golden, or rewrite it with --update-golden."""
+
+    def compare(name: str, text: str) -> None:
+        path = GOLDEN / name
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="")
+        assert text == path.read_bytes().decode(), f"{path}: pytest --update-golden rewrites it"
+
+    return compare
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,72 @@
+"""Weights as whole numbers, for engines that keep integers: what is rounded, dropped and clipped."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from pydantic import Field, ValidationError
+from scipy.sparse import csr_matrix
+
+from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.manifest import Record
+from sparse_adapt.shards import Block
+
+DEFAULT_SCALE = 100.0
+DEFAULT_LARGEST = 65_535
+
+
+class Quantisation(Record):
+    """How a weight becomes an impact: weight x scale, to the nearest integer, ties to even.
+
+    An impact of 0 is dropped, one above `largest` clipped. Scale 100 is what naver/splade recommends for
+    Anserini; Pyserini's SPLADE query encoders use 256 / 5. `largest` 255 gives impacts of 8 bits.
+    """
+
+    scale: float = Field(default=DEFAULT_SCALE, gt=0, allow_inf_nan=False)
+    largest: int = Field(default=DEFAULT_LARGEST, ge=1, le=2**24)
+
+    @classmethod
+    def of(cls, scale: float, largest: int = DEFAULT_LARGEST) -> "Quantisation":
+        """Settings as a user gives them. Raises ConfigError for those that mean nothing."""
+        try:
+            return cls(scale=float(scale), largest=largest)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise ConfigError(f"{first['loc'][0]} {first['input']}: {first['msg'].lower()}") from error
+
+    def impacts(self, block: Block) -> "Impacts":
+        """The impacts of a block of weights. Raises InputError for a weight that is negative or no number."""
+        vectors = block.vectors
+        wrong = ~((vectors.data >= 0) & np.isfinite(vectors.data))
+        if wrong.any():
+            entry = int(wrong.argmax())
+            row = int(np.searchsorted(vectors.indptr, entry, side="right")) - 1
+            raise InputError(
+                block.ids[row], f"has the weight {vectors.data[entry]}; encode again with a sound model"
+            )
+        rounded = np.rint(vectors.data.astype(np.float64) * self.scale)
+        impacts = np.minimum(rounded, self.largest).astype(np.int32)
+        result = csr_matrix((impacts, vectors.indices.copy(), vectors.indptr.copy()), shape=vectors.shape)
+        dropped = int((vectors.data > 0).sum() - (impacts > 0).sum())
+        result.eliminate_zeros()
+        return Impacts(block.ids, result, dropped, int((rounded > self.largest).sum()))
+
+    def score(self, impact: float) -> float:
+        """What a sum of impact products stands for in terms of weights."""
+        return impact / (self.scale * self.scale)
+
+
+class Impacts(NamedTuple):
+    """Quantised texts: ids, CSR rows (rows, V) int32 without zeros, how many weights were lost and cut."""
+
+    ids: list[str]
+    vectors: csr_matrix
+    dropped: int
+    clipped: int
+
+    def rows(self) -> Iterator[tuple[str, list[int], list[int]]]:
+        """Id, token ids and impacts of each text, as plain lists."""
+        bounds = self.vectors.indptr.tolist()
+        for row, row_id in enumerate(self.ids):
+            inside = slice(bounds[row], bounds[row + 1])
+            yield row_id, self.vectors.indices[inside].tolist(), self.vectors.data[inside].tolist()

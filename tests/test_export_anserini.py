@@ -1,0 +1,181 @@
+"""The Anserini export: exact files, honest rounding, and names that Lucene keeps whole."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
+
+from sparse_adapt.errors import ConfigError, InputError, OutputError
+from sparse_adapt.export import FORMATS, anserini, writer
+from sparse_adapt.export.anserini import token_name, token_of
+from sparse_adapt.export.quantise import Quantisation
+from sparse_adapt.manifest import ModelStamp
+from sparse_adapt.shards import Block, Vectors
+
+TOKENS = ["[PAD]", "##ing", "node.js", "supply chain", 'a"b', "naïve", "\\", "日本"]
+STAMP = ModelStamp(
+    name="by hand", weights_sha256="0", vocabulary_sha256="1", vocabulary_size=8, max_tokens=256
+)
+FIRST = Block(
+    ["d1", 'd"2', "d3"],
+    csr_matrix(
+        np.array(
+            [
+                [0, 1.234, 0.005, 0.5, 0, 0, 0, 2],  # 0.005 x 100 = 0.5 rounds to even: dropped
+                [0, 0, 0, 0, 0.015, 0, 9, 0],  # 0.015 x 100 = 1.5 rounds to 2; 900 is clipped to 300
+                [0.004, 0, 0, 0, 0, 0, 0, 0],  # nothing is left
+            ]
+        )
+    ),
+)
+SECOND = Block(["d4"], csr_matrix(np.array([[0, 0, 0, 0, 0, 1.0, 0, 0]])))
+QUERIES = Block(
+    ["q 1", "q2"], csr_matrix(np.array([[0, 0.02, 0, 0.03, 0, 0, 0.01, 0], [0.001, 0, 0, 0, 0, 0, 0, 0]]))
+)
+
+
+def two_blocks(tokens: list[str] = TOKENS) -> Vectors:
+    return Vectors(STAMP, tokens, iter([FIRST, SECOND]))
+
+
+def test_every_file_is_as_it_was(tmp_path, golden):
+    anserini.write(
+        two_blocks(), tmp_path / "out", queries=QUERIES, quantisation=Quantisation(scale=100, largest=300)
+    )
+    files = sorted(path for path in (tmp_path / "out").rglob("*") if path.is_file())
+    names = [str(path.relative_to(tmp_path / "out")) for path in files]
+    assert names == [
+        "documents/part-00000.jsonl",
+        "documents/part-00001.jsonl",
+        "manifest.json",
+        "queries.tsv",
+        "tokens.json",
+    ]
+    for name, path in zip(names, files, strict=True):
+        golden(f"anserini/{name}", path.read_bytes().decode())
+
+
+def test_the_manifest_counts_what_quantising_cost(tmp_path):
+    manifest = anserini.write(
+        two_blocks(), tmp_path / "out", queries=QUERIES, quantisation=Quantisation(largest=300)
+    )
+    assert (manifest.documents, manifest.empty_documents) == (4, 1)
+    assert (manifest.impacts, manifest.dropped, manifest.clipped) == (6, 2, 1)
+    assert (manifest.queries, manifest.empty_queries) == (1, 1)
+    assert anserini.read_manifest(tmp_path / "out") == manifest
+
+
+def test_impacts_by_hand():
+    weights = Block(
+        ["d"], csr_matrix(np.array([[0.0049, 0.005, 0.0051, 1.115, 2.5, 2.56]], dtype=np.float32))
+    )
+    result = Quantisation(scale=100, largest=255).impacts(weights)
+    # in float32 0.005 is 0.00499999989 and 1.115 is 1.11500001: neither is a tie
+    assert result.vectors.toarray().tolist() == [[0, 0, 1, 112, 250, 255]]
+    assert (result.dropped, result.clipped) == (2, 1)
+    assert Quantisation(scale=100).score(12_500) == 1.25  # 125 x 100 stands for 1.25 x 1.00
+
+
+@pytest.mark.parametrize("weight", [-0.5, float("nan"), float("inf")])
+def test_a_weight_that_no_model_should_make_is_refused_by_document(weight, tmp_path):
+    block = Block(["fine", "wrong"], csr_matrix(np.array([[1.0, 0, 2.0], [0, weight, 1.0]])))
+    with pytest.raises(InputError, match=f"wrong: has the weight {weight}"):
+        anserini.write(Vectors(STAMP, ["a", "b", "c"], [block]), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("scale", "largest", "problem"),
+    [
+        (0, 9, r"scale 0\.0: input should be greater than 0"),
+        (float("inf"), 9, "scale inf: input should be a finite number"),
+        (1, 0, "largest 0: input should be greater than or equal to 1"),
+    ],
+)
+def test_a_scale_that_means_nothing_is_refused(scale, largest, problem):
+    with pytest.raises(ConfigError, match=problem):
+        Quantisation.of(scale, largest)
+
+
+@given(st.dictionaries(st.integers(0, 7), st.integers(1, 500), max_size=8))
+def test_the_json_reads_back_as_the_impacts(tmp_path_factory, row):
+    dense = np.zeros((1, 8), dtype=np.float32)
+    for column, impact in row.items():
+        dense[0, column] = impact / 100
+    folder = tmp_path_factory.mktemp("export") / "out"
+    anserini.write(Vectors(STAMP, TOKENS, [Block(["d"], csr_matrix(dense))]), folder)
+    stored = json.loads((folder / "documents/part-00000.jsonl").read_text(encoding="utf-8"))
+    assert stored["contents"] == ""
+    assert {token_of(name): impact for name, impact in stored["vector"].items()} == {
+        TOKENS[column]: impact for column, impact in row.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("token", "name"),
+    [
+        ("##ing", "##ing"),
+        ("[unused12]", "[unused12]"),
+        ("node.js", "node.js"),
+        ("Ġthe", "Ġthe"),
+        ("▁été", "▁été"),
+        ("\\", "\\"),
+        ("\\u0020", "\\u0020"),  # four digits: not an escape of ours
+        ("supply chain", "supply\\u000020chain"),
+        ("a\tb\\", "a\\u000009b\\u00005c"),
+        ("\u3000", "\\u003000"),
+        ("\u00a0", "\\u0000a0"),
+        ("\x00", "\\u000000"),
+        ("\\u000020", "\\u00005cu000020"),
+    ],
+)
+def test_names_by_hand(token, name):
+    assert token_name(token) == name
+    assert token_of(name) == token
+
+
+@given(st.lists(st.text(st.sampled_from('\\u0123c \t"#é𝄞'), min_size=1, max_size=12), unique=True))
+def test_names_go_back_never_meet_and_never_split(tokens):
+    names = [token_name(token) for token in tokens]
+    assert [token_of(name) for name in names] == tokens
+    assert len(set(names)) == len(tokens)
+    assert all(name.split() == [name] for name in names)
+
+
+@pytest.mark.parametrize("token", ["x" * 256, "𝄞" * 128, " " * 32, ""])
+def test_a_name_longer_than_lucene_takes_is_refused(token, tmp_path):
+    with pytest.raises(InputError, match=f"this token has {len(token)} characters"):
+        anserini.write(two_blocks([*TOKENS[:-1], token]), tmp_path / "out")
+    assert token_name("x" * 255) == "x" * 255
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("query_id", ["a\tb", "a\nb", " a", ""])
+def test_a_query_id_that_breaks_a_tsv_file_is_refused(query_id, tmp_path):
+    with pytest.raises(InputError, match="this query id can't stand in a TSV file"):
+        anserini.write(two_blocks(), tmp_path / "out", queries=Block([query_id, "q2"], QUERIES.vectors))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_changed_part_is_refused(tmp_path):
+    anserini.write(two_blocks(), tmp_path / "out")
+    with (tmp_path / "out/documents/part-00001.jsonl").open("a") as file:
+        file.write("\n")
+    with pytest.raises(InputError, match=r"part-00001\.jsonl: has changed"):
+        anserini.read_manifest(tmp_path / "out")
+
+
+def test_a_folder_in_use_is_kept_unless_told(tmp_path):
+    anserini.write(two_blocks(), tmp_path / "out")
+    with pytest.raises(OutputError, match="already there"):
+        anserini.write(two_blocks(), tmp_path / "out")
+    assert anserini.write(two_blocks(), tmp_path / "out", overwrite=True).documents == 4
+
+
+def test_every_format_of_the_table_has_its_writer():
+    assert [writer(row.name) for row in FORMATS] == [anserini.write]
+    with pytest.raises(ConfigError, match="no export format 'opensearch'; choose from: anserini"):
+        writer("opensearch")
