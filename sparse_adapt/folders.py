@@ -20,7 +20,12 @@ from filelock import FileLock, Timeout
 from sparse_adapt.errors import OutputError, SparseAdaptError
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-FULL_WORDS = ("no space left on device", "disk quota exceeded", "basic_ios::clear: iostream error")
+FULL_WORDS = (
+    "no space left on device",
+    "disk quota exceeded",
+    "basic_ios::clear: iostream error",
+    "pytorchstreamwriter failed",
+)
 
 
 @contextmanager
