@@ -13,17 +13,22 @@ and any file may be compressed (`.gz`). Readers stream: they hold one line and t
 is wrong raises InputError with file and line; a missing file does so at the call, before anything is read.
 """
 
-import json
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from sparse_adapt.columns import read_qrels, read_results, read_tsv, write_columns
 from sparse_adapt.errors import InputError
-from sparse_adapt.folders import open_output
-from sparse_adapt.lines import Record, Unique, at_least_one, read_lines, read_objects, readable
+from sparse_adapt.lines import (
+    Record,
+    Unique,
+    at_least_one,
+    read_lines,
+    read_objects,
+    readable,
+    write_objects,
+)
 from sparse_adapt.sources import Dataset, bundled, locate, split_file
 from sparse_adapt.topics import read_topics
 
@@ -85,7 +90,7 @@ def read_documents(source: str | Path) -> Iterator[Document]:
 
 def write_documents(path: str | Path, documents: Iterable[Document]) -> int:
     """Write `corpus.jsonl`; says how many documents."""
-    return _write_objects(path, ({"_id": d.document_id, "title": d.title, "text": d.text} for d in documents))
+    return write_objects(path, ({"_id": d.document_id, "title": d.title, "text": d.text} for d in documents))
 
 
 def _unique_documents(numbered: Iterable[tuple[int, Document]], path: str | Path) -> Iterator[Document]:
@@ -131,7 +136,7 @@ def read_queries(source: str | Path) -> Iterator[Query]:
 
 def write_queries(path: str | Path, queries: Iterable[Query]) -> int:
     """Write `queries.jsonl`; says how many queries."""
-    return _write_objects(
+    return write_objects(
         path,
         ({"_id": q.query_id, "text": q.text, **({"kind": q.kind} if q.kind else {})} for q in queries),
     )
@@ -219,7 +224,7 @@ def read_candidates(
 
 def write_candidates(path: str | Path, candidates: Iterable[Candidates]) -> int:
     """Write `candidates.jsonl`; says how many queries."""
-    return _write_objects(path, map(_candidates_fields, candidates))
+    return write_objects(path, map(_candidates_fields, candidates))
 
 
 def _read_candidates(path: Path, document_ids: Container[str] | None) -> Iterator[Candidates]:
@@ -305,12 +310,3 @@ def _first_character(path: Path) -> str:
 def _unknown(path: str | Path, document_id: str, line: int) -> InputError:
     problem = f'document "{document_id}" is not in the corpus; remove it or choose the corpus that has it'
     return InputError(path, problem, line=line)
-
-
-def _write_objects(path: str | Path, objects: Iterable[Mapping[str, Any]]) -> int:
-    count = 0
-    with open_output(path) as file:
-        for fields in objects:
-            file.write(json.dumps(fields, ensure_ascii=False, allow_nan=False) + "\n")
-            count += 1
-    return count

@@ -1,4 +1,4 @@
-"""Text files read line by line, plain or gzip, with the place of whatever is wrong.
+"""Text files line by line, plain or gzip, with the place of whatever is wrong in them.
 
 Lines end in a line feed (a carriage return before it is dropped) and count from 1, blank ones too.
 A byte order mark is skipped. Nothing but the current line is held.
@@ -9,12 +9,13 @@ import json
 import math
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from sparse_adapt.errors import InputError
+from sparse_adapt.folders import open_output
 
 T = TypeVar("T")
 
@@ -212,3 +213,13 @@ def at_least_one(items: Iterable[T], path: str | Path, kind: str) -> Iterator[T]
         yield item
     if empty:
         raise InputError(path, f"holds no {kind}; check that it is the file you mean")
+
+
+def write_objects(path: str | Path, objects: Iterable[Mapping[str, object]]) -> int:
+    """Write one JSON object a line, all or nothing; says how many."""
+    count = 0
+    with open_output(path) as file:
+        for fields in objects:
+            file.write(json.dumps(fields, ensure_ascii=False, allow_nan=False) + "\n")
+            count += 1
+    return count
