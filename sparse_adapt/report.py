@@ -1,0 +1,182 @@
+"""A result as a table for people (Rich), for programs (JSON) or for a page (Markdown).
+
+Tokens, terms and paths are data, never markup: Rich would delete `[unused12]` from a plain string, so every
+cell becomes a `Text` and every Markdown cell is escaped.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rich import box
+from rich.table import Table as RichTable
+from rich.text import Text
+
+Cell = str | int | float | bool | None
+Row = Mapping[str, Cell]
+Kind = Literal["text", "token", "number", "share"]
+
+NOTHING = "-"
+EIGHTHS = " ▏▎▍▌▋▊▉"
+GOOD, BAD, QUIET, LOUD, TOKEN = "green", "red", "bright_black", "bold", "cyan"
+P_VALUE_NOTE = "p: two-sided paired randomisation test; how often chance alone gives as large a difference"
+MARKDOWN_SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "\\|*_<>[]#~$"} | {"`": "&#96;", "\n": " "})
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What one field of the rows is, and how it reads.
+
+    A share is between 0 and 1 and reads as a percentage; JSON keeps it as it is. `bar` draws each number
+    as a part of the column's largest.
+    """
+
+    key: str
+    title: str
+    kind: Kind = "number"
+    unit: str = ""
+    decimals: int = 0
+    signed: bool = False
+    bar: bool = False
+
+    @property
+    def heading(self) -> str:
+        """Title with its unit: `time (s)`."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under columns. A field that no column names goes into JSON only."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: Sequence[Row]
+    note: str = ""
+
+
+# -- three ways to read a table ---------------------------------------------------------------
+
+
+def to_rich(table: Table, bar_width: int = 16) -> RichTable:
+    """For a terminal: numbers to the right, colours for signs and tokens."""
+    rich = RichTable(
+        title=Text(table.title, style=LOUD) if table.title else None,
+        caption=Text(table.note, style=QUIET) if table.note else None,
+        title_justify="left",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+    )
+    for column in table.columns:
+        words = column.kind in ("text", "token")
+        rich.add_column(Text(column.heading), justify="left" if words else "right", overflow="fold")
+        if column.bar:
+            rich.add_column(Text(""), no_wrap=True)
+    largest = {column.key: _largest(table, column) for column in table.columns if column.bar}
+    for row in table.rows:
+        cells = []
+        for column in table.columns:
+            cells.append(styled(row.get(column.key), column))
+            if column.bar:
+                cells.append(bar(_number(row.get(column.key)), largest[column.key], bar_width))
+        rich.add_row(*cells)
+    return rich
+
+
+def to_json(table: Table) -> list[dict[str, Any]]:
+    """For a program: every field of every row, numbers in full."""
+    return [dict(row) for row in table.rows]
+
+
+def to_markdown(table: Table) -> str:
+    """For a page: a pipe table that ends with a newline."""
+    lines = [[column.heading.translate(MARKDOWN_SIGNS) for column in table.columns]]
+    lines.append(["---" if column.kind in ("text", "token") else "---:" for column in table.columns])
+    lines += [[_markdown_cell(row.get(column.key), column) for column in table.columns] for row in table.rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+# -- cells ------------------------------------------------------------------------------------
+
+
+def formatted(value: Cell, column: Column) -> str:
+    """One cell as plain characters: thousands separated, decimals and sign as the column says."""
+    if value is None:
+        return NOTHING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    sign = "+" if column.signed else ""
+    if column.kind == "share":
+        return f"{100 * value:{sign},.{column.decimals}f} %"
+    return f"{value:{sign},.{column.decimals}f}"
+
+
+def styled(value: Cell, column: Column) -> Text:
+    """The same as a `Text`: never markup, coloured by what it says."""
+    return Text(formatted(value, column), style=_style(value, column))
+
+
+def bar(value: float, largest: float, width: int = 16, style: str = TOKEN) -> Text:
+    """A horizontal bar, `width` characters long for `largest`, drawn in eighths; none for 0 and below."""
+    if largest <= 0 or value <= 0:
+        return Text("")
+    eighths = max(1, round(8 * width * min(1.0, value / largest)))
+    return Text("█" * (eighths // 8) + EIGHTHS[eighths % 8].strip(), style=style)
+
+
+def _style(value: Cell, column: Column) -> str:
+    if value is None:
+        return QUIET
+    if column.kind == "token":
+        return TOKEN
+    if isinstance(value, float) and column.signed and value:
+        return GOOD if value > 0 else BAD
+    return ""
+
+
+def _number(value: Cell) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _largest(table: Table, column: Column) -> float:
+    return max((_number(row.get(column.key)) for row in table.rows), default=0.0)
+
+
+def _markdown_cell(value: Cell, column: Column) -> str:
+    text = formatted(value, column)
+    if column.kind != "token" or value is None:
+        return text.translate(MARKDOWN_SIGNS)
+    return f"<code>{text.translate(MARKDOWN_SIGNS)}</code>"
+
+
+# -- the table of an evaluation ---------------------------------------------------------------
+
+
+def tabulate_evaluation(evaluation: Mapping[str, Any], title: str = "") -> Table:
+    """Rows of measures from `evaluate.evaluation`: over all queries, then for each kind of query."""
+    groups = {"": evaluation, **evaluation.get("kinds", {})}
+    compared = "baseline" in evaluation
+    columns = [Column("kind", "queries", "text")] if len(groups) > 1 else []
+    columns += [Column("measure", "measure", "text"), Column("model", "model", decimals=3)]
+    if compared:
+        columns += [
+            Column("baseline", "baseline", decimals=3),
+            Column("difference", "difference", decimals=3, signed=True),
+            Column("p_value", "p", decimals=4),
+        ]
+    rows = [
+        {"kind": kind or "all", "measure": measure, **_measure_row(group, measure)}
+        for kind, group in groups.items()
+        for measure in group["model"]
+    ]
+    return Table(title, tuple(columns), rows, P_VALUE_NOTE if compared else "")
+
+
+def _measure_row(group: Mapping[str, Any], measure: str) -> dict[str, Cell]:
+    return {
+        name: group[name][measure] for name in ("model", "baseline", "difference", "p_value") if name in group
+    }
