@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 from scipy.sparse import csr_matrix, vstack
 
-from sparse_adapt.corpus import Document
+from sparse_adapt.corpus import Document, Query
 from sparse_adapt.encode import encode
 from sparse_adapt.errors import InputError
 from sparse_adapt.folders import output_folder, write_json, write_text
@@ -140,6 +140,12 @@ def encode_vectors(
             yield Block([document.document_id for document in chunk], encode(model, texts, progress=progress))
 
     return Vectors(stamp(model, model_name), token_names(model), blocks())
+
+
+def encode_queries(model: SparseEncoder, queries: Iterable[Query]) -> Block:
+    """All queries at once, in their order."""
+    listed = list(queries)
+    return Block([query.query_id for query in listed], encode(model, [query.text for query in listed]))
 
 
 # -- from a folder --------------------------------------------------------------------------------

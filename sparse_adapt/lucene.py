@@ -1,0 +1,279 @@
+"""A Lucene index of impacts, built and searched by Anserini: the ranking that production will see.
+
+A document's score is the sum over shared tokens of query impact x document impact, a whole number, exact in
+Lucene's 32-bit floats up to 16,777,216. Documents of equal score come in the order of their ids.
+Dimensions: V vocabulary.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import rmtree
+from threading import Thread
+from types import TracebackType
+from typing import Any, Literal, NamedTuple
+
+from scipy.sparse import csr_matrix
+
+from sparse_adapt.corpus import Run
+from sparse_adapt.encode import encode
+from sparse_adapt.errors import ConfigError, InputError, OutputError
+from sparse_adapt.export import anserini
+from sparse_adapt.export.quantise import Quantisation
+from sparse_adapt.folders import output_folder, write_json
+from sparse_adapt.java import (
+    anserini_jar,
+    detach,
+    forget_errors,
+    java_class,
+    java_error,
+    logged_error,
+    reason,
+)
+from sparse_adapt.manifest import (
+    ModelStamp,
+    Record,
+    read_format,
+    read_record,
+    read_tokens,
+    stamp,
+    write_tokens,
+)
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.shards import Block, open_vectors
+
+INDEX_FILE = "index.json"
+BUFFER_MEGABYTES = 256  # that Lucene fills before it writes a segment
+SECONDS_A_LOOK = 0.2
+ANY_NUMBER_OF_TOKENS = 2**31 - 1
+
+
+class IndexCard(Record):
+    """What an index was made from: the model that its queries must come from, the scale, the counts."""
+
+    format: Literal["lucene"] = "lucene"
+    format_version: Literal[1] = 1
+    engine: str
+    model: ModelStamp
+    quantisation: Quantisation
+    documents: int
+    empty_documents: int
+
+
+class Found(NamedTuple):
+    """A document, its score in terms of weights, and the whole number that Lucene ranked it by."""
+
+    document_id: str
+    score: float
+    impact: int
+
+
+# -- building -------------------------------------------------------------------------------------
+
+
+def build_index(
+    vectors: Path,
+    index: Path,
+    *,
+    threads: int | None = None,
+    quantisation: Quantisation | None = None,
+    overwrite: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> IndexCard:
+    """Index what `encode` or `export anserini` wrote; the former is quantised on the way, by default x 100.
+
+    Documents without an impact are left out, since nothing can find them. `progress` hears how many more
+    documents are in. Raises InputError for a folder that its manifest doesn't vouch for, OutputError when
+    Anserini fails; nothing stays at `index` then.
+    """
+    java_class("io.anserini.index.IndexCollection")  # a missing extra shows before anything is written
+    with output_folder(index, overwrite=overwrite, resumable=False) as work:
+        with _collection(vectors, work / "collection", quantisation) as (folder, manifest):
+            tokens = read_tokens(folder, manifest.model)
+            parallel = min(threads or os.cpu_count() or 1, len(manifest.parts))
+            problem = _run_indexer(folder / anserini.DOCUMENTS_FOLDER, work, parallel, progress)
+        indexed, expected = _count(work), manifest.documents - manifest.empty_documents
+        if indexed != expected:
+            advice = f"{problem or 'Anserini gives no reason'}; nothing was kept"
+            raise OutputError(f"{index}: Lucene holds {indexed:,} of {expected:,} documents ({advice})")
+        card = IndexCard(
+            engine=anserini_jar().stem.removesuffix("-fatjar"),
+            model=manifest.model,
+            quantisation=manifest.quantisation,
+            documents=manifest.documents,
+            empty_documents=manifest.empty_documents,
+        )
+        write_tokens(work, tokens)
+        write_json(work / INDEX_FILE, card.model_dump())
+    return card
+
+
+@contextmanager
+def _collection(
+    vectors: Path, scratch: Path, quantisation: Quantisation | None
+) -> Iterator[tuple[Path, anserini.Manifest]]:
+    """A folder in Anserini's layout: the given one, or one made from shards for the while."""
+    if read_format(vectors) == "vectors":
+        scratch.mkdir()
+        yield scratch, anserini.write_into(scratch, open_vectors(vectors), quantisation=quantisation)
+        rmtree(scratch)
+        return
+    manifest = anserini.read_manifest(vectors)
+    if quantisation not in (None, manifest.quantisation):
+        raise ConfigError(f"{vectors}: quantised already, x {manifest.quantisation.scale:g}; export it again")
+    yield vectors, manifest
+
+
+def _run_indexer(documents: Path, index: Path, threads: int, progress: Callable[[int], None] | None) -> str:
+    """Have Anserini index a folder; what it says went wrong, if it says so.
+
+    It runs in a thread of its own, so that Ctrl-C is heard. Its own counts are no proof: they rise before
+    the index is on the disk, and an error while it is written is only logged.
+    """
+    settings = java_class("io.anserini.index.IndexCollection$Args")()
+    settings.collectionClass, settings.input, settings.index = (
+        "JsonVectorCollection",
+        str(documents),
+        str(index),
+    )
+    settings.impact = settings.pretokenized = settings.optimize = settings.quiet = True
+    settings.threads, settings.memoryBuffer = max(1, threads), BUFFER_MEGABYTES
+    problems: list[str] = []
+    forget_errors()
+    try:
+        indexer = java_class("io.anserini.index.IndexCollection")(settings)
+    except java_error() as error:
+        return reason(error)
+    worker = Thread(target=_run_java, args=(indexer, problems), daemon=True)
+    worker.start()
+    done = 0
+    while worker.is_alive():
+        worker.join(SECONDS_A_LOOK)
+        indexed = int(indexer.getCounters().indexed.get())
+        if progress is not None and indexed > done:
+            progress(indexed - done)
+        done = indexed
+    (index / "write.lock").unlink(missing_ok=True)
+    return problems[0] if problems else logged_error()
+
+
+def _count(index: Path) -> int:
+    """Documents in an index as it lies on the disk; 0 where there is none that opens."""
+    try:
+        searcher = java_class("io.anserini.search.SimpleImpactSearcher")(str(index))
+    except java_error():
+        return 0
+    documents = int(searcher.get_total_num_docs())
+    searcher.close()
+    return documents
+
+
+def _run_java(runnable: Any, problems: list[str]) -> None:  # noqa: ANN401 - a Java object
+    try:
+        runnable.run()
+    except java_error() as error:
+        problems.append(reason(error))
+    finally:
+        detach()
+
+
+# -- searching ------------------------------------------------------------------------------------
+
+
+class LuceneIndex:
+    """An index that `build_index` made, open for searching. Use it in a `with` block, or close it."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raises InputError where there is no such index, or one that is damaged."""
+        path = folder / INDEX_FILE
+        if not path.is_file():
+            raise InputError(folder, f"no {INDEX_FILE} here; make an index with: sparse-adapt index")
+        self.folder = folder
+        self.card = read_record(path, IndexCard)
+        self.tokens = read_tokens(folder, self.card.model)
+        searcher = java_class("io.anserini.search.SimpleImpactSearcher")
+        java_class("org.apache.lucene.search.IndexSearcher").setMaxClauseCount(ANY_NUMBER_OF_TOKENS)
+        try:
+            self._searcher = searcher(str(folder))
+        except java_error() as error:
+            raise InputError(
+                folder, f"Lucene can't open this index ({reason(error)}); build it again"
+            ) from error
+        stored, expected = (
+            self._searcher.get_total_num_docs(),
+            self.card.documents - self.card.empty_documents,
+        )
+        if stored != expected:
+            raise InputError(folder, f"holds {stored:,} documents, not {expected:,}; build it again")
+
+    def __enter__(self) -> "LuceneIndex":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the index's files."""
+        self._searcher.close()
+
+    def check_model(self, model: ModelStamp) -> None:
+        """Raise InputError unless a model's queries can be put to this index."""
+        card = self.card.model
+        if model.vocabulary_sha256 != card.vocabulary_sha256:
+            sizes = f"{card.vocabulary_size:,} tokens there, {model.vocabulary_size:,} here"
+            problem = f"was made with another vocabulary, that of {card.name} ({sizes})"
+        elif not card.fits(model):
+            problem = f"was made by other weights of the same vocabulary ({card.name})"
+        else:
+            return
+        raise InputError(self.folder, f"{problem}; search with that model, or index again with {model.name}")
+
+    def search(self, query: Mapping[str, int] | csr_matrix, k: int) -> list[Found]:
+        """The k best documents for a query, best first, those without a shared token left out.
+
+        query: tokens with their impacts, or one row (1, V) of weights, which is quantised like the documents.
+        """
+        if not isinstance(query, Mapping):
+            return self.search(self._impacts(Block(["query"], query))[0], k)
+        words = java_class("java.util.HashMap")()
+        integer = java_class("java.lang.Integer")
+        for token, impact in query.items():
+            words.put(anserini.token_name(token), integer(impact))
+        return self._found(self._searcher.search(words, k)) if query and k > 0 else []
+
+    def search_all(self, queries: csr_matrix, query_ids: Sequence[str], k: int) -> Run:
+        """A run: for each query id its k best documents with their scores. queries: (rows, V) weights."""
+        impacts = self._impacts(Block(list(query_ids), queries))
+        return {
+            query_id: {found.document_id: found.score for found in self.search(query, k)}
+            for query_id, query in zip(query_ids, impacts, strict=True)
+        }
+
+    def _impacts(self, block: Block) -> list[dict[str, int]]:
+        """Each row as tokens with their impacts."""
+        if block.vectors.shape[1] != len(self.tokens):
+            raise InputError(
+                self.folder, f"has {len(self.tokens):,} tokens, the query vector {block.vectors.shape[1]:,}"
+            )
+        impacts = self.card.quantisation.impacts(block)
+        return [
+            {self.tokens[column]: value for column, value in zip(columns, values, strict=True)}
+            for _, columns, values in impacts.rows()
+        ]
+
+    def _found(self, results: Sequence[Any]) -> list[Found]:
+        """Whole scores again: Anserini takes a millionth off each of those that are tied."""
+        impacts = [round(result.score) for result in results]
+        return [
+            Found(result.docid, self.card.quantisation.score(impact), impact)
+            for result, impact in zip(results, impacts, strict=True)
+        ]
+
+
+def search(query: str, model: SparseEncoder, index: LuceneIndex, k: int = 10) -> list[Found]:
+    """The k best documents for a query in words. Raises InputError when the index is of another model."""
+    index.check_model(stamp(model))
+    return index.search(encode(model, [query]), k)

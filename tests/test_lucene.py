@@ -1,0 +1,371 @@
+"""Lucene, for real: it ranks as exact search over the impacts does, up to rounding as over the weights."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_matrix
+
+from sparse_adapt import lucene
+from sparse_adapt.corpus import Query, read_documents, read_queries
+from sparse_adapt.encode import encode
+from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, OutputError
+from sparse_adapt.export import anserini
+from sparse_adapt.export.quantise import Quantisation
+from sparse_adapt.java import anserini_jar, find_java
+from sparse_adapt.lucene import LuceneIndex, build_index
+from sparse_adapt.manifest import checksum, stamp, token_names
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.shards import Block, Vectors, encode_corpus, encode_queries, encode_vectors
+
+GATROCRAPTIC = Path(__file__).parents[1] / "corpora" / "gatrocraptic"
+ODD = [
+    "##ing",
+    "[unused12]",
+    "node.js",
+    "Node.js",
+    "été",
+    "日本",
+    "supply chain",
+    "a\tb",
+    "\\",
+    '"',
+    "%",
+    "Ġthe",
+]
+ODD += ["▁of", "the", "\u00a0", "x" * 255, "\uff26\uff35", "e\u0301te\u0301", "-", "'s"]
+
+SILENT = """
+import sys
+from pathlib import Path
+from sparse_adapt.lucene import LuceneIndex, build_index
+
+build_index(Path(sys.argv[1]), Path(sys.argv[2]))
+with LuceneIndex(Path(sys.argv[2])) as index:
+    assert index.search({"the": 1}, 3)
+"""
+
+FULL = """
+import resource, signal, sys
+from pathlib import Path
+from sparse_adapt.errors import OutputError
+from sparse_adapt.lucene import build_index
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+try:
+    build_index(Path(sys.argv[1]), Path(sys.argv[2]))
+except OutputError as error:
+    print(error)
+"""
+
+
+@pytest.fixture(scope="module")
+def model(tiny_model: Path) -> SparseEncoder:
+    return SparseEncoder.load(tiny_model)
+
+
+@pytest.fixture(scope="module")
+def shards(model, twelve_documents, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("twelve") / "shards"
+    encode_corpus(model, twelve_documents, folder, documents_a_shard=5)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def index(shards, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("twelve") / "index"
+    build_index(shards, folder)
+    with LuceneIndex(folder) as index:
+        yield index
+
+
+def exported(
+    model: SparseEncoder, vectors: csr_matrix, folder: Path, tokens: list[str] | None = None
+) -> Path:
+    """A collection of documents d0, d1, ... with the given weights."""
+    tokens = tokens or token_names(model)
+    checksum = vocabulary_checksum(tokens)
+    model_stamp = stamp(model).model_copy(
+        update={"vocabulary_sha256": checksum, "vocabulary_size": len(tokens)}
+    )
+    block = Block([f"d{row}" for row in range(vectors.shape[0])], vectors)
+    anserini.write(Vectors(model_stamp, tokens, [block]), folder)
+    return folder
+
+
+def vocabulary_checksum(tokens: list[str]) -> str:
+    return checksum(json.dumps(tokens).encode())
+
+
+def assert_same_ranking(found: list[lucene.Found], ids: list[str], scores: np.ndarray) -> None:
+    """Lucene's list is the exact one: scores equal, and within a score the ids that exact search gives."""
+    exact = {ids[row]: int(scores[row]) for row in np.flatnonzero(scores)}
+    expected = sorted(exact.values(), reverse=True)[: len(found)]
+    assert [hit.impact for hit in found] == expected
+    assert all(exact[hit.document_id] == hit.impact for hit in found)
+    assert len({hit.document_id for hit in found}) == len(found) == min(len(exact), len(found))
+
+
+def rounding_bound(query: csr_matrix, documents: csr_matrix, scale: float) -> np.ndarray:
+    """The most by which rounding both sides can move each score: half a step on every weight (documents,)."""
+    half = 0.5 / scale
+    query_on, documents_on = (query > 0).astype(float), (documents > 0).astype(float)
+    shared = np.asarray((documents_on @ query_on.T).todense()).ravel()
+    moved = np.asarray((documents @ query_on.T).todense() + (documents_on @ query.T).todense()).ravel()
+    return half * moved + half * half * shared + 1e-5
+
+
+def check_parity(index: LuceneIndex, documents: Block, queries: csr_matrix) -> None:
+    quantisation = index.card.quantisation
+    impacts = quantisation.impacts(documents).vectors.astype(np.int64)
+    for row in range(queries.shape[0]):
+        query = queries[row]
+        query_impacts = quantisation.impacts(Block(["q"], query)).vectors.astype(np.int64)
+        scores = np.asarray((impacts @ query_impacts.T).todense()).ravel()
+        found = index.search(query, len(documents.ids))
+        assert len(found) == np.count_nonzero(scores)
+        assert_same_ranking(found, documents.ids, scores)
+        assert_same_ranking(index.search(query, 3), documents.ids, scores)
+        # over the weights themselves: two documents change places only if rounding can explain it
+        exact = np.asarray((documents.vectors @ query.T).todense()).ravel()
+        bound = rounding_bound(query, documents.vectors, quantisation.scale)
+        order = [documents.ids.index(hit.document_id) for hit in found]
+        for above, below in pairwise(order):
+            assert exact[above] - exact[below] >= -(bound[above] + bound[below])
+        for place, hit in zip(order, found, strict=True):
+            assert abs(hit.score - exact[place]) <= bound[place]
+
+
+def test_twelve_documents_rank_as_in_exact_search(model, index, twelve_documents):
+    texts = [document.full_text for document in twelve_documents]
+    documents = Block([document.document_id for document in twelve_documents], encode(model, texts))
+    check_parity(index, documents, encode(model, [*texts, "backup", "zorvex", "who signs"]))
+
+
+def test_gatrocraptic_ranks_as_in_exact_search(tmp_path):
+    model = SparseEncoder.load("splade-tiny")
+    encode_corpus(model, read_documents(GATROCRAPTIC), tmp_path / "vectors", documents_a_shard=10)
+    build_index(tmp_path / "vectors", tmp_path / "index", threads=2)
+    texts = [document.full_text for document in read_documents(GATROCRAPTIC)]
+    documents = Block(
+        [document.document_id for document in read_documents(GATROCRAPTIC)], encode(model, texts)
+    )
+    queries = [query.text for query in read_queries(GATROCRAPTIC)]
+    assert (len(documents.ids), len(queries)) == (26, 41)
+    with LuceneIndex(tmp_path / "index") as index:
+        check_parity(index, documents, encode(model, queries))
+
+
+def test_a_token_in_every_document_still_counts(model, tmp_path):
+    weights = csr_matrix(np.array([[1.0, 0, 0.5], [2.0, 0.25, 0], [3.0, 0, 0]]))
+    build_index(exported(model, weights, tmp_path / "out", ["the", "a", "b"]), tmp_path / "index")
+    with LuceneIndex(tmp_path / "index") as index:
+        assert index.search({"the": 2}, 9) == [("d2", 0.06, 600), ("d1", 0.04, 400), ("d0", 0.02, 200)]
+        assert [hit.document_id for hit in index.search({"the": 1, "a": 5}, 2)] == ["d1", "d2"]
+        assert index.search({"unheard": 3}, 9) == index.search({}, 9) == index.search({"the": 1}, 0) == []
+
+
+def test_ties_come_in_the_order_of_ids_with_whole_scores(model, tmp_path):
+    build_index(
+        exported(model, csr_matrix(np.full((12, 1), 0.5)), tmp_path / "out", ["x"]), tmp_path / "index"
+    )
+    with LuceneIndex(tmp_path / "index") as index:
+        found = index.search({"x": 3}, 12)
+    assert [hit.document_id for hit in found] == sorted(f"d{row}" for row in range(12))
+    assert {hit.impact for hit in found} == {150}
+
+
+def test_odd_tokens_are_found_as_they_are_and_only_as_they_are(model, tmp_path):
+    build_index(exported(model, csr_matrix(np.eye(len(ODD))), tmp_path / "out", ODD), tmp_path / "index")
+    with LuceneIndex(tmp_path / "index") as index:
+        found = {token: [hit.document_id for hit in index.search({token: 1}, 9)] for token in ODD}
+        assert found == {token: [f"d{row}"] for row, token in enumerate(ODD)}
+        assert index.search({"supply": 1, "chain": 1, "node": 1, "ete": 1, "NODE.JS": 1}, 9) == []
+
+
+def test_a_query_may_have_more_tokens_than_lucene_expects(model, tmp_path):
+    tokens = [f"t{number}" for number in range(3000)]
+    weights = csr_matrix(np.vstack([np.full(3000, 0.01), np.full(3000, 0.02)]))
+    build_index(exported(model, weights, tmp_path / "out", tokens), tmp_path / "index")
+    with LuceneIndex(tmp_path / "index") as index:
+        assert [hit.impact for hit in index.search(weights[1], 2)] == [3000 * 4, 3000 * 2]
+
+
+def test_empty_documents_are_left_out_and_counted(model, tmp_path):
+    weights = csr_matrix(np.array([[0.0, 1.0], [0.0, 0.0], [0.001, 0.0]]))
+    card = build_index(exported(model, weights, tmp_path / "out", ["a", "b"]), tmp_path / "index")
+    assert (card.documents, card.empty_documents) == (3, 2)
+    with LuceneIndex(tmp_path / "index") as index:
+        assert [hit.document_id for hit in index.search({"a": 1, "b": 1}, 9)] == ["d0"]
+
+
+def test_an_index_of_nothing_finds_nothing(model, tmp_path):
+    build_index(exported(model, csr_matrix((2, 1)), tmp_path / "out", ["a"]), tmp_path / "index")
+    with LuceneIndex(tmp_path / "index") as index:
+        assert index.search({"a": 1}, 9) == []
+
+
+def test_ids_of_any_kind_come_back(model, tmp_path):
+    ids = ["a b", "ünï", 'qu"ote\\', "tab\there", "日本", "0", "x" * 500]
+    weights = csr_matrix(np.arange(1, 8, dtype=float).reshape(-1, 1))
+    model_stamp = stamp(model).model_copy(update={"vocabulary_sha256": vocabulary_checksum(["a"])})
+    anserini.write(Vectors(model_stamp, ["a"], [Block(ids, weights)]), tmp_path / "out")
+    build_index(tmp_path / "out", tmp_path / "index")
+    with LuceneIndex(tmp_path / "index") as index:
+        assert [hit.document_id for hit in index.search({"a": 1}, 9)] == ids[::-1]
+
+
+def test_shards_and_their_export_give_the_same_index(model, shards, index, tmp_path, twelve_documents):
+    anserini.write(encode_vectors(model, twelve_documents, documents_a_block=5), tmp_path / "out")
+    heard: list[int] = []
+    card = build_index(tmp_path / "out", tmp_path / "index", progress=heard.append)
+    assert card == index.card
+    assert sum(heard) == 12
+    with LuceneIndex(tmp_path / "index") as other:
+        query = encode(model, ["a certificate of the server"])
+        assert other.search(query, 12) == index.search(query, 12) != []
+
+
+def test_a_run_holds_every_query(model, index, twelve_documents):
+    queries = encode(model, ["backup", "saw and plane"])
+    run = index.search_all(queries, ["q1", "q2"], 5)
+    assert list(run) == ["q1", "q2"]
+    assert list(run["q2"].items()) == [(hit.document_id, hit.score) for hit in index.search(queries[1], 5)]
+
+
+def test_a_query_in_words_is_searched_with_its_model(model, index):
+    found = lucene.search("zorvex report", model, index, 3)
+    assert found == index.search(encode(model, ["zorvex report"]), 3)
+    assert [hit.score for hit in found] == [hit.impact / 10_000 for hit in found]
+
+
+def test_queries_of_another_model_are_refused(model, tiny_model, index):
+    other = SparseEncoder.load(tiny_model)
+    with torch.no_grad():
+        other.output_bias[7] += 0.5
+    with pytest.raises(InputError, match="made by other weights of the same vocabulary"):
+        lucene.search("zorvex", other, index)
+    other.masked_lm.resize_token_embeddings(201, mean_resizing=False)
+    with pytest.raises(InputError, match=r"another vocabulary, that of .* \(200 tokens there, 201 here\)"):
+        lucene.search("zorvex", other, index)
+    with pytest.raises(InputError, match="has 200 tokens, the query vector 201"):
+        index.search(csr_matrix((1, 201)), 3)
+
+
+def test_another_scale_needs_another_export(model, shards, tmp_path):
+    card = build_index(shards, tmp_path / "coarse", quantisation=Quantisation(scale=10, largest=255))
+    assert (card.quantisation.scale, card.quantisation.largest) == (10, 255)
+    exported(model, csr_matrix(np.eye(200)), tmp_path / "out")
+    with pytest.raises(ConfigError, match="quantised already, x 100; export it again"):
+        build_index(tmp_path / "out", tmp_path / "index", quantisation=Quantisation(scale=10))
+    assert not (tmp_path / "index").exists()
+
+
+def test_anserini_itself_reads_documents_and_queries(model, index, twelve_documents, tmp_path):
+    """Its own command, on the exported files: the run it writes is ours."""
+    queries = encode_queries(
+        model, [Query("q1", "a backup of the database"), Query("q 2", "zorvex is spending")]
+    )
+    anserini.write(encode_vectors(model, twelve_documents), tmp_path / "out", queries=queries)
+    command = [find_java().home / "bin/java", "-cp", anserini_jar(), "io.anserini.search.SearchCollection"]
+    command += [
+        "-index",
+        index.folder,
+        "-topics",
+        tmp_path / "out/queries.tsv",
+        "-output",
+        tmp_path / "run.txt",
+    ]
+    command += ["-topicReader", "TsvString", "-impact", "-pretokenized", "-hits", "12"]
+    subprocess.run(command, check=True, capture_output=True)
+    ranked = [line.rsplit(" ", 5) for line in (tmp_path / "run.txt").read_text().splitlines()]
+    for row, query_id in enumerate(queries.ids):
+        theirs = [(fields[2], round(float(fields[4]))) for fields in ranked if fields[0] == query_id]
+        ours = [(hit.document_id, hit.impact) for hit in index.search(queries.vectors[row], 12)]
+        assert theirs == ours != []
+
+
+# -- what goes wrong ------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_building_and_searching_print_nothing(shards, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", SILENT, str(shards), str(tmp_path / "index")], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_place_without_an_index_says_how_to_make_one(tmp_path, shards):
+    with pytest.raises(InputError, match=r"no index\.json here; make an index with: sparse-adapt index"):
+        LuceneIndex(tmp_path)
+    with pytest.raises(InputError, match="make one with: sparse-adapt encode"):
+        build_index(tmp_path, tmp_path / "index")
+    (tmp_path / "manifest.json").write_text('{"format": "opensearch"}')
+    with pytest.raises(InputError, match="format: Input should be 'anserini'"):
+        build_index(tmp_path, tmp_path / "index")
+    assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]
+
+
+def test_a_damaged_index_is_refused(index, tmp_path):
+    shutil.copytree(index.folder, tmp_path / "cut")
+    next((tmp_path / "cut").glob("segments_*")).unlink()
+    with pytest.raises(InputError, match=r"Lucene can't open this index \(no segments.* build it again"):
+        LuceneIndex(tmp_path / "cut")
+    shutil.copytree(index.folder, tmp_path / "other")
+    card = json.loads((tmp_path / "other/index.json").read_text()) | {"documents": 13}
+    (tmp_path / "other/index.json").write_text(json.dumps(card))
+    with pytest.raises(InputError, match="holds 12 documents, not 13"):
+        LuceneIndex(tmp_path / "other")
+
+
+def test_documents_that_anserini_loses_are_missed(model, tmp_path):
+    """A part whose manifest vouches for JSON that isn't: Anserini stops reading it, and carries on."""
+    folder = exported(model, csr_matrix(np.ones((4, 1))), tmp_path / "out", ["a"])
+    part = folder / "documents/part-00000.jsonl"
+    part.write_text(part.read_text().replace('"d2", "contents"', '"d2" "contents"'))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["parts"][0]["sha256"] = checksum(part.read_bytes())
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(
+        OutputError, match=r"index: Lucene holds \d of 4 documents \(.*; nothing was kept\)$"
+    ) as caught:
+        build_index(folder, tmp_path / "index")
+    assert "\n" not in str(caught.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.slow
+def test_a_disk_that_fills_up_leaves_nothing(model, tmp_path):
+    """Anserini only logs an index that can't be written to its end, and counts every document as indexed."""
+    rows = np.random.default_rng(20).random((3000, 200))
+    exported(model, csr_matrix(rows), tmp_path / "out")
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path / "out"), str(tmp_path / "index")],
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr == ""
+    assert re.fullmatch(
+        r"\S+/index: Lucene holds 0 of 3,000 documents \(\S*Exception: File too large; nothing was kept\)\n",
+        done.stdout,
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_without_the_extra_nothing_is_written(shards, tmp_path, monkeypatch):
+    def missing(name: str) -> None:
+        raise MissingExtraError("pyserini", "lucene")
+
+    monkeypatch.setattr(lucene, "java_class", missing)
+    with pytest.raises(MissingExtraError, match="pip install"):
+        build_index(shards, tmp_path / "index")
+    assert list(tmp_path.iterdir()) == []
