@@ -1,0 +1,122 @@
+"""run.toml as frozen settings. Defaults stand here and nowhere else; unknown keys are refused.
+
+A loss weight, its key here and its column in history.jsonl are one string.
+"""
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from sparse_adapt.errors import ConfigError, InputError
+
+
+class Settings(BaseModel):
+    """One table of a run file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class WarmupWeights(Settings):
+    """Loss weights of the warm-up."""
+
+    mlm: float = Field(0.1, ge=0)  # masked words, softmax over the domain's vocabulary
+    anchor: float = Field(1.0, ge=0)  # old dimensions stay where the base model has them
+    domain: float = Field(1.0, ge=0)  # a term lights up where it is said and nowhere else
+    recall: float = Field(1.0, ge=0)  # and where it is meant
+
+
+class DictionaryWeights(WarmupWeights):
+    """Loss weights of the dictionary stage."""
+
+
+class DistillWeights(Settings):
+    """The six terms, and the anchor that keeps what isn't asked to change."""
+
+    kd: float = Field(1.0, ge=0)
+    rank: float = Field(1.0, ge=0)
+    sparsity: float = Field(1.0, ge=0)
+    domain: float = Field(1.0, ge=0)
+    contrast: float = Field(0.2, ge=0)
+    expand: float = Field(1.0, ge=0)
+    anchor: float = Field(1.0, ge=0)
+    recall: float = Field(1.0, ge=0)
+
+
+class Training(Settings):
+    """What every training stage has: how long, how fast, on what."""
+
+    seed: int = Field(0, ge=0)
+    learning_rate: float = Field(3e-5, gt=0)  # of everything the base model brought along
+    new_learning_rate: float = Field(1e-2, gt=0)  # of the new rows and their biases
+    steps: int = Field(200, ge=1)  # at least so many; a large corpus takes `epochs` passes
+    epochs: float | None = Field(None, gt=0)
+    batch_size: int = Field(16, ge=1)
+    gradient_accumulation: int = Field(1, ge=1)
+    ramp: float = Field(0.1, ge=0, le=1)  # share of the steps over which the learning rate rises
+    max_gradient_norm: float = Field(1.0, gt=0)
+    weight_decay: float = Field(0.0, ge=0)
+    train: Literal["new", "all"] = "new"
+    device: str = "auto"
+    precision: Literal["float32", "bfloat16", "float16"] = "float32"
+    checkpoint_every: int = Field(50, ge=1)
+    tensorboard: bool = False
+
+
+class Warmup(Training):
+    """Masked language modelling on the domain, for the new rows."""
+
+    weights: WarmupWeights = WarmupWeights()
+    mask_rate: float = Field(0.15, gt=0, lt=1)
+    new_mask_rate: float = Field(0.5, gt=0, lt=1)
+    softmax: Literal["domain", "full"] = "domain"
+    said: float = 12.0  # least raw logit of a term in a text that says it; weight log1p(12) = 2.6
+    meant: float = 5.0  # least raw logit of a term in a text that means it
+    quiet: float = -1.0  # largest raw logit of a term in any other text
+    raw_logits: bool = True  # hinges on raw logits; on pooled weights a dead token has no gradient
+
+
+class Dictionary(Warmup):
+    """The same on definitions: term and defining words masked, and the term recalled from its definition."""
+
+    weights: DictionaryWeights = DictionaryWeights()
+
+
+class Distill(Training):
+    """Match a teacher's scores with the six terms."""
+
+    weights: DistillWeights = DistillWeights()
+    train: Literal["new", "all"] = "all"
+    batch_size: int = Field(8, ge=1)
+    kd: Literal["mse", "margin_mse", "kl"] = "margin_mse"
+    calibrate: bool = True
+    tau: float = Field(1.0, gt=0)
+    margin: float = Field(5.0, gt=0)
+    said: float = 12.0
+    meant: float = 5.0
+    quiet: float = -1.0
+    raw_logits: bool = True
+    flops_query: float = Field(0.01, ge=0)
+    flops_document: float = Field(0.01, ge=0)
+    document_frequency_aware: bool = True
+    common: float = Field(0.1, ge=0)  # weight of what common tokens cost, within sparsity
+    silence: bool = True  # domain: terms are also pushed below zero where they are neither said nor wanted
+
+
+class Run(Settings):
+    """A whole run file: the model, the corpus, and a table for each stage that differs from its defaults."""
+
+    model: str = "splade-tiny"
+    corpus: str
+    terms: str | None = None
+    dictionary: str | None = None
+    candidates: str | None = None
+    stages: tuple[str, ...] = ("extend", "warmup", "dictionary", "distill")
+    preset: Literal["default", "plain"] = "default"
+    seed: int = Field(0, ge=0)
+    warmup: Warmup = Warmup()
+    dictionary_stage: Dictionary = Dictionary()
+    distill: Distill = Distill()

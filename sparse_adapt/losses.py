@@ -1,0 +1,142 @@
+"""The six distillation terms, each a pure function of tensors, mean over the batch, in float32.
+
+Dimensions: Q queries, N candidates each, V all tokens, D domain tokens (the new ones), B texts.
+`student` and `teacher` are scores (Q, N); `present` marks real candidates among padding.
+"""
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean, pstdev
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+
+class Scale(NamedTuple):
+    """A rising line from teacher scores to student scores."""
+
+    slope: float
+    offset: float
+
+    @classmethod
+    def between(cls, teacher: Sequence[float], student: Sequence[float]) -> "Scale":
+        """The line that gives the teacher's scores the mean and the spread of the student's."""
+        slope = pstdev(student) / max(pstdev(teacher), 1e-6)
+        return cls(slope, fmean(student) - slope * fmean(teacher))
+
+
+def calibrate(teacher: Tensor, scale: Scale) -> Tensor:
+    """Teacher scores on the student's scale, nothing below zero.
+
+    A SPLADE score is never negative, so a teacher's -8 would leave a squared error that no training removes.
+    """
+    return (teacher.float() * scale.slope + scale.offset).clamp_min(0.0)
+
+
+def mse(student: Tensor, teacher: Tensor, present: Tensor) -> Tensor:
+    """Mean squared difference over all pairs, the plain `kd`: (Q, N) against (Q, N)."""
+    return (teacher.float() - student.float())[present].square().mean()
+
+
+def margin_mse(student: Tensor, teacher: Tensor, present: Tensor) -> Tensor:
+    """Mean squared difference of the gaps to the teacher's best candidate: blind to any shift of a query's scores.
+
+    Hofstätter et al. 2020, arXiv:2010.02666.
+    """
+    best = teacher.masked_fill(~present, float("-inf")).argmax(dim=1, keepdim=True)
+    others = present.scatter(1, best, False)
+    if not others.any():
+        return student.sum() * 0.0
+    gap_student = student.float().gather(1, best) - student.float()
+    gap_teacher = teacher.float().gather(1, best) - teacher.float()
+    return (gap_student - gap_teacher)[others].square().mean()
+
+
+def kl(student: Tensor, teacher: Tensor, present: Tensor) -> Tensor:
+    """Divergence of the student's softmax over a query's candidates from the teacher's, in nats."""
+    absent = ~present
+    student_log = student.float().masked_fill(absent, -1e9).log_softmax(dim=1)
+    teacher_log = teacher.float().masked_fill(absent, -1e9).log_softmax(dim=1)
+    return functional.kl_div(student_log, teacher_log, log_target=True, reduction="batchmean")
+
+
+KD = {"mse": mse, "margin_mse": margin_mse, "kl": kl}
+
+
+def rank(student: Tensor, teacher: Tensor, present: Tensor, tau: float) -> Tensor:
+    """-log softmax(student / tau) at the teacher's best candidate; tau below 1 sharpens."""
+    best = teacher.masked_fill(~present, float("-inf")).argmax(dim=1)
+    return functional.cross_entropy(student.float().masked_fill(~present, -1e9) / tau, best)
+
+
+def contrast(student: Tensor, positive: Tensor, present: Tensor, margin: float) -> Tensor:
+    """Mean over positive x negative of max(0, margin - (s_pos - s_neg)); `positive` (Q, N) marks the relevant."""
+    pairs = (positive & present).unsqueeze(2) & (~positive & present).unsqueeze(1)
+    if not pairs.any():
+        return student.sum() * 0.0
+    gaps = student.float().unsqueeze(2) - student.float().unsqueeze(1)
+    return (margin - gaps).relu()[pairs].mean()
+
+
+def cross_sparsity(queries: Tensor, documents: Tensor, old: Tensor) -> Tensor:
+    """Sum over old tokens of mean query weight x mean document weight: what an average match costs. Rows x V."""
+    return (queries.float().mean(dim=0) * documents.float().mean(dim=0) * old).sum()
+
+
+def flops(vectors: Tensor, token_weights: Tensor | None = None) -> Tensor:
+    """Expected scoring work: squared mean weight of each token, summed over the vocabulary.
+
+    vectors: (rows, V), never negative; token_weights: (V) or None, as in the document-frequency-aware form
+    (Porco et al. 2025, arXiv:2505.15070). Paria et al. 2020, arXiv:2004.05665.
+    """
+    means = vectors.float().mean(dim=0)
+    return (means if token_weights is None else means * token_weights).square().sum()
+
+
+def frequency_penalty(document_share: Tensor, midpoint: float = 0.1, steepness: float = 10.0) -> Tensor:
+    """A factor in [0, 1] for each token: near 0 for rare ones, 1/2 at `midpoint`, near 1 for those in most documents.
+
+    document_share: (V) share of documents in which the token's weight is positive. The generalised logistic of
+    Porco et al. 2025, arXiv:2505.15070: 1 / (1 + (x^(log 2 / log (1/midpoint)) ... - 1)^steepness).
+    """
+    share = document_share.float().clamp(1e-9, 1.0)
+    exponent = torch.log(torch.tensor(2.0)) / torch.log(torch.tensor(midpoint))
+    return 1.0 / (1.0 + (share.pow(exponent) - 1.0).clamp_min(1e-9).pow(steepness))
+
+
+def hinge_above(values: Tensor, where: Tensor, floor: float) -> Tensor:
+    """Mean over marked entries of max(0, floor - value): zero once all of them are high enough."""
+    return (floor - values.float()).relu()[where].mean() if where.any() else values.sum() * 0.0
+
+
+def hinge_below(values: Tensor, where: Tensor, ceiling: float) -> Tensor:
+    """Mean over marked entries of max(0, value - ceiling): zero once all of them are low enough."""
+    return (values.float() - ceiling).relu()[where].mean() if where.any() else values.sum() * 0.0
+
+
+def expand(values: Tensor, where: Tensor) -> Tensor:
+    """Mean over the domain tokens of a query's relevant documents of -log sigmoid(its value in the query)."""
+    return -functional.logsigmoid(values.float())[where].mean() if where.any() else values.sum() * 0.0
+
+
+def distance(vectors: Tensor, anchors: Tensor, compared: Tensor | None = None) -> Tensor:
+    """Squared distance to the anchors, relative to their squared length: 0 the same, 1 as far as an empty vector.
+
+    vectors, anchors: (B, V); compared: (B, V) marks the dimensions that count.
+    """
+    gap = vectors.float() - anchors.float()
+    if compared is not None:
+        gap = gap * compared
+    return (gap.square().sum(dim=1) / anchors.float().square().sum(dim=1).clamp_min(1e-6)).mean()
+
+
+def activated(logits: Tensor) -> Tensor:
+    """Pooled weights of raw logits; in a hinge, the plain published form."""
+    return logits.float().relu().log1p()
+
+
+def total(terms: Mapping[str, Tensor], weights: Mapping[str, float]) -> Tensor:
+    """Weighted sum; a term without a weight, or a weight without a term, is a bug."""
+    assert terms.keys() == weights.keys(), (sorted(terms), sorted(weights))
+    return torch.stack([weights[key] * term for key, term in terms.items()]).sum()

@@ -1,0 +1,49 @@
+"""Dictionary: the new rows learn from definitions, both ways.
+
+The sentence that defines a term is read with the term or its defining words masked; and the definition alone,
+without the term, must bring the term to mind, as a query does that describes a thing without its name.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sparse_adapt import config
+from sparse_adapt.errors import ConfigError
+from sparse_adapt.glossary import Definition, sentence
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.stages.lesson import Lesson
+from sparse_adapt.stages.texts import Texts
+from sparse_adapt.training import epochs_to_steps
+
+
+def dictionary(
+    encoder: SparseEncoder, definitions: Sequence[Definition], others: Sequence[str], settings: config.Dictionary
+) -> Lesson:
+    """The stage over definitions, with `others` as the texts that have nothing to do with most of them.
+
+    Raises ConfigError where no definition is of a new term.
+    """
+    sayings = [text for definition in definitions for text in _sayings(definition)]
+    owners = [number for number, definition in enumerate(definitions) for _ in _sayings(definition)]
+    texts = Texts(encoder, [*sayings, *others])
+    about = texts.says.copy()
+    for number in range(len(definitions)):
+        rows = [row for row, owner in enumerate(owners) if owner == number]
+        about[rows] |= texts.says[rows[0]]  # the first saying is the sentence that holds the term
+    if not about[: len(sayings)].any():
+        raise ConfigError(
+            f"none of the {len(definitions):,} definitions is of a new term; extend the model with these terms first"
+        )
+    return Lesson("dictionary", encoder, texts, about, settings, epochs_to_steps(settings, len(sayings)))
+
+
+def _sayings(definition: Definition) -> list[str]:
+    """The rendered sentence, the definition alone, and each example."""
+    return [sentence(definition), definition.definition, *definition.examples]
+
+
+def covered(encoder: SparseEncoder, definitions: Sequence[Definition]) -> int:
+    """How many of the definitions are of a term that has a token of its own."""
+    texts = Texts(encoder, [definition.term for definition in definitions])
+    return int(np.count_nonzero(texts.says.any(axis=1)))

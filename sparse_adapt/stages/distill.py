@@ -1,0 +1,193 @@
+"""Distillation: the whole model learns to score as a teacher does, gently, with short vectors.
+
+Six terms (kd, rank, sparsity, domain, contrast, expand), and two that keep what nobody asked to change:
+`anchor`, the incoming model's own vectors, and `recall`, the earlier stages' lesson that a term is also meant
+where it isn't said.
+
+Dimensions: Q queries, N candidates each, B texts, D new tokens, V vocabulary.
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.random import Generator
+from torch import Tensor
+
+from sparse_adapt import config, losses
+from sparse_adapt.corpus import Candidates
+from sparse_adapt.meanings import Meanings, Samples
+from sparse_adapt.model import Pooled, SparseEncoder
+from sparse_adapt.stages.lesson import marks, new_logits
+from sparse_adapt.stages.texts import Remembered, Texts, vectors
+from sparse_adapt.training import epochs_to_steps
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Queries, the documents of all their candidates once each, and where each candidate is among these."""
+
+    queries: list[int]
+    documents: list[int]
+    places: Tensor  # (Q, N) into `documents`
+    teacher: Tensor  # (Q, N)
+    present: Tensor  # (Q, N), False where a query has fewer candidates
+    samples: Samples
+    others: list[int]  # documents for the anchor
+
+
+class Distill:
+    """The stage over queries with scored candidates, for `training.train`."""
+
+    name = "distill"
+
+    def __init__(
+        self,
+        encoder: SparseEncoder,
+        candidates: Sequence[Candidates],
+        documents: Mapping[str, str],
+        settings: config.Distill,
+    ) -> None:
+        """`documents`: text of every document, by id; the candidates are among them."""
+        self.settings, self.candidates = settings, candidates
+        self.steps = epochs_to_steps(settings, len(candidates))
+        self.weights: Mapping[str, float] = settings.weights.model_dump()
+        self.number = {document_id: row for row, document_id in enumerate(documents)}
+        self.documents = Texts(encoder, list(documents.values()))
+        self.queries = Texts(encoder, [entry.query for entry in candidates])
+        self.reference = copy.deepcopy(encoder).requires_grad_(False)
+        self.before = Remembered(self.reference, self.documents.ids)
+        cut = vectors(self.reference, self.documents.without_new())
+        self.meanings = Meanings(encoder, self.documents.ids, self.documents.says, cut)
+        share = torch.from_numpy(np.asarray((cut > 0).mean(axis=0)).ravel())
+        self.penalty = losses.frequency_penalty(share) if settings.document_frequency_aware else None
+        self.positive = [self._positive(entry) for entry in candidates]
+        self.scale = self._scale()
+
+    def batch(self, random: Generator) -> Batch:
+        """Queries drawn without repetition, each with all of its candidates."""
+        count = min(self.settings.batch_size, len(self.candidates))
+        queries = sorted(int(row) for row in random.choice(len(self.candidates), count, replace=False))
+        chosen = [self.candidates[row] for row in queries]
+        documents = sorted({self.number[name] for entry in chosen for name in entry.document_ids})
+        place = {row: index for index, row in enumerate(documents)}
+        width = max(len(entry.document_ids) for entry in chosen)
+        places = torch.zeros(count, width, dtype=torch.long)
+        teacher = torch.zeros(count, width)
+        present = torch.zeros(count, width, dtype=torch.bool)
+        for row, entry in enumerate(chosen):
+            held = len(entry.document_ids)
+            places[row, :held] = torch.tensor([place[self.number[name]] for name in entry.document_ids])
+            teacher[row, :held] = torch.tensor(entry.teacher_scores)
+            present[row, :held] = True
+        samples = self.meanings.draw(2 * count, random)
+        others = [int(row) for row in random.choice(len(self.documents), max(1, count // 2))]
+        return Batch(queries, documents, places, teacher, present, samples, others)
+
+    def terms(self, encoder: SparseEncoder, batch: Batch) -> dict[str, Tensor]:
+        """The six terms, `anchor` and `recall`, unweighted."""
+        ids = [self.queries.ids[row] for row in batch.queries]
+        ids += [self.documents.ids[row] for row in batch.documents]
+        pooled = encoder(ids)
+        count, device = len(batch.queries), encoder.device
+        queries, documents = pooled.weights[:count], pooled.weights[count:]
+        scores = (queries @ documents.T).gather(1, batch.places.to(device))
+        teacher, present = batch.teacher.to(device), batch.present.to(device)
+        wanted = teacher
+        if self.settings.calibrate:
+            wanted = losses.calibrate(teacher, self.scale)
+        positive = torch.from_numpy(self._relevant(batch)).to(device)
+        return {
+            "kd": losses.KD[self.settings.kd](scores, wanted, present),
+            "rank": losses.rank(scores, teacher, present, self.settings.tau),
+            "sparsity": self._sparsity(queries, documents),
+            "contrast": losses.contrast(scores, positive, present, self.settings.margin),
+            **self._domain(pooled, batch),
+            "anchor": self._anchor(encoder, batch),
+            "recall": self._recall(encoder, batch),
+        }
+
+    def _sparsity(self, queries: Tensor, documents: Tensor) -> Tensor:
+        """What a match costs on old tokens, and the squared means of queries and documents."""
+        old = torch.ones(queries.shape[1], device=queries.device)
+        old[self.documents.first :] = 0.0
+        penalty = None if self.penalty is None else self.penalty.to(queries.device)
+        cross = losses.cross_sparsity(queries, documents, old if penalty is None else old * penalty)
+        settings = self.settings
+        plain = settings.flops_query * losses.flops(queries) + settings.flops_document * losses.flops(documents)
+        if penalty is None:
+            return cross + plain
+        common = losses.flops(queries, penalty) + losses.flops(documents, penalty)
+        return settings.common * (cross + common) + plain
+
+    def _domain(self, pooled: Pooled, batch: Batch) -> dict[str, Tensor]:
+        """`domain`: said, so lit; unrelated, so silent. `expand`: a query lights what its relevant documents say."""
+        count, settings, texts = len(batch.queries), self.settings, self.documents
+        new = pooled.maximum[:, texts.first : texts.first + texts.new]
+        new = new if settings.raw_logits else losses.activated(new)
+        queries, documents = new[:count], new[count:]
+        said_documents = marks(texts.says[batch.documents], new)
+        said_queries = marks(self.queries.says[batch.queries], new)
+        wanted = marks(np.array([self.positive[row] for row in batch.queries]), new)
+        unknown = marks(self.meanings.unknown[batch.documents], new)
+        lit = losses.hinge_above(documents, said_documents, settings.said)
+        lit = lit + losses.hinge_above(queries, said_queries, settings.meant)
+        silent = losses.hinge_below(documents, ~said_documents & ~unknown, settings.quiet)
+        silent = silent + losses.hinge_below(queries, ~said_queries & ~wanted, settings.quiet)
+        if not settings.silence:
+            silent = silent * 0.0
+        return {"domain": lit + silent, "expand": losses.expand(queries - settings.meant, wanted)}
+
+    def _anchor(self, encoder: SparseEncoder, batch: Batch) -> Tensor:
+        """Distance to the incoming model on texts like queries and on documents, common words left free."""
+        if self.weights["anchor"] == 0.0:
+            return encoder.output_rows.sum() * 0.0
+        short = batch.samples.token_ids[: len(batch.queries)]
+        ids = [*short, *(self.documents.ids[row] for row in batch.others)]
+        with torch.no_grad():
+            before = torch.cat([self.reference(short).weights, self.before.weights(batch.others)])
+        kept = torch.ones(before.shape[1], device=before.device)
+        kept[self.documents.first :] = 0.0
+        if self.penalty is not None:
+            kept = kept * (1.0 - self.penalty.to(before.device))
+        return losses.distance(encoder(ids).weights, before, kept.expand_as(before))
+
+    def _recall(self, encoder: SparseEncoder, batch: Batch) -> Tensor:
+        if not self.documents.new or self.weights["recall"] == 0.0:
+            return encoder.output_rows.sum() * 0.0
+        meant = new_logits(encoder, batch.samples.token_ids, self.documents)
+        settings, samples = self.settings, batch.samples
+        return losses.hinge_above(meant, samples.meant.to(meant.device), settings.meant) + losses.hinge_below(
+            meant, samples.quiet.to(meant.device), settings.quiet
+        )
+
+    def _positive(self, entry: Candidates) -> np.ndarray:
+        """New tokens that the relevant documents of a query say: (D,) booleans."""
+        rows = [self.number[name] for name, good in zip(entry.document_ids, _good(entry), strict=True) if good]
+        return self.documents.says[rows].any(axis=0)
+
+    def _relevant(self, batch: Batch) -> np.ndarray:
+        relevant = np.zeros(tuple(batch.places.shape), dtype=bool)
+        for place, row in enumerate(batch.queries):
+            entry = self.candidates[row]
+            relevant[place, : len(entry.document_ids)] = _good(entry)
+        return relevant
+
+    def _scale(self) -> losses.Scale:
+        """How teacher scores map to the scores that the incoming model gives the same candidates."""
+        rows = vectors(self.reference, self.documents.ids)
+        queries = vectors(self.reference, self.queries.ids)
+        student, teacher = [], []
+        for number, entry in enumerate(self.candidates):
+            found = [self.number[name] for name in entry.document_ids]
+            student.extend((rows[found] @ queries[number].T).toarray().ravel().tolist())
+            teacher.extend(entry.teacher_scores)
+        return losses.Scale.between(teacher, student)
+
+
+def _good(entry: Candidates) -> np.ndarray:
+    """Which candidates the teacher finds relevant: those in the upper half of its range for this query."""
+    scores = np.array(entry.teacher_scores)
+    return scores > (scores.max() + scores.min()) / 2 if scores.max() > scores.min() else scores > scores.max()

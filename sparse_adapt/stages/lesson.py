@@ -1,0 +1,148 @@
+"""What warm-up and dictionary have in common: texts that say a term, texts that mean it, texts that do neither.
+
+Only the new rows learn, so nothing that the base model knew can be lost. Four terms teach them:
+`mlm` the masked word, over the domain's vocabulary; `anchor` the base model's own vector of the text in its old
+pieces, on the old dimensions; `domain` a term lights up where it is said and is silent elsewhere; `recall` it
+lights up where it is meant.
+
+Dimensions: B texts, D new tokens, V vocabulary.
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.random import Generator
+from torch import Tensor
+from torch.nn import functional
+
+from sparse_adapt import config, losses
+from sparse_adapt.batches import pad
+from sparse_adapt.meanings import Meanings, Samples
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.stages.texts import Remembered, Texts, vectors
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows of the stage's texts, a masked copy of them with its labels, and texts that mean terms."""
+
+    rows: list[int]
+    masked: list[list[int]]
+    labels: list[list[int]]  # the word that was masked, or -1
+    samples: Samples
+
+
+class Lesson:
+    """One stage over texts: batches and loss terms, for `training.train`."""
+
+    def __init__(
+        self,
+        name: str,
+        encoder: SparseEncoder,
+        texts: Texts,
+        about: np.ndarray,
+        settings: config.Warmup,
+        steps: int,
+    ) -> None:
+        """`about`: (texts, D), which terms a text is about even where it doesn't say them."""
+        self.name, self.settings, self.steps = name, settings, steps
+        self.weights: Mapping[str, float] = settings.weights.model_dump()
+        self.texts, self.about = texts, about
+        reference = copy.deepcopy(encoder).requires_grad_(False)
+        self.before = Remembered(reference, texts.old_ids)
+        cut = vectors(reference, texts.without_new())
+        self.meanings = Meanings(encoder, texts.ids, about, cut)
+        self.vocabulary = domain_vocabulary(texts, settings.softmax)
+        self.mask_id = encoder.tokenizer.mask_token_id
+        self.special = set(encoder.tokenizer.all_special_ids)
+
+    def batch(self, random: Generator) -> Batch:
+        """Half of the texts say a term where any does; the other half come from anywhere."""
+        count = self.settings.batch_size
+        rows = [int(row) for row in random.choice(len(self.texts), count)]
+        if len(self.texts.saying):
+            rows[: count // 2] = [int(row) for row in random.choice(self.texts.saying, count // 2)]
+        masked = [self._mask(self.texts.ids[row], random) for row in rows]
+        samples = self.meanings.draw(count, random)
+        return Batch(rows, [ids for ids, _ in masked], [labels for _, labels in masked], samples)
+
+    def terms(self, encoder: SparseEncoder, batch: Batch) -> dict[str, Tensor]:
+        """`mlm`, `anchor`, `domain` and `recall`, unweighted."""
+        settings, saying = self.settings, [row for row in batch.rows if self.texts.says[row].any()]
+        rest = [row for row in batch.rows if not self.texts.says[row].any()]
+        pooled = encoder([self.texts.ids[row] for row in saying]) if saying else None
+        parts = [] if pooled is None else [pooled.maximum[:, self.texts.first : self.texts.first + self.texts.new]]
+        if rest:
+            parts.append(new_logits(encoder, [self.texts.ids[row] for row in rest], self.texts))
+        new = torch.cat(parts)
+        meant = new_logits(encoder, batch.samples.token_ids, self.texts)
+        if not settings.raw_logits:
+            new, meant = losses.activated(new), losses.activated(meant)
+        rows = saying + rest
+        said = marks(self.texts.says[rows], new)
+        other = marks(~self.about[rows] & ~self.meanings.unknown[rows], new)
+        above, below = losses.hinge_above, losses.hinge_below
+        return {
+            "mlm": self._masked_words(encoder, batch),
+            "anchor": self._anchor(pooled.weights, saying) if pooled is not None else new.sum() * 0.0,
+            "domain": above(new, said, settings.said) + below(new, other, settings.quiet),
+            "recall": above(meant, batch.samples.meant.to(new.device), settings.meant)
+            + below(meant, batch.samples.quiet.to(new.device), settings.quiet),
+        }
+
+    def _anchor(self, weights: Tensor, rows: Sequence[int]) -> Tensor:
+        """Distance to the texts in their old pieces; only a text with a new token can have moved."""
+        return losses.distance(weights, self.before.weights(rows), self.texts.comparable(rows).to(weights.device))
+
+    def _mask(self, ids: Sequence[int], random: Generator) -> tuple[list[int], list[int]]:
+        """Whole tokens at the stage's rates, new ones more often; labels are -1 where nothing was masked."""
+        settings, first = self.settings, self.texts.first
+        chances = random.random(len(ids))
+        masked, labels = list(ids), [-1] * len(ids)
+        for place, token in enumerate(ids):
+            rate = settings.new_mask_rate if token >= first else settings.mask_rate
+            if chances[place] < rate and token not in self.special:
+                masked[place], labels[place] = self.mask_id, token
+        return masked, labels
+
+    def _masked_words(self, encoder: SparseEncoder, batch: Batch) -> Tensor:
+        """Cross entropy of the masked words; logits only where something was masked, only over the vocabulary kept."""
+        if self.mask_id is None or self.weights["mlm"] == 0.0:
+            return encoder.output_rows.sum() * 0.0
+        ids, attention = pad(batch.masked, encoder.tokenizer.pad_token_id or 0)
+        labels = pad(batch.labels, -1)[0].to(encoder.device)
+        chosen = labels >= 0
+        if not chosen.any():
+            return encoder.output_rows.sum() * 0.0
+        hidden = encoder.hidden(ids.to(encoder.device), attention.to(encoder.device))[chosen]
+        kept = self.vocabulary.to(encoder.device)
+        bias = encoder.output_bias
+        logits = functional.linear(hidden, encoder.output_rows[kept], None if bias is None else bias[kept])
+        return functional.cross_entropy(logits.float(), torch.searchsorted(kept, labels[chosen]))
+
+
+def new_logits(encoder: SparseEncoder, token_ids: Sequence[Sequence[int]], texts: Texts) -> Tensor:
+    """Largest raw logits of the new tokens alone: (B, D)."""
+    from sparse_adapt.head import splade_pool
+
+    rows = slice(texts.first, texts.first + texts.new)
+    ids, attention = pad(token_ids, encoder.tokenizer.pad_token_id or 0)
+    ids, attention = ids.to(encoder.device), attention.to(encoder.device)
+    bias = None if encoder.output_bias is None else encoder.output_bias[rows]
+    return splade_pool(encoder.hidden(ids, attention), encoder.output_rows[rows], bias, attention)[0]
+
+
+def marks(array: np.ndarray, beside: Tensor) -> Tensor:
+    """A boolean array as a tensor on the device of another."""
+    return torch.from_numpy(np.ascontiguousarray(array)).to(beside.device)
+
+
+def domain_vocabulary(texts: Texts, softmax: str) -> Tensor:
+    """Sorted ids that the masked word is chosen among: those the texts hold and the new ones, or all."""
+    if softmax == "full":
+        return torch.arange(texts.size)
+    held = {token for ids in texts.ids for token in ids} | set(range(texts.first, texts.first + texts.new))
+    return torch.tensor(sorted(held))

@@ -1,0 +1,203 @@
+"""Each stage as one call: model folder and files in, model folder out. Resumable, and recorded in `stage.json`.
+
+A stage's folder holds the model, `history.jsonl`, and `stage.json`: what it was made from (model, files with
+checksums), with which settings, seed and package versions. The next stage reads there what it inherits.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sparse_adapt import config, vocabulary
+from sparse_adapt.corpus import Document, read_candidates, read_documents
+from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.folders import output_folder, write_json
+from sparse_adapt.glossary import read_dictionary
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.stages.dictionary import dictionary
+from sparse_adapt.stages.distill import Distill
+from sparse_adapt.stages.warmup import warmup
+from sparse_adapt.terms import read_terms
+from sparse_adapt.training import Progress, Stage, train
+
+RECORD_FILE = "stage.json"
+PACKAGES = ("sparse-adapt", "torch", "transformers", "tokenizers", "accelerate")
+AnySettings = TypeVar("AnySettings", bound=config.Training)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a stage writes, and what may already be there."""
+
+    folder: Path
+    overwrite: bool = False
+    resume: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a stage did: a sentence or two for the reader, and the record that lies beside the model."""
+
+    folder: Path
+    said: str
+    record: Mapping[str, Any]
+
+
+def extend(model: str, terms: str | Path, place: Place) -> Outcome:
+    """Give every term in a file a token and rows of its own."""
+    started = time.monotonic()
+    wanted = read_terms(terms)
+    encoder = SparseEncoder.load(model)
+    try:
+        extension = vocabulary.extend(encoder, wanted)
+    except vocabulary.TermError as error:
+        raise InputError(terms, str(error), line=_line_of(Path(terms), error.term)) from error
+    record = _record("extend", model, {"terms": terms}, {}, started)
+    record["folded"], record["guarded"] = extension.folded, extension.guarded
+    with output_folder(place.folder, overwrite=place.overwrite, resume=place.resume) as work:
+        encoder.save(work)
+        write_json(work / RECORD_FILE, record)
+    return Outcome(place.folder, _told_of(extension, encoder), record)
+
+
+def run_warmup(
+    model: str, corpus: str, settings: config.Warmup, place: Place, progress: Progress | None = None
+) -> Outcome:
+    """Teach the new rows from the documents of a corpus."""
+    documents = list(read_documents(corpus))
+
+    def build(encoder: SparseEncoder) -> Stage:
+        return warmup(encoder, [document.full_text for document in documents], settings)
+
+    return _run("warmup", model, {"corpus": corpus}, settings, place, build, progress)
+
+
+def run_dictionary(
+    model: str,
+    definitions: str | Path,
+    corpus: str | None,
+    settings: config.Dictionary,
+    place: Place,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Teach the new rows from definitions; without a corpus, the one that the previous stage read stands beside."""
+    entries = read_dictionary(definitions)
+    corpus = corpus or inherited(model).get("corpus")
+    others = [document.full_text for document in read_documents(corpus)] if corpus else []
+
+    def build(encoder: SparseEncoder) -> Stage:
+        return dictionary(encoder, entries, others, settings)
+
+    files = {"dictionary": str(definitions), **({"corpus": corpus} if corpus else {})}
+    return _run("dictionary", model, files, settings, place, build, progress)
+
+
+def run_distill(
+    model: str,
+    candidates: str | Path,
+    corpus: str,
+    settings: config.Distill,
+    place: Place,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Teach the whole model to score as a teacher does."""
+    documents = {document.document_id: document.full_text for document in read_documents(corpus)}
+    entries = list(read_candidates(candidates, documents))
+
+    def build(encoder: SparseEncoder) -> Stage:
+        return Distill(encoder, entries, documents, settings)
+
+    files = {"candidates": str(candidates), "corpus": corpus}
+    return _run("distill", model, files, settings, place, build, progress)
+
+
+def inherited(model: str) -> dict[str, str]:
+    """Files that the stage behind a model folder read, those that are still there."""
+    path = Path(model) / RECORD_FILE
+    if not path.is_file():
+        return {}
+    files = json.loads(path.read_text(encoding="utf-8")).get("files", {})
+    return {name: entry["path"] for name, entry in files.items() if _is_unchanged(entry)}
+
+
+def _run(
+    name: str,
+    model: str,
+    files: Mapping[str, str],
+    settings: config.Training,
+    place: Place,
+    build: Callable[[SparseEncoder], Stage],
+    progress: Progress | None,
+) -> Outcome:
+    started = time.monotonic()
+    encoder = SparseEncoder.load(model)
+    stage = build(encoder)
+    with output_folder(place.folder, overwrite=place.overwrite, resume=place.resume) as work:
+        record = _record(name, model, files, settings.model_dump(mode="json"), started)
+        _check_resumable(work / RECORD_FILE, record)
+        write_json(work / RECORD_FILE, record)
+        history = train(encoder, stage, work, progress=progress)
+        encoder.save(work)
+        record = {**record, "steps": len(history), "seconds": round(time.monotonic() - started, 1)}
+        write_json(work / RECORD_FILE, record)
+    last = {key: value for key, value in history[-1].items() if key not in ("step", "learning_rate")}
+    told = ", ".join(f"{key} {value:.3g}" for key, value in last.items())
+    return Outcome(place.folder, f"{len(history):,} steps in {record['seconds']:.0f} s; at the end {told}", record)
+
+
+def _record(
+    stage: str, model: str, files: Mapping[str, str | Path], settings: Mapping[str, Any], started: float
+) -> dict[str, Any]:
+    return {
+        "stage": stage,
+        "model": str(Path(model).resolve()) if Path(model).is_dir() else model,
+        "files": {name: _stamp(str(path)) for name, path in files.items()},
+        "settings": dict(settings),
+        "versions": {package: version(package) for package in PACKAGES},
+        "seconds": round(time.monotonic() - started, 1),
+    }
+
+
+def _stamp(path: str) -> dict[str, str]:
+    """A file's path and checksum; names of datasets and bundled corpora stay as they are."""
+    place = Path(path) / "corpus.jsonl" if Path(path).is_dir() else Path(path)
+    if not place.is_file():
+        return {"path": path}
+    return {"path": str(Path(path).resolve()), "sha256": hashlib.sha256(place.read_bytes()).hexdigest()}
+
+
+def _is_unchanged(entry: Mapping[str, str]) -> bool:
+    return "sha256" not in entry or _stamp(entry["path"]).get("sha256") == entry["sha256"]
+
+
+def _check_resumable(path: Path, record: Mapping[str, Any]) -> None:
+    """An unfinished run goes on only with what it was begun with."""
+    if not path.is_file():
+        return
+    begun = json.loads(path.read_text(encoding="utf-8"))
+    for key in ("stage", "model", "files", "settings"):
+        if begun.get(key) != record[key]:
+            raise ConfigError(f"{path}: begun with another {key}; pass --overwrite to start again")
+
+
+def _line_of(path: Path, term: str) -> int | None:
+    """The line of a file that first holds a term as a JSON string."""
+    wanted = json.dumps(term, ensure_ascii=False)
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if wanted in line or json.dumps(term) in line:
+            return number
+    return None
+
+
+def _told_of(extension: vocabulary.Extension, encoder: SparseEncoder) -> str:
+    told = f"{len(extension.new_tokens):,} new tokens, {encoder.vocabulary_size:,} in all"
+    if extension.folded:
+        told += f"; {len(extension.folded):,} variants of the same token folded"
+    if extension.guarded:
+        told += f"; {len(extension.guarded):,} match whole words only, to leave ordinary words unbroken"
+    return told

@@ -1,0 +1,87 @@
+"""The texts of a stage in the extended vocabulary: what they say, what they are about, what they were before.
+
+Dimensions: B texts, D new tokens, V vocabulary.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from scipy.sparse import csr_matrix, vstack
+from torch import Tensor
+
+from sparse_adapt.batches import TokenIds
+from sparse_adapt.model import SparseEncoder
+
+ROWS_AT_ONCE = 64
+
+
+class Texts:
+    """Token ids of a stage's texts, and which new tokens each of them says."""
+
+    def __init__(self, encoder: SparseEncoder, texts: Sequence[str]) -> None:
+        self.first = encoder.old_size
+        self.size = encoder.vocabulary_size
+        self.new = len(encoder.new_tokens)
+        self.pieces = {token.token_id: token.pieces for token in encoder.new_tokens}
+        self.ids = encoder.tokenize(texts)
+        self.old_ids = [encoder.old_tokenization(ids) for ids in self.ids]
+        self.says = says(self.ids, self.first, self.new)
+        self.saying = np.flatnonzero(self.says.any(axis=1))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def without_new(self) -> list[list[int]]:
+        """The texts with every new token cut out."""
+        return [[token for token in ids if token < self.first] for ids in self.ids]
+
+    def comparable(self, rows: Sequence[int]) -> Tensor:
+        """Old dimensions in which a text should stay what it was: all but the pieces that a new token replaced."""
+        marks = torch.zeros(len(rows), self.size)
+        marks[:, : self.first] = 1.0
+        for place, row in enumerate(rows):
+            for token in np.flatnonzero(self.says[row]):
+                marks[place, list(self.pieces[self.first + int(token)])] = 0.0
+        return marks
+
+
+def says(token_ids: Sequence[TokenIds], first: int, count: int) -> np.ndarray:
+    """Which new tokens each text holds: (B, D) booleans."""
+    new = np.arange(first, first + count)
+    return np.array([np.isin(new, ids) for ids in token_ids], dtype=bool).reshape(len(token_ids), count)
+
+
+class Remembered:
+    """Vectors of a frozen encoder, computed when first asked for and kept as sparse rows."""
+
+    def __init__(self, encoder: SparseEncoder, token_ids: Sequence[TokenIds]) -> None:
+        self.encoder, self.token_ids = encoder, token_ids
+        self.rows: dict[int, tuple[Tensor, Tensor]] = {}
+
+    @torch.no_grad()
+    def weights(self, rows: Sequence[int]) -> Tensor:
+        """Weights of the texts at `rows`: (B, V)."""
+        missing = [row for row in dict.fromkeys(rows) if row not in self.rows]
+        for start in range(0, len(missing), ROWS_AT_ONCE):
+            part = missing[start : start + ROWS_AT_ONCE]
+            for row, line in zip(part, self.encoder([self.token_ids[row] for row in part]).weights, strict=True):
+                held = line.nonzero().squeeze(1)
+                self.rows[row] = (held, line[held])
+        dense = torch.zeros(len(rows), self.encoder.vocabulary_size, device=self.encoder.device)
+        for place, row in enumerate(rows):
+            held, values = self.rows[row]
+            dense[place, held] = values
+        return dense
+
+
+@torch.no_grad()
+def vectors(encoder: SparseEncoder, token_ids: Sequence[TokenIds]) -> csr_matrix:
+    """Weights of many texts, given as token ids, as sparse rows: (B, V)."""
+    parts = [
+        csr_matrix(encoder(token_ids[start : start + ROWS_AT_ONCE]).weights.cpu().numpy())
+        for start in range(0, len(token_ids), ROWS_AT_ONCE)
+    ]
+    return (
+        vstack(parts, format="csr") if parts else csr_matrix((0, encoder.vocabulary_size), dtype=np.float32)
+    )

@@ -1,0 +1,280 @@
+"""The one training loop: optimiser, schedule, checkpoints, exact resume, history.
+
+Everything random in a step is a function of the seed and the step's number, and so is the learning rate; a
+checkpoint therefore needs no more than the weights, the optimiser's moments and the number of steps done.
+Trained without dropout: what is compared with the base model differs only by what was learnt.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from accelerate import Accelerator
+from numpy.random import Generator, default_rng
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from sparse_adapt.config import Training
+from sparse_adapt.errors import ConfigError, InputError, MissingExtraError
+from sparse_adapt.folders import write_json
+from sparse_adapt.losses import total
+from sparse_adapt.model import SparseEncoder
+
+STATE_FILE = "state.safetensors"
+HISTORY_FILE = "history.jsonl"
+Progress = Callable[[int, int, Mapping[str, float]], None]
+
+
+class Stage(Protocol):
+    """What a stage has to say; `train` says how it is done."""
+
+    name: str
+    settings: Training
+    steps: int
+    weights: Mapping[str, float]
+
+    def batch(self, random: Generator) -> Any:
+        """The next batch, a function of the generator alone."""
+
+    def terms(self, encoder: SparseEncoder, batch: Any) -> dict[str, Tensor]:
+        """Unweighted loss terms under their keys."""
+
+
+def train(
+    encoder: SparseEncoder, stage: Stage, folder: Path, *, progress: Progress | None = None
+) -> list[dict[str, float]]:
+    """Train in place and return the history, a row a step. `folder` keeps history and state, and resumes from them.
+
+    On one CPU the same seed gives the same bits, interrupted or not.
+    """
+    settings = stage.settings
+    accelerator = _accelerator(settings)
+    encoder.to(accelerator.device).eval()
+    parameters = Parameters(encoder, settings)
+    optimiser = torch.optim.AdamW(parameters.groups(), weight_decay=settings.weight_decay, eps=1e-8)
+    done = load_state(folder / STATE_FILE, parameters, optimiser)
+    history = read_history(folder / HISTORY_FILE)[:done]
+    objective, prepared = accelerator.prepare(Objective(encoder, stage), optimiser)
+    scalars = _scalars(folder) if settings.tensorboard and accelerator.is_main_process else None
+    with (folder / HISTORY_FILE).open("w", encoding="utf-8") as log:
+        log.writelines(json.dumps(row) + "\n" for row in history)
+        for step in range(done, stage.steps):
+            rate = schedule(step, stage.steps, settings.ramp)
+            parameters.set_rate(prepared, rate)
+            values = _step(accelerator, objective, stage, prepared, parameters, step)
+            row = {"step": step + 1, **values, "learning_rate": settings.learning_rate * rate}
+            history.append(row)
+            log.write(json.dumps(row) + "\n")
+            for name, value in row.items() if scalars is not None else ():
+                scalars.add_scalar(f"{stage.name}/{name}", value, step + 1)
+            if (step + 1) % settings.checkpoint_every == 0 and step + 1 < stage.steps:
+                log.flush()
+                save_state(folder / STATE_FILE, parameters, optimiser, step + 1)
+            if progress is not None:
+                progress(step + 1, stage.steps, values)
+    if scalars is not None:
+        scalars.close()
+    (folder / STATE_FILE).unlink(missing_ok=True)
+    return history
+
+
+def schedule(step: int, steps: int, ramp: float) -> float:
+    """Share of the full learning rate at a step: a linear rise over the first `ramp` of the steps, then a fall to 0."""
+    rise = (step + 1) / max(1.0, ramp * steps)
+    return min(1.0, rise, (steps - step) / max(1.0, (1.0 - ramp) * steps))
+
+
+def random_at(seed: int, step: int) -> Generator:
+    """The generator of one step; no step depends on those before it."""
+    return default_rng([seed, step])
+
+
+class Objective(nn.Module):
+    """Encoder and stage as one module, so that wrappers for many devices see a single forward."""
+
+    def __init__(self, encoder: SparseEncoder, stage: Stage) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.stage = stage
+
+    def forward(self, batch: Any) -> dict[str, Tensor]:  # noqa: ANN401 - each stage has its own batch
+        return self.stage.terms(self.encoder, batch)
+
+
+class Parameters:
+    """What is trained, how fast: new rows as parameters of their own beside the shared matrices they live in.
+
+    An optimiser can't give some rows of a matrix another learning rate, and weight decay would move rows that
+    have no gradient. So new rows are copied out before training, take their gradient from the matrix, and are
+    copied back after every step; the old rows of a matrix that isn't trained stay the same bit for bit.
+    """
+
+    def __init__(self, encoder: SparseEncoder, settings: Training) -> None:
+        self.first = encoder.old_size
+        self.count = len(encoder.new_tokens)
+        self.settings = settings
+        self.whole = [
+            p for p in (encoder.input_rows, encoder.output_rows, encoder.output_bias) if p is not None
+        ]
+        self.whole = list({id(parameter): parameter for parameter in self.whole}.values())
+        rows = slice(self.first, self.first + self.count)
+        self.new = [nn.Parameter(parameter.detach()[rows].clone()) for parameter in self.whole]
+        self.all = list(encoder.parameters())
+        for parameter in self.all:
+            parameter.requires_grad_(settings.train == "all")
+        for parameter in self.whole:
+            parameter.requires_grad_(True)
+        if settings.train == "new" and not self.count:
+            raise ConfigError('this model has no new tokens to train; extend it first, or set train = "all"')
+
+    def groups(self) -> list[dict[str, Any]]:
+        """Parameter groups for the optimiser."""
+        groups: list[dict[str, Any]] = []
+        if self.count:
+            groups.append(
+                {"params": self.new, "full_rate": self.settings.new_learning_rate, "weight_decay": 0.0}
+            )
+        if self.settings.train == "all":
+            groups.append({"params": self.all, "full_rate": self.settings.learning_rate})
+        return [{**group, "lr": 0.0} for group in groups]
+
+    def set_rate(self, optimiser: Any, rate: float) -> None:  # noqa: ANN401 - torch's optimiser or accelerate's wrapper
+        """Give every group its share of its full learning rate."""
+        for group in optimiser.param_groups:
+            group["lr"] = group["full_rate"] * rate
+
+    def collect(self) -> None:
+        """Move the gradient of the new rows from the matrices to the rows' own parameters."""
+        rows = slice(self.first, self.first + self.count)
+        for own, whole in zip(self.new, self.whole, strict=True):
+            if whole.grad is None:
+                continue
+            own.grad = whole.grad[rows].clone()
+            whole.grad[rows] = 0.0
+            if self.settings.train == "new":
+                whole.grad = None
+
+    @torch.no_grad()
+    def put_back(self) -> None:
+        """Write the new rows into the matrices."""
+        rows = slice(self.first, self.first + self.count)
+        for own, whole in zip(self.new, self.whole, strict=True):
+            whole[rows] = own
+
+    def trained(self) -> list[nn.Parameter]:
+        """Every parameter that an optimiser step moves, in the order of `groups`."""
+        return [*(self.new if self.count else ()), *(self.all if self.settings.train == "all" else ())]
+
+
+def _step(
+    accelerator: Accelerator,
+    objective: nn.Module,
+    stage: Stage,
+    optimiser: Any,  # noqa: ANN401
+    parameters: Parameters,
+    step: int,
+) -> dict[str, float]:
+    """One optimiser step; the mean of each term over its micro-batches, and the weighted loss."""
+    parts = stage.settings.gradient_accumulation
+    sums: dict[str, float] = {}
+    for part in range(parts):
+        batch = stage.batch(random_at(stage.settings.seed, step * parts + part))
+        with accelerator.autocast():
+            terms = objective(batch)
+        loss = total(terms, stage.weights)
+        accelerator.backward(loss / parts)
+        for key, value in (*terms.items(), ("loss", loss)):
+            sums[key] = sums.get(key, 0.0) + float(value.detach()) / parts
+    if not math.isfinite(sums["loss"]):
+        raise ConfigError(
+            f"{stage.name}: the loss is {sums['loss']} at step {step + 1}; lower --learning-rate or use float32"
+        )
+    parameters.collect()
+    nn.utils.clip_grad_norm_(parameters.trained(), stage.settings.max_gradient_norm)
+    optimiser.step()
+    optimiser.zero_grad(set_to_none=True)
+    for parameter in parameters.whole:
+        parameter.grad = None
+    parameters.put_back()
+    return sums
+
+
+def _accelerator(settings: Training) -> Accelerator:
+    if settings.device not in ("auto", "cpu", "cuda", "mps"):
+        raise ConfigError(f"device = {settings.device!r}: choose auto, cpu, cuda or mps")
+    if settings.device == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("device = 'cuda': no CUDA device is visible; use --device cpu")
+    precision = {"float32": "no", "bfloat16": "bf16", "float16": "fp16"}[settings.precision]
+    cpu = settings.device == "cpu" or not (torch.cuda.is_available() or torch.backends.mps.is_available())
+    if precision == "fp16" and cpu:
+        raise ConfigError("precision = 'float16' needs a GPU; use bfloat16 or float32")
+    return Accelerator(mixed_precision=precision, cpu=cpu)
+
+
+def save_state(path: Path, parameters: Parameters, optimiser: torch.optim.Optimizer, done: int) -> None:
+    """Write weights and moments after `done` steps: whole, or not at all."""
+    tensors: dict[str, Tensor] = {}
+    for index, parameter in enumerate(parameters.trained()):
+        tensors[f"{index}.value"] = parameter.detach()
+        for name, moment in optimiser.state.get(parameter, {}).items():
+            tensors[f"{index}.{name}"] = moment
+    partial = path.with_suffix(".partial")
+    save_file(
+        {name: tensor.contiguous().cpu().clone() for name, tensor in tensors.items()},
+        partial,
+        {"done": str(done)},
+    )
+    partial.replace(path)
+
+
+@torch.no_grad()
+def load_state(path: Path, parameters: Parameters, optimiser: torch.optim.Optimizer) -> int:
+    """Put weights and moments back; returns how many steps they stand for, 0 where there is no state."""
+    if not path.is_file():
+        return 0
+    trained = parameters.trained()
+    with safe_open(path, framework="pt") as state:
+        for name in state.keys():  # noqa: SIM118 - safe_open has no __iter__
+            index, field = name.split(".", 1)
+            parameter, tensor = trained[int(index)], state.get_tensor(name)
+            if field == "value":
+                if tensor.shape != parameter.shape:
+                    raise InputError(path, "belongs to another model; pass --overwrite to start again")
+                parameter.copy_(tensor)
+            else:
+                on = "cpu" if field == "step" else parameter.device
+                optimiser.state[parameter][field] = tensor.to(on)
+        done = int(state.metadata()["done"])
+    parameters.put_back()
+    return done
+
+
+def read_history(path: Path) -> list[dict[str, float]]:
+    """Rows of a history, up to a last line that a kill may have cut."""
+    rows: list[dict[str, float]] = []
+    if path.is_file():
+        for line in path.read_text(encoding="utf-8").splitlines():
+            try:
+                rows.append(json.loads(line))
+            except json.JSONDecodeError:
+                break
+    return rows
+
+
+def _scalars(folder: Path) -> Any:  # noqa: ANN401 - tensorboard is optional and untyped
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise MissingExtraError("tensorboard", "tensorboard") from error
+    return SummaryWriter(str(folder / "tensorboard"))
+
+
+def epochs_to_steps(settings: Training, texts: int) -> int:
+    """Steps of a stage over `texts` texts: as many epochs as asked for, or else the default number of steps."""
+    if settings.epochs is None:
+        return settings.steps
+    return max(1, math.ceil(settings.epochs * texts / (settings.batch_size * settings.gradient_accumulation)))
