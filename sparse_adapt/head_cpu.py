@@ -51,23 +51,8 @@ def pool(states: Tensor, starts: Tensor, places: Tensor, weight: Tensor) -> tupl
         where = block.texts.start, block.texts.stop, block.tokens.start
         _pool_rows(logits.to(wide).numpy(), bounds, row_places, maxima, positions, *where)
 
-    _multiply(states, bounds, weight, pool_block)
+    multiply(states, bounds, weight, pool_block)
     return maximum, position
-
-
-def largest(states: Tensor, starts: Tensor, weight: Tensor) -> Tensor:
-    """The maxima of `pool` alone (B, V), for encoding; bfloat16 products are compared by their bits."""
-    if weight.dtype != torch.bfloat16:
-        return pool(states, starts, torch.zeros(len(states), dtype=torch.long), weight)[0]
-    keys = torch.empty(len(starts) - 1, len(weight), dtype=torch.int16)
-    bounds, largest_keys = starts.numpy(), keys.numpy()
-
-    def pool_block(block: Block, logits: Tensor) -> None:
-        where = block.texts.start, block.texts.stop, block.tokens.start
-        _largest_bits(logits.view(torch.int16).numpy(), bounds, largest_keys, *where)
-
-    _multiply(states, bounds, weight, pool_block)
-    return keys.view(torch.bfloat16).float()
 
 
 def hidden_gradient(gradient: Tensor, position: Tensor, weight: Tensor, length: int) -> Tensor:
@@ -137,7 +122,7 @@ def share(
         torch.set_num_threads(allowed)  # threads that start later take their number from the last call
 
 
-def _multiply(states: Tensor, bounds: Array, weight: Tensor, use: Callable[[Block, Tensor], None]) -> None:
+def multiply(states: Tensor, bounds: Array, weight: Tensor, use: Callable[[Block, Tensor], None]) -> None:
     """Hand each block's products (rows, tokens) to `use`, which must be done with them when it returns."""
     blocks = list(_blocks(bounds, len(weight)))
     largest_size = max(
@@ -213,30 +198,6 @@ def _pool_rows(
                 if (value > best[token]) | (value != value):
                     best[token] = value
                     where[token] = place
-
-
-@njit(cache=True, nogil=True)
-def _largest_bits(
-    logits: Array, bounds: Array, largest_bits: Array, first_text: int, last_text: int, first_token: int
-) -> None:
-    """Write a block's maxima of bfloat16 numbers given as int16 bits.
-
-    Such numbers are in the order of their bits once all but the sign is flipped in negative ones; flipping
-    again gives them back. A text without rows gets -inf.
-    """
-    width = logits.shape[1]
-    for text in range(first_text, last_text):
-        best = largest_bits[text, first_token : first_token + width]
-        for token in range(width):
-            best[token] = np.int16(-32641)  # -inf, flipped
-        for row in range(bounds[text], bounds[text + 1]):
-            values = logits[row - bounds[first_text]]
-            for token in range(width):
-                bits = values[token]
-                best[token] = max(best[token], np.int16(bits ^ ((bits >> np.int16(15)) & np.int16(0x7FFF))))
-        for token in range(width):
-            bits = best[token]
-            best[token] = np.int16(bits ^ ((bits >> np.int16(15)) & np.int16(0x7FFF)))
 
 
 @njit(cache=True, nogil=True)

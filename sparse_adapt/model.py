@@ -104,7 +104,9 @@ class SparseEncoder(nn.Module):
             )
         except (OSError, ValueError, KeyError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise ModelError(f"{source}: not a masked language model that can be loaded ({reason})") from error
+            raise ModelError(
+                f"{source}: not a masked language model that can be loaded ({reason})"
+            ) from error
         missing = sorted(report["missing_keys"])
         if missing:
             raise ModelError(
@@ -114,11 +116,17 @@ class SparseEncoder(nn.Module):
         try:
             tokenizer = AutoTokenizer.from_pretrained(place)
         except (OSError, ValueError, KeyError) as error:
-            raise ModelError(f"{source}: its tokenizer can't be loaded ({str(error).splitlines()[0]})") from error
+            raise ModelError(
+                f"{source}: its tokenizer can't be loaded ({str(error).splitlines()[0]})"
+            ) from error
         if not tokenizer.is_fast:
-            raise ModelError(f"{source}: needs a fast tokenizer (a tokenizer.json); found {type(tokenizer).__name__}")
+            raise ModelError(
+                f"{source}: needs a fast tokenizer (a tokenizer.json); found {type(tokenizer).__name__}"
+            )
         new_tokens, max_tokens = _read_vocabulary(Path(place) / VOCABULARY_FILE)
-        longest = min(tokenizer.model_max_length, getattr(masked_lm.config, "max_position_embeddings", 512) or 512)
+        longest = min(
+            tokenizer.model_max_length, getattr(masked_lm.config, "max_position_embeddings", 512) or 512
+        )
         encoder = cls(masked_lm, tokenizer, new_tokens, min(max_tokens, longest))
         return encoder.to(device).eval()
 
@@ -181,7 +189,9 @@ class SparseEncoder(nn.Module):
         decoder = self.masked_lm.get_output_embeddings()
         name = type(self.masked_lm).__name__
         if decoder is None or decoder.weight.shape[0] < len(self.tokenizer):
-            raise ModelError(f"{name}: found no decoder over the vocabulary of {len(self.tokenizer):,} tokens")
+            raise ModelError(
+                f"{name}: found no decoder over the vocabulary of {len(self.tokenizer):,} tokens"
+            )
 
     # -- what it is made of -------------------------------------------------------------------
 
@@ -242,8 +252,24 @@ class SparseEncoder(nn.Module):
 
     def hidden(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Hidden states (B, L, H) after the head's transform: what the decoder rows are multiplied with."""
-        with _bypassed(self.masked_lm.get_output_embeddings()):
+        with self.without_decoder():
             return self.masked_lm(input_ids=input_ids, attention_mask=attention_mask).logits
+
+    @contextmanager
+    def without_decoder(self) -> Iterator[None]:
+        """Let the decoder hand its input through, so that the (B, L, V) logits are never built.
+
+        Threads that call `hidden` at the same time do so within one such context.
+        """
+        decoder = self.masked_lm.get_output_embeddings()
+        if "forward" in vars(decoder):  # already so, by an outer context
+            yield
+            return
+        decoder.forward = _identity
+        try:
+            yield
+        finally:
+            del decoder.forward
 
     def pool(self, input_ids: Tensor, attention_mask: Tensor) -> Pooled:
         """Largest logit of every token and its position, both (B, V), for one padded batch."""
@@ -267,16 +293,6 @@ class SparseEncoder(nn.Module):
             torch.cat([part.maximum for part in parts])[order],
             torch.cat([part.position for part in parts])[order],
         )
-
-
-@contextmanager
-def _bypassed(decoder: nn.Module) -> Iterator[None]:
-    """Let a decoder hand its input through, so that the (B, L, V) logits are never built."""
-    decoder.forward = _identity  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        del decoder.forward
 
 
 def _identity(hidden: Tensor) -> Tensor:

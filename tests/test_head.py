@@ -243,14 +243,6 @@ def test_nothing_is_kept_for_the_backward_pass_but_inputs_and_positions():
     assert max(kept) == 2049 * 8  # the rows; positions are 2 x 2049, all logits would be 2 x 130 x 2049
 
 
-def test_bfloat16_maxima_by_bits_are_the_maxima(small_blocks):
-    hidden, weight, _, mask = inputs(5, 33, 1031, 16)
-    mask[3] = 0
-    rows = pack(hidden.bfloat16(), mask)
-    expected, _ = head_cpu.pool(*rows, weight.bfloat16())
-    assert torch.equal(head_cpu.largest(rows.states, rows.starts, weight.bfloat16()), expected)
-
-
 @pytest.mark.parametrize("sizes", SIZES)
 def test_the_way_of_other_devices_agrees(sizes, small_blocks):
     hidden, weight, _, mask = inputs(*sizes, dtype=torch.float64)

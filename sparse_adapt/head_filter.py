@@ -1,0 +1,107 @@
+"""The head for encoding, where only weights above zero count: a quick look at all, then the exact few.
+
+Dimensions: B texts, T rows (unmasked positions of all texts), H hidden, V vocabulary.
+Of 30,000 maxima a text keeps a hundred or two. Products in bfloat16, seven times as fast where a processor
+has them, rule out the tokens that can't be above zero, with a bound on their error; what passes is multiplied
+again in float32. The result is that of float32 products throughout.
+"""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numba import njit
+from numpy.typing import NDArray
+from torch import Tensor
+
+from sparse_adapt.head_cpu import Block, multiply
+
+ROUNDING = 2.0**-8  # of bfloat16: largest relative error
+
+
+def positive_logits(states: Tensor, starts: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Maximum logits (B, V) in float32 where they are above zero, zero or less elsewhere.
+
+    states: (T, H) float32; starts: (B + 1) first row of each text; weight: (V, H); bias: (V) or None.
+    """
+    states, weight = states.float(), weight.float()
+    shift = torch.zeros(len(weight)) if bias is None else bias.float()
+    rough = rough_largest(states.bfloat16(), starts, weight.bfloat16()).add_(shift)
+    lengths = weight.norm(dim=1)
+    bounds = starts.tolist()
+    for text, (first, last) in enumerate(pairwise(bounds)):
+        if first == last:
+            continue
+        rows = states[first:last]
+        error = error_bound(float(rows.norm(dim=1).max())) * lengths
+        passed = (rough[text] > -error).nonzero().squeeze(1)
+        exact = (weight[passed] @ rows.T).amax(dim=1).add_(shift[passed])
+        rough[text].clamp_(max=0.0)
+        rough[text, passed] = exact
+    return rough
+
+
+def error_bound(length: float) -> float:
+    """How far a bfloat16 product of two vectors may be off, divided by the second one's length.
+
+    `length` is that of the first. Each number of both is rounded, and so is the product: three roundings, by
+    Cauchy and Schwarz; a fourth covers their products and the sums in float32.
+    """
+    return 4 * ROUNDING * length
+
+
+def rough_largest(states: Tensor, starts: Tensor, weight: Tensor) -> Tensor:
+    """Largest bfloat16 product of each text's states with each vocabulary row, as float32 (B, V)."""
+    largest = torch.empty(len(starts) - 1, len(weight), dtype=torch.int16)
+    bounds, out = starts.numpy(), largest.numpy()
+
+    def pool_block(block: Block, logits: Tensor) -> None:
+        where = block.texts.start, block.texts.stop, block.tokens.start
+        _largest_bits(logits.view(torch.int16).numpy(), bounds, out, *where)
+
+    multiply(states, bounds, weight, pool_block)
+    return largest.view(torch.bfloat16).float()
+
+
+@njit(cache=True, nogil=True)
+def _largest_bits(
+    logits: NDArray[Any],
+    bounds: NDArray[Any],
+    out: NDArray[Any],
+    first_text: int,
+    last_text: int,
+    first_token: int,
+) -> None:
+    """Write a block's maxima of bfloat16 numbers, all given as the int16 of their bits.
+
+    Among numbers of which one is positive, the largest has the largest int16; among negative ones, the
+    smallest unsigned. Integers are compared twice as many at a time. A text without rows gets -inf.
+    """
+    width = logits.shape[1]
+    smallest = np.empty(width, np.uint16)
+    for text in range(first_text, last_text):
+        largest = out[text, first_token : first_token + width]
+        for token in range(width):
+            largest[token] = -32768
+            smallest[token] = 0xFF80  # -inf
+        row, end = bounds[text] - bounds[first_text], bounds[text + 1] - bounds[first_text]
+        while row + 4 <= end:
+            a, b, c, d = logits[row], logits[row + 1], logits[row + 2], logits[row + 3]
+            for token in range(width):
+                high = max(max(a[token], b[token]), max(c[token], d[token]))
+                low = min(
+                    min(np.uint16(a[token]), np.uint16(b[token])),
+                    min(np.uint16(c[token]), np.uint16(d[token])),
+                )
+                largest[token] = max(largest[token], high)
+                smallest[token] = min(smallest[token], low)
+            row += 4
+        while row < end:
+            for token in range(width):
+                largest[token] = max(largest[token], logits[row, token])
+                smallest[token] = min(smallest[token], np.uint16(logits[row, token]))
+            row += 1
+        for token in range(width):
+            if largest[token] < 0:
+                largest[token] = np.int16(smallest[token])

@@ -1,0 +1,129 @@
+"""Encoding against the model itself, text by text; the filtered head against the textbook."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_matrix
+from torch.testing import assert_close
+
+from sparse_adapt import head_cpu
+from sparse_adapt.encode import encode
+from sparse_adapt.errors import ModelError
+from sparse_adapt.head import pack, plain_splade_pool
+from sparse_adapt.head_filter import error_bound, positive_logits, rough_largest
+from sparse_adapt.model import SparseEncoder
+
+
+@pytest.fixture
+def model(tiny_model) -> SparseEncoder:
+    return SparseEncoder.load(tiny_model)
+
+
+@pytest.fixture
+def texts(twelve_documents) -> list[str]:
+    return [document.full_text for document in twelve_documents]
+
+
+@torch.no_grad()
+def one_by_one(model: SparseEncoder, texts: list[str]) -> np.ndarray:
+    return torch.cat([model(model.tokenize([text])).weights for text in texts]).numpy()
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("tokens_a_batch", [1, 40, 8192])
+def test_rows_are_the_texts_in_their_order(model, texts, tokens_a_batch, precision):
+    vectors = encode(model, texts, tokens_a_batch=tokens_a_batch, precision=precision)
+    assert vectors.dtype == np.float32 and vectors.shape == (12, model.vocabulary_size)
+    np.testing.assert_allclose(vectors.toarray(), one_by_one(model, texts), rtol=1e-5, atol=1e-6)
+
+
+def test_columns_of_a_row_are_sorted_and_nothing_stored_is_zero(model, texts):
+    vectors = encode(model, texts, tokens_a_batch=64)
+    checked = csr_matrix((vectors.data, vectors.indices, vectors.indptr), shape=vectors.shape)
+    assert checked.has_sorted_indices and checked.has_canonical_format
+    assert (vectors.data > 0).all()
+
+
+def test_a_text_without_weights_keeps_its_row(model, texts):
+    with torch.no_grad():
+        model.output_bias.fill_(-1000.0)
+    vectors = encode(model, texts)
+    assert vectors.shape == (12, model.vocabulary_size) and vectors.nnz == 0
+
+
+def test_no_texts_give_no_rows(model):
+    assert encode(model, []).shape == (0, model.vocabulary_size)
+
+
+def test_progress_counts_every_text_once(model, texts):
+    seen: list[int] = []
+    encode(model, texts, tokens_a_batch=60, progress=seen.append)
+    assert sum(seen) == 12 and len(seen) > 1
+
+
+def test_threads_change_no_bit(model, texts, monkeypatch):
+    alone = encode(model, texts, tokens_a_batch=60)
+    allowed = torch.get_num_threads()
+    monkeypatch.setattr(head_cpu, "WORTH_A_THREAD", 1)
+    try:
+        torch.set_num_threads(3)
+        together = encode(model, texts, tokens_a_batch=60)
+    finally:
+        torch.set_num_threads(allowed)
+    assert (alone != together).nnz == 0
+
+
+def test_a_model_in_training_stays_so_and_is_encoded_without_dropout(model, texts):
+    expected = encode(model, texts)
+    model.train()
+    assert (encode(model, texts) != expected).nnz == 0
+    assert model.training
+
+
+def test_the_model_still_gives_logits_afterwards(model, texts):
+    encode(model, texts)
+    ids = torch.tensor(model.tokenize(texts[:1]))
+    assert model.masked_lm(input_ids=ids).logits.shape[-1] == model.vocabulary_size
+
+
+def test_a_broken_model_is_refused(model, texts):
+    with torch.no_grad():
+        model.input_rows[5:] = float("nan")
+    with pytest.raises(ModelError, match="not numbers"):
+        encode(model, texts)
+
+
+@pytest.mark.parametrize("scale", [0.05, 1.0, 30.0])
+def test_the_filter_keeps_every_logit_above_zero(scale):
+    generator = torch.Generator().manual_seed(3)
+    hidden = torch.randn(4, 37, 24, generator=generator) * scale
+    weight = torch.randn(999, 24, generator=generator)
+    bias = -torch.rand(999, generator=generator) * 14 * scale  # about half the maxima below zero
+    mask = torch.ones(4, 37).long()
+    mask[1, 20:] = 0
+    mask[2] = 0
+    rows = pack(hidden, mask)
+    result = positive_logits(rows.states, rows.starts, weight, bias)
+    expected = plain_splade_pool(hidden, weight, bias, mask)[0]
+    assert 0.2 < (expected > 0).float().mean() < 0.8
+    assert_close(result.relu(), expected.relu(), rtol=1e-5, atol=1e-5 * scale)
+
+
+def test_the_error_bound_holds_where_all_numbers_round_the_same_way():
+    number = 1.0 + 2.0**-8 - 2.0**-20  # just below the middle of two bfloat16 numbers: rounds down to 1
+    states, weight = torch.full((1, 64), number), torch.full((1, 64), number)
+    rough = rough_largest(states.bfloat16(), torch.tensor([0, 1]), weight.bfloat16())
+    error = (rough - states @ weight.T).abs().item()
+    bound = error_bound(states.norm().item()) * weight.norm().item()
+    assert 0.4 * bound < error <= bound
+
+
+@pytest.mark.parametrize("shift", [-40.0, 0.0, 40.0])
+def test_maxima_by_bits_are_the_maxima(shift):
+    generator = torch.Generator().manual_seed(5)
+    states = torch.cat([torch.randn(50, 15, generator=generator), torch.ones(50, 1)], dim=1).bfloat16()
+    weight = torch.randn(700, 16, generator=generator)
+    weight[:, 15] = shift
+    starts, places = torch.tensor([0, 1, 1, 6, 50]), torch.zeros(50, dtype=torch.long)
+    expected, _ = head_cpu.pool(states, starts, places, weight.bfloat16())
+    assert torch.equal(rough_largest(states, starts, weight.bfloat16()), expected)
