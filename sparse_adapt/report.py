@@ -19,7 +19,7 @@ Kind = Literal["text", "token", "number", "share"]
 NOTHING = "-"
 EIGHTHS = " ▏▎▍▌▋▊▉"
 GOOD, BAD, QUIET, LOUD, TOKEN = "green", "red", "bright_black", "bold", "cyan"
-P_VALUE_NOTE = "p: two-sided paired randomisation test; how often chance alone gives as large a difference"
+P_VALUE_NOTE = "p: paired randomisation test, two-sided"
 MARKDOWN_SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "\\|*_<>[]#~$"} | {"`": "&#96;", "\n": " "})
 
 
@@ -27,8 +27,8 @@ MARKDOWN_SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "\\|*_<>[]#~$"} | 
 class Column:
     """What one field of the rows is, and how it reads.
 
-    A share is between 0 and 1 and reads as a percentage; JSON keeps it as it is. `bar` draws each number
-    as a part of the column's largest.
+    A share is between 0 and 1 and reads as a percentage; JSON keeps it as it is. `decimals` are for numbers
+    that have some: counts stay whole. `bar` draws each number as a part of the column's largest.
     """
 
     key: str
@@ -71,7 +71,12 @@ def to_rich(table: Table, bar_width: int = 16) -> RichTable:
     )
     for column in table.columns:
         words = column.kind in ("text", "token")
-        rich.add_column(Text(column.heading), justify="left" if words else "right", overflow="fold")
+        rich.add_column(
+            Text(column.heading),
+            justify="left" if words else "right",
+            overflow="fold",
+            no_wrap=column.kind == "token",
+        )
         if column.bar:
             rich.add_column(Text(""), no_wrap=True)
     largest = {column.key: _largest(table, column) for column in table.columns if column.bar}
@@ -112,7 +117,7 @@ def formatted(value: Cell, column: Column) -> str:
     sign = "+" if column.signed else ""
     if column.kind == "share":
         return f"{100 * value:{sign},.{column.decimals}f} %"
-    return f"{value:{sign},.{column.decimals}f}"
+    return f"{value:{sign},d}" if isinstance(value, int) else f"{value:{sign},.{column.decimals}f}"
 
 
 def styled(value: Cell, column: Column) -> Text:
