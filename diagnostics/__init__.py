@@ -1,1 +1,9 @@
-"""To be written."""
+"""Look inside a saved model: what it makes of a term, why a query matched, what its vectors hold and cost.
+
+`token` reports on one term in five sections (`occurrences` finds it, `sections` holds the findings, `advice`
+says what to do next); `matches` takes a query's scores apart; `usage` (with `function_words`), `drift` and
+`cost` put figures on many texts. `report` and `tables` show all of it; every result has `to_json`.
+
+Reads models and vectors only: imports sparse_adapt up to `search`, and `sparse_adapt.report` for its tables,
+never stages or training.
+"""

@@ -1,0 +1,104 @@
+"""What a model's vectors cost to serve: their size, the work of scoring, the longest list, the index."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+from transformers import PreTrainedTokenizerFast
+
+IMPACT_BITS = 8  # a quantised weight in an impact index
+
+
+@dataclass(frozen=True, slots=True)
+class Posting:
+    """One token's list in an inverted index: in how many documents it has weight, and their share of all."""
+
+    token_id: int
+    token: str
+    documents: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Size and work. Query figures are None where no queries were given.
+
+    `flops`: multiplications that an average query spends on an average document (Paria et al. 2020,
+    arXiv:2004.05665, as Formal et al. 2021 report it for SPLADE). `postings_a_query`: posting list entries
+    that an average query reads. `index_bytes`: an estimate, see `estimate_index_bytes`.
+    """
+
+    documents: int
+    nonzero_document: float
+    largest_document: int
+    empty_documents: int
+    tokens_used: int
+    longest: tuple[Posting, ...]
+    index_bytes: int
+    queries: int | None
+    nonzero_query: float | None
+    flops: float | None
+    postings_a_query: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything that the tables show, as plain objects and lists."""
+        return asdict(self)
+
+
+def measure_cost(
+    documents: csr_matrix,
+    tokenizer: PreTrainedTokenizerFast,
+    queries: csr_matrix | None = None,
+    lists: int = 5,
+) -> Cost:
+    """Cost of documents (documents, V), and of queries (queries, V) against them."""
+    assert documents.shape[0], "cost needs at least one document"
+    sizes = np.diff(documents.indptr)
+    lengths = np.bincount(documents.indices, minlength=documents.shape[1])
+    flops = None if queries is None else expected_products(queries, lengths / documents.shape[0])
+    return Cost(
+        documents=documents.shape[0],
+        nonzero_document=float(sizes.mean()),
+        largest_document=int(sizes.max()),
+        empty_documents=int((sizes == 0).sum()),
+        tokens_used=int((lengths > 0).sum()),
+        longest=_longest(lengths, documents.shape[0], tokenizer, lists),
+        index_bytes=estimate_index_bytes(lengths, documents.shape[0]),
+        queries=None if queries is None else queries.shape[0],
+        nonzero_query=None if queries is None else queries.nnz / queries.shape[0],
+        flops=flops,
+        postings_a_query=None if flops is None else flops * documents.shape[0],
+    )
+
+
+def expected_products(queries: csr_matrix, document_shares: NDArray[np.float64]) -> float:
+    """Tokens that an average query and an average document share: sum over tokens of the product of shares.
+
+    document_shares: (V) share of documents in which each token has weight.
+    """
+    query_shares = np.bincount(queries.indices, minlength=queries.shape[1]) / queries.shape[0]
+    return float(query_shares @ document_shares)
+
+
+def estimate_index_bytes(lengths: NDArray[np.int64], documents: int) -> int:
+    """Bytes of an inverted index with posting lists of these lengths (V), without dictionary or texts.
+
+    A list of n out of N documents takes n * (2 + ceil(log2(N / n))) bits in Elias-Fano coding (Vigna 2013,
+    WSDM) and 8 bits a weight.
+    """
+    used = lengths[lengths > 0].astype(np.float64)
+    gap_bits = 2 + np.ceil(np.log2(documents / used))
+    return int(np.ceil(np.sum(used * (gap_bits + IMPACT_BITS)) / 8))
+
+
+def _longest(
+    lengths: NDArray[np.int64], documents: int, tokenizer: PreTrainedTokenizerFast, lists: int
+) -> tuple[Posting, ...]:
+    order = [int(token_id) for token_id in np.argsort(-lengths, kind="stable")[:lists] if lengths[token_id]]
+    names = tokenizer.convert_ids_to_tokens(order)
+    return tuple(
+        Posting(token_id, name, int(lengths[token_id]), float(lengths[token_id] / documents))
+        for token_id, name in zip(order, names, strict=True)
+    )

@@ -1,0 +1,154 @@
+"""Why a query finds what it finds: its expansions, and the tokens that each top document shares with it.
+
+Every score is a sum of contributions, query weight times document weight, over shared tokens.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from sparse_adapt.corpus import Document
+from sparse_adapt.encode import encode
+from sparse_adapt.errors import InputError
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.search import top_k
+
+RELATIVE_TOLERANCE = 1e-5
+
+
+@dataclass(frozen=True, slots=True)
+class QueryToken:
+    """One non-zero token of the query. An expansion is one that the query's text doesn't hold."""
+
+    token_id: int
+    token: str
+    weight: float
+    expansion: bool
+    new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What one shared token adds to a score: `contribution = query_weight * document_weight`."""
+
+    token_id: int
+    token: str
+    query_weight: float
+    document_weight: float
+    contribution: float
+    expansion: bool
+    new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One found document. The contributions, largest first, sum to the score."""
+
+    rank: int
+    document_id: str
+    title: str
+    score: float
+    contributions: tuple[Contribution, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryReport:
+    """A query as the model weighs it, and its best documents. `nonzero` counts all of its tokens with weight.
+
+    `tokens` holds every token of the query's text that has weight and its heaviest expansions, `silent` the
+    tokens of the text that have none; both leave out the special tokens around a text.
+    """
+
+    query: str
+    nonzero: int
+    tokens: tuple[QueryToken, ...]
+    silent: tuple[str, ...]
+    matches: tuple[Match, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything that the tables show, as plain objects and lists."""
+        return asdict(self)
+
+
+def explain(
+    query: str,
+    model: SparseEncoder,
+    documents: Sequence[Document],
+    top: int = 5,
+    expansions: int = 20,
+    *,
+    vectors: csr_matrix | None = None,
+) -> QueryReport:
+    """Search for a query and take its scores apart.
+
+    `vectors` (documents, V) saves encoding the documents again. Raises InputError for an empty query.
+    """
+    if not query.strip():
+        raise InputError("query", "is empty; say what to look for")
+    if vectors is None:
+        vectors = encode(model, [document.full_text for document in documents])
+    vector = encode(model, [query])
+    indices, scores = top_k(vector, vectors, top)[0]
+    tokens = _query_tokens(model, query, vector)
+    written = [token for token in tokens if not token.expansion]
+    added = [token for token in tokens if token.expansion][:expansions]
+    by_id = {token.token_id: token for token in tokens}
+    return QueryReport(
+        query=query,
+        nonzero=len(tokens),
+        tokens=tuple(sorted((*written, *added), key=lambda token: -token.weight)),
+        silent=_silent(model, query, by_id),
+        matches=tuple(
+            _match(rank, documents[index], float(score), by_id, vectors[int(index)])
+            for rank, (index, score) in enumerate(zip(indices, scores, strict=True), start=1)
+        ),
+    )
+
+
+def _query_tokens(model: SparseEncoder, query: str, vector: csr_matrix) -> list[QueryToken]:
+    """Every non-zero token of the query, heaviest first."""
+    said = set(model.tokenize([query])[0])
+    new = {token.token_id for token in model.new_tokens}
+    order = np.lexsort((vector.indices, -vector.data))
+    ids = [int(vector.indices[index]) for index in order]
+    names = model.tokenizer.convert_ids_to_tokens(ids)
+    return [
+        QueryToken(token_id, name, float(vector.data[index]), token_id not in said, token_id in new)
+        for index, token_id, name in zip(order, ids, names, strict=True)
+    ]
+
+
+def _silent(model: SparseEncoder, query: str, weighed: dict[int, QueryToken]) -> tuple[str, ...]:
+    special = set(model.tokenizer.all_special_ids)
+    said = dict.fromkeys(model.tokenize([query])[0])
+    ids = [token_id for token_id in said if token_id not in weighed and token_id not in special]
+    return tuple(model.tokenizer.convert_ids_to_tokens(ids))
+
+
+def _match(
+    rank: int, document: Document, score: float, tokens: dict[int, QueryToken], vector: csr_matrix
+) -> Match:
+    shared = [
+        Contribution(
+            token_id=token.token_id,
+            token=token.token,
+            query_weight=token.weight,
+            document_weight=float(weight),
+            contribution=token.weight * float(weight),
+            expansion=token.expansion,
+            new=token.new,
+        )
+        for token_id, weight in zip(vector.indices, vector.data, strict=True)
+        if (token := tokens.get(int(token_id))) is not None
+    ]
+    shared.sort(key=lambda part: (-part.contribution, part.token_id))
+    total = sum(part.contribution for part in shared)
+    assert abs(total - score) <= RELATIVE_TOLERANCE * max(1.0, abs(score)), (
+        document.document_id,
+        total,
+        score,
+    )
+    return Match(rank, document.document_id, document.title, score, tuple(shared))

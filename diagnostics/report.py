@@ -1,0 +1,305 @@
+"""Diagnostics on a terminal: the five sections on a term, and the parts of a query's scores.
+
+Every token, term and path becomes a `Text`, so that Rich takes none of them for markup. What is shortened
+here is whole in the JSON of the same result.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from rich.columns import Columns
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from diagnostics.advice import State
+from diagnostics.matches import Contribution, Match, QueryReport
+from diagnostics.sections import Logits, RankedToken, TokenReport
+from sparse_adapt.report import BAD, GOOD, LOUD, QUIET, TOKEN, Column, Row, Table, bar, to_rich
+
+NEW = "magenta"
+WARM = "yellow"
+PARTS_SHOWN = 10
+BAR_WIDTH = 24
+EQUATION_WIDTH = 36
+CELL_WIDTH = 15
+
+SHELL_WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|\S)+""")
+
+STATES: dict[State, tuple[str, str]] = {
+    "pieces": ("not a single token", BAD),
+    "absent": ("in no document", WARM),
+    "ordinary": ("a token of the base model", TOKEN),
+    "negative": ("a token the model does not expect", BAD),
+    "silent": ("a token without weight", BAD),
+    "stray": ("a token that fires where it should not", WARM),
+    "outranked": ("has weight, but others have more", WARM),
+    "learnt": ("learnt", GOOD),
+}
+
+
+class Command:
+    """A command line that can be copied whole: one too long for the terminal goes on after a backslash."""
+
+    def __init__(self, line: str) -> None:
+        self.line = line
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Lines broken between the shell's words only, never inside a quoted path."""
+        lines = [""]
+        for word in SHELL_WORD.findall(self.line):
+            if lines[-1] and len(lines[-1]) + len(word) > options.max_width - 7:
+                lines.append("")
+            lines[-1] += f" {word}" if lines[-1] else word
+        for number, line in enumerate(lines, start=1):
+            indent, end = "  " if number == 1 else "    ", " \\" if number < len(lines) else ""
+            yield Text(f"{indent}{line}{end}", style=GOOD, overflow="fold")
+
+
+# -- one term ---------------------------------------------------------------------------------
+
+
+def render_token_report(report: TokenReport) -> RenderableType:
+    """The five sections, under the term and its state."""
+    words, colour = STATES[report.state]
+    title = Text.assemble((report.term, LOUD), "  ", (words, colour))
+    where = report.document_id or "a text of the term alone: no document holds it"
+    sections = [
+        ("1  Vocabulary", _vocabulary(report)),
+        (f"2  Logits in {where}", _logits(report)),
+        ("3  Weight", _weights(report)),
+        ("4  Ranking", _ranking(report)),
+        ("5  What to do next", _next_steps(report)),
+    ]
+    return Group(title, *(part for heading, body in sections for part in _section(heading, body)))
+
+
+def _section(heading: str, body: RenderableType) -> tuple[RenderableType, ...]:
+    rule = Rule(Text(heading, style=LOUD), align="left", style=QUIET)
+    return Text(""), rule, Padding(body, (0, 0, 0, 3), expand=False)
+
+
+def _vocabulary(report: TokenReport) -> RenderableType:
+    section = report.vocabulary
+    grid = RichTable.grid(padding=(0, 2))
+    kind = "token" if section.single else "pieces"
+    grid.add_row(Text(kind, style=QUIET), _with_ids(section.tokens, section.token_ids))
+    grid.add_row(Text("single token", style=QUIET), _yes(section.single))
+    if section.unspelled:
+        grid.add_row(Text("spelled", style=QUIET), Text("no text is split into it as a word of its own"))
+    if section.new:
+        grid.add_row(Text("category", style=QUIET), Text(section.category))
+        grid.add_row(Text("replaces", style=QUIET), Text(" ".join(section.replaced), style=TOKEN))
+    corpus = report.corpus
+    grid.add_row(
+        Text("documents", style=QUIET), Text(f"{corpus.holding:,} of {corpus.documents:,} hold the term")
+    )
+    return grid
+
+
+def _logits(report: TokenReport) -> RenderableType:
+    columns = (
+        Column("token", "token", "token"),
+        Column("average", "average", decimals=2, signed=True),
+        Column("maximum", "largest", decimals=2, signed=True),
+        Column("position", "at position"),
+        Column("at", "on", "token"),
+        Column("verdict", "verdict", "text"),
+    )
+    rows: list[Row] = [
+        {
+            "token": section.token,
+            "average": section.average_where_it_occurs,
+            "maximum": section.maximum.logit,
+            "position": section.maximum.position,
+            "at": section.maximum.token,
+            "verdict": section.verdict,
+        }
+        for section in report.logits
+    ]
+    note = "average: over the positions where the token stands for the term"
+    caption = "every position" + (", the largest of the pieces" if len(report.logits) > 1 else "")
+    grid = Columns(list(_positions(report.logits)), padding=(0, 1), width=CELL_WIDTH)
+    return Group(to_rich(Table("", columns, rows, note)), Text(f"\n{caption}", style=QUIET), grid)
+
+
+def _positions(sections: Sequence[Logits]) -> Iterator[Text]:
+    """One cell a position: what stands there, and the largest logit it gives to a token of the term."""
+    for pieces in zip(*(section.positions for section in sections), strict=True):
+        best = max(pieces, key=lambda piece: piece.logit)
+        style = f"{_heat(best.logit)} bold underline" if any(piece.occurrence for piece in pieces) else ""
+        number = f"{best.logit:+.1f}"
+        room = CELL_WIDTH - len(number) - 2
+        name = best.token if len(best.token) <= room else best.token[: room - 1] + "…"
+        yield Text.assemble((name, style or _heat(best.logit)), " ", (number, _heat(best.logit)))
+
+
+def _heat(logit: float) -> str:
+    if logit <= 0:
+        return QUIET
+    return WARM if logit < 1 else GOOD
+
+
+def _weights(report: TokenReport) -> RenderableType:
+    columns = (
+        Column("token", "token", "token"),
+        Column("maximum_logit", "largest logit", decimals=4),
+        Column("after_relu", "after relu", decimals=4),
+        Column("after_log1p", "after log1p", decimals=4, bar=True),
+        Column("encoder_weight", "from the encoder", decimals=4),
+    )
+    rows: list[Row] = [
+        {
+            "token": weight.token,
+            "maximum_logit": weight.maximum_logit,
+            "after_relu": weight.after_relu,
+            "after_log1p": weight.after_log1p,
+            "encoder_weight": weight.encoder_weight,
+        }
+        for weight in report.weights
+    ]
+    return to_rich(Table("", columns, rows, "worked out here and from the encoder: they agree"))
+
+
+def _ranking(report: TokenReport) -> RenderableType:
+    ranking = report.ranking
+    parts: list[RenderableType] = []
+    for token, rank in zip(report.vocabulary.tokens, ranking.ranks, strict=True):
+        place = (
+            "no weight, so no rank"
+            if rank is None
+            else f"rank {rank:,} of {ranking.nonzero:,} non-zero tokens"
+        )
+        parts.append(Text.assemble((token, TOKEN), "  ", (place, BAD if rank is None else "")))
+    grid = RichTable.grid(padding=(0, 2))
+    largest = ranking.heaviest[0].weight if ranking.heaviest else 0.0
+    for ranked in ranking.heaviest:
+        style = _token_style(ranked)
+        weight = bar(ranked.weight, largest, BAR_WIDTH, style)
+        grid.add_row(
+            Text(f"{ranked.rank:2}", style=QUIET),
+            Text(ranked.token, style=style),
+            f"{ranked.weight:.3f}",
+            weight,
+        )
+    parts += [Text("\nits heaviest tokens", style=QUIET), grid]
+    if report.corpus.summaries:
+        parts += [Text("\nall documents that hold the term", style=QUIET), to_rich(_documents(report))]
+    return Group(*parts)
+
+
+def _token_style(ranked: RankedToken) -> str:
+    if ranked.of_term:
+        return f"bold {NEW}"
+    return NEW if ranked.new else TOKEN
+
+
+def _documents(report: TokenReport) -> Table:
+    """The term in every document that holds it, the worst of its tokens in each, and a line on the others."""
+    rows: list[Row] = []
+    for summary in report.corpus.summaries:
+        averages = [average for average in summary.average_logits if average is not None]
+        rows.append(
+            {
+                "document_id": summary.document_id,
+                "occurrences": summary.occurrences,
+                "average_logit": min(averages),
+                "weight": min(summary.weights),
+                "rank": None if None in summary.ranks else max(rank for rank in summary.ranks if rank),
+            }
+        )
+    columns = (
+        Column("document_id", "document", "text"),
+        Column("occurrences", "times"),
+        Column("average_logit", "average logit", decimals=2, signed=True),
+        Column("weight", "weight", decimals=3, bar=True),
+        Column("rank", "rank"),
+    )
+    corpus = report.corpus
+    note = f"fires on {corpus.others_firing:,} of {corpus.others_examined:,} other documents examined"
+    if corpus.heaviest_other is not None:
+        note += f", heaviest {corpus.heaviest_other} ({corpus.heaviest_other_weight:.3f})"
+    if len(report.vocabulary.tokens) > 1:
+        note = f"of several pieces the weakest; {note}"
+    return Table("", columns, rows, note)
+
+
+def _next_steps(report: TokenReport) -> RenderableType:
+    lines: list[RenderableType] = []
+    for step in report.next_steps:
+        lines.append(Text(step.reason))
+        if step.command:
+            lines.append(Command(step.command))
+    return Group(*lines)
+
+
+def _with_ids(tokens: Sequence[str], token_ids: Sequence[int]) -> Text:
+    text = Text()
+    for token, token_id in zip(tokens, token_ids, strict=True):
+        text.append(token, style=TOKEN).append(f" {token_id}  ", style=QUIET)
+    return text
+
+
+def _yes(answer: bool) -> Text:
+    return Text("yes", style=GOOD) if answer else Text("no", style=BAD)
+
+
+# -- one query --------------------------------------------------------------------------------
+
+
+def render_query_report(report: QueryReport) -> RenderableType:
+    """The query's tokens, then each document with the contributions that sum to its score."""
+    parts: list[RenderableType] = [Text(report.query, style=LOUD)]
+    parts += _section(f"Query tokens ({report.nonzero:,} with weight)", _query_tokens(report))
+    largest = max((match.contributions[0].contribution for match in report.matches), default=0.0)
+    for match in report.matches:
+        heading = f"{match.rank}  {match.document_id}  {match.title}".rstrip()
+        parts += _section(heading, _match(match, largest))
+    if not report.matches:
+        parts += [Text(""), Text("No document shares a token with this query.", style=WARM)]
+    return Group(*parts)
+
+
+def _query_tokens(report: QueryReport) -> RenderableType:
+    grid = RichTable.grid(padding=(0, 2))
+    largest = max((token.weight for token in report.tokens), default=0.0)
+    for token in report.tokens:
+        style = NEW if token.new else TOKEN
+        origin = _origin(token.expansion, token.new)
+        weight = bar(token.weight, largest, BAR_WIDTH, style)
+        grid.add_row(Text(token.token, style=style), f"{token.weight:.3f}", weight, Text(origin, style=QUIET))
+    if not report.silent:
+        return grid
+    return Group(grid, Text.assemble(("without weight: ", QUIET), (" ".join(report.silent), QUIET)))
+
+
+def _match(match: Match, largest: float) -> RenderableType:
+    shown, rest = match.contributions[:PARTS_SHOWN], match.contributions[PARTS_SHOWN:]
+    grid = RichTable.grid(padding=(0, 1))
+    grid.add_column(justify="right", min_width=8)
+    grid.add_column(min_width=EQUATION_WIDTH)
+    grid.add_column(min_width=BAR_WIDTH)
+    for part in shown:
+        style = NEW if part.new else TOKEN
+        grid.add_row(
+            f"{part.contribution:.3f} =",
+            _equation(part, style),
+            bar(part.contribution, largest, BAR_WIDTH, style),
+            Text(_origin(part.expansion, part.new), style=QUIET),
+        )
+    if rest:
+        more = sum(part.contribution for part in rest)
+        grid.add_row(f"{more:.3f} =", Text(f"{len(rest):,} more", style=QUIET))
+    grid.add_row(Text(f"{match.score:.3f} =", style=LOUD), Text("score", style=LOUD))
+    return grid
+
+
+def _equation(part: Contribution, style: str) -> Text:
+    weights = f" ({part.query_weight:.3f} x {part.document_weight:.3f})"
+    return Text.assemble("'", (part.token, style), "'", weights)
+
+
+def _origin(expansion: bool, new: bool) -> str:
+    return ", ".join(word for word, holds in (("new term", new), ("expansion", expansion)) if holds)

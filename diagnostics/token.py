@@ -1,0 +1,252 @@
+"""What a model makes of one term, in five sections: vocabulary, logits, weight, ranking, and what to do next.
+
+Dimensions: L positions, T tokens of the term (one, or its pieces), V vocabulary.
+"""
+
+import sys
+from collections.abc import Sequence
+from statistics import fmean, median_low
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from diagnostics.advice import Evidence, Places, advise, judge, verdict
+from diagnostics.occurrences import Sighting, Spelling, sight, sight_one
+from diagnostics.sections import (
+    CorpusSummary,
+    DocumentSummary,
+    Logits,
+    PositionLogit,
+    RankedToken,
+    Ranking,
+    TokenReport,
+    Vocabulary,
+    Weight,
+)
+from sparse_adapt.corpus import Document
+from sparse_adapt.encode import encode
+from sparse_adapt.errors import InputError
+from sparse_adapt.model import SparseEncoder
+
+HEAVIEST = 10
+EXAMINED = 100  # documents with the term, and as many without, that the summary encodes
+AGREEMENT = 1e-5
+NO_RANK = sys.maxsize
+
+
+def diagnose(
+    term: str,
+    model: SparseEncoder,
+    documents: Sequence[Document],
+    *,
+    document_id: str | None = None,
+    places: Places | None = None,
+) -> TokenReport:
+    """Report on a term in the document that says it most, or in the one that is asked for.
+
+    `places` fills the commands of section 5. Raises InputError for a term that the tokenizer reduces to
+    nothing and for a document that the corpus doesn't hold.
+    """
+    spelling, sightings = sight(model, term, documents)
+    chosen = _choose(model, term, spelling, sightings, document_id)
+    vocabulary = _vocabulary(model, spelling)
+    vector = encode(model, [chosen.document.full_text])
+    logits, weights = _logits_and_weights(model, spelling, chosen, vector)
+    ranking = _ranking(model, spelling, vector)
+    corpus = _summarise_corpus(model, spelling, sightings)
+    evidence = _evidence(term, vocabulary, corpus)
+    state = judge(evidence)
+    return TokenReport(
+        term=term,
+        state=state,
+        vocabulary=vocabulary,
+        document_id=chosen.document.document_id or None,
+        text=chosen.document.full_text,
+        logits=logits,
+        weights=weights,
+        ranking=ranking,
+        corpus=corpus,
+        next_steps=advise(state, evidence, places or Places()),
+    )
+
+
+# -- sections 1 to 4 --------------------------------------------------------------------------
+
+
+def _choose(
+    model: SparseEncoder,
+    term: str,
+    spelling: Spelling,
+    sightings: Sequence[Sighting],
+    document_id: str | None,
+) -> Sighting:
+    if document_id is not None:
+        for sighting in sightings:
+            if sighting.document.document_id == document_id:
+                return sighting
+        raise InputError(
+            f"document {document_id!r}", "the corpus doesn't hold it; leave it out to take the best"
+        )
+    best = max(sightings, key=lambda sighting: len(sighting.starts), default=None)
+    return best if best and best.starts else sight_one(model, spelling, Document("", term))
+
+
+def _vocabulary(model: SparseEncoder, spelling: Spelling) -> Vocabulary:
+    new = {token.token_id: token for token in model.new_tokens}.get(spelling.token_ids[0])
+    single = len(spelling.token_ids) == 1 and spelling.token_ids[0] != model.tokenizer.unk_token_id
+    return Vocabulary(
+        token_ids=spelling.token_ids,
+        tokens=_names(model, spelling.token_ids),
+        single=single,
+        unspelled=spelling.entry,
+        new=single and new is not None,
+        category=new.category if single and new else "",
+        replaced=_names(model, new.pieces) if single and new else (),
+    )
+
+
+def _evidence(term: str, vocabulary: Vocabulary, corpus: CorpusSummary) -> Evidence:
+    """The term over all documents that hold it, not the chosen one alone."""
+    averages = [
+        min(average for average in summary.average_logits if average is not None)
+        for summary in corpus.summaries
+    ]
+    ranks = [max(rank or NO_RANK for rank in summary.ranks) for summary in corpus.summaries]
+    middle = median_low(ranks) if ranks else NO_RANK
+    return Evidence(
+        term=term,
+        single=vocabulary.single,
+        new=vocabulary.new,
+        occurs=corpus.holding > 0,
+        average_logit=fmean(averages) if averages else None,
+        rank=None if middle == NO_RANK else middle,
+        stray_share=corpus.others_firing / max(1, corpus.others_examined),
+    )
+
+
+def _logits_and_weights(
+    model: SparseEncoder, spelling: Spelling, sighting: Sighting, vector: csr_matrix
+) -> tuple[tuple[Logits, ...], tuple[Weight, ...]]:
+    """Sections 2 and 3: the head's hidden states multiplied here, which must agree with `encode`."""
+    logits = _read_logits(model, spelling, sighting.token_ids)
+    names = _names(model, sighting.token_ids)
+    sections, weights = [], []
+    for column, (token_id, token) in enumerate(
+        zip(spelling.token_ids, _names(model, spelling.token_ids), strict=True)
+    ):
+        occurs = {start + column for start in sighting.starts}
+        positions = tuple(
+            PositionLogit(position, name, float(logits[position, column]), position in occurs)
+            for position, name in enumerate(names)
+        )
+        average = _average(logits, sighting, column)
+        maximum = max(positions, key=lambda position: position.logit)
+        sections.append(Logits(token_id, token, positions, maximum, average, verdict(average)))
+        weights.append(_weight(token_id, token, maximum.logit, float(vector[0, token_id])))
+    return tuple(sections), tuple(weights)
+
+
+def _weight(token_id: int, token: str, maximum_logit: float, encoder_weight: float) -> Weight:
+    after_relu = max(0.0, maximum_logit)
+    after_log1p = float(np.log1p(after_relu))
+    assert abs(after_log1p - encoder_weight) <= AGREEMENT, (token, after_log1p, encoder_weight)
+    return Weight(token_id, token, maximum_logit, after_relu, after_log1p, encoder_weight)
+
+
+def _ranking(model: SparseEncoder, spelling: Spelling, vector: csr_matrix) -> Ranking:
+    ranks = _token_ranks(vector)
+    new = {token.token_id for token in model.new_tokens}
+    heaviest = list(ranks)[:HEAVIEST]
+    return Ranking(
+        nonzero=vector.nnz,
+        ranks=tuple(ranks.get(token_id) for token_id in spelling.token_ids),
+        heaviest=tuple(
+            RankedToken(
+                ranks[token_id],
+                token_id,
+                name,
+                float(vector[0, token_id]),
+                token_id in spelling.token_ids,
+                token_id in new,
+            )
+            for token_id, name in zip(heaviest, _names(model, heaviest), strict=True)
+        ),
+    )
+
+
+# -- all documents ----------------------------------------------------------------------------
+
+
+def _summarise_corpus(
+    model: SparseEncoder, spelling: Spelling, sightings: Sequence[Sighting]
+) -> CorpusSummary:
+    holding = [sighting for sighting in sightings if sighting.starts]
+    others = [sighting.document for sighting in sightings if not sighting.starts]
+    step = max(1, -(-len(others) // EXAMINED))  # evenly over the corpus
+    examined, sampled = holding[:EXAMINED], others[::step]
+    vectors = encode(model, [sighting.document.full_text for sighting in examined])
+    weights = encode(model, [document.full_text for document in sampled])[:, list(spelling.token_ids)]
+    stray = weights.toarray().min(axis=1) if sampled else np.zeros(0)
+    heaviest = int(stray.argmax()) if stray.any() else None
+    return CorpusSummary(
+        documents=len(sightings),
+        holding=len(holding),
+        summaries=tuple(
+            _summarise_document(model, spelling, sighting, vectors[row])
+            for row, sighting in enumerate(examined)
+        ),
+        others_examined=len(sampled),
+        others_firing=int((stray > 0).sum()),
+        heaviest_other=None if heaviest is None else sampled[heaviest].document_id,
+        heaviest_other_weight=0.0 if heaviest is None else float(stray[heaviest]),
+    )
+
+
+def _summarise_document(
+    model: SparseEncoder, spelling: Spelling, sighting: Sighting, vector: csr_matrix
+) -> DocumentSummary:
+    logits = _read_logits(model, spelling, sighting.token_ids)
+    ranks = _token_ranks(vector)
+    return DocumentSummary(
+        document_id=sighting.document.document_id,
+        occurrences=len(sighting.starts),
+        average_logits=tuple(_average(logits, sighting, column) for column in range(len(spelling.token_ids))),
+        weights=tuple(float(vector[0, token_id]) for token_id in spelling.token_ids),
+        ranks=tuple(ranks.get(token_id) for token_id in spelling.token_ids),
+    )
+
+
+# -- the head, read by hand -------------------------------------------------------------------
+
+
+@torch.no_grad()
+def _read_logits(model: SparseEncoder, spelling: Spelling, token_ids: Sequence[int]) -> NDArray[np.float32]:
+    """Logits (L, T) of the term's tokens at every position of one text."""
+    ids = torch.tensor([list(token_ids)], device=model.device)
+    training = model.training
+    model.eval()
+    hidden = model.hidden(ids, torch.ones_like(ids))[0].float()
+    model.train(training)
+    wanted = list(spelling.token_ids)
+    logits = hidden @ model.output_rows[wanted].float().T
+    if model.output_bias is not None:
+        logits = logits + model.output_bias[wanted].float()
+    return logits.cpu().numpy()
+
+
+def _average(logits: NDArray[np.float32], sighting: Sighting, column: int) -> float | None:
+    """Mean logit of the term's token number `column` at the positions where that token stands."""
+    rows = [start + column for start in sighting.starts]
+    return float(logits[rows, column].mean()) if rows else None
+
+
+def _token_ranks(vector: csr_matrix) -> dict[int, int]:
+    """Token id -> rank from 1, heaviest first; of equal weights the lower id comes first."""
+    order = np.lexsort((vector.indices, -vector.data))
+    return {int(vector.indices[index]): rank for rank, index in enumerate(order, start=1)}
+
+
+def _names(model: SparseEncoder, token_ids: Sequence[int]) -> tuple[str, ...]:
+    return tuple(model.tokenizer.convert_ids_to_tokens(list(token_ids)))

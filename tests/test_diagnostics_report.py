@@ -1,0 +1,98 @@
+"""What a terminal shows: all sections, every token as it is, commands that can be copied."""
+
+import io
+import shlex
+
+import pytest
+from rich.console import Console
+
+from diagnostics.advice import Places
+from diagnostics.matches import Contribution, Match, QueryReport, QueryToken, explain
+from diagnostics.report import STATES, Command, render_query_report, render_token_report
+from diagnostics.token import diagnose
+from sparse_adapt.corpus import Document
+from sparse_adapt.model import SparseEncoder
+
+SECTIONS = ["1  Vocabulary", "2  Logits", "3  Weight", "4  Ranking", "5  What to do next"]
+
+
+def shown(renderable, width: int = 100) -> str:
+    console = Console(file=io.StringIO(), width=width)
+    console.print(renderable)
+    return console.file.getvalue()
+
+
+@pytest.fixture(scope="module")
+def bundled() -> SparseEncoder:
+    return SparseEncoder.load("splade-tiny")
+
+
+def test_five_sections_at_one_hundred_columns(tiny_model, twelve_documents):
+    report = diagnose("zorvex", SparseEncoder.load(tiny_model), twelve_documents)
+    text = shown(render_token_report(report))
+    assert [text.index(section) for section in SECTIONS] == sorted(
+        text.index(section) for section in SECTIONS
+    )
+    assert max(map(len, text.splitlines())) <= 100
+    for section in report.logits:
+        assert f"{section.average_where_it_occurs:+.2f}" in text
+    assert text.count("positive: expected") + text.count("negative: not expected") == len(report.logits)
+    for weight in report.weights:
+        assert f"{weight.maximum_logit:.4f}" in text and f"{weight.encoder_weight:.4f}" in text
+    for ranked in report.ranking.heaviest:
+        assert f"{ranked.weight:.3f}" in text
+    for summary in report.corpus.summaries:
+        assert summary.document_id in text
+    assert "sparse-adapt extend" in text
+
+
+@pytest.mark.parametrize("term", ["[unused12]", "[pad]", "[/b]", "##ing", "[CLS]"])
+def test_tokens_are_never_markup(bundled, term):
+    documents = [Document("[link=x]", f"A text with {term} and linking in it", "[bold]")]
+    text = shown(render_token_report(diagnose(term, bundled, documents)))
+    assert text.splitlines()[0].startswith(f"{term}  ")
+    found = shown(render_query_report(explain(f"linking {term}", bundled, documents)))
+    assert found.splitlines()[0] == f"linking {term}"
+    assert "1  [link=x]  [bold]" in found
+
+
+def test_a_shared_token_reads_as_an_equation():
+    part = Contribution(13, "[unused12]", 1.5, 2.0, 3.0, expansion=True, new=True)
+    rest = [Contribution(number, f"w{number}", 0.1, 1.0, 0.1, False, False) for number in range(20)]
+    match = Match(1, "d1", "", 5.0, (part, *rest))
+    tokens = (QueryToken(13, "[unused12]", 1.5, True, True), QueryToken(14, "[pad]", 0.5, False, False))
+    text = shown(render_query_report(QueryReport("q", 2, tokens, ("[sep]",), (match,))))
+    assert "3.000 = '[unused12]' (1.500 x 2.000)" in text
+    assert "new term, expansion" in text
+    assert "1.100 = 11 more" in text  # ten are shown: 3.0 and nine of 0.1
+    assert "5.000 = score" in text
+    assert "[pad]" in text and "without weight: [sep]" in text
+
+
+def test_a_query_without_a_match_says_so():
+    assert "No document shares a token" in shown(render_query_report(QueryReport("q", 0, (), (), ())))
+
+
+def test_a_long_command_goes_on_after_a_backslash():
+    words = ["sparse-adapt", "distill", "--model", "a folder/with  [pad] in it's " * 2, "-o", "x" * 60]
+    line = shlex.join(words)
+    text = shown(Command(line), width=80)
+    assert len(text.splitlines()) > 1
+    assert shlex.split(text.replace("\\\n", " ")) == words
+    assert shown(Command("sparse-adapt demo"), width=80) == "  sparse-adapt demo\n"
+
+
+def test_places_reach_the_commands(tiny_model, twelve_documents):
+    model = SparseEncoder.load(tiny_model)
+    places = Places(model="runs/[pad]/extended", corpus="my corpus.jsonl", terms="my.json")
+    text = shown(render_token_report(diagnose("zorvex", model, twelve_documents, places=places)))
+    assert "'runs/[pad]/extended'" in text
+    assert "my.json" in text
+
+
+def test_every_state_has_words():
+    from typing import get_args
+
+    from diagnostics.advice import State
+
+    assert set(STATES) == set(get_args(State))
