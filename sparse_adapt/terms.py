@@ -21,31 +21,28 @@ term that was added by hand has none.
 """
 
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from sparse_adapt.corpus import Document
 from sparse_adapt.errors import InputError
+from sparse_adapt.evidence import Evidence, weigh
 from sparse_adapt.folders import write_text
 from sparse_adapt.lines import read_lines, readable
 from sparse_adapt.sources import bundled, locate
+from sparse_adapt.words import Words
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 TERM_FILES = ("terms.json",)
 EVIDENCE = "evidence"
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """Why a mined term deserves a token: numbers from the corpus, the tokenizer and general language."""
-
-    gain: float  # nats that a token saves over the whole corpus, less the cost of its row
-    pieces: tuple[str, ...]  # what the tokenizer makes of the term now
-    occurrences: int
-    documents: int
-    zipf: float  # frequency in general language: log10 of occurrences in a billion words; 0 for unknown
-    log_odds: float  # ln of how many times more frequent the term is here
-    variants: tuple[str, ...] = ()  # other surfaces that count as this term
+CRITERION = "terms save more nats over the corpus than their tokens cost (gain above 0)"
+SPACE_MARK = "\u2581"  # SentencePiece writes it for a space
+CAMEL_CASE = re.compile(r"[^\W\d_A-Z][A-Z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +52,52 @@ class Term:
     text: str
     category: str
     evidence: Evidence | None = None
+
+
+def mine_terms(
+    documents: Iterable[Document], tokenizer: "PreTrainedTokenizerFast", top: int | None = None
+) -> list[Term]:
+    """The words of a corpus that deserve a token of their own, best first, each with its evidence.
+
+    Without `top`, those that meet `CRITERION`; with it, the best `top` whether they meet it or not. Words
+    that are one token already, inflections of one, and compounds of ordinary words are never among them.
+    The documents are read once.
+    """
+    words = Words(_normaliser(tokenizer))
+    for document in documents:
+        words.add(document.full_text)
+    weighed = sorted(weigh(words, tokenizer), key=lambda pair: (-pair[1].gain, pair[0].key))
+    chosen = weighed[:top] if top is not None else [pair for pair in weighed if pair[1].gain > 0]
+    return [Term(word.surfaces[0], category_of(word.surfaces[0]), evidence) for word, evidence in chosen]
+
+
+def category_of(surface: str) -> str:
+    """Which kind of word this is by its looks: acronyms, identifiers, hyphenated or jargon."""
+    capitals, digits = sum(map(str.isupper, surface)), sum(map(str.isdigit, surface))
+    if "_" in surface or "." in surface or not surface[-1].isalnum():
+        return "identifiers"
+    if "-" in surface:
+        return "hyphenated"
+    if capitals > 1 and 2 * (capitals + digits) >= len(surface):
+        return "acronyms"
+    if digits or CAMEL_CASE.search(surface):
+        return "identifiers"
+    return "jargon"
+
+
+def _normaliser(tokenizer: "PreTrainedTokenizerFast") -> Callable[[str], str]:
+    """A word as the tokenizer sees it; nothing where it drops the word or breaks it in two."""
+    normalizer = tokenizer.backend_tokenizer.normalizer
+
+    def normalise(word: str) -> str:
+        key = (
+            word
+            if normalizer is None
+            else str(normalizer.normalize_str(word)).replace(SPACE_MARK, " ").strip()
+        )
+        return "" if " " in key else key
+
+    return normalise
 
 
 def read_terms(source: str | Path) -> list[Term]:

@@ -1,0 +1,140 @@
+"""The words of a corpus as they are written, counted in one pass. Memory grows with distinct words only.
+
+A word is a run of letters and digits, or several joined by `-`, `_` or `.` (a compound: `max_connections`,
+`IL-6`, `long-term`), or one with `++` or `#` behind it. Case variants are one word where the tokenizer's
+normalizer makes them one, possessives always, plurals where the singular occurs too. Scripts that put no
+space between words (Japanese, Chinese, Thai) are passed over.
+"""
+
+import math
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+LINK = re.compile(r"(?:https?://|www\.)\S+|\S+@\S+\.\w+")
+WORD = re.compile(r"[^\W_]+(?:(?:_+|[-.])[^\W_]+)*(?:\+\+|#(?!\w))?")
+JOINT = re.compile(r"[-.]")
+UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
+LONGEST = 40
+PLURALS_IN_ES = ("sses", "shes", "ches", "xes", "zes")
+NO_PLURALS = ("ss", "us", "is")
+
+
+@dataclass(slots=True)
+class Count:
+    """How often something occurs, in how many documents, and how much that is worth as evidence."""
+
+    occurrences: int = 0
+    documents: int = 0
+    support: float = 0.0  # sum over documents of 1 + ln(occurrences there): repeats within one count for less
+
+    def add(self, occurrences: int) -> None:
+        """Count one more document."""
+        self.occurrences += occurrences
+        self.documents += 1
+        self.support += 1 + math.log(occurrences)
+
+    def without(self, occurrences: int) -> "Count":
+        """What is left when some occurrences belong elsewhere; documents and support are estimates then."""
+        left = max(0, self.occurrences - occurrences)
+        share = left / self.occurrences if self.occurrences else 0.0
+        return Count(left, min(self.documents, left), self.support * share)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word of a corpus: `count` holds its occurrences on its own and as a part of compounds."""
+
+    key: str  # as the tokenizer's normalizer makes it
+    surfaces: tuple[str, ...]  # most frequent first
+    count: Count
+
+
+class Words:
+    """Counts of every word, its key being what `normalise` makes of it."""
+
+    def __init__(self, normalise: Callable[[str], str]) -> None:
+        self.normalise = normalise
+        self.total = 0
+        self.by_key: dict[str, Count] = defaultdict(Count)
+        self.by_singular: dict[str, Count] = defaultdict(Count)
+        self.surfaces: dict[str, Counter[str]] = defaultdict(Counter)
+        self.keys: dict[str, str] = {}
+
+    def add(self, text: str) -> None:
+        """Count one document."""
+        keys: Counter[str] = Counter()
+        singulars: Counter[str] = Counter()
+        for surface, occurrences in Counter(find_words(text)).items():
+            self.total += occurrences
+            for unit in (surface, *parts_of(surface)):
+                key = self._key(unit)
+                if key:
+                    keys[key] += occurrences
+                    singulars[singular(key)] += occurrences
+                    self.surfaces[key][unit] += occurrences
+        for key, occurrences in keys.items():
+            self.by_key[key].add(occurrences)
+        for key, occurrences in singulars.items():
+            self.by_singular[key].add(occurrences)
+
+    def folded(self, is_token: Callable[[str], bool]) -> Iterator[Word]:
+        """Every word once: a plural under its singular where both occur.
+
+        A plural stays by itself if it is a token of its own, or spelt in capitals (`HTTPS` is no plural).
+        """
+        for key, count in self.by_key.items():
+            if self._is_plural(key, singular(key)) and not is_token(key):
+                continue
+            forms = (f"{key}s", f"{key}es", f"{key[:-1]}ies")
+            plurals = [form for form in forms if self._is_plural(form, key)]
+            if any(map(is_token, plurals)):
+                plurals = []
+            surfaces = [surface for each in (key, *plurals) for surface in self.ranked(each)]
+            yield Word(key, tuple(surfaces), self.by_singular[key] if plurals else count)
+
+    def ranked(self, key: str) -> list[str]:
+        """The surfaces of a key, most frequent first, and lower case before upper where they are level."""
+        counts = self.surfaces[key]
+        return sorted(counts, key=lambda surface: (-counts[surface], surface.swapcase()))
+
+    def _key(self, unit: str) -> str:
+        key = self.keys.get(unit)
+        if key is None:
+            key = self.keys[unit] = self.normalise(unit)
+        return key
+
+    def _is_plural(self, key: str, other: str) -> bool:
+        if key == other or singular(key) != other or singular(other) != other:
+            return False
+        return key in self.by_key and other in self.by_key and not self.ranked(key)[0].isupper()
+
+
+def find_words(text: str) -> Iterator[str]:
+    """The words of a text as they are written, links and addresses left out, possessive endings cut off."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text)
+    if "www." in text or "://" in text or "@" in text:
+        text = LINK.sub(" ", text)
+    for match in WORD.finditer(text):
+        word = match.group()
+        if len(word) <= LONGEST and not UNSPACED.search(word):
+            yield word
+
+
+def parts_of(surface: str) -> list[str]:
+    """What a hyphen or a full stop joins; nothing for a simple word, nor for an identifier with `_`."""
+    if "_" in surface or not ("-" in surface or "." in surface):
+        return []
+    return JOINT.split(surface)
+
+
+def singular(key: str) -> str:
+    """What a key would be without a plural ending, right or wrong: compare only with words that occur."""
+    if len(key) < 4 or not key.endswith("s") or key.endswith(NO_PLURALS):
+        return key
+    if key.endswith("ies"):
+        return f"{key[:-3]}y"
+    return key[:-2] if key.endswith(PLURALS_IN_ES) else key[:-1]
