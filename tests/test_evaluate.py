@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numba
@@ -143,6 +144,14 @@ def test_sampled_patterns_are_seeded_symmetric_and_near_the_truth():
     student = ttest_rel(differences, np.zeros(60)).pvalue  # close for normal differences
     assert sampled == pytest.approx(student, abs=0.02)
     assert p_value([0.1] * 40) == 1 / 10_001  # 2 / 2 ** 40 can't be sampled: the observed one alone is left
+
+
+def test_sampled_patterns_against_all_of_them():
+    differences = np.random.default_rng(8).normal(0.4, 1.0, size=14).round(1)  # one too many to try all
+    signs = np.array(list(product((-1, 1), repeat=14)))
+    every = float(np.mean(np.abs(signs @ differences) >= abs(differences.sum()) - 1e-9))
+    assert 0.05 < every < 0.5
+    assert p_value(differences.tolist()) == pytest.approx(every, abs=0.015)
 
 
 def test_sums_in_another_order_are_not_more_extreme():
