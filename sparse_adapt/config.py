@@ -1,17 +1,11 @@
-"""run.toml as frozen settings. Defaults stand here and nowhere else; unknown keys are refused.
+"""The stages' settings, frozen. Defaults stand here and nowhere else; unknown keys are refused.
 
 A loss weight, its key here and its column in history.jsonl are one string.
 """
 
-import difflib
-import tomllib
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from sparse_adapt.errors import ConfigError, InputError
+from pydantic import BaseModel, ConfigDict, Field
 
 
 class Settings(BaseModel):
@@ -104,19 +98,3 @@ class Distill(Training):
     document_frequency_aware: bool = True
     common: float = Field(0.1, ge=0)  # weight of what common tokens cost, within sparsity
     silence: bool = True  # domain: terms are also pushed below zero where they are neither said nor wanted
-
-
-class Run(Settings):
-    """A whole run file: the model, the corpus, and a table for each stage that differs from its defaults."""
-
-    model: str = "splade-tiny"
-    corpus: str
-    terms: str | None = None
-    dictionary: str | None = None
-    candidates: str | None = None
-    stages: tuple[str, ...] = ("extend", "warmup", "dictionary", "distill")
-    preset: Literal["default", "plain"] = "default"
-    seed: int = Field(0, ge=0)
-    warmup: Warmup = Warmup()
-    dictionary_stage: Dictionary = Dictionary()
-    distill: Distill = Distill()
