@@ -92,7 +92,8 @@ def open_output(path: str | Path) -> Iterator[IO[str]]:
         _fail(path, error)
     finally:
         if part is not None:
-            part.unlink(missing_ok=True)
+            with suppress(OSError):
+                part.unlink()
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -248,6 +248,19 @@ class TestOutputFolder:
         ):
             pytest.fail("the block must not run")
 
+    @pytest.mark.parametrize("write", ["output_folder", "write_text"])
+    def test_a_read_only_file_system(self, small_disk, write):
+        write_text(small_disk / "terms.json", "old")
+        subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+        with pytest.raises(
+            OutputError, match=r": can't be written \(Read-only file system\); choose another -o$"
+        ):
+            if write == "write_text":
+                write_text(small_disk / "terms.json", "new")
+            with output_folder(small_disk / "model"):
+                pytest.fail("the block must not run")
+        assert contents(small_disk) == {"terms.json": "old"}
+
     def test_the_current_folder_is_never_replaced(self, tmp_path, monkeypatch):
         (tmp_path / "work").mkdir()
         (tmp_path / "work" / "precious").write_text("x")

@@ -44,7 +44,7 @@ class TestSentence:
     def test_by_hand(self, definition, expected):
         assert sentence(definition) == expected
 
-    @given(st.text(min_size=1), st.text(min_size=1), st.lists(st.text()))
+    @given(st.text().filter(str.strip), st.text().filter(str.strip), st.lists(st.text()))
     def test_always_one_line_that_ends(self, term, definition, examples):
         rendered = sentence(Definition(term, definition, tuple(examples)))
         assert rendered == " ".join(rendered.split())

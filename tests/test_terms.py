@@ -3,6 +3,7 @@
 import random
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -178,6 +179,21 @@ class TestWords:
             "catenin": (2, 2),
             "max_pool": (1, 1),
         }
+
+
+def test_memory_grows_with_distinct_words_only(ordinary):
+    words = Words(str.lower)
+    tracemalloc.start()
+    try:
+        for document in ordinary * 5:
+            words.add(document.text)
+        before, _ = tracemalloc.get_traced_memory()
+        for document in ordinary * 50:
+            words.add(document.text)
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after < 1.3 * before  # ten times the documents
 
 
 @pytest.mark.parametrize(
