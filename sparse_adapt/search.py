@@ -22,7 +22,7 @@ Array = NDArray[Any]
 Number = float | np.floating[Any]
 Found = tuple[NDArray[np.int64], NDArray[np.float32]]
 
-BLOCK = 32  # documents
+BLOCK = 8  # documents
 BUCKETS = 1024  # of block bounds
 QUERIES_A_PART = 16
 POSTINGS_A_QUERY = 1 << 20  # a guess, to decide on threads
@@ -239,7 +239,7 @@ def _score_block(index: Postings, terms: Array, factors: Array, block: int, sums
 
 @njit(cache=True, nogil=True)
 def _worse(score: Number, document: int, other_score: Number, other_document: int) -> bool:
-    return score < other_score or (score == other_score and document > other_document)
+    return bool(score < other_score or (score == other_score and document > other_document))
 
 
 @njit(cache=True, nogil=True)

@@ -67,9 +67,9 @@ def test_most_blocks_are_never_scored(monkeypatch):
     searcher = Searcher(documents)
     query = np.zeros((1, 50), np.float32)
     query[0, [7, 9]] = 2.0, 1.0
-    bounds = np.zeros(100)
+    bounds = np.zeros(400)
     search._add_bounds(searcher.postings, np.array([7, 9]), query[0, [7, 9]], bounds, True)
-    assert np.count_nonzero(bounds) == 4  # 64 documents of each of the two tokens, 32 a block
+    assert np.count_nonzero(bounds) == 16  # 64 documents of each of the two tokens, 8 a block
     rows, scores = searcher.top_k(sparse.csr_matrix(query), 3)[0]
     assert rows.tolist() == [448, 449, 450] and scores.tolist() == [2.0, 2.0, 2.0]
 
