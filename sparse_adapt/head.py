@@ -7,6 +7,7 @@ monotone, so one maximum over positions comes first and one elementwise pass aft
 the vocabulary at a time, and its gradient touches one position: nothing of size (B, L, V) is ever built.
 """
 
+from importlib.util import find_spec
 from types import ModuleType
 from typing import NamedTuple
 
@@ -129,6 +130,10 @@ def pool(rows: Rows, weight: Tensor) -> tuple[Tensor, Tensor]:
     """Maximum and position, both (B, V), of states times vocabulary rows, by what suits the device."""
     if weight.device.type == "cpu":
         return head_cpu.pool(*rows, weight)
+    if weight.device.type == "cuda" and weight.dtype.itemsize == 2 and find_spec("triton") is not None:
+        from sparse_adapt import head_triton  # only here: triton is not everywhere
+
+        return head_triton.pool(*rows, weight)
     return head_device.pool(*rows, weight)
 
 

@@ -14,7 +14,7 @@ from sparse_adapt.head_device import tiles
 def hidden_gradient(gradient: Tensor, position: Tensor, weight: Tensor, length: int) -> Tensor:
     """Gradient of the hidden states (B, L, H). gradient, position: (B, V); weight: (V, H)."""
     out = gradient.new_zeros(len(gradient) * length, weight.shape[1])
-    for tile in tiles(len(out), len(weight)):
+    for tile in tiles(len(out), len(weight), weight.device):
         out.addmm_(_slopes(gradient, position, length, tile), weight[tile])
     return out.view(len(gradient), length, -1)
 
@@ -23,7 +23,7 @@ def weight_gradient(gradient: Tensor, position: Tensor, hidden: Tensor) -> Tenso
     """Gradient of the vocabulary rows (V, H). gradient, position: (B, V); hidden: (B, L, H)."""
     out = gradient.new_empty(gradient.shape[1], hidden.shape[2])
     states = hidden.flatten(0, 1)
-    for tile in tiles(len(states), len(out)):
+    for tile in tiles(len(states), len(out), states.device):
         torch.mm(_slopes(gradient, position, hidden.shape[1], tile).T, states, out=out[tile])
     return out
 

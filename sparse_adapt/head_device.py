@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-TILE_NUMBERS = 1 << 22  # of a temporary tensor: 16 MB in float32
+TILE_NUMBERS = {"cpu": 1 << 22}  # of a temporary tensor: 16 MB in float32
+TILE_NUMBERS_ELSEWHERE = 1 << 27
 
 
 def pool(states: Tensor, starts: Tensor, places: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -24,8 +25,9 @@ def pool(states: Tensor, starts: Tensor, places: Tensor, weight: Tensor) -> tupl
     if not len(states):
         return maximum, row
     order, filled = _padded_rows(starts)
-    for tile in tiles(order.numel(), len(weight)):
-        logits = (states[order] @ weight[tile].T).masked_fill_(~filled.unsqueeze(-1), float("-inf"))
+    padded = states[order]
+    for tile in tiles(order.numel(), len(weight), weight.device):
+        logits = (padded @ weight[tile].T).masked_fill_(~filled.unsqueeze(-1), float("-inf"))
         values, first = logits.max(dim=1)
         maximum[:, tile] = values
         row[:, tile] = order.gather(1, first)
@@ -47,7 +49,7 @@ def hidden_gradient(gradient: Tensor, position: Tensor, weight: Tensor, length: 
     """
     out = gradient.new_zeros(len(gradient) * length, weight.shape[1])
     text, token = gradient.nonzero(as_tuple=True)
-    for part in tiles(weight.shape[1], len(text)):
+    for part in tiles(weight.shape[1], len(text), weight.device):
         slope = gradient[text[part], token[part]].unsqueeze(-1)
         row = text[part] * length + position[text[part], token[part]]
         out.index_add_(0, row, slope * weight[token[part]])
@@ -61,15 +63,15 @@ def weight_gradient(gradient: Tensor, position: Tensor, hidden: Tensor) -> Tenso
     """
     out = gradient.new_zeros(gradient.shape[1], hidden.shape[2])
     text, token = gradient.nonzero(as_tuple=True)
-    for part in tiles(hidden.shape[2], len(text)):
+    for part in tiles(hidden.shape[2], len(text), hidden.device):
         slope = gradient[text[part], token[part]].unsqueeze(-1)
         states = hidden[text[part], position[text[part], token[part]]]
         out.index_add_(0, token[part], slope * states)
     return out
 
 
-def tiles(height: int, width: int) -> Iterator[slice]:
-    """Consecutive parts of `width` such that a tensor of this height stays within `TILE_NUMBERS`."""
-    step = max(TILE_NUMBERS // max(height, 1), 64)
+def tiles(height: int, width: int, device: torch.device) -> Iterator[slice]:
+    """Consecutive parts of `width` for which a tensor of this height is small beside the device's memory."""
+    step = max(TILE_NUMBERS.get(device.type, TILE_NUMBERS_ELSEWHERE) // max(height, 1), 64)
     for start in range(0, width, step):
         yield slice(start, min(start + step, width))

@@ -19,7 +19,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(head_cpu, "BLOCK_ROWS", 40)
     monkeypatch.setattr(head_cpu, "BLOCK_LOGITS", 1500)
     monkeypatch.setattr(head_cpu, "NARROWEST", 17)
-    monkeypatch.setattr(head_device, "TILE_NUMBERS", 4096)
+    monkeypatch.setitem(head_device.TILE_NUMBERS, "cpu", 4096)
 
 
 def inputs(texts: int, length: int, vocabulary: int, units: int, dtype: torch.dtype = torch.float32):
