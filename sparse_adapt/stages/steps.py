@@ -107,7 +107,10 @@ def run_distill(
 ) -> Outcome:
     """Teach the whole model to score as a teacher does."""
     documents = {document.document_id: document.full_text for document in read_documents(corpus)}
-    entries = list(read_candidates(candidates, documents))
+    entries = list(read_candidates(candidates, document_ids=documents))
+    for entry in entries:  # documents that the candidates bring along
+        for document_id, text in zip(entry.document_ids, entry.texts, strict=False):
+            documents.setdefault(document_id, text)
 
     def build(encoder: SparseEncoder) -> Stage:
         return Distill(encoder, entries, documents, settings)
