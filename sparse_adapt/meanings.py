@@ -15,13 +15,16 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.random import Generator
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, vstack
 from torch import Tensor
 
+from sparse_adapt.batches import TokenIds
 from sparse_adapt.model import SparseEncoder
 
-NEAR = 16  # tokens on each side of a term that count as being about it
-SHORTEST, LONGEST = 3, 16  # tokens of a cut-out window
+SHORTEST, LONGEST = 3, 16  # tokens of a made-up query
+REPLACED = 0.4  # share of words that give way to an associated one
+LOOSE = 0.3  # share of made-up queries that are associated words in any order
+TEXTS_AT_ONCE = 64
 PROFILE = 80  # associated words kept for a source
 GLUE = 40  # most common tokens of the corpus: what joins words to queries
 ALIKE = 0.5  # a text as close to a term's own texts as the median of them may mean it: no target
@@ -47,58 +50,83 @@ class Meanings:
     """A source of texts that mean a term, or that have nothing to do with any.
 
     Each source is one text as token ids in the extended vocabulary; `about` (sources x D) tells which terms a
-    source is about, even where it doesn't say them.
+    source is about, even where it doesn't say them. `reference` is the model that knows the associations.
     """
 
-    def __init__(
-        self, encoder: SparseEncoder, sources: Sequence[Sequence[int]], about: np.ndarray, weights: csr_matrix
-    ) -> None:
-        """`weights`: (sources, V) of the reference model on the sources without their new tokens."""
-        self.first_new = encoder.old_size
-        self.special = set(encoder.tokenizer.all_special_ids)
-        self.ends = _ends(encoder)
-        self.sources = [list(source) for source in sources]
+    def __init__(self, reference: SparseEncoder, sources: Sequence[TokenIds], about: np.ndarray) -> None:
+        self.first_new = reference.old_size
+        self.special = set(reference.tokenizer.all_special_ids)
+        self.ends = _ends(reference)
         self.about = about
-        self.said = np.array([self._says(source, about.shape[1]) for source in self.sources]).reshape(
-            about.shape
-        )
+        self.cut = [[token for token in source if token < self.first_new] for source in sources]
+        words = _starts_word(reference, reference.vocabulary_size)
+        weights, self.substitutes = _associations(reference, self.cut, words)
         share = np.asarray((weights > 0).mean(axis=0)).ravel()
-        rarity = np.log(1.0 / (share + 0.01)).clip(0) * _starts_word(encoder, weights.shape[1])
-        self.profiles = _profiles(weights.multiply(rarity[None, :]).tocsr())
-        self.unknown = _alike(weights.multiply(rarity[None, :]).tocsr(), about)
+        telling = weights.multiply((np.log(1.0 / (share + 0.01)).clip(0) * words)[None, :]).tocsr()
+        self.document_share = share
+        self.profiles = _profiles(telling)
+        self.unknown = _alike(telling, about)
         common = np.argsort(-share, kind="stable")
         self.glue = common[~np.isin(common, list(self.special))][:GLUE]
         self.by_term = [np.flatnonzero(column) for column in about.T]
         self.taught = np.flatnonzero([len(rows) > 0 for rows in self.by_term])
 
     def draw(self, count: int, random: Generator) -> Samples:
-        """`count` texts that mean some term and `count` from anywhere, with what each should light up."""
-        rows = [int(random.choice(self.by_term[term])) for term in random.choice(self.taught, count)]
-        rows += [int(row) for row in random.choice(len(self.sources), count)]
+        """Up to `count` texts that mean some term and `count` from anywhere, with what each should light up."""
+        rows = [int(row) for row in random.choice(len(self.cut), count)]
+        if len(self.taught):
+            rows += [int(random.choice(self.by_term[term])) for term in random.choice(self.taught, count)]
         texts = [
-            self._window(row, random) if random.random() < 0.5 else self._words(row, random) for row in rows
+            self._words(row, random) if random.random() < LOOSE else self._paraphrase(row, random) for row in rows
         ]
         meant = self.about[rows]
         return Samples(texts, torch.from_numpy(meant), torch.from_numpy(~meant & ~self.unknown[rows]))
 
-    def _says(self, source: list[int], terms: int) -> np.ndarray:
-        return np.isin(np.arange(terms) + self.first_new, source)
-
-    def _window(self, row: int, random: Generator) -> list[int]:
-        """A few neighbouring tokens of a source, new ones cut out."""
-        tokens = [t for t in self.sources[row] if t < self.first_new and t not in self.special]
+    def _paraphrase(self, row: int, random: Generator) -> list[int]:
+        """A few neighbouring tokens of a source, some replaced by what the model associates with their place."""
+        places = [place for place, token in enumerate(self.cut[row]) if token not in self.special]
         length = int(random.integers(SHORTEST, LONGEST + 1))
-        start = int(random.integers(0, max(1, len(tokens) - length + 1)))
-        return [*self.ends[0], *tokens[start : start + length], *self.ends[1]]
+        start = int(random.integers(0, max(1, len(places) - length + 1)))
+        text = []
+        for place in places[start : start + length]:
+            others = self.substitutes[row].get(place, ())
+            replaced = len(others) and random.random() < REPLACED
+            text.append(int(random.choice(others)) if replaced else self.cut[row][place])
+        return [*self.ends[0], *text, *self.ends[1]]
 
     def _words(self, row: int, random: Generator) -> list[int]:
-        """Associated words of a source among common ones, in any order: a query as far as the model can tell."""
+        """Associated words of a source among common ones, in any order."""
         profile = self.profiles[row]
         if not len(profile.tokens):
-            return self._window(row, random)
+            return self._paraphrase(row, random)
         words = random.choice(profile.tokens, int(random.integers(1, 6)), p=profile.chances)
         words = np.concatenate([words, random.choice(self.glue, int(random.integers(1, 7)))])
         return [*self.ends[0], *map(int, random.permutation(words)), *self.ends[1]]
+
+
+@torch.no_grad()
+def _associations(
+    reference: SparseEncoder, token_ids: Sequence[TokenIds], words: np.ndarray
+) -> tuple[csr_matrix, list[dict[int, list[int]]]]:
+    """Weights of the texts (B, V), and for each text the words that the model found at each of its places."""
+    parts: list[csr_matrix] = []
+    found: list[dict[int, list[int]]] = []
+    for start in range(0, len(token_ids), TEXTS_AT_ONCE):
+        chunk = token_ids[start : start + TEXTS_AT_ONCE]
+        pooled = reference(chunk)
+        part = csr_matrix(pooled.weights.cpu().numpy())
+        positions = pooled.position.cpu().numpy()
+        for row, text in enumerate(chunk):
+            tokens = part.indices[part.indptr[row] : part.indptr[row + 1]]
+            places: dict[int, list[int]] = {}
+            for token in tokens[words[tokens] > 0]:
+                place = int(positions[row, token])
+                if token != text[place]:
+                    places.setdefault(place, []).append(int(token))
+            found.append(places)
+        parts.append(part)
+    empty = csr_matrix((0, reference.vocabulary_size), dtype=np.float32)
+    return vstack(parts, format="csr") if parts else empty, found
 
 
 def _ends(encoder: SparseEncoder) -> tuple[list[int], list[int]]:

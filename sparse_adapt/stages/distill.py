@@ -59,11 +59,12 @@ class Distill:
         self.queries = Texts(encoder, [entry.query for entry in candidates])
         self.reference = copy.deepcopy(encoder).requires_grad_(False)
         self.before = Remembered(self.reference, self.documents.ids)
-        cut = vectors(self.reference, self.documents.without_new())
-        self.meanings = Meanings(encoder, self.documents.ids, self.documents.says, cut)
-        share = torch.from_numpy(np.asarray((cut > 0).mean(axis=0)).ravel())
+        self.positive = np.array([self._positive(entry) for entry in candidates])
+        sources = [*self.documents.ids, *self.queries.ids]
+        about = np.concatenate([self.documents.says, self.positive | self.queries.says])
+        self.meanings = Meanings(self.reference, sources, about)
+        share = torch.from_numpy(self.meanings.document_share)
         self.penalty = losses.frequency_penalty(share) if settings.document_frequency_aware else None
-        self.positive = [self._positive(entry) for entry in candidates]
         self.scale = self._scale()
 
     def batch(self, random: Generator) -> Batch:
@@ -130,7 +131,7 @@ class Distill:
         queries, documents = new[:count], new[count:]
         said_documents = marks(texts.says[batch.documents], new)
         said_queries = marks(self.queries.says[batch.queries], new)
-        wanted = marks(np.array([self.positive[row] for row in batch.queries]), new)
+        wanted = marks(self.positive[batch.queries], new)
         unknown = marks(self.meanings.unknown[batch.documents], new)
         lit = losses.hinge_above(documents, said_documents, settings.said)
         lit = lit + losses.hinge_above(queries, said_queries, settings.meant)

@@ -22,7 +22,7 @@ from sparse_adapt import config, losses
 from sparse_adapt.batches import pad
 from sparse_adapt.meanings import Meanings, Samples
 from sparse_adapt.model import SparseEncoder
-from sparse_adapt.stages.texts import Remembered, Texts, vectors
+from sparse_adapt.stages.texts import Remembered, Texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,7 @@ class Lesson:
         self.texts, self.about = texts, about
         reference = copy.deepcopy(encoder).requires_grad_(False)
         self.before = Remembered(reference, texts.old_ids)
-        cut = vectors(reference, texts.without_new())
-        self.meanings = Meanings(encoder, texts.ids, about, cut)
+        self.meanings = Meanings(reference, texts.ids, about)
         self.vocabulary = domain_vocabulary(texts, settings.softmax)
         self.mask_id = encoder.tokenizer.mask_token_id
         self.special = set(encoder.tokenizer.all_special_ids)

@@ -32,10 +32,6 @@ class Texts:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def without_new(self) -> list[list[int]]:
-        """The texts with every new token cut out."""
-        return [[token for token in ids if token < self.first] for ids in self.ids]
-
     def comparable(self, rows: Sequence[int]) -> Tensor:
         """Old dimensions in which a text should stay what it was: all but the pieces that a new token replaced."""
         marks = torch.zeros(len(rows), self.size)
