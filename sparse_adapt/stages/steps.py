@@ -6,6 +6,7 @@ checksums), with which settings, seed and package versions. The next stage reads
 
 import hashlib
 import json
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any, TypeVar
 
 from sparse_adapt import config, vocabulary
 from sparse_adapt.corpus import Document, read_candidates, read_documents
-from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.errors import ConfigError, InputError, SparseAdaptError
 from sparse_adapt.folders import output_folder, write_json
 from sparse_adapt.glossary import read_dictionary
 from sparse_adapt.model import SparseEncoder
@@ -23,7 +24,7 @@ from sparse_adapt.stages.dictionary import dictionary
 from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.warmup import warmup
 from sparse_adapt.terms import read_terms
-from sparse_adapt.training import Progress, Stage, train
+from sparse_adapt.training import STATE_FILE, Progress, Stage, train
 
 RECORD_FILE = "stage.json"
 PACKAGES = ("sparse-adapt", "torch", "transformers", "tokenizers", "accelerate")
@@ -144,7 +145,12 @@ def _run(
         record = _record(name, model, files, settings.model_dump(mode="json"), started)
         _check_resumable(work / RECORD_FILE, record)
         write_json(work / RECORD_FILE, record)
-        history = train(encoder, stage, work, progress=progress)
+        try:
+            history = train(encoder, stage, work, progress=progress)
+        except SparseAdaptError:
+            if not (work / STATE_FILE).is_file():  # refused before there was anything to go on from
+                shutil.rmtree(work)
+            raise
         encoder.save(work)
         record = {**record, "steps": len(history), "seconds": round(time.monotonic() - started, 1)}
         write_json(work / RECORD_FILE, record)
