@@ -1,0 +1,95 @@
+"""The command line: one thin command a step. Each parses, calls one plain function, and says what came of it.
+
+| module | commands |
+|---|---|
+| `adapt` | demo, run, terms |
+| `stages` | extend, warmup, dictionary, distill |
+| `insight` | check, diagnose, explain, evaluate |
+| `serve` | encode, export, index, search |
+| `options`, `devices` | what they share |
+| `console`, `progress` | where their words go: data to standard output, the rest to standard error |
+
+Nothing heavy is imported until a command runs, so that help is there at once. A user's mistake is one line
+and exit status 2; a bug keeps its traceback.
+"""
+
+import shlex
+import sys
+from typing import Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from sparse_adapt.cli import adapt, insight, serve, stages
+from sparse_adapt.cli.console import say
+from sparse_adapt.errors import SparseAdaptError
+
+GROUPS = (
+    ("Adapt", (adapt.demo, adapt.terms)),
+    ("Adapt", (stages.extend, stages.warmup, stages.dictionary, stages.distill, adapt.run)),
+    ("Understand", (insight.check, insight.diagnose, insight.explain, insight.evaluate)),
+    ("Serve", (serve.encode, serve.export, serve.index, serve.search)),
+)
+RESUMABLE = ("demo", "warmup", "dictionary", "distill", "run", "encode")
+MISTAKE, INTERRUPTED = 2, 130
+
+app = typer.Typer(
+    name="sparse-adapt",
+    help="Teach a SPLADE model the words of your domain, see that it learnt them, and index the result.",
+    epilog="Start with: sparse-adapt demo",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from sparse_adapt import __version__
+
+        typer.echo(f"sparse-adapt {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None: ...
+
+
+for panel, commands in GROUPS:
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)
+
+
+def main() -> None:
+    """Entry point: a user's error is one line and exit 2; a bug keeps its traceback."""
+    try:
+        status = app(standalone_mode=False)
+    except SparseAdaptError as error:
+        say("error: " + " ".join(str(error).splitlines()))
+        raise SystemExit(MISTAKE) from error
+    except TyperException as error:
+        if error.format_message():  # none where help was all that could be shown
+            say(f"error: {' '.join(error.format_message().split()).rstrip('.')}; see {_help()}")
+        raise SystemExit(MISTAKE) from error
+    if status == INTERRUPTED:
+        say(_interrupted(sys.argv[1:]))
+        raise SystemExit(INTERRUPTED)
+
+
+def _help() -> str:
+    names = {command.__name__ for _, commands in GROUPS for command in commands}
+    named = [word for word in sys.argv[1:2] if word in names]
+    return shlex.join(["sparse-adapt", *named, "--help"])
+
+
+def _interrupted(words: list[str]) -> str:
+    """What Ctrl-C leaves, and how to go on."""
+    if not words or words[0] not in RESUMABLE:
+        return "stopped; nothing was written"
+    again = words if "--resume" in words else [*words, "--resume"]
+    return f"stopped; go on with: {shlex.join(['sparse-adapt', *again])}"

@@ -1,0 +1,201 @@
+"""Commands that take a corpus all the way: terms, a run of any stages, and the demo."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sparse_adapt.cli.console import say, show, show_json, show_table, then, wrote
+from sparse_adapt.cli.options import (
+    CORPUS_HELP,
+    RUNS,
+    BatchSize,
+    Epochs,
+    Json,
+    LearningRate,
+    Model,
+    Overwrite,
+    Precision,
+    Preset,
+    Resume,
+    Seed,
+    TensorBoard,
+    TrainingDevice,
+    overrides,
+)
+from sparse_adapt.errors import InputError, OutputError
+
+if TYPE_CHECKING:
+    from sparse_adapt.report import Table
+    from sparse_adapt.terms import Term
+
+SHOWN_TERMS = 40
+
+
+def demo(
+    context: typer.Context,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="DIR", help="Run folder; by default runs/CORPUS.")
+    ] = None,
+    corpus: Annotated[
+        str, typer.Option("--corpus", metavar="CORPUS", help="gatrocraptic, coined or a folder like them.")
+    ] = "gatrocraptic",
+    model: Model = "splade-tiny",
+    json: Json = False,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
+    seed: Seed = None,
+    learning_rate: LearningRate = None,
+    epochs: Epochs = None,
+    batch_size: BatchSize = None,
+    device: TrainingDevice = None,
+    precision: Precision = None,
+    preset: Preset = "default",
+    tensorboard: TensorBoard = False,
+) -> None:
+    """Run all stages on a bundled corpus, and show what each buys and costs.
+
+    It takes two to five minutes on two cores and ends with a table: the base model, fine-tuning alone without
+    new vocabulary, and the model after each stage.
+    """
+    from diagnostics.usage import function_share
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.demo import run_demo
+    from sparse_adapt.plan import make_plan
+    from sparse_adapt.stages.steps import Place
+    from sparse_adapt.verdict import tabulate, verdict_lines
+
+    plan = make_plan(corpus, model=model, preset=preset, overrides=overrides(context))
+    place = Place(out or RUNS / Path(corpus).name, overwrite, resume)
+    say(f"all stages on {corpus}: about three minutes on two idle cores")
+    with Bars() as bars:
+        done = run_demo(plan, place, function_share, bars)
+    if json:
+        show_json(done.report)
+    else:
+        show_table(tabulate(done.report))
+        show("\n".join(verdict_lines(done.report)))
+    wrote(place.folder, f"a folder a stage, and {place.folder / 'report.json'}")
+    question = next(iter(done.report["demo"]["hard_queries"].values()))
+    term, final = done.report["demo"]["terms"][0], str(done.model)
+    is_found = place.folder.resolve().parent == RUNS.resolve()  # by the commands that look for the latest run
+    named = [] if is_found else ["--model", final, "--corpus", corpus]
+    then(
+        ["diagnose", term, *named],
+        ["explain", question, *named],
+        ["export", "anserini", "--model", final, "--corpus", corpus, "-o", f"{place.folder}-vectors"],
+        ["index", "--vectors", f"{place.folder}-vectors", "-o", f"{place.folder}-index"],
+        ["search", question, "--model", final, "--index", f"{place.folder}-index"],
+    )
+
+
+def run(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="RUN.TOML", help="The stages, and what they read.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="DIR", help="Run folder; by default runs/ and the file's name."),
+    ] = None,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
+    seed: Seed = None,
+    learning_rate: LearningRate = None,
+    epochs: Epochs = None,
+    batch_size: BatchSize = None,
+    device: TrainingDevice = None,
+    precision: Precision = None,
+    tensorboard: TensorBoard = False,
+) -> None:
+    """Carry out any sequence of stages from one file. Options here go before what the file says."""
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.run import run as carry_out
+    from sparse_adapt.runfile import read_plan
+    from sparse_adapt.stages.steps import Place
+
+    plan = read_plan(file, overrides(context))
+    folder = out or RUNS / file.stem
+    with Bars() as bars:
+        done = carry_out(plan, Place(folder, overwrite, resume), bars)
+    wrote(folder, f"{len(plan.stages)} stages, the last model in {done.model}")
+    corpus = done.corpus or "CORPUS"
+    then(
+        ["evaluate", "--model", str(done.model), "--collection", corpus, "--baseline", plan.model],
+        ["export", "anserini", "--model", str(done.model), "--corpus", corpus, "-o", f"{folder}-vectors"],
+    )
+
+
+def terms(
+    corpus: Annotated[str, typer.Argument(metavar="CORPUS", help=CORPUS_HELP)],
+    model: Model = "splade-tiny",
+    top: Annotated[
+        int | None, typer.Option("--top", min=1, help="The best so many, whether they are worth it or not.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="FILE", help="terms.json to write.")
+    ] = None,
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Rank the words of a corpus that deserve a token of their own, with the evidence."""
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.corpus import read_documents
+    from sparse_adapt.model import SparseEncoder
+    from sparse_adapt.terms import mine_terms, write_terms
+
+    if out is not None and out.exists() and not overwrite:
+        raise OutputError(f"{out}: already there; choose another -o or pass --overwrite")
+    documents = read_documents(corpus)
+    tokenizer = SparseEncoder.load(model).tokenizer
+    with Bars() as bars:
+        found = mine_terms(bars.watch(documents, "documents"), tokenizer, top)
+    if not found and out is not None:
+        raise InputError(corpus, "holds no word that earns a token; --top 20 shows the best there are")
+    if json:
+        show_json([{"term": term.text, "category": term.category, **_evidence(term)} for term in found])
+    else:
+        show_table(_terms_table(found))
+    if out is None:
+        then(["terms", corpus, "-o", "terms.json"])
+        return
+    write_terms(out, found)
+    wrote(out, f"{len(found):,} terms; read it, and delete what isn't one")
+    then(["extend", "--model", model, "--terms", str(out), "-o", "extended"])
+
+
+# -- the table of terms ---------------------------------------------------------------------------
+
+
+def _evidence(term: "Term") -> dict[str, Any]:
+    return asdict(term.evidence) if term.evidence is not None else {}
+
+
+def _terms_table(found: Sequence["Term"]) -> "Table":
+    from sparse_adapt.report import Column, Row, Table
+
+    columns = (
+        Column("rank", "rank"),
+        Column("term", "term", "token"),
+        Column("category", "category", "text"),
+        Column("gain", "gain", unit="nats", decimals=1),
+        Column("occurrences", "times"),
+        Column("documents", "documents"),
+        Column("zipf", "zipf", decimals=2),
+        Column("log_odds", "log odds", decimals=2),
+        Column("pieces", "pieces now", "token"),
+    )
+    rows: list[Row] = [
+        {
+            "rank": rank,
+            "term": term.text,
+            "category": term.category,
+            **_evidence(term),
+            "pieces": " ".join(term.evidence.pieces) if term.evidence else "",
+        }
+        for rank, term in enumerate(found[:SHOWN_TERMS], start=1)
+    ]
+    note = "gain: what a token of its own saves over the corpus, less what it costs"
+    if len(found) > SHOWN_TERMS:
+        note = f"the first {SHOWN_TERMS} of {len(found):,}; {note}"
+    return Table("", columns, rows, note)

@@ -1,0 +1,64 @@
+"""Where a command's words go: data to standard output, the rest to standard error, nothing as markup."""
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from sparse_adapt.report import Table
+
+PIPE_WIDTH = 120  # of a table that no terminal shows
+
+
+@cache
+def messages() -> Console:
+    """For words and progress: standard error."""
+    return Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+
+def say(text: str) -> None:
+    """One line of words, never broken: a path in it can be copied."""
+    messages().print(Text(text), soft_wrap=True)
+
+
+def show(renderable: RenderableType) -> None:
+    """Data for people."""
+    wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
+    console = Console(highlight=False, markup=False, emoji=False, width=wide)
+    console.print(Text(renderable) if isinstance(renderable, str) else renderable)
+
+
+def show_table(table: "Table") -> None:
+    """A table for people."""
+    from sparse_adapt.report import to_rich
+
+    show(to_rich(table))
+
+
+def show_json(content: object) -> None:
+    """Data for programs."""
+    sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False, default=_plain) + "\n")
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a result holds
+    return value.item() if hasattr(value, "item") else str(value)
+
+
+def wrote(path: Path, what: str) -> None:
+    """What a command left behind."""
+    say(f"wrote {path} ({what})")
+
+
+def then(*commands: Iterable[str]) -> None:
+    """What to run next, ready to be copied."""
+    say("next:")
+    for command in commands:
+        say(f"  {shlex.join(['sparse-adapt', *command])}")

@@ -1,0 +1,26 @@
+"""A model on the device that was asked for."""
+
+from typing import TYPE_CHECKING
+
+from sparse_adapt.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sparse_adapt.model import SparseEncoder
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
+
+
+def load(model: str, device: str) -> "SparseEncoder":
+    """Load a model for encoding; `auto` takes the fastest device there is."""
+    import torch
+
+    from sparse_adapt.model import SparseEncoder
+
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if device not in DEVICES:
+        raise ConfigError(f"--device {device}: choose {', '.join(DEVICES)}")
+    if device == "auto":
+        device = next(name for name in ("cuda", "mps", "cpu") if there[name])
+    if not there[device]:
+        raise ConfigError(f"--device {device}: no such device is visible; use --device cpu")
+    return SparseEncoder.load(model, device)

@@ -1,0 +1,207 @@
+"""Commands that only look: check a corpus, diagnose a term, explain a query, evaluate a model."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from sparse_adapt.cli.console import say, show, show_json, show_table, then
+from sparse_adapt.cli.options import (
+    CORPUS_HELP,
+    MODEL_HELP,
+    RUNS,
+    Device,
+    Json,
+    Model,
+    OptionalCorpus,
+    OptionalModel,
+)
+
+if TYPE_CHECKING:
+    from diagnostics.advice import Places
+
+BASE = "splade-tiny"
+BUNDLED = "gatrocraptic"
+
+
+class Subject(NamedTuple):
+    """What a command looks at, and whether a finished run was found for it."""
+
+    model: str
+    corpus: str
+    adapted: bool
+
+
+def check(
+    corpus: Annotated[str, typer.Argument(metavar="CORPUS", help=CORPUS_HELP)], json: Json = False
+) -> None:
+    """Read a whole corpus and all files beside it, and report the first bad line."""
+    from sparse_adapt.corpus import read_candidates, read_documents, read_queries
+    from sparse_adapt.glossary import read_dictionary
+    from sparse_adapt.sources import bundled
+    from sparse_adapt.terms import read_terms
+
+    document_ids = {document.document_id for document in read_documents(corpus)}
+    counts = {"documents": len(document_ids)}
+    folder = bundled(corpus)
+    readers: dict[str, Callable[[Path], Sequence[object]]] = {
+        "queries": lambda path: list(read_queries(path)),
+        "candidates": lambda path: list(read_candidates(path, document_ids=document_ids)),
+        "terms": read_terms,
+        "dictionary": read_dictionary,
+    }
+    for name, reader in readers.items():
+        for path in sorted(folder.glob(f"{name}.*")) if folder.is_dir() else ():
+            counts[name] = len(reader(path))
+    if json:
+        show_json(counts)
+    else:
+        show(", ".join(f"{name} {count:,}" for name, count in counts.items()))
+    then(["terms", corpus])
+
+
+def diagnose(
+    term: Annotated[str, typer.Argument(metavar="TERM", help="A word, or a vocabulary entry.")],
+    model: OptionalModel = None,
+    corpus: OptionalCorpus = None,
+    document: Annotated[
+        str | None,
+        typer.Option("--document", metavar="ID", help="Look at this one; by default where it's said most."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Say what a model makes of a term: vocabulary, logits, weight, ranking, and what to do next."""
+    from diagnostics.report import render_token_report
+    from diagnostics.token import diagnose as report_on
+    from sparse_adapt.corpus import read_documents
+    from sparse_adapt.model import SparseEncoder
+
+    subject = _subject(model, corpus)
+    documents = list(read_documents(subject.corpus))
+    encoder = SparseEncoder.load(subject.model)
+    places = _places(subject, term)
+    report = report_on(term, encoder, documents, document_id=document, places=places)
+    if json:
+        show_json({"model": subject.model, "collection": subject.corpus, **report.to_json()})
+    else:
+        show(render_token_report(report))
+    say(f"model {subject.model}, corpus {subject.corpus}")
+    if not subject.adapted:
+        then(["demo"])
+
+
+def explain(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="What to look for, in words.")],
+    model: OptionalModel = None,
+    corpus: OptionalCorpus = None,
+    top: Annotated[int, typer.Option("--top", min=1, help="Documents to take apart.")] = 5,
+    json: Json = False,
+) -> None:
+    """Show a query's expansions, its top documents, and the shared tokens that made them match."""
+    from diagnostics.matches import explain as take_apart
+    from diagnostics.report import render_query_report
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.corpus import read_documents
+    from sparse_adapt.encode import encode
+    from sparse_adapt.errors import InputError
+    from sparse_adapt.model import SparseEncoder
+
+    if not query.strip():
+        raise InputError("QUERY", "is empty; say what to look for")
+    subject = _subject(model, corpus)
+    documents = list(read_documents(subject.corpus))
+    encoder = SparseEncoder.load(subject.model)
+    with Bars() as bars:
+        texts = [document.full_text for document in documents]
+        vectors = encode(encoder, texts, progress=bars.count("documents", len(texts)))
+    report = take_apart(query, encoder, documents, top, vectors=vectors)
+    if json:
+        show_json({"model": subject.model, "collection": subject.corpus, **report.to_json()})
+    else:
+        show(render_query_report(report))
+    say(f"model {subject.model}, corpus {subject.corpus}")
+    if subject.adapted:
+        files = ["--model", subject.model, "--corpus", subject.corpus]
+        then(["export", "anserini", *files, "-o", "vectors"])
+    else:
+        then(["demo"])
+
+
+def evaluate(
+    model: Model,
+    collection: Annotated[
+        str,
+        typer.Option("--collection", metavar="DIR", help="BEIR folder, bundled name or ir_datasets id."),
+    ],
+    split: Annotated[str, typer.Option("--split", help="Judgements: qrels/SPLIT.tsv.")] = "test",
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", metavar="MODEL", help=f"To compare with. {MODEL_HELP}")
+    ] = None,
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Measure a model on judged queries, and test its difference to a baseline."""
+    from sparse_adapt.cli.devices import load
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.evaluate import evaluate_model, evaluation, read_collection
+    from sparse_adapt.report import tabulate_evaluation
+
+    judged = read_collection(collection, split)
+    texts = len(judged.documents) + len(judged.queries)
+    encoders = [(name, load(name, device)) for name in (model, baseline) if name is not None]
+    with Bars() as bars:
+        results = [
+            evaluate_model(encoder, judged, split, progress=bars.count(name, texts))
+            for name, encoder in encoders
+        ]
+    content = evaluation(*results)
+    if json:
+        show_json(content)
+    else:
+        show_table(tabulate_evaluation(content, f"{model} on {collection}, {split}"))
+    if baseline is None:
+        then(["evaluate", "--model", model, "--collection", collection, "--baseline", BASE])
+    else:
+        then(["explain", judged.queries[0].text, "--model", model, "--corpus", collection])
+
+
+# -- what to look at when nobody says --------------------------------------------------------------
+
+
+def _subject(model: str | None, corpus: str | None) -> Subject:
+    """The model and corpus named, else those of the latest run, else the base model and a bundled corpus."""
+    from sparse_adapt.run import latest_run
+    from sparse_adapt.stages.steps import inherited
+
+    if model is not None:
+        return Subject(model, corpus or inherited(model).get("corpus") or BUNDLED, adapted=True)
+    found = latest_run(RUNS)
+    if found is None:
+        say(f"no finished run under {RUNS}/, so this is the base model, {BASE}")
+        return Subject(BASE, corpus or BUNDLED, adapted=False)
+    return Subject(str(found.model), corpus or found.corpus or BUNDLED, adapted=True)
+
+
+def _places(subject: Subject, term: str) -> "Places":
+    """Paths for the commands that a report advises; a terms file only where it holds the term."""
+    from diagnostics.advice import Places
+    from sparse_adapt.sources import bundled
+
+    folder = bundled(subject.corpus)
+    held = {name: folder / name for name in ("terms.json", "dictionary.jsonl", "candidates.jsonl")}
+    paths = {name: str(path) if path.is_file() else name for name, path in held.items()}
+    names_it = held["terms.json"].is_file() and _names(held["terms.json"], term)
+    return Places(
+        model=subject.model,
+        corpus=subject.corpus,
+        terms=paths["terms.json"] if names_it else "",
+        dictionary=paths["dictionary.jsonl"],
+        candidates=paths["candidates.jsonl"],
+    )
+
+
+def _names(path: Path, term: str) -> bool:
+    from sparse_adapt.terms import read_terms
+
+    return term.casefold() in (entry.text.casefold() for entry in read_terms(path))

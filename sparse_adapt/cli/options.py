@@ -1,0 +1,78 @@
+"""The options that several commands share, each said once."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+RUNS = Path("runs")  # where runs go, and the latest is looked for
+
+CORPUS_HELP = "A BEIR folder or its corpus.jsonl, a JSONL or TSV file, a bundled name or an ir_datasets id."
+MODEL_HELP = "A model folder, the alias splade-tiny or a Hub id."
+
+Model = Annotated[str, typer.Option("--model", metavar="MODEL", help=MODEL_HELP)]
+OptionalModel = Annotated[
+    str | None,
+    typer.Option("--model", metavar="MODEL", help=f"{MODEL_HELP} By default that of the latest run."),
+]
+Corpus = Annotated[str, typer.Option("--corpus", metavar="CORPUS", help=CORPUS_HELP)]
+OptionalCorpus = Annotated[
+    str | None,
+    typer.Option("--corpus", metavar="CORPUS", help=f"{CORPUS_HELP} By default what the model is for."),
+]
+Out = Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Folder to write.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there once the new is whole.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on where an unfinished run stopped.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Device = Annotated[str, typer.Option("--device", metavar="NAME", help="auto, cpu, cuda or mps.")]
+
+TRAINING = "Training"
+Seed = Annotated[
+    int | None,
+    typer.Option("--seed", help="The same seed gives the same bits on a CPU.", rich_help_panel=TRAINING),
+]
+LearningRate = Annotated[
+    float | None,
+    typer.Option("--learning-rate", help="Of what the base model brought.", rich_help_panel=TRAINING),
+]
+Epochs = Annotated[
+    float | None,
+    typer.Option("--epochs", help="Passes over the data, instead of steps.", rich_help_panel=TRAINING),
+]
+BatchSize = Annotated[
+    int | None, typer.Option("--batch-size", help="Texts or queries a step.", rich_help_panel=TRAINING)
+]
+TrainingDevice = Annotated[
+    str | None,
+    typer.Option("--device", metavar="NAME", help="auto, cpu, cuda or mps.", rich_help_panel=TRAINING),
+]
+Precision = Annotated[
+    str | None,
+    typer.Option(
+        "--precision", metavar="NAME", help="float32, bfloat16 or float16.", rich_help_panel=TRAINING
+    ),
+]
+Preset = Annotated[
+    str,
+    typer.Option(
+        "--preset",
+        metavar="NAME",
+        help="default, or plain for the published form of the losses.",
+        rich_help_panel=TRAINING,
+    ),
+]
+TensorBoard = Annotated[
+    bool,
+    typer.Option(
+        "--tensorboard", help="Write scalars for TensorBoard beside the model.", rich_help_panel=TRAINING
+    ),
+]
+
+
+SETTINGS = ("seed", "learning_rate", "epochs", "batch_size", "device", "precision", "tensorboard")
+
+
+def overrides(context: typer.Context) -> dict[str, Any]:
+    """Settings named on the command line, under their own names; what was left out stays with the preset."""
+    given = {name: context.params.get(name) for name in SETTINGS}
+    return {name: value for name, value in given.items() if value is not None and value is not False}

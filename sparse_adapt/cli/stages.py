@@ -1,0 +1,181 @@
+"""The stages as commands: each reads a model folder and writes its own."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from sparse_adapt.cli.console import say, then, wrote
+from sparse_adapt.cli.options import (
+    BatchSize,
+    Corpus,
+    Epochs,
+    LearningRate,
+    Model,
+    OptionalCorpus,
+    Out,
+    Overwrite,
+    Precision,
+    Preset,
+    Resume,
+    Seed,
+    TensorBoard,
+    TrainingDevice,
+    overrides,
+)
+
+if TYPE_CHECKING:
+    from sparse_adapt import config
+    from sparse_adapt.stages.steps import Outcome
+
+
+def extend(
+    terms: Annotated[str, typer.Option("--terms", metavar="FILE", help="terms.json, or a folder with one.")],
+    out: Out,
+    model: Model = "splade-tiny",
+    overwrite: Overwrite = False,
+    resume: Resume = False,
+) -> None:
+    """Give every term a token, an input row, a head row and a bias of its own."""
+    from sparse_adapt.stages import steps
+
+    outcome = steps.extend(model, terms, steps.Place(out, overwrite, resume))
+    _told(outcome)
+    corpus = _folder_of(terms)
+    then(["warmup", "--model", str(out), "--corpus", corpus, "-o", _sibling(out, "warmup")])
+
+
+def warmup(
+    context: typer.Context,
+    model: Model,
+    corpus: Corpus,
+    out: Out,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
+    seed: Seed = None,
+    learning_rate: LearningRate = None,
+    epochs: Epochs = None,
+    batch_size: BatchSize = None,
+    device: TrainingDevice = None,
+    precision: Precision = None,
+    preset: Preset = "default",
+    tensorboard: TensorBoard = False,
+) -> None:
+    """Teach the new rows from a corpus: masked words, and where a term is said or meant."""
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.plan import settings_for
+    from sparse_adapt.stages import steps
+
+    settings = cast("config.Warmup", settings_for("warmup", preset, overrides(context)))
+    with Bars() as bars:
+        place = steps.Place(out, overwrite, resume)
+        outcome = steps.run_warmup(model, corpus, settings, place, bars.begin("warmup"))
+    _told(outcome)
+    definitions = _beside(corpus, "dictionary.jsonl")
+    then(["dictionary", "--model", str(out), "--dictionary", definitions, "-o", _sibling(out, "dictionary")])
+
+
+def dictionary(
+    context: typer.Context,
+    model: Model,
+    dictionary: Annotated[
+        str, typer.Option("--dictionary", metavar="FILE", help="dictionary.jsonl, or a folder with one.")
+    ],
+    out: Out,
+    corpus: OptionalCorpus = None,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
+    seed: Seed = None,
+    learning_rate: LearningRate = None,
+    epochs: Epochs = None,
+    batch_size: BatchSize = None,
+    device: TrainingDevice = None,
+    precision: Precision = None,
+    preset: Preset = "default",
+    tensorboard: TensorBoard = False,
+) -> None:
+    """Teach the new rows from definitions: the term from its meaning, the meaning from the term."""
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.plan import settings_for
+    from sparse_adapt.stages import steps
+
+    settings = cast("config.Dictionary", settings_for("dictionary", preset, overrides(context)))
+    with Bars() as bars:
+        place = steps.Place(out, overwrite, resume)
+        progress = bars.begin("dictionary")
+        outcome = steps.run_dictionary(model, dictionary, corpus, settings, place, progress)
+    _told(outcome)
+    source = corpus or steps.inherited(str(out)).get("corpus") or _folder_of(dictionary)
+    then(_distill(str(out), source, _sibling(out, "distill")))
+
+
+def distill(
+    context: typer.Context,
+    model: Model,
+    candidates: Annotated[
+        str, typer.Option("--candidates", metavar="FILE", help="candidates.jsonl, or a folder with one.")
+    ],
+    corpus: Corpus,
+    out: Out,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
+    seed: Seed = None,
+    learning_rate: LearningRate = None,
+    epochs: Epochs = None,
+    batch_size: BatchSize = None,
+    device: TrainingDevice = None,
+    precision: Precision = None,
+    preset: Preset = "default",
+    tensorboard: TensorBoard = False,
+) -> None:
+    """Teach the whole model to score as a teacher does, with short vectors."""
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.plan import settings_for
+    from sparse_adapt.stages import steps
+
+    settings = cast("config.Distill", settings_for("distill", preset, overrides(context)))
+    with Bars() as bars:
+        place = steps.Place(out, overwrite, resume)
+        outcome = steps.run_distill(model, candidates, corpus, settings, place, bars.begin("distill"))
+    _told(outcome)
+    then(
+        ["evaluate", "--model", str(out), "--collection", corpus, "--baseline", "splade-tiny"],
+        ["export", "anserini", "--model", str(out), "--corpus", corpus, "-o", _sibling(out, "vectors")],
+    )
+
+
+# -- words ----------------------------------------------------------------------------------------
+
+
+def _told(outcome: "Outcome") -> None:
+    say(outcome.said)
+    wrote(outcome.folder, "a model for transformers, sentence-transformers and tokenizers")
+
+
+def _distill(model: str, corpus: str, out: str) -> list[str]:
+    candidates = _beside(corpus, "candidates.jsonl")
+    return ["distill", "--model", model, "--candidates", candidates, "--corpus", corpus, "-o", out]
+
+
+def _sibling(out: Path, name: str) -> str:
+    return str(out.with_name(name) if out.name != name else out.with_name(f"{name}-2"))
+
+
+def _beside(corpus: str, name: str) -> str:
+    """A file of a corpus folder as a command takes it, or its bare name where there is none."""
+    import corpora
+
+    if corpus in corpora.NAMES:
+        return corpus
+    folder = Path(corpus) if Path(corpus).is_dir() else Path(corpus).parent
+    return str(folder / name) if (folder / name).is_file() else name
+
+
+def _folder_of(source: str) -> str:
+    """The corpus that a file lies beside, if there is one."""
+    import corpora
+
+    if source in corpora.NAMES:
+        return source
+    folder = Path(source) if Path(source).is_dir() else Path(source).parent
+    return str(folder) if (folder / "corpus.jsonl").is_file() else "CORPUS"

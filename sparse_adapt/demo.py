@@ -1,0 +1,76 @@
+"""All stages on a corpus of new terms, with fine-tuning alone beside them, and every model measured."""
+
+from pathlib import Path
+from typing import Any
+
+from sparse_adapt.errors import ConfigError
+from sparse_adapt.folders import output_folder
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.plan import Plan
+from sparse_adapt.run import (
+    REPORT_FILE,
+    Finished,
+    Listener,
+    Silence,
+    check_files,
+    done_before,
+    read_finished,
+    run_stage,
+    run_stages,
+    write_report,
+)
+from sparse_adapt.scorecard import Noise, measure, read_scene
+from sparse_adapt.stages.steps import Place
+from sparse_adapt.terms import read_terms
+from sparse_adapt.verdict import ALONE, BASE, criteria
+
+ALONE_FOLDER = "distill-alone"
+
+
+def run_demo(plan: Plan, place: Place, noise: Noise, listener: Listener | None = None) -> Finished:
+    """Carry out a plan on a corpus of new terms, with fine-tuning alone beside it, and measure every model.
+
+    Raises InputError, before anything is trained, for a corpus that isn't of this design.
+    """
+    if place.resume and (place.folder / REPORT_FILE).is_file():
+        return _checked(read_finished(place.folder))
+    listener = listener or Silence()
+    check_files(plan)
+    assert plan.corpus is not None
+    scene = read_scene(plan.corpus, [term.text for term in read_terms(plan.files["terms"])])
+    with output_folder(place.folder, overwrite=place.overwrite, resume=place.resume) as work:
+        outcomes = run_stages(plan, work, listener)
+        alone = _fine_tune_alone(plan, work / ALONE_FOLDER, listener)
+        models = {BASE: plan.model, ALONE: str(alone)}
+        models |= {stage: str(outcome.folder) for stage, outcome in zip(plan.stages, outcomes, strict=True)}
+        progress = listener.begin("measure")
+        columns = []
+        for number, (name, model) in enumerate(models.items(), start=1):
+            figures = measure(SparseEncoder.load(model), scene, noise)
+            columns.append({"name": name, "model": model, **figures})
+            if progress is not None:
+                progress(number, len(models), {})
+        shown: dict[str, Any] = {
+            "terms": [texts.term for texts in scene.terms],
+            "hard_queries": {query.query_id: query.text for query in scene.hard_queries},
+            "columns": columns,
+            "criteria": [each._asdict() for each in criteria(columns[0], columns[-1])],
+        }
+        write_report(work, place.folder, plan, outcomes, {"demo": shown})
+    return read_finished(place.folder)
+
+
+def _fine_tune_alone(plan: Plan, folder: Path, listener: Listener) -> Path:
+    """The last stage on the base model, to see what training without new vocabulary does."""
+    progress = listener.begin(ALONE)
+    outcome = done_before("distill", plan, plan.model, folder) or run_stage(
+        "distill", plan, plan.model, Place(folder, resume=True), progress
+    )
+    listener.end(ALONE, outcome)
+    return folder
+
+
+def _checked(finished: Finished) -> Finished:
+    if "demo" not in finished.report:
+        raise ConfigError(f"{finished.folder}: a run that isn't the demo's; choose another -o")
+    return finished
