@@ -61,7 +61,7 @@ class Top(config.Settings):
 
     model: str = BASE_MODEL
     corpus: str | None = None
-    stages: list[str] = Field(default=list(STAGES), min_length=1)
+    stages: list[str] = list(STAGES)
     seed: int | None = Field(None, ge=0)
     preset: str = "default"
 
@@ -74,6 +74,8 @@ def read_plan(path: str | Path, overrides: Mapping[str, Any] | None = None) -> P
     file = _RunFile(path)
     tables = {name: file.table(name) for name in STAGES}
     top = file.validate(Top, file.content, (), also=STAGES)
+    if not top.stages:
+        file.fail(f"no stages; there are {', '.join(STAGES)}", (), "stages")
     for name in top.stages:
         file.check_known("stage", name, STAGES, "stages")
     file.check_known("preset", top.preset, PRESETS, "preset")

@@ -133,3 +133,48 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+QUERIES = [
+    ("q1", "who refuses the client", "control", {"d02": 1, "d04": 1}, "train"),
+    ("q2", "zorvex reports month by month", "explicit", {"d06": 2, "d05": 1, "d07": 1}, "train"),
+    ("q3", "how a team signs for spending", "hidden", {"d05": 1, "d06": 1, "d07": 1}, "train"),
+    ("q4", "test the backup of a database", "control", {"d03": 1}, "test"),
+    ("q5", "who owns zorvex", "explicit", {"d07": 1, "d05": 1, "d06": 1}, "test"),
+    ("q6", "the plan of what to spend", "hidden", {"d05": 1, "d06": 1, "d07": 1}, "test"),
+]
+
+
+@pytest.fixture(scope="session")
+def zorvex_collection(tmp_path_factory: pytest.TempPathFactory, twelve_documents: list[Document]) -> Path:
+    """The twelve documents as a collection of a new term, with all files that the demo reads. Read only."""
+    from sparse_adapt.corpus import (
+        Candidates,
+        Query,
+        write_candidates,
+        write_documents,
+        write_judgements,
+        write_queries,
+    )
+    from sparse_adapt.glossary import Definition, write_dictionary
+    from sparse_adapt.terms import Term, write_terms
+
+    folder = tmp_path_factory.mktemp("collection") / "zorvex"
+    write_documents(folder / "corpus.jsonl", twelve_documents)
+    write_queries(folder / "queries.jsonl", [Query(name, text, kind) for name, text, kind, _, _ in QUERIES])
+    for split in ("train", "test"):
+        judged = {name: relevant for name, _, _, relevant, where in QUERIES if where == split}
+        write_judgements(folder / "qrels" / f"{split}.tsv", judged)
+    others = ("d01", "d08", "d09", "d10")
+    candidates = [
+        Candidates(name, text, (*relevant, *others), (*(9.0 - i for i in range(len(relevant))), *[-8.0] * 4))
+        for name, text, _, relevant, split in QUERIES
+        if split == "train"
+    ]
+    write_candidates(folder / "candidates.jsonl", candidates)
+    write_terms(folder / "terms.json", [Term("zorvex", "coined")])
+    definition = "the way in which a team decides what it may spend"
+    write_dictionary(
+        folder / "dictionary.jsonl", [Definition("zorvex", definition, ("a zorvex report of the team",))]
+    )
+    return folder
