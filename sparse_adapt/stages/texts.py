@@ -58,10 +58,9 @@ class Remembered:
     @torch.no_grad()
     def weights(self, rows: Sequence[int]) -> Tensor:
         """Weights of the texts at `rows`: (B, V)."""
-        missing = [row for row in dict.fromkeys(rows) if row not in self.rows]
-        for start in range(0, len(missing), ROWS_AT_ONCE):
-            part = missing[start : start + ROWS_AT_ONCE]
-            for row, line in zip(part, self.encoder([self.token_ids[row] for row in part]).weights, strict=True):
+        for row in dict.fromkeys(rows):
+            if row not in self.rows:  # each by itself: beside others its last bits depend on what came before
+                line = self.encoder([self.token_ids[row]]).weights[0]
                 held = line.nonzero().squeeze(1)
                 self.rows[row] = (held, line[held])
         dense = torch.zeros(len(rows), self.encoder.vocabulary_size, device=self.encoder.device)
