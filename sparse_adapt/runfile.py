@@ -61,7 +61,7 @@ class Top(config.Settings):
 
     model: str = BASE_MODEL
     corpus: str | None = None
-    stages: list[str] = list(STAGES)
+    stages: list[str] = Field(list(STAGES))
     seed: int | None = Field(None, ge=0)
     preset: str = "default"
 

@@ -1,0 +1,261 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from sparse_adapt.errors import ConfigError, InputError, OutputError
+from sparse_adapt.plan import make_plan
+from sparse_adapt.run import latest_run, read_finished, run
+from sparse_adapt.runfile import read_plan
+from sparse_adapt.stages.steps import Place
+
+QUICK = {"steps": 4, "batch_size": 4, "checkpoint_every": 1, "device": "cpu"}
+
+
+class Interrupted(Exception):
+    """What a test throws into a run."""
+
+
+class Watcher:
+    """Notes what a run does, and breaks it off at one step of one stage."""
+
+    def __init__(self, stage: str = "", step: int = 0) -> None:
+        self.stage, self.step = stage, step
+        self.said: list[tuple[str, str]] = []
+        self.steps: list[tuple[str, int]] = []
+
+    def begin(self, stage):
+        def progress(step, steps, values):
+            self.steps.append((stage, step))
+            if (stage, step) == (self.stage, self.step):
+                raise Interrupted
+
+        return progress
+
+    def end(self, stage, outcome):
+        self.said.append((stage, outcome.said))
+
+
+@pytest.fixture
+def plan(tiny_model, zorvex_collection):
+    return make_plan(str(zorvex_collection), model=str(tiny_model), overrides=QUICK)
+
+
+def weights(model: Path) -> bytes:
+    return (model / "model.safetensors").read_bytes()
+
+
+def test_every_stage_reads_the_model_before_it(tmp_path, plan):
+    done = run(plan, Place(tmp_path / "run"))
+    folders = ["1-extend", "2-warmup", "3-dictionary", "4-distill"]
+    assert done.model == tmp_path / "run" / "4-distill"
+    records = [json.loads((tmp_path / "run" / name / "stage.json").read_text()) for name in folders]
+    assert [record["model"] for record in records] == [
+        plan.model,
+        *(str(tmp_path / "run" / name) for name in folders[:-1]),
+    ]
+    assert len({weights(tmp_path / "run" / name) for name in folders}) == 4
+    assert [(stage["folder"], stage["stage"]) for stage in done.report["stages"]] == [
+        (name, name[2:]) for name in folders
+    ]
+    assert [stage.get("steps") for stage in done.report["stages"]] == [None, 4, 4, 4]
+    assert not list(tmp_path.glob("*.partial"))
+    written = [path.read_text() for path in (tmp_path / "run").rglob("*.json")]
+    assert not any(".partial" in text for text in written)
+
+
+def test_the_plan_beside_a_run_makes_the_same_run(tmp_path, plan):
+    first = run(plan, Place(tmp_path / "first"))
+    second = run(read_plan(tmp_path / "first" / "run.toml"), Place(tmp_path / "second"))
+    assert weights(second.model) == weights(first.model)
+
+
+@pytest.mark.parametrize(
+    ("stage", "step"), [("warmup", 1), ("dictionary", 3), ("distill", 2), ("distill", 4)]
+)
+def test_a_run_broken_off_anywhere_ends_the_same(tmp_path, plan, stage, step):
+    whole = run(plan, Place(tmp_path / "whole"))
+    with pytest.raises(Interrupted):
+        run(plan, Place(tmp_path / "run"), Watcher(stage, step))
+    assert not (tmp_path / "run").exists()
+    watcher = Watcher()
+    resumed = run(plan, Place(tmp_path / "run", resume=True), watcher)
+    assert weights(resumed.model) == weights(whole.model)
+    before = ["extend", "warmup", "dictionary", "distill"].index(stage)
+    assert [said for _, said in watcher.said[:before]] == ["done before"] * before
+    assert "done before" not in [said for _, said in watcher.said[before:]]
+    assert watcher.steps[0] == (stage, min(step + 1, 4))  # the last checkpoint is before the last step
+    history = (resumed.model / "history.jsonl").read_text()
+    assert history == (whole.model / "history.jsonl").read_text()
+
+
+def test_any_sequence_of_stages(tmp_path, plan, tiny_model, zorvex_collection):
+    full = run(plan, Place(tmp_path / "full"))
+    corpus = str(zorvex_collection)
+    extended = str(tmp_path / "full" / "1-extend")
+    warm = run(
+        make_plan(corpus, model=extended, stages=["warmup"], overrides=QUICK), Place(tmp_path / "warm")
+    )
+    assert warm.model == tmp_path / "warm" / "1-warmup"
+    assert weights(warm.model) == weights(full.folder / "2-warmup")
+    alone = make_plan(corpus, model=str(tiny_model), stages=["distill", "distill"], overrides=QUICK)
+    twice = run(alone, Place(tmp_path / "alone"))
+    assert twice.model.name == "2-distill"
+    assert weights(twice.model) != weights(twice.folder / "1-distill")
+
+
+def test_resuming_a_whole_run_changes_nothing(tmp_path, plan):
+    done = run(plan, Place(tmp_path / "run"))
+    before = weights(done.model)
+    watcher = Watcher()
+    again = run(plan, Place(tmp_path / "run", resume=True), watcher)
+    assert (again.report, weights(again.model)) == (done.report, before)
+    assert watcher.said == []
+
+
+def test_a_run_goes_on_only_with_what_it_was_begun_with(tmp_path, plan, zorvex_collection, tiny_model):
+    with pytest.raises(Interrupted):
+        run(plan, Place(tmp_path / "run"), Watcher("distill", 2))
+    other = make_plan(
+        str(zorvex_collection), model=str(tiny_model), overrides={**QUICK, "learning_rate": 1e-3}
+    )
+    with pytest.raises(ConfigError, match="2-warmup: made with another settings"):
+        run(other, Place(tmp_path / "run", resume=True))
+
+
+def test_a_file_that_changed_since_stops_a_resumed_run(tmp_path, zorvex_collection, tiny_model):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    for path in zorvex_collection.iterdir():
+        if path.is_file():
+            (folder / path.name).write_bytes(path.read_bytes())
+    plan = make_plan(str(folder), model=str(tiny_model), overrides=QUICK)
+    with pytest.raises(Interrupted):
+        run(plan, Place(tmp_path / "run"), Watcher("distill", 2))
+    (folder / "terms.json").write_text('{"coined": ["zorvex", "kubectl"]}')
+    with pytest.raises(ConfigError, match=r"1-extend: made with another files, or files that changed since"):
+        run(plan, Place(tmp_path / "run", resume=True))
+
+
+def test_a_taken_folder_is_left_alone(tmp_path, plan):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "mine.txt").write_text("keep")
+    with pytest.raises(OutputError, match="already there"):
+        run(plan, Place(tmp_path / "run"))
+    assert (tmp_path / "run" / "mine.txt").read_text() == "keep"
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_mistake_in_the_last_file_shows_before_the_first_stage(tmp_path, plan, zorvex_collection):
+    bad = tmp_path / "candidates.jsonl"
+    lines = (zorvex_collection / "candidates.jsonl").read_text().splitlines()
+    bad.write_text("\n".join([*lines[:-1], lines[-1].replace('"d05"', '"nowhere"')]) + "\n")
+    file = tmp_path / "run.toml"
+    file.write_text(
+        f'model = "{plan.model}"\ncorpus = "{zorvex_collection}"\n[distill]\ncandidates = "{bad}"\n'
+    )
+    watcher = Watcher()
+    with pytest.raises(InputError, match=r'candidates.jsonl:3: document "nowhere" is not in the corpus'):
+        run(read_plan(file), Place(tmp_path / "run"), watcher)
+    assert watcher.said == []
+    assert not list(tmp_path.glob("run*/"))
+
+
+# -- runs that are there ----------------------------------------------------------------------------
+
+
+def report(folder: Path, **fields) -> Path:
+    (folder / "2-distill").mkdir(parents=True)
+    content = {"final": "2-distill", "corpus": "gatrocraptic", **fields}
+    (folder / "report.json").write_text(json.dumps(content))
+    return folder
+
+
+def test_the_latest_run_is_the_one_finished_last(tmp_path):
+    assert latest_run(tmp_path) is None
+    new, old = report(tmp_path / "a-new"), report(tmp_path / "b-old")
+    os.utime(old / "report.json", (1, 1))
+    (tmp_path / "c.partial").mkdir()
+    found = latest_run(tmp_path)
+    assert found is not None
+    assert (found.folder, found.model, found.corpus) == (new, new / "2-distill", "gatrocraptic")
+
+
+def test_a_run_without_a_corpus_or_a_model_is_passed_over(tmp_path):
+    report(tmp_path / "extended-only", corpus=None)
+    (report(tmp_path / "emptied") / "2-distill").rmdir()
+    assert latest_run(tmp_path) is None
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"final": 3}', "null"])
+def test_a_report_that_isnt_one_is_named(tmp_path, text):
+    (tmp_path / "report.json").write_text(text)
+    with pytest.raises(InputError, match=r"report\.json: not the report of a run"):
+        read_finished(tmp_path)
+
+
+# -- killed -----------------------------------------------------------------------------------------
+
+COMMAND = [sys.executable, "-c", "from sparse_adapt.cli import main; main()", "run"]
+ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def kill_in(stage: str, folder: Path, *words: str) -> None:
+    """Start a run and kill it as soon as a stage has saved its state."""
+    state = folder.with_name(f"{folder.name}.partial") / f"{stage}.partial" / "state.safetensors"
+    process = subprocess.Popen(
+        [*COMMAND, *words, "-o", str(folder)], env=ONE_THREAD, stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 240
+    while not state.is_file():
+        assert process.poll() is None, "the run ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+
+
+@pytest.mark.slow
+def test_a_run_killed_twice_ends_bit_identical_on_the_real_model(tmp_path):
+    """SIGKILL in the middle of two stages; what `--resume` makes equals an undisturbed run in every bit."""
+    stages = ("warmup", "dictionary", "distill")
+    tables = "".join(f"[{name}]\nsteps = 8\ncheckpoint_every = 3\n" for name in stages)
+    file = tmp_path / "run.toml"
+    file.write_text(f'corpus = "gatrocraptic"\n{tables}')
+    whole, folder = tmp_path / "whole", tmp_path / "run"
+    quiet = {"check": True, "env": ONE_THREAD, "stderr": subprocess.DEVNULL}
+    subprocess.run([*COMMAND, str(file), "-o", str(whole)], **quiet)
+
+    kill_in("2-warmup", folder, str(file))
+    assert not folder.exists()
+    again = [*COMMAND, str(file), "-o", str(folder)]
+    told = subprocess.run(again, env=ONE_THREAD, stderr=subprocess.PIPE, text=True, check=False)
+    assert told.returncode == 2
+    assert "pass --resume to continue it or --overwrite" in told.stderr
+    kill_in("4-distill", folder, str(file), "--resume")
+    assert not folder.exists()
+    subprocess.run([*again, "--resume"], **quiet)
+    for name in ("1-extend", "2-warmup", "3-dictionary", "4-distill"):
+        assert weights(folder / name) == weights(whole / name), name
+
+
+def test_a_text_is_remembered_alike_whatever_was_asked_before():
+    """A resumed run asks for texts in another order; vectors computed beside others would differ in their bits."""
+    from sparse_adapt.corpus import read_documents
+    from sparse_adapt.model import SparseEncoder
+    from sparse_adapt.stages.texts import Remembered
+
+    encoder = SparseEncoder.load("splade-tiny")
+    token_ids = encoder.tokenize([document.full_text for document in read_documents("gatrocraptic")])
+    rows = range(len(token_ids))
+    together = Remembered(encoder, token_ids).weights(rows)
+    for before in ([0], [7, 2], [1, 2, 3, 4, 5]):
+        remembered = Remembered(encoder, token_ids)
+        remembered.weights(before)
+        assert torch.equal(remembered.weights(rows), together)
