@@ -1,0 +1,1 @@
+"""Measurements beside other implementations of the same work: run by hand, never as tests."""

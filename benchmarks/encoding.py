@@ -1,0 +1,133 @@
+"""Encoding a collection: this project in float32 and with a bfloat16 filter, and sentence-transformers.
+
+    python -m benchmarks.encoding --data DIR
+
+A seeded sample of medquad, from strings to a sparse matrix, with splade-tiny and at most 256 tokens a text.
+sentence-transformers runs at the batch size that is best for it on a part of the sample.
+"""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from sentence_transformers import SparseEncoder as TheirEncoder
+from torch import nn
+
+from benchmarks.measure import (
+    Work,
+    add_options,
+    matrix_product,
+    peak_memory,
+    print_peak_memory,
+    product_rate,
+    take_turns,
+)
+from sparse_adapt.corpus import read_documents
+from sparse_adapt.encode import encode
+from sparse_adapt.model import SparseEncoder, resolve
+
+MODEL = "splade-tiny"
+TEXTS, PILOT = 512, 64
+BATCH_SIZES = (4, 8, 16, 32, 64)
+FLOAT32, BFLOAT16, THEIRS = "sparse-adapt", "sparse-adapt bfloat16", "sentence-transformers"
+
+
+def sample(data: Path, count: int = TEXTS) -> list[str]:
+    """Seeded texts of the collection."""
+    texts = [document.full_text for document in read_documents(data / "medquad")]
+    return [texts[row] for row in np.random.default_rng(0).permutation(len(texts))[:count]]
+
+
+def ours(texts: list[str], precision: str) -> Work:
+    """This project, from strings to CSR."""
+    model = SparseEncoder.load(MODEL)
+    return lambda: encode(model, texts, precision="bfloat16" if precision == "bfloat16" else "float32")
+
+
+def theirs(texts: list[str], batch_size: int) -> Work:
+    """sentence-transformers, from strings to its sparse tensor."""
+    model = TheirEncoder(resolve(MODEL), device="cpu")
+    model.max_seq_length = SparseEncoder.load(MODEL).max_tokens
+    return lambda: model.encode_document(texts, batch_size=batch_size)
+
+
+def best_batch_size(texts: list[str], clock: str) -> int:
+    """The batch size at which sentence-transformers is fastest."""
+    contestants = {str(size): theirs(texts[:PILOT], size) for size in BATCH_SIZES}
+    times = take_turns(contestants, 2, clock)
+    return int(min(contestants, key=times.median))
+
+
+def operations(model: SparseEncoder, lengths: list[int]) -> int:
+    """Multiplications and additions of all matrix products that the texts need, without padding."""
+    linear = sum(each.weight.numel() for each in model.masked_lm.modules() if isinstance(each, nn.Linear))
+    config = model.masked_lm.config
+    attention = sum(4 * length**2 for length in lengths) * config.hidden_size * config.num_hidden_layers
+    return 2 * linear * sum(lengths) + attention
+
+
+def measure(data: Path, turns: int, clock: str) -> dict[str, object]:
+    """The row of the table."""
+    texts = sample(data)
+    batch_size = best_batch_size(texts, clock)
+    contestants = {
+        FLOAT32: ours(texts, "float32"),
+        BFLOAT16: ours(texts, "bfloat16"),
+        THEIRS: theirs(texts, batch_size),
+        "product": matrix_product(torch.float32),
+        "product bfloat16": matrix_product(torch.bfloat16),
+    }
+    times = take_turns(contestants, turns, clock)
+    model = SparseEncoder.load(MODEL)
+    lengths = [len(ids) for ids in model.tokenize(texts)]
+    work = operations(model, lengths)
+    names = FLOAT32, BFLOAT16, THEIRS
+    rates = {FLOAT32: "product", BFLOAT16: "product bfloat16", THEIRS: "product"}
+    return {
+        "work": f"encode {len(texts):,} texts of medquad, {sum(lengths):,} tokens, {MODEL}",
+        "their_batch_size": batch_size,
+        "seconds": {name: times.median(name) for name in names},
+        "ratio": {
+            THEIRS: times.ratio(FLOAT32, THEIRS),
+            f"{THEIRS} / bfloat16": times.ratio(BFLOAT16, THEIRS),
+        },
+        "memory": {
+            name: peak_memory("benchmarks.encoding", name, str(data), str(batch_size)) for name in names
+        },
+        "texts_per_second": {name: len(texts) / times.median(name) for name in names},
+        "tokens_per_second": {name: sum(lengths) / times.median(name) for name in names},
+        "rate_share": {
+            name: work / times.median(name) / product_rate(times.median(rates[name])) for name in names
+        },
+    }
+
+
+def main() -> None:
+    """Print the row, or the memory of one contestant on a part of the sample."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_options(parser)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument(
+        "--memory", nargs=3, metavar=("NAME", "DIR", "BATCH"), help="used by the benchmark itself"
+    )
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    if arguments.memory:
+        name, data, batch_size = arguments.memory
+        texts = sample(Path(data), PILOT)
+        make: dict[str, Callable[[], Work]] = {
+            FLOAT32: lambda: ours(texts, "float32"),
+            BFLOAT16: lambda: ours(texts, "bfloat16"),
+            THEIRS: lambda: theirs(texts, int(batch_size)),
+        }
+        print_peak_memory(make[name]())
+        return
+    print(measure(arguments.data, arguments.turns, arguments.clock))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""A whole distillation step: encode queries and candidates, margins and sparsity, gradients, AdamW.
+
+    python -m benchmarks.step --data DIR
+
+Eight queries of the collection with eight candidates each, all cut at 128 tokens. sentence-transformers runs
+its own `SpladeLoss(SparseMarginMSELoss)` on its own model; the textbook runs this project's losses on pooled
+whole logits. Same model, texts, targets, optimiser and threads.
+"""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from sentence_transformers import SparseEncoder as TheirEncoder
+from sentence_transformers.sparse_encoder import losses as their_losses
+from torch import Tensor
+
+from benchmarks.measure import Work, add_options, peak_memory, print_peak_memory, take_turns
+from sparse_adapt.batches import pad
+from sparse_adapt.corpus import read_documents, read_queries
+from sparse_adapt.head import activate, plain_splade_pool
+from sparse_adapt.losses import flops, margin_mse
+from sparse_adapt.model import SparseEncoder, resolve
+
+MODEL = "splade-tiny"
+QUERIES, CANDIDATES, MAX_TOKENS = 8, 8, 128
+DOCUMENT_SPARSITY, QUERY_SPARSITY = 3e-5, 5e-5
+OURS, THEIRS, TEXTBOOK = "sparse-adapt", "sentence-transformers", "textbook"
+
+
+class Batch:
+    """The texts of one step and what a teacher thinks of them."""
+
+    def __init__(self, folder: Path) -> None:
+        documents = [document.full_text for document in read_documents(folder)]
+        stride = len(documents) // (QUERIES * CANDIDATES)
+        self.queries = [query.text for query in read_queries(folder)][:QUERIES]
+        self.candidates = documents[::stride][: QUERIES * CANDIDATES]
+        generator = torch.Generator().manual_seed(0)
+        self.teacher = torch.randn(QUERIES, CANDIDATES, generator=generator) * 4
+        self.teacher[:, 0] = 12.0  # sentence-transformers takes the first for the positive
+
+
+def ours(batch: Batch) -> Work:
+    """This project's encoder and losses."""
+    model = SparseEncoder.load(MODEL)
+    model.max_tokens = MAX_TOKENS
+    query_ids, document_ids = model.tokenize(batch.queries), model.tokenize(batch.candidates)
+    return _with_our_losses(model, batch, lambda: (model(query_ids).weights, model(document_ids).weights))
+
+
+def textbook(batch: Batch) -> Work:
+    """The same losses on weights pooled from whole logits of one padded batch."""
+    model = SparseEncoder.load(MODEL)
+    model.max_tokens = MAX_TOKENS
+    padded = [pad(model.tokenize(texts), 0) for texts in (batch.queries, batch.candidates)]
+
+    def weights(ids: Tensor, mask: Tensor) -> Tensor:
+        hidden = model.hidden(ids, mask)
+        return activate(plain_splade_pool(hidden, model.output_rows, model.output_bias, mask)[0])
+
+    return _with_our_losses(model, batch, lambda: (weights(*padded[0]), weights(*padded[1])))
+
+
+def _with_our_losses(model: SparseEncoder, batch: Batch, encode: Callable[[], tuple[Tensor, Tensor]]) -> Work:
+    model.train()
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-6)
+    present = torch.ones(QUERIES, CANDIDATES, dtype=torch.bool)
+
+    def work() -> object:
+        queries, documents = encode()
+        scores = torch.einsum("qv,qnv->qn", queries, documents.view(QUERIES, CANDIDATES, -1))
+        loss = margin_mse(scores, batch.teacher, present)
+        loss = loss + DOCUMENT_SPARSITY * flops(documents) + QUERY_SPARSITY * flops(queries)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        return loss.item()
+
+    return work
+
+
+def theirs(batch: Batch) -> Work:
+    """sentence-transformers' encoder and its trainer's loss: a positive and seven negatives a query."""
+    model = TheirEncoder(resolve(MODEL), device="cpu")
+    model.max_seq_length = MAX_TOKENS
+    columns = [batch.queries, *(batch.candidates[first::CANDIDATES] for first in range(CANDIDATES))]
+    features = [model.preprocess(column) for column in columns]
+    loss_of = their_losses.SpladeLoss(
+        model, their_losses.SparseMarginMSELoss(model), DOCUMENT_SPARSITY, QUERY_SPARSITY
+    )
+    labels = batch.teacher[:, :1] - batch.teacher[:, 1:]
+    model.train()
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-6)
+
+    def work() -> object:
+        loss = sum(loss_of([dict(each) for each in features], labels).values())
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        return loss.item()
+
+    return work
+
+
+STEPS: dict[str, Callable[[Batch], Work]] = {OURS: ours, THEIRS: theirs, TEXTBOOK: textbook}
+
+
+def measure(data: Path, turns: int, clock: str) -> dict[str, object]:
+    """The row of the table."""
+    batch = Batch(data / "medquad")
+    times = take_turns({name: make(batch) for name, make in STEPS.items()}, turns, clock)
+    tokens = sum(map(len, _tokens(batch)))
+    return {
+        "work": f"distillation step, {QUERIES} queries x {CANDIDATES} texts, {MAX_TOKENS} tokens, {MODEL}",
+        "seconds": {name: times.median(name) for name in STEPS},
+        "ratio": {name: times.ratio(OURS, name) for name in (THEIRS, TEXTBOOK)},
+        "memory": {name: peak_memory("benchmarks.step", name, str(data)) for name in STEPS},
+        "tokens_per_second": {name: tokens / times.median(name) for name in STEPS},
+    }
+
+
+def _tokens(batch: Batch) -> list[list[int]]:
+    model = SparseEncoder.load(MODEL)
+    model.max_tokens = MAX_TOKENS
+    return model.tokenize([*batch.queries, *batch.candidates])
+
+
+def main() -> None:
+    """Print the row, or the memory of one contestant."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path)
+    add_options(parser)
+    parser.add_argument("--memory", nargs=2, metavar=("NAME", "DIR"), help="used by the benchmark itself")
+    arguments = parser.parse_args()
+    if arguments.memory:
+        print_peak_memory(STEPS[arguments.memory[0]](Batch(Path(arguments.memory[1]) / "medquad")))
+        return
+    torch.set_num_threads(arguments.threads)
+    print(measure(arguments.data, arguments.turns, arguments.clock))
+
+
+if __name__ == "__main__":
+    main()
