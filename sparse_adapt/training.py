@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import torch
 from accelerate import Accelerator
+from accelerate.state import AcceleratorState
 from numpy.random import Generator, default_rng
 from safetensors import safe_open
 from safetensors.torch import save_file
@@ -212,6 +213,7 @@ def _accelerator(settings: Training) -> Accelerator:
     cpu = settings.device == "cpu" or not (torch.cuda.is_available() or torch.backends.mps.is_available())
     if precision == "fp16" and cpu:
         raise ConfigError("precision = 'float16' needs a GPU; use bfloat16 or float32")
+    AcceleratorState._reset_state()  # or the precision of an earlier stage in this process is held on to
     return Accelerator(mixed_precision=precision, cpu=cpu)
 
 
