@@ -246,7 +246,7 @@ def test_a_run_killed_twice_ends_bit_identical_on_the_real_model(tmp_path):
 
 
 def test_a_text_is_remembered_alike_whatever_was_asked_before():
-    """A resumed run asks for texts in another order; vectors computed beside others would differ in their bits."""
+    """A resumed run asks for texts in another order; beside others, their last bits would differ."""
     from sparse_adapt.corpus import read_documents
     from sparse_adapt.model import SparseEncoder
     from sparse_adapt.stages.texts import Remembered

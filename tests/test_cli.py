@@ -1,0 +1,508 @@
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sparse_adapt import cli
+
+FLAGS = {
+    "demo": {"--out", "-o", "--seed", "--resume", "--overwrite"},
+    "terms": {"--model", "--top", "-o", "--json"},
+    "extend": {"--model", "--terms", "-o", "--overwrite"},
+    "warmup": {"--model", "--corpus", "-o", "--overwrite", "--resume"},
+    "dictionary": {"--model", "--dictionary", "-o", "--overwrite", "--resume"},
+    "distill": {"--model", "--candidates", "--corpus", "-o", "--overwrite", "--resume"},
+    "run": {"-o", "--resume", "--overwrite"},
+    "check": {"--json"},
+    "diagnose": {"--model", "--corpus", "--json"},
+    "explain": {"--model", "--corpus", "--json"},
+    "evaluate": {"--model", "--collection", "--split", "--baseline", "--json"},
+    "encode": {"--model", "--corpus", "-o", "--overwrite", "--resume"},
+    "export": {"--model", "--corpus", "--queries", "-o", "--overwrite"},
+    "index": {"--vectors", "-o", "--overwrite"},
+    "search": {"--model", "--index", "--json"},
+}
+TRAINING = {
+    "--seed",
+    "--learning-rate",
+    "--epochs",
+    "--batch-size",
+    "--device",
+    "--precision",
+    "--tensorboard",
+}
+
+
+class Result:
+    """How a command ended, and what it wrote where."""
+
+    def __init__(self, status, out, err):
+        self.status, self.out, self.err = status, out, err
+
+    @property
+    def errors(self):
+        return [line for line in self.err.splitlines() if line.startswith("error: ")]
+
+
+@pytest.fixture
+def sparse_adapt(capsys, monkeypatch):
+    """Run a command in this process."""
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["sparse-adapt", *map(str, words)])
+        capsys.readouterr()
+        status = 0
+        try:
+            cli.main()
+        except SystemExit as end:
+            status = end.code or 0
+        return Result(status, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory, tiny_model, zorvex_collection):
+    """The tiny model with a token for "zorvex"."""
+    from sparse_adapt.stages.steps import Place, extend
+
+    folder = tmp_path_factory.mktemp("extended") / "model"
+    extend(str(tiny_model), zorvex_collection / "terms.json", Place(folder))
+    return folder
+
+
+def everything_under(folder: Path) -> dict[str, bytes | None]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in folder.rglob("*")
+    }
+
+
+# -- help -------------------------------------------------------------------------------------------
+
+
+def test_importing_the_command_line_loads_nothing_heavy():
+    heavy = ("torch", "transformers", "numpy", "scipy", "pydantic", "tokenizers", "numba", "ranx")
+    code = f"import sys, sparse_adapt.cli; sys.exit([m for m in {heavy} if m in sys.modules] or 0)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_help_loads_nothing_heavy_either():
+    code = (
+        "import sys; from sparse_adapt import cli; sys.argv = ['sparse-adapt', '--help']; cli.main();"
+        "sys.exit(any(m in sys.modules for m in ('torch', 'numpy', 'pydantic')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert all(name in done.stdout for name in FLAGS)
+
+
+@pytest.mark.parametrize("command", FLAGS)
+def test_every_command_has_its_flags(sparse_adapt, command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    shown = sparse_adapt(command, "--help")
+    assert shown.status == 0
+    flags = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", shown.out))
+    assert FLAGS[command] <= flags
+    if command in ("demo", "warmup", "dictionary", "distill", "run"):
+        assert flags >= TRAINING
+    if command in ("demo", "warmup", "dictionary", "distill"):
+        assert "--preset" in flags
+
+
+def test_the_version(sparse_adapt):
+    from sparse_adapt import __version__
+
+    assert sparse_adapt("--version").out == f"sparse-adapt {__version__}\n"
+
+
+# -- a user's mistakes ------------------------------------------------------------------------------
+
+BROKEN = '{"_id": "a", "text": "x"}\n{"_id": "b"}\n'
+
+MISTAKES = {
+    "demo of a corpus that isn't there": (["demo", "--corpus", "nowhere", "-o", "x"], "nowhere"),
+    "demo without test queries": (["demo", "--corpus", "{flat}", "-o", "x"], "terms"),
+    "demo with a wrong preset": (["demo", "--preset", "plane", "-o", "x"], "did you mean 'plain'"),
+    "terms of a missing file": (["terms", "no.jsonl"], "no.jsonl: no such file"),
+    "terms of a broken corpus": (
+        ["terms", "{broken}", "-o", "t.json"],
+        'broken.jsonl:2: needs a string "text"',
+    ),
+    "terms of an empty file": (["terms", "{empty}"], "empty.jsonl: holds no documents"),
+    "terms over a file": (["terms", "gatrocraptic", "-o", "{empty}"], "already there"),
+    "terms without a sense": (["terms", "gatrocraptic", "--top", "0"], "--top"),
+    "extend with no model": (
+        ["extend", "--model", "./no", "--terms", "{terms}", "-o", "x"],
+        "./no: no such model",
+    ),
+    "extend with broken JSON": (
+        ["extend", "--terms", "{badterms}", "-o", "x"],
+        "badterms.json:1: broken JSON",
+    ),
+    "extend with a known word": (
+        ["extend", "--terms", "{knownterms}", "-o", "x"],
+        "is a token of this model already",
+    ),
+    "extend into a taken folder": (["extend", "--terms", "{terms}", "-o", "{taken}"], "already there"),
+    "warmup without new tokens": (
+        ["warmup", "--model", "{tiny}", "--corpus", "{corpus}", "-o", "x"],
+        "extend it first",
+    ),
+    "warmup at a negative rate": (
+        ["warmup", "--model", "{extended}", "--corpus", "{corpus}", "-o", "x", "--learning-rate", "-1"],
+        "learning_rate should be greater than 0",
+    ),
+    "warmup on no such device": (
+        ["warmup", "--model", "{extended}", "--corpus", "{corpus}", "-o", "x", "--device", "gpu"],
+        "choose auto, cpu, cuda or mps",
+    ),
+    "warmup in no such precision": (
+        ["warmup", "--model", "{extended}", "--corpus", "{corpus}", "-o", "x", "--precision", "fp8"],
+        "precision should be 'float32'",
+    ),
+    "warmup with a word for a number": (
+        ["warmup", "--model", "{extended}", "--corpus", "{corpus}", "-o", "x", "--seed", "one"],
+        "Invalid value for '--seed'",
+    ),
+    "warmup without a corpus": (["warmup", "--model", "{extended}", "-o", "x"], "Missing option '--corpus'"),
+    "dictionary of other terms": (
+        ["dictionary", "--model", "{extended}", "--dictionary", "{otherwords}", "-o", "x"],
+        "is of a new term",
+    ),
+    "dictionary without a definition": (
+        ["dictionary", "--model", "{extended}", "--dictionary", "{nodefinition}", "-o", "x"],
+        'nodefinition.jsonl:1: needs a string "definition"',
+    ),
+    "distill with NaN": (
+        ["distill", "--model", "{tiny}", "--candidates", "{nan}", "--corpus", "{corpus}", "-o", "x"],
+        "nan.jsonl:1:",
+    ),
+    "distill with an unknown document": (
+        ["distill", "--model", "{tiny}", "--candidates", "{unknown}", "--corpus", "{corpus}", "-o", "x"],
+        'unknown.jsonl:1: document "nowhere" is not in the corpus',
+    ),
+    "distill with too few scores": (
+        ["distill", "--model", "{tiny}", "--candidates", "{short}", "--corpus", "{corpus}", "-o", "x"],
+        "short.jsonl:1:",
+    ),
+    "run of a missing file": (["run", "no.toml", "-o", "x"], "no.toml: no such file"),
+    "run of a wrong key": (
+        ["run", "{badrun}", "-o", "x"],
+        "badrun.toml:2: unknown key 'modle'; did you mean",
+    ),
+    "check of a broken corpus": (["check", "{broken}"], 'broken.jsonl:2: needs a string "text"'),
+    "diagnose with no such model": (["diagnose", "x", "--model", "./no"], "./no: no such model"),
+    "diagnose of nothing": (
+        ["diagnose", " ", "--model", "{tiny}", "--corpus", "{corpus}"],
+        "reduces it to nothing",
+    ),
+    "diagnose of an unknown document": (
+        ["diagnose", "x", "--model", "{tiny}", "--corpus", "{corpus}", "--document", "d99"],
+        "d99",
+    ),
+    "explain of nothing": (["explain", " ", "--model", "{tiny}", "--corpus", "{corpus}"], "is empty"),
+    "explain in no such corpus": (
+        ["explain", "x", "--model", "{tiny}", "--corpus", "no.tsv"],
+        "no.tsv: no such file",
+    ),
+    "evaluate in no such split": (
+        ["evaluate", "--model", "{tiny}", "--collection", "{corpus}", "--split", "dev"],
+        'no split "dev"; there are test, train',
+    ),
+    "evaluate without a collection": (["evaluate", "--model", "{tiny}"], "Missing option '--collection'"),
+    "encode an empty corpus": (
+        ["encode", "--model", "{tiny}", "--corpus", "{empty}", "-o", "x"],
+        "holds no documents",
+    ),
+    "encode on no such device": (
+        ["encode", "--model", "{tiny}", "--corpus", "{corpus}", "-o", "x", "--device", "gpu"],
+        "--device gpu: choose auto",
+    ),
+    "encode into a taken folder": (
+        ["encode", "--model", "{tiny}", "--corpus", "{corpus}", "-o", "{taken}"],
+        "already there",
+    ),
+    "export in no such format": (
+        ["export", "solr", "--model", "{tiny}", "--corpus", "{corpus}", "-o", "x"],
+        "no export format 'solr'",
+    ),
+    "export at a wrong scale": (
+        ["export", "anserini", "--model", "{tiny}", "--corpus", "{corpus}", "-o", "x", "--scale", "0"],
+        "scale",
+    ),
+    "export with missing queries": (
+        ["export", "anserini", "--model", "{tiny}", "--corpus", "{corpus}", "-o", "x", "--queries", "no.tsv"],
+        "no.tsv: no such file",
+    ),
+    "index of no vectors": (["index", "--vectors", "{taken}", "-o", "x"], "no manifest.json here"),
+    "search in no index": (["search", "x", "--model", "{tiny}", "--index", "{taken}"], "no index.json here"),
+    "search for nothing": (["search", "", "--model", "{tiny}", "--index", "{taken}"], "is empty"),
+    "a command that doesn't exist": (["wramup"], "Did you mean 'warmup'?"),
+    "a flag that doesn't exist": (["encode", "--modle", "x"], "No such option"),
+}
+
+
+@pytest.fixture
+def places(tmp_path, tiny_model, extended, zorvex_collection):
+    """Files with something wrong in them, and some that are right."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    candidates = {"query_id": "q", "query": "x", "doc_ids": ["d01", "d02"], "teacher_scores": [1.0, 2.0]}
+    texts = {
+        "broken": BROKEN,
+        "empty": "",
+        "flat": '{"_id": "a", "text": "x"}\n',
+        "otherwords": '{"term": "kubectl", "definition": "a command"}\n',
+        "nodefinition": '{"term": "zorvex"}\n',
+        "nan": json.dumps({**candidates, "teacher_scores": [1.0, float("nan")]}),
+        "unknown": json.dumps({**candidates, "doc_ids": ["d01", "nowhere"]}),
+        "short": json.dumps({**candidates, "teacher_scores": [1.0]}),
+    }
+    paths = {name: folder / f"{name}.jsonl" for name in texts}
+    for name, text in texts.items():
+        paths[name].write_text(text)
+    for name, text in (("badterms", "{"), ("knownterms", '{"a": ["database"]}')):
+        paths[name] = folder / f"{name}.json"
+        paths[name].write_text(text)
+    paths["badrun"] = folder / "badrun.toml"
+    paths["badrun"].write_text('corpus = "gatrocraptic"\nmodle = "splade-tiny"\n')
+    paths["taken"] = folder / "taken"
+    paths["taken"].mkdir()
+    (paths["taken"] / "mine.txt").write_text("keep")
+    paths |= {"tiny": tiny_model, "extended": extended, "corpus": zorvex_collection}
+    paths["terms"] = zorvex_collection / "terms.json"
+    return {name: str(path) for name, path in paths.items()}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_one_line_and_leaves_nothing(sparse_adapt, tmp_path, monkeypatch, places, mistake):
+    words, problem = MISTAKES[mistake]
+    monkeypatch.chdir(tmp_path)
+    before = everything_under(tmp_path)
+    done = sparse_adapt(*(word.format(**places) for word in words))
+    assert done.status == 2, done.err
+    assert len(done.errors) == 1, done.err
+    assert problem in done.errors[0]
+    assert done.err.splitlines()[-1] == done.errors[0]
+    assert "Traceback" not in done.err
+    assert done.out == ""
+    assert everything_under(tmp_path) == before
+
+
+def test_every_command_has_a_mistake_above():
+    assert {words[0] for words, _ in MISTAKES.values()} >= set(FLAGS)
+
+
+def test_a_bug_keeps_its_traceback(sparse_adapt, monkeypatch):
+    monkeypatch.setattr("sparse_adapt.corpus.read_documents", lambda source: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        sparse_adapt("terms", "gatrocraptic")
+
+
+def test_an_interrupted_command_says_how_to_go_on(sparse_adapt, monkeypatch, tmp_path, extended):
+    def interrupt(*arguments, **settings):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sparse_adapt.stages.steps.train", interrupt)
+    monkeypatch.chdir(tmp_path)
+    words = ["warmup", "--model", extended, "--corpus", "gatrocraptic", "-o", "my model"]
+    monkeypatch.setattr("sparse_adapt.stages.steps.warmup", lambda *arguments: None)
+    done = sparse_adapt(*words)
+    assert done.status == 130
+    last = done.err.splitlines()[-1]
+    resumed = f"sparse-adapt warmup --model {extended} --corpus gatrocraptic -o 'my model' --resume"
+    assert last == f"stopped; go on with: {resumed}"
+    assert not (tmp_path / "my model").exists()
+
+
+def test_an_interrupted_look_needs_no_going_on(sparse_adapt, monkeypatch):
+    def interrupt(source):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sparse_adapt.corpus.read_documents", interrupt)
+    done = sparse_adapt("terms", "gatrocraptic")
+    assert (done.status, done.err.splitlines()[-1]) == (130, "stopped; nothing was written")
+
+
+# -- the flow ---------------------------------------------------------------------------------------
+
+
+def test_the_whole_flow(sparse_adapt, tmp_path, monkeypatch, tiny_model, zorvex_collection):
+    """Every command from terms to encoded vectors; each says what it wrote and what to run next."""
+    monkeypatch.chdir(tmp_path)
+    model, corpus, quick = str(tiny_model), str(zorvex_collection), ("--epochs", "1", "--device", "cpu")
+
+    ranked = sparse_adapt("terms", corpus, "--model", model, "--top", "3", "--json")
+    assert ranked.status == 0
+    assert {"term", "category", "gain", "pieces", "occurrences", "documents"} <= set(
+        json.loads(ranked.out)[0]
+    )
+    flow = [
+        (["terms", corpus, "--model", model, "--top", "3", "-o", "t.json"], "t.json", "extend"),
+        (["extend", "--model", model, "--terms", f"{corpus}/terms.json", "-o", "1"], "1", "warmup"),
+        (["warmup", "--model", "1", "--corpus", corpus, "-o", "2", *quick], "2", "dictionary"),
+        (
+            ["dictionary", "--model", "2", "--dictionary", f"{corpus}/dictionary.jsonl", "-o", "3", *quick],
+            "3",
+            "distill",
+        ),
+        (
+            ["distill", "--model", "3", "--candidates", corpus, "--corpus", corpus, "-o", "4", *quick],
+            "4",
+            "evaluate",
+        ),
+        (["encode", "--model", "4", "--corpus", corpus, "-o", "vectors"], "vectors", "index"),
+        (
+            ["export", "anserini", "--model", "4", "--corpus", corpus, "--queries", corpus, "-o", "impacts"],
+            "impacts",
+            "index",
+        ),
+    ]
+    for words, written, following in flow:
+        done = sparse_adapt(*words)
+        assert done.status == 0, (words, done.err)
+        assert Path(written).exists(), words
+        assert f"wrote {written} (" in done.err
+        next_lines = done.err.split("\nnext:\n")[1].splitlines()
+        assert next_lines[0].startswith(f"  sparse-adapt {following} "), next_lines
+    assert json.loads(Path("4/vocabulary.json").read_text())["new_tokens"][0]["term"] == "zorvex"
+    assert len(Path("impacts/queries.tsv").read_text().splitlines()) >= 1
+    # the file that `terms` wrote is one that `extend` takes
+    assert sparse_adapt("extend", "--model", model, "--terms", "t.json", "-o", "5").status == 0
+    # `dictionary` found the corpus that the warm-up had read
+    assert json.loads(Path("3/stage.json").read_text())["files"]["corpus"]["path"] == corpus
+
+
+def test_settings_of_the_command_line_reach_the_stage(sparse_adapt, tmp_path, extended, zorvex_collection):
+    options = {"seed": 7, "learning-rate": 1e-4, "epochs": 1.5, "batch-size": 3}
+    words = [word for name, value in options.items() for word in (f"--{name}", value)]
+    words += ["--device", "cpu", "--precision", "bfloat16"]
+    done = sparse_adapt(
+        "warmup", "--model", extended, "--corpus", zorvex_collection, "-o", tmp_path / "x", *words
+    )
+    assert done.status == 0, done.err
+    settings = json.loads((tmp_path / "x" / "stage.json").read_text())["settings"]
+    wanted = {name.replace("-", "_"): value for name, value in options.items()}
+    wanted |= {"device": "cpu", "precision": "bfloat16", "tensorboard": False}
+    assert {name: settings[name] for name in wanted} == wanted
+
+
+def test_tensorboard_scalars_are_written_when_asked(sparse_adapt, tmp_path, extended, zorvex_collection):
+    words = ["--model", extended, "--corpus", zorvex_collection, "--epochs", "1", "--device", "cpu"]
+    assert sparse_adapt("warmup", *words, "-o", tmp_path / "x", "--tensorboard").status == 0
+    assert list((tmp_path / "x" / "tensorboard").glob("events.*"))
+    assert sparse_adapt("warmup", *words, "-o", tmp_path / "y").status == 0
+    assert not (tmp_path / "y" / "tensorboard").exists()
+
+
+def test_check_counts_what_a_folder_holds(sparse_adapt, zorvex_collection):
+    done = sparse_adapt("check", zorvex_collection, "--json")
+    counts = {"documents": 12, "queries": 6, "candidates": 3, "terms": 1, "dictionary": 1}
+    assert json.loads(done.out) == counts
+
+
+# -- JSON -------------------------------------------------------------------------------------------
+
+MEASURES = {"ndcg@10", "mrr@10", "map", "recall@100", "nonzero_document", "nonzero_query"}
+
+
+def test_evaluate_prints_the_measures(sparse_adapt, tiny_model, extended, zorvex_collection):
+    words = ["evaluate", "--model", extended, "--collection", zorvex_collection, "--json"]
+    alone = json.loads(sparse_adapt(*words).out)
+    assert set(alone["model"]) >= MEASURES
+    assert "baseline" not in alone
+    content = json.loads(sparse_adapt(*words, "--baseline", tiny_model).out)
+    for part in ("model", "baseline", "difference", "p_value"):
+        assert set(content[part]) >= MEASURES, part
+    assert content["model"] == alone["model"]
+    for measure in MEASURES:
+        difference = content["model"][measure] - content["baseline"][measure]
+        assert content["difference"][measure] == pytest.approx(difference)
+        assert 0 < content["p_value"][measure] <= 1
+
+
+def test_diagnose_in_json_has_what_the_tables_show(sparse_adapt, extended, zorvex_collection):
+    words = ["diagnose", "Zorvex", "--model", extended, "--corpus", zorvex_collection]
+    content = json.loads(sparse_adapt(*words, "--json").out)
+    assert (content["model"], content["collection"]) == (str(extended), str(zorvex_collection))
+    assert {"vocabulary", "logits", "weights", "ranking", "next_steps"} <= set(content)
+    shown = sparse_adapt(*words).out
+    assert content["vocabulary"]["tokens"][0] in shown
+    for heading in ("1  Vocabulary", "2  Logits", "3  Weight", "4  Ranking", "5  What to do next"):
+        assert heading in shown
+
+
+def test_contributions_sum_to_the_score(sparse_adapt, tiny_model, zorvex_collection):
+    words = ["explain", "who refuses the client", "--model", tiny_model, "--corpus", zorvex_collection]
+    content = json.loads(sparse_adapt(*words, "--top", "2", "--json").out)
+    assert len(content["matches"]) == 2
+    for match in content["matches"]:
+        total = sum(part["contribution"] for part in match["contributions"])
+        assert total == pytest.approx(match["score"], rel=1e-5)
+    shown = sparse_adapt(*words, "--top", "2").out
+    assert all(match["document_id"] in shown for match in content["matches"])
+
+
+def test_tokens_in_brackets_are_shown(sparse_adapt, tiny_model, zorvex_collection):
+    """Rich would take them for markup and delete them."""
+    shown = sparse_adapt("diagnose", "[PAD]", "--model", tiny_model, "--corpus", zorvex_collection)
+    assert shown.status == 0, shown.err
+    assert "[PAD]" in shown.out
+
+
+# -- with nothing named -----------------------------------------------------------------------------
+
+
+def test_diagnose_before_any_run_shows_the_base_model(sparse_adapt, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = sparse_adapt("diagnose", "Gatrocraptic", "--json")
+    assert json.loads(done.out)["model"] == "splade-tiny"
+    assert json.loads(done.out)["vocabulary"]["single"] is False
+    assert done.err.splitlines()[-2:] == ["next:", "  sparse-adapt demo"]
+
+
+def test_diagnose_and_explain_take_the_latest_run(
+    sparse_adapt, tmp_path, monkeypatch, extended, zorvex_collection
+):
+    monkeypatch.chdir(tmp_path)
+    run = tmp_path / "runs" / "mine"
+    run.mkdir(parents=True)
+    (run / "1-extend").symlink_to(extended)
+    (run / "report.json").write_text(json.dumps({"final": "1-extend", "corpus": str(zorvex_collection)}))
+    for words in (["diagnose", "zorvex"], ["explain", "who owns zorvex"]):
+        done = sparse_adapt(*words, "--json")
+        content = json.loads(done.out)
+        assert (content["model"], content["collection"]) == ("runs/mine/1-extend", str(zorvex_collection))
+        assert "demo" not in done.err
+
+
+# -- Lucene -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_index_and_search(sparse_adapt, tmp_path, monkeypatch, zorvex_collection):
+    monkeypatch.chdir(tmp_path)
+    model, corpus = "splade-tiny", zorvex_collection
+    assert sparse_adapt("encode", "--model", model, "--corpus", corpus, "-o", "vectors").status == 0
+    built = sparse_adapt("index", "--vectors", "vectors", "-o", "index")
+    assert built.status == 0, built.err
+    assert "  sparse-adapt search QUERY --model splade-tiny --index index" in built.err
+    query = "nightly backup of the database"
+    found = json.loads(
+        sparse_adapt("search", query, "--model", model, "--index", "index", "--top", "2", "--json").out
+    )
+    exact = json.loads(
+        sparse_adapt("explain", query, "--model", model, "--corpus", corpus, "--top", "2", "--json").out
+    )
+    assert [row["document_id"] for row in found["results"]] == [
+        row["document_id"] for row in exact["matches"]
+    ]
+    for row, match in zip(found["results"], exact["matches"], strict=True):
+        assert row["score"] == pytest.approx(match["score"], rel=0.02)
+    wrong = sparse_adapt("search", query, "--model", model, "--index", "vectors")
+    assert (wrong.status, len(wrong.errors)) == (2, 1)
