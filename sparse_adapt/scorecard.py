@@ -74,7 +74,7 @@ def read_scene(corpus: str, terms: Sequence[str]) -> Scene:
 
 
 def _texts_of(scene: Scene, term: str) -> TermTexts:
-    said = re.compile(rf"(?<!\w){re.escape(term)}", re.IGNORECASE)
+    said = re.compile(rf"(?<!\w){re.escape(term)}(e?s)?(?!\w)", re.IGNORECASE)
     rows = [row for row, document in enumerate(scene.documents) if said.search(document.full_text)]
     names = {scene.documents[row].document_id for row in rows}
     hard = [query.query_id for query in scene.hard_queries if names & set(scene.relevant(query))]

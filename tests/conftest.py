@@ -178,3 +178,15 @@ def zorvex_collection(tmp_path_factory: pytest.TempPathFactory, twelve_documents
         folder / "dictionary.jsonl", [Definition("zorvex", definition, ("a zorvex report of the team",))]
     )
     return folder
+
+
+@pytest.fixture(scope="session")
+def demo_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `sparse-adapt demo` leaves: every stage on the real model, in some minutes. Read only."""
+    import subprocess
+    import sys
+
+    folder = tmp_path_factory.mktemp("demo")
+    command = [sys.executable, "-c", "from sparse_adapt.cli import main; main()", "demo"]
+    subprocess.run(command, check=True, cwd=folder)
+    return folder / "runs" / "gatrocraptic"

@@ -1,0 +1,263 @@
+import copy
+import json
+
+import numpy as np
+import pytest
+
+from sparse_adapt.corpus import read_documents
+from sparse_adapt.demo import run_demo
+from sparse_adapt.encode import encode
+from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.plan import make_plan
+from sparse_adapt.report import to_json
+from sparse_adapt.run import run
+from sparse_adapt.scorecard import measure, read_scene
+from sparse_adapt.stages.steps import Place
+from sparse_adapt.verdict import criteria, tabulate, verdict_lines
+
+QUICK = {"steps": 2, "batch_size": 4, "checkpoint_every": 1, "device": "cpu"}
+
+
+def no_noise(model, queries, documents):
+    return np.zeros(queries.shape[0])
+
+
+@pytest.fixture
+def plan(tiny_model, zorvex_collection):
+    return make_plan(str(zorvex_collection), model=str(tiny_model), overrides=QUICK)
+
+
+# -- one column -------------------------------------------------------------------------------------
+
+
+def test_a_scene_knows_who_says_and_who_means_a_term(zorvex_collection):
+    scene = read_scene(str(zorvex_collection), ["zorvex"])
+    (texts,) = scene.terms
+    assert [scene.documents[row].document_id for row in texts.rows] == ["d05", "d06", "d07"]
+    assert texts.hard_query_ids == ["q3"]
+    assert scene.relevant(scene.hard_queries[0]) == ["d05", "d06", "d07"]
+
+
+def test_a_term_inside_another_word_isnt_said(zorvex_collection):
+    assert read_scene(str(zorvex_collection), ["log"]).terms[0].rows == [1, 8]  # "log", "logs", not "Login"
+    with pytest.raises(InputError, match="no document says the term 'orvex'"):
+        read_scene(str(zorvex_collection), ["orvex"])
+
+
+def test_figures_are_those_of_the_vectors(tiny_model, zorvex_collection):
+    scene = read_scene(str(zorvex_collection), ["zorvex", "database"])
+    model = SparseEncoder.load(tiny_model)
+    shares = iter([[0.1, 0.2, 0.3], [0.5, 0.4, 0.9]])
+    figures = measure(model, scene, lambda *arguments: np.array(next(shares)))
+    vectors = encode(model, [document.full_text for document in read_documents(zorvex_collection)]).toarray()
+
+    pieces, whole = figures["terms"]
+    assert (pieces["single_token"], whole["single_token"]) == (False, True)
+    assert pieces["least_logit"] is None
+    ids = model.tokenizer(" zorvex", add_special_tokens=False)["input_ids"]
+    assert pieces["weights"]["d06"] == pytest.approx(float(vectors[5, ids].min()))
+    token = model.tokenizer.get_vocab()["database"]
+    assert list(whole["weights"]) == ["d02", "d03"]
+    assert whole["weights"]["d03"] == pytest.approx(float(vectors[2, token]))
+    others = [row for row in range(12) if row not in (1, 2)]
+    assert whole["others_largest"] == pytest.approx(float(vectors[others, token].max()))
+    assert whole["others_firing"] == int((vectors[others, token] > 0).sum())
+    assert figures["nonzero_document"] == pytest.approx(float((vectors > 0).sum(axis=1).mean()))
+    assert figures["function_share"] == pytest.approx(
+        {"control": 0.3, "explicit": 0.3, "hidden": 0.6}  # means over both splits: q1 and q4, q2 and q5, ...
+    )
+
+
+def test_the_least_logit_is_that_of_the_plain_head(tiny_model, zorvex_collection):
+    import torch
+
+    scene = read_scene(str(zorvex_collection), ["database"])
+    model = SparseEncoder.load(tiny_model)
+    token = model.tokenizer.get_vocab()["database"]
+    logits = []
+    for row in scene.terms[0].rows:
+        ids = torch.tensor([model.tokenize([scene.documents[row].full_text])[0]])
+        with torch.no_grad():
+            plain = model.masked_lm(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[0]
+        logits += plain[ids[0] == token, token].tolist()
+    assert len(logits) >= 2
+    assert measure(model, scene, no_noise)["terms"][0]["least_logit"] == pytest.approx(min(logits), abs=1e-5)
+
+
+def test_ranks_of_the_hard_query(tiny_model, zorvex_collection):
+    scene = read_scene(str(zorvex_collection), ["zorvex"])
+    model = SparseEncoder.load(tiny_model)
+    documents = encode(model, [document.full_text for document in scene.documents]).toarray()
+    scores = documents @ encode(model, [scene.hard_queries[0].text]).toarray()[0]
+    place = {scene.documents[row].document_id: rank for rank, row in enumerate(np.argsort(-scores), start=1)}
+    figures = measure(model, scene, no_noise)["hard_queries"]["q3"]
+    assert figures["ranks"] == {name: place[name] for name in ("d05", "d06", "d07")}
+    assert figures["all_on_top"] == (sorted(figures["ranks"].values()) == [1, 2, 3])
+
+
+# -- criteria ---------------------------------------------------------------------------------------
+
+GOOD = {
+    "hard_queries": {"q": {"ranks": {"a": 1, "b": 2}, "top": ["a", "b"], "all_on_top": True}},
+    "terms": [
+        {
+            "term": "zorvex",
+            "weights": {"a": 2.0, "b": 1.5, "c": 2.0, "d": 2.0, "e": 2.0},
+            "heaviest_in": 4,
+            "least_logit": 0.1,
+            "others_largest": 0.0,
+            "control_largest": 0.0,
+            "hard_queries": {"q": 1.0},
+        }
+    ],
+    "ndcg@10": {
+        "train": {"control": 0.9, "explicit": 1.0, "hidden": 1.0},
+        "test": {"control": 0.7, "explicit": 1.0, "hidden": 0.9},
+    },
+    "nonzero_document": 125.0,
+    "nonzero_query": 20.0,
+    "function_share": {"control": 0.1, "explicit": 0.01, "hidden": 0.05},
+}
+BASE = {
+    **GOOD,
+    "nonzero_document": 100.0,
+    "function_share": {"control": 0.2, "explicit": 0.02, "hidden": 0.5},
+}
+
+
+def changed(*path_and_value):
+    *path, last, value = path_and_value
+    figures = copy.deepcopy(GOOD)
+    inner = figures
+    for key in path:
+        inner = inner[key]
+    inner[last] = value
+    return figures
+
+
+def test_what_reaches_every_bound_exactly_holds():
+    assert [(each.number, each.holds) for each in criteria(BASE, GOOD)] == [
+        (1, True),
+        (2, True),
+        (3, True),
+        (4, True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("number", "change"),
+    [
+        (1, ("hard_queries", "q", "all_on_top", False)),
+        (1, ("ndcg@10", "test", "hidden", 0.899)),
+        (2, ("ndcg@10", "train", "control", 0.899)),
+        (2, ("ndcg@10", "test", "control", 0.699)),
+        (3, ("terms", 0, "heaviest_in", 3)),
+        (3, ("terms", 0, "least_logit", -0.1)),
+        (3, ("terms", 0, "least_logit", None)),
+        (3, ("terms", 0, "hard_queries", {"q": 0.99})),
+        (3, ("terms", 0, "others_largest", 0.01)),
+        (3, ("terms", 0, "control_largest", 0.01)),
+        (4, ("nonzero_document", 126.0)),
+        (4, ("function_share", "hidden", 0.051)),
+        (4, ("function_share", "explicit", 0.02)),
+        (4, ("function_share", "control", 0.2)),
+    ],
+)
+def test_what_falls_short_of_one_bound_fails_one_criterion(number, change):
+    assert [each.number for each in criteria(BASE, changed(*change)) if not each.holds] == [number]
+
+
+def test_many_terms_have_a_lower_bar():
+    many = {**changed("ndcg@10", "test", "hidden", 0.76), "terms": GOOD["terms"] * 2}
+    assert criteria(BASE, many)[0].holds
+
+
+# -- the whole demo ---------------------------------------------------------------------------------
+
+NAMES = ["base", "alone", "extend", "warmup", "dictionary", "distill"]
+
+
+def test_every_model_is_a_column(tmp_path, plan):
+    done = run_demo(plan, Place(tmp_path / "run"), no_noise)
+    columns = done.report["demo"]["columns"]
+    assert [column["name"] for column in columns] == NAMES
+    folders = ["distill-alone", "1-extend", "2-warmup", "3-dictionary", "4-distill"]
+    assert [column["model"] for column in columns] == [
+        plan.model,
+        *(str(tmp_path / "run" / name) for name in folders),
+    ]
+    scene = read_scene(plan.corpus, ["zorvex"])
+    again = measure(SparseEncoder.load(done.model), scene, no_noise)
+    assert json.loads(json.dumps(again)) == {
+        name: value for name, value in columns[-1].items() if name not in ("name", "model")
+    }
+    assert columns[1]["terms"][0]["single_token"] is False
+    assert columns[2]["terms"][0]["single_token"] is True
+
+    table = to_json(tabulate(done.report))
+    rows = {row["figure"].strip(): row for row in table}
+    assert [rows["d06"][name] for name in NAMES] == [
+        str(column["hard_queries"]["q3"]["ranks"]["d06"] or "-") for column in columns
+    ]
+    assert rows["a document"]["distill"] == f"{columns[-1]['nonzero_document']:.0f}"
+    lines = list(verdict_lines(done.report))
+    assert [line.split(": ")[0] for line in lines] == [
+        "holds" if each["holds"] else "FALLS SHORT" for each in done.report["demo"]["criteria"]
+    ]
+
+
+def test_fine_tuning_alone_is_distill_on_the_base_model(tmp_path, plan):
+    done = run_demo(plan, Place(tmp_path / "demo"), no_noise)
+    alone = make_plan(plan.corpus, model=plan.model, stages=["distill"], overrides=QUICK)
+    other = run(alone, Place(tmp_path / "alone"))
+    first, second = (
+        (folder / "model.safetensors").read_bytes() for folder in (done.folder / "distill-alone", other.model)
+    )
+    assert first == second
+
+
+def test_a_demo_goes_on_where_it_stopped(tmp_path, plan):
+    whole = run_demo(plan, Place(tmp_path / "whole"), no_noise)
+
+    def broken(model, queries, documents):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_demo(plan, Place(tmp_path / "run"), broken)
+    done = run_demo(plan, Place(tmp_path / "run", resume=True), no_noise)
+    strip = str.replace
+    figures = [
+        json.loads(strip(json.dumps(each.report["demo"]), str(each.folder), "")) for each in (whole, done)
+    ]
+    assert figures[0] == figures[1]
+    assert [stage["said"] for stage in done.report["stages"]] == ["done before"] * 4
+
+
+def test_a_run_that_isnt_a_demo_is_no_demo_to_go_on_with(tmp_path, plan):
+    run(plan, Place(tmp_path / "run"))
+    with pytest.raises(ConfigError, match="a run that isn't the demo's"):
+        run_demo(plan, Place(tmp_path / "run", resume=True), no_noise)
+
+
+def test_a_corpus_without_hidden_queries_is_refused_before_training(tmp_path, zorvex_collection, tiny_model):
+    folder = tmp_path / "mine"
+    (folder / "qrels").mkdir(parents=True)
+    for path in zorvex_collection.rglob("*"):
+        if path.is_file():
+            text = path.read_text().replace('"kind": "hidden"', '"kind": "control"')
+            (folder / path.relative_to(zorvex_collection)).write_text(text)
+    plan = make_plan(str(folder), model=str(tiny_model), overrides=QUICK)
+    with pytest.raises(InputError, match='no query of kind "hidden"'):
+        run_demo(plan, Place(tmp_path / "run"), no_noise)
+    assert not list(tmp_path.glob("run*"))
+
+
+@pytest.mark.slow
+def test_the_adapted_model_is_one_to_keep(demo_run):
+    """The four criteria on the bundled corpus, with default settings and the real model."""
+    report = json.loads((demo_run / "report.json").read_text())
+    assert [line for line in verdict_lines(report) if not line.startswith("holds")] == []
+    by_name = {column["name"]: column for column in report["demo"]["columns"]}
+    hidden = {name: column["ndcg@10"]["test"]["hidden"] for name, column in by_name.items()}
+    assert hidden["alone"] < hidden["distill"] - 0.1, "new vocabulary is what helps"
