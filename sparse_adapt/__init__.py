@@ -1,3 +1,66 @@
-"""Teach a SPLADE model the words of a domain."""
+"""Teach a SPLADE model the words of a domain, see term by term that it learnt them, and index the result.
+
+The flow: a corpus is read (`corpus`) and mined for words that deserve a token of their own (`terms`). Each
+gets a token, an input row and an output row (`vocabulary`, in a model as `model` holds it). Stages then teach
+these rows: `warmup` from the corpus, `dictionary` from definitions, `distill` from queries whose candidates
+a teacher has scored (`stages`, by the one loop in `training`, in the order that a `plan` gives). The adapted
+model turns texts into sparse vectors (`encode`, `shards`), which are searched exactly (`search`), measured
+(`evaluate`), written for an engine (`export`) and indexed by Lucene (`lucene`). `demo` does all of it on a
+bundled corpus; `cli` has a command for each step. The package `diagnostics` beside this one reads any saved
+model at any point.
+
+`READING_ORDER` is the order to read the modules in: each imports only from those before it.
+"""
 
 __version__ = "0.1.0"
+
+READING_ORDER = (
+    # what every module may need
+    "errors",
+    "config",
+    "folders",
+    "lines",
+    # texts: documents, queries, judgements, candidates; terms and what they mean
+    "columns",
+    "topics",
+    "sources",
+    "corpus",
+    "words",
+    "evidence",
+    "terms",
+    "glossary",
+    # the model: token ids in, one weight for each token of the vocabulary out
+    "batches",
+    "head_triton",
+    "head_device",
+    "head_dense",
+    "head_cpu",
+    "head_filter",
+    "head",
+    "model_folder",
+    "model",
+    "vocabulary",
+    # learning
+    "losses",
+    "meanings",
+    "training",
+    "stages",
+    "plan",
+    "runfile",
+    "run",
+    # using what was learnt
+    "encode",
+    "search",
+    "evaluate",
+    "manifest",
+    "shards",
+    "export",
+    "java",
+    "lucene",
+    # showing it
+    "report",
+    "scorecard",
+    "verdict",
+    "demo",
+    "cli",
+)

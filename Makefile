@@ -1,0 +1,45 @@
+# make demo    the whole path on the bundled corpus, then a table of what each stage buys and costs
+# make test    lint, types and every test; `make quick` leaves out what trains or serves the real model
+# make bench   speed and memory beside other implementations; DATA=DIR names a folder that holds medquad
+# make setup   what the others do first: a virtual environment in .venv, pinned dependencies, the package
+
+PYTHON ?= python3
+DATA ?= data
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: setup demo test quick lint bench notebook constraints clean
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: setup
+	$(BIN)/sparse-adapt demo --overwrite
+
+lint: setup
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/pytest --durations 10
+
+quick: lint
+	$(BIN)/pytest -m 'not slow'
+
+bench: setup
+	$(BIN)/python -m benchmarks.run --data $(DATA)
+
+notebook: setup
+	$(BIN)/python notebooks/build.py
+
+constraints:
+	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu$$//' > constraints.txt
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

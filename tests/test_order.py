@@ -1,0 +1,64 @@
+"""The order in which the code is read is the order in which it is imported."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import sparse_adapt
+from sparse_adapt import READING_ORDER
+
+ROOT = Path(sparse_adapt.__file__).parent
+MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+
+
+def unit(path: Path) -> str:
+    """The entry of READING_ORDER that a file belongs to: a module, or a package as a whole."""
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imported(path: Path, package: str) -> Iterator[str]:
+    """Units of a package that a file imports, be it at its top, inside a function or for annotations only."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module == package:
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{package}."):
+            yield str(node.module).split(".")[1]
+        elif isinstance(node, ast.Import):
+            yield from (
+                name.split(".")[1] for name in (alias.name for alias in node.names) if f"{package}." in name
+            )
+
+
+def test_the_order_names_every_module_once():
+    assert sorted(READING_ORDER) == sorted({unit(path) for path in MODULES})
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_imports_only_from_those_before_it(path):
+    own = READING_ORDER.index(unit(path))
+    allowed = {"__version__", *READING_ORDER[: own + 1]}
+    assert set(imported(path, "sparse_adapt")) <= allowed
+
+
+def test_only_commands_import_diagnostics():
+    users = {unit(path) for path in MODULES if "from diagnostics" in path.read_text(encoding="utf-8")}
+    assert users == {"cli"}
+
+
+def test_diagnostics_never_imports_what_trains():
+    forbidden = set(READING_ORDER[READING_ORDER.index("losses") : READING_ORDER.index("encode")]) | {
+        "demo",
+        "cli",
+    }
+    for path in (ROOT.parent / "diagnostics").glob("*.py"):
+        assert not forbidden & set(imported(path, "sparse_adapt")), path.name
+
+
+def test_the_package_itself_is_light():
+    code = "import sys; before = set(sys.modules); import sparse_adapt; print(len(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) == 1
