@@ -7,24 +7,27 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerFast
-from transformers.utils import logging as transformers_logging
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from sparse_adapt import __version__
 from sparse_adapt.batches import TokenIds, group_by_length, pad
 from sparse_adapt.errors import ModelError
+from sparse_adapt.folders import write_json
 from sparse_adapt.head import activate, splade_pool
+from sparse_adapt.model_folder import (
+    fetch,
+    longest_text,
+    read_masked_lm,
+    read_tokenizer,
+    write_sentence_transformers,
+    write_tokenizer,
+)
+from sparse_adapt.model_folder import resolve as resolve
 
-transformers_logging.disable_progress_bar()
-transformers_logging.set_verbosity_error()
-
-BUNDLED = {"splade-tiny": ("cognition", "model", "rasyosef/splade-tiny")}
 VOCABULARY_FILE = "vocabulary.json"
 DEFAULT_MAX_TOKENS = 256
 PADDED_TOKENS_A_PASS = 4096
@@ -53,30 +56,12 @@ class Pooled(NamedTuple):
         return activate(self.maximum)
 
 
-def resolve(source: str | Path) -> str:
-    """Where a model is: a folder stays itself, an alias becomes its installed package or else its Hub id."""
-    if Path(source).is_dir():
-        return str(source)
-    if str(source) in BUNDLED:
-        package, folder, hub_id = BUNDLED[str(source)]
-        spec = find_spec(package)
-        for place in (spec.submodule_search_locations or ()) if spec else ():
-            if (Path(place) / folder).is_dir():
-                return str(Path(place) / folder)
-        return hub_id
-    if str(source).count("/") != 1 or str(source).startswith((".", "/", "~")):
-        raise ModelError(
-            f"{source}: no such model folder; give a folder, the alias splade-tiny or a Hub id (owner/name)"
-        )
-    return str(source)
-
-
 class SparseEncoder(nn.Module):
     """A masked language model, its tokenizer and the tokens that extensions added to them."""
 
     def __init__(
         self,
-        masked_lm: nn.Module,
+        masked_lm: PreTrainedModel,
         tokenizer: PreTrainedTokenizerFast,
         new_tokens: Sequence[NewToken] = (),
         max_tokens: int = DEFAULT_MAX_TOKENS,
@@ -88,6 +73,16 @@ class SparseEncoder(nn.Module):
         self.max_tokens = max_tokens
         self.check()
 
+    @property
+    def new_tokens(self) -> tuple[NewToken, ...]:
+        """The tokens that extensions added, in the order of their ids."""
+        return self._new_tokens
+
+    @new_tokens.setter
+    def new_tokens(self, tokens: tuple[NewToken, ...]) -> None:
+        self._new_tokens = tokens
+        self._pieces = {token.token_id: token.pieces for token in tokens}
+
     # -- life: load, save ---------------------------------------------------------------------
 
     @classmethod
@@ -96,102 +91,50 @@ class SparseEncoder(nn.Module):
 
         Raises ModelError where there is no model, no masked-language-model head or no fast tokenizer.
         """
-        place = resolve(source)
+        folder = fetch(source)
+        masked_lm = read_masked_lm(folder, source)
+        tokenizer = read_tokenizer(folder, source)
+        new_tokens, max_tokens = _read_vocabulary(folder / VOCABULARY_FILE)
+        max_tokens = min(max_tokens, longest_text(masked_lm, tokenizer))
         try:
-            AutoConfig.from_pretrained(place)
-            masked_lm, report = AutoModelForMaskedLM.from_pretrained(
-                place, use_safetensors=True, output_loading_info=True, dtype=torch.float32
-            )
-        except (OSError, ValueError, KeyError) as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise ModelError(
-                f"{source}: not a masked language model that can be loaded ({reason})"
-            ) from error
-        missing = sorted(report["missing_keys"])
-        if missing:
-            raise ModelError(
-                f"{source}: no masked-language-model head ({missing[0]} is missing); "
-                "choose a model saved with its head, such as splade-tiny"
-            )
-        try:
-            tokenizer = AutoTokenizer.from_pretrained(place)
-        except (OSError, ValueError, KeyError) as error:
-            raise ModelError(
-                f"{source}: its tokenizer can't be loaded ({str(error).splitlines()[0]})"
-            ) from error
-        if not tokenizer.is_fast:
-            raise ModelError(
-                f"{source}: needs a fast tokenizer (a tokenizer.json); found {type(tokenizer).__name__}"
-            )
-        new_tokens, max_tokens = _read_vocabulary(Path(place) / VOCABULARY_FILE)
-        longest = min(
-            tokenizer.model_max_length, getattr(masked_lm.config, "max_position_embeddings", 512) or 512
-        )
-        encoder = cls(masked_lm, tokenizer, new_tokens, min(max_tokens, longest))
+            encoder = cls(masked_lm, tokenizer, new_tokens, max_tokens)
+        except ModelError as error:
+            raise ModelError(f"{source}: {error}") from error
         return encoder.to(device).eval()
 
     def save(self, folder: Path) -> None:
-        """Write the model so that transformers, sentence-transformers and raw tokenizers read the same thing."""
+        """Write the model so that transformers, sentence-transformers and raw tokenizers read the same."""
         folder.mkdir(parents=True, exist_ok=True)
         self.masked_lm.save_pretrained(folder)
-        self.tokenizer.model_max_length = self.max_tokens
-        self.tokenizer.save_pretrained(folder)
-        _write_json(
+        write_tokenizer(folder, self.tokenizer, self.max_tokens)
+        write_json(
             folder / VOCABULARY_FILE,
             {"max_tokens": self.max_tokens, "new_tokens": [asdict(token) for token in self.new_tokens]},
         )
-        self._write_sentence_transformers(folder)
+        write_sentence_transformers(folder, self.vocabulary_size)
 
-    def _write_sentence_transformers(self, folder: Path) -> None:
-        prefix = "sentence_transformers"
-        _write_json(
-            folder / "modules.json",
-            [
-                {"idx": 0, "name": "0", "path": "", "type": f"{prefix}.base.modules.transformer.Transformer"},
-                {
-                    "idx": 1,
-                    "name": "1",
-                    "path": "1_SpladePooling",
-                    "type": f"{prefix}.sparse_encoder.modules.splade_pooling.SpladePooling",
-                },
-            ],
-        )
-        _write_json(
-            folder / "sentence_bert_config.json",
-            {
-                "transformer_task": "fill-mask",
-                "modality_config": {"text": {"method": "forward", "method_output_name": "logits"}},
-                "module_output_name": "token_embeddings",
-            },
-        )
-        _write_json(
-            folder / "config_sentence_transformers.json",
-            {
-                "model_type": "SparseEncoder",
-                "prompts": {"query": "", "document": ""},
-                "default_prompt_name": None,
-                "similarity_fn_name": "dot",
-                "__version__": {"sparse_adapt": __version__},
-            },
-        )
-        (folder / "1_SpladePooling").mkdir(exist_ok=True)
-        _write_json(
-            folder / "1_SpladePooling" / "config.json",
-            {
-                "pooling_strategy": "max",
-                "activation_function": "relu",
-                "embedding_dimension": self.vocabulary_size,
-            },
-        )
-
+    @torch.no_grad()
     def check(self) -> None:
-        """Refuse a model whose last step isn't one linear layer over the vocabulary."""
-        decoder = self.masked_lm.get_output_embeddings()
-        name = type(self.masked_lm).__name__
-        if decoder is None or decoder.weight.shape[0] < len(self.tokenizer):
+        """Refuse a model whose last step isn't one linear layer over the vocabulary; tries three tokens."""
+        decoder: object = self.masked_lm.get_output_embeddings()
+        rows, name = self.input_rows.shape[0], type(self.masked_lm).__name__
+        if not isinstance(decoder, nn.Linear) or decoder.out_features != rows:
+            raise ModelError(f"{name} has no linear layer over its {rows:,} tokens; choose another model")
+        if len(self.tokenizer) > rows:
             raise ModelError(
-                f"{name}: found no decoder over the vocabulary of {len(self.tokenizer):,} tokens"
+                f"the tokenizer has {len(self.tokenizer):,} tokens, the model rows for {rows:,}; "
+                "take both from the same model"
             )
+        ids = torch.arange(min(3, rows), device=self.device).unsqueeze(0)
+        training = self.masked_lm.training
+        self.masked_lm.eval()
+        logits = self.masked_lm(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
+        hidden = self.hidden(ids, torch.ones_like(ids))
+        self.masked_lm.train(training)
+        if hidden.shape[-1] != decoder.in_features or not torch.allclose(
+            decoder(hidden), logits, atol=1e-4, equal_nan=True
+        ):
+            raise ModelError(f"{name} does more to its logits than one linear layer; choose another model")
 
     # -- what it is made of -------------------------------------------------------------------
 
@@ -203,17 +146,20 @@ class SparseEncoder(nn.Module):
     @property
     def input_rows(self) -> nn.Parameter:
         """Input embeddings (V, H)."""
-        return self.masked_lm.get_input_embeddings().weight
+        rows: nn.Parameter = self.masked_lm.get_input_embeddings().weight  # type: ignore[assignment]
+        return rows
 
     @property
     def output_rows(self) -> nn.Parameter:
         """Decoder rows (V, H); the same parameter as `input_rows` where the model ties them."""
-        return self.masked_lm.get_output_embeddings().weight
+        rows: nn.Parameter = self.masked_lm.get_output_embeddings().weight
+        return rows
 
     @property
     def output_bias(self) -> nn.Parameter | None:
         """Decoder bias (V), where the model has one."""
-        return self.masked_lm.get_output_embeddings().bias
+        bias: nn.Parameter | None = self.masked_lm.get_output_embeddings().bias
+        return bias
 
     @property
     def vocabulary_size(self) -> int:
@@ -238,14 +184,17 @@ class SparseEncoder(nn.Module):
             return_attention_mask=False,
             return_token_type_ids=False,
         )
-        return encoded["input_ids"]
+        ids: list[list[int]] = encoded["input_ids"]
+        return ids
 
     def old_tokenization(self, token_ids: TokenIds) -> list[int]:
-        """The same text in the vocabulary from before extension: every new token replaced by its pieces."""
-        pieces = {token.token_id: token.pieces for token in self.new_tokens}
+        """The same text in the vocabulary from before extension: every new token replaced by its pieces.
+
+        That is how the base model cut the text, but for words that begin with a new token (`kubectl`, `##s`).
+        """
         old: list[int] = []
         for token_id in token_ids:
-            old.extend(pieces.get(token_id, (token_id,)))
+            old.extend(self._pieces.get(token_id, (token_id,)))
         if len(old) > self.max_tokens:
             old = [*old[: self.max_tokens - 1], old[-1]]
         return old
@@ -253,7 +202,8 @@ class SparseEncoder(nn.Module):
     def hidden(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Hidden states (B, L, H) after the head's transform: what the decoder rows are multiplied with."""
         with self.without_decoder():
-            return self.masked_lm(input_ids=input_ids, attention_mask=attention_mask).logits
+            states: Tensor = self.masked_lm(input_ids=input_ids, attention_mask=attention_mask).logits
+            return states
 
     @contextmanager
     def without_decoder(self) -> Iterator[None]:
@@ -281,6 +231,8 @@ class SparseEncoder(nn.Module):
 
         Texts of like length go through together, so that short ones aren't padded to the longest.
         """
+        if not token_ids:
+            return Pooled(*torch.zeros(2, 0, self.vocabulary_size, device=self.device))
         groups = list(group_by_length([len(ids) for ids in token_ids], PADDED_TOKENS_A_PASS))
         parts = []
         for group in groups:
@@ -302,10 +254,9 @@ def _identity(hidden: Tensor) -> Tensor:
 def _read_vocabulary(path: Path) -> tuple[list[NewToken], int]:
     if not path.is_file():
         return [], DEFAULT_MAX_TOKENS
-    stored = json.loads(path.read_text(encoding="utf-8"))
-    tokens = [NewToken(**{**entry, "pieces": tuple(entry["pieces"])}) for entry in stored["new_tokens"]]
-    return tokens, stored["max_tokens"]
-
-
-def _write_json(path: Path, content: object) -> None:
-    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        tokens = [NewToken(**{**entry, "pieces": tuple(entry["pieces"])}) for entry in stored["new_tokens"]]
+        return tokens, int(stored["max_tokens"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise ModelError(f"{path}: damaged ({error}); repeat the extension") from error

@@ -13,11 +13,12 @@ from typing import Any
 import torch
 from tokenizers import AddedToken, Tokenizer
 from torch import Tensor, nn
-from transformers import PreTrainedTokenizerFast
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from sparse_adapt.errors import SparseAdaptError
+from sparse_adapt.errors import ModelError, SparseAdaptError
 from sparse_adapt.model import NewToken, SparseEncoder
-from sparse_adapt.terms import Term
+from sparse_adapt.model_folder import bias_twins
+from sparse_adapt.terms import SPACE_MARK, Term
 
 ORDINARY_WORDS = 200_000
 INFLECTIONS = frozenset({"s", "es", "ed", "d", "ing", "er", "ers", "ly", "ism", "ist"})
@@ -45,56 +46,88 @@ class Extension:
 def extend(encoder: SparseEncoder, terms: Sequence[Term]) -> Extension:
     """Give each term a token and rows of its own. Changes the encoder in place; ids follow the old ones.
 
+    A term is one token wherever it stands between spaces or punctuation. Tokenizers other than WordPiece
+    then take what follows it for the beginning of a word where they do so after any token of their own.
     Raises TermError, before anything is changed, for a term that normalises to nothing or is a token already.
     """
     tokenizer = encoder.tokenizer
     chosen, folded = _choose(tokenizer, terms)
-    pieces = {token: _pieces(tokenizer, token) for token in chosen}
+    pieces = dict(zip(chosen, _pieces(tokenizer, list(chosen)), strict=True))
     raw, guarded = _extended_backend(tokenizer, list(chosen))
-    encoder.tokenizer = _wrap(raw, tokenizer)
+    ids = {token: token_id for token, token_id in raw.get_vocab().items() if token in chosen}
     new_tokens = [
-        NewToken(raw.token_to_id(token), token, term.text, term.category, pieces[token])
-        for token, term in chosen.items()
+        NewToken(ids[token], token, chosen[token].text, chosen[token].category, pieces[token])
+        for token in sorted(chosen, key=ids.__getitem__)
     ]
+    extended = _wrap(raw, tokenizer)
+    _check(extended, new_tokens, len(tokenizer))
+    encoder.tokenizer = extended
     _grow(encoder, new_tokens)
     encoder.new_tokens = (*encoder.new_tokens, *new_tokens)
-    for token in new_tokens:
-        assert _pieces(encoder.tokenizer, token.token) == (token.token_id,), token
     return Extension(
         tuple(new_tokens), folded, {chosen[token].text: words for token, words in guarded.items()}
     )
 
 
 def normalise(tokenizer: PreTrainedTokenizerFast, term: str) -> str:
-    """A term as the tokenizer sees it: lower case where it lowers case, accents stripped where it strips them."""
+    """A term as the tokenizer sees it: lower case where it lowers case, without accents where it strips them.
+
+    Spaces that a normalizer puts in of its own accord, as BERT's does around Chinese signs, are left out.
+    """
+    words = (_normalised(tokenizer, word).replace(SPACE_MARK, " ") for word in term.split())
+    return " ".join(filter(None, ("".join(word.split()) for word in words)))
+
+
+def _normalised(tokenizer: PreTrainedTokenizerFast, text: str) -> str:
     normalizer = tokenizer.backend_tokenizer.normalizer
-    if normalizer is None or type(normalizer).__name__ == "Precompiled" or not _is_wordpiece(tokenizer):
-        return term.strip()
-    return str(normalizer.normalize_str(term)).strip()
+    return text if normalizer is None else str(normalizer.normalize_str(text))
 
 
 def _choose(
     tokenizer: PreTrainedTokenizerFast, terms: Sequence[Term]
 ) -> tuple[dict[str, Term], dict[str, str]]:
+    """The first term of each token, and the others of the same token under their texts."""
     chosen: dict[str, Term] = {}
     folded: dict[str, str] = {}
+    vocabulary = tokenizer.get_vocab()
     for term in terms:
         token = normalise(tokenizer, term.text)
         if not token:
             raise TermError(term.text, "normalises to nothing; remove it")
+        if token in vocabulary or " ".join(term.text.split()) in vocabulary:
+            raise TermError(term.text, "is a token of this model already; remove it")
         if token in chosen:
             folded[term.text] = chosen[token].text
-            continue
-        if len(_pieces(tokenizer, token)) == 1 and tokenizer.unk_token_id not in _pieces(tokenizer, token):
-            raise TermError(term.text, "is a token of this model already; remove it")
-        chosen[token] = term
+        else:
+            chosen[token] = term
+    for token, pieces in zip(chosen, _pieces(tokenizer, list(chosen)), strict=True):
+        if not pieces:
+            raise TermError(chosen[token].text, "is nothing to this tokenizer; remove it")
+        if len(pieces) == 1 and pieces[0] != tokenizer.unk_token_id:
+            raise TermError(chosen[token].text, "is a token of this model already; remove it")
     return chosen, folded
 
 
-def _pieces(tokenizer: PreTrainedTokenizerFast, token: str) -> tuple[int, ...]:
-    """Ids of a token inside a text, that is after a space where the tokenizer marks one."""
-    text = token if _is_wordpiece(tokenizer) else f" {token}"
-    return tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
+def _pieces(tokenizer: PreTrainedTokenizerFast, tokens: list[str]) -> list[tuple[int, ...]]:
+    """Ids of tokens inside a text, that is after a space where the tokenizer marks one."""
+    if not tokens:
+        return []
+    space = "" if _is_wordpiece(tokenizer) else " "
+    encoded = tokenizer([f"{space}{token}" for token in tokens], add_special_tokens=False)
+    return [tuple(ids) for ids in encoded["input_ids"]]
+
+
+def _check(tokenizer: PreTrainedTokenizerFast, new_tokens: Sequence[NewToken], first: int) -> None:
+    """Refuse a term that this tokenizer can't keep whole, and a tokenizer with gaps in its ids."""
+    for number, token in enumerate(new_tokens, start=first):
+        if token.token_id != number:
+            raise ModelError(
+                f"the tokenizer's ids have gaps ({first:,} tokens, but {token.token!r} would be "
+                f"{token.token_id:,}); choose a model whose ids have none"
+            )
+    for token, ids in zip(new_tokens, _pieces(tokenizer, [token.token for token in new_tokens]), strict=True):
+        if ids != (token.token_id,):
+            raise TermError(token.term, "can't be kept whole by this tokenizer; remove it")
 
 
 def _is_wordpiece(tokenizer: PreTrainedTokenizerFast) -> bool:
@@ -104,45 +137,64 @@ def _is_wordpiece(tokenizer: PreTrainedTokenizerFast) -> bool:
 def _extended_backend(
     tokenizer: PreTrainedTokenizerFast, tokens: list[str]
 ) -> tuple[Tokenizer, dict[str, list[str]]]:
-    """The tokenizer's own pipeline with the tokens in it, and the ordinary words that made some whole-word only.
+    """The tokenizer's own pipeline with the tokens in it, and what was guarded: see `Extension`.
 
-    Plain words join a WordPiece vocabulary, so that they keep their inflections (`kubectl`, `##s`). Words that
-    the pre-tokenizer splits (`max_connections`), or that would break ordinary words (`repl` in `replenish`),
-    and all words of other tokenizers, are matched whole before the model runs.
+    Plain words join a WordPiece vocabulary, so that they keep their inflections (`kubectl`, `##s`). Words
+    that the pre-tokenizer splits (`max_connections`), or that would break ordinary words (`repl` in
+    `replenish`), and all words of other tokenizers, are matched whole before the model runs; so are all
+    words once a tokenizer has such tokens, whose ids stand behind its vocabulary.
     """
     state = json.loads(tokenizer.backend_tokenizer.to_str())
     guarded: dict[str, list[str]] = {}
-    joins: list[str] = []
+    joins: dict[str, int] = {}
     if _is_wordpiece(tokenizer) and len(tokenizer) == len(state["model"]["vocab"]):
-        guarded = _ordinary_words_starting_with(tokens, state["model"]["vocab"])
-        joins = [token for token in tokens if token not in guarded and _is_one_word(tokenizer, token)]
-        for token in joins:
-            state["model"]["vocab"][token] = len(state["model"]["vocab"])
+        plain = [token for token in tokens if _is_one_word(tokenizer, token, state["model"])]
+        guarded = _ordinary_words_broken_by(frozenset(plain), state["model"]["vocab"])
+        joins = {
+            token: len(tokenizer) + number
+            for number, token in enumerate(token for token in plain if token not in guarded)
+        }
+        state["model"]["vocab"].update(joins)
     raw = Tokenizer.from_str(json.dumps(state))
     spaced = not _is_wordpiece(tokenizer)  # such tokenizers write the space before a word into its token
-    whole = [token for token in tokens if token not in set(joins)]
+    whole = [token for token in tokens if token not in joins]
+    normalised = not _marks_spaces(tokenizer)
     raw.add_tokens(
-        [AddedToken(token, single_word=True, normalized=not spaced, lstrip=spaced) for token in whole]
+        [AddedToken(token, single_word=True, normalized=normalised, lstrip=spaced) for token in whole]
     )
     return raw, guarded
 
 
-def _is_one_word(tokenizer: PreTrainedTokenizerFast, token: str) -> bool:
+def _marks_spaces(tokenizer: PreTrainedTokenizerFast) -> bool:
+    """Whether the normalizer itself marks spaces, so that terms must be looked for in the text as it came."""
+    return SPACE_MARK in _normalised(tokenizer, " a a")
+
+
+def _is_one_word(tokenizer: PreTrainedTokenizerFast, token: str, model: dict[str, Any]) -> bool:
+    """Whether the WordPiece model is ever asked for this token: one word, and not too long for it."""
     pre_tokenizer = tokenizer.backend_tokenizer.pre_tokenizer
-    return pre_tokenizer is None or len(pre_tokenizer.pre_tokenize_str(token)) == 1
+    if len(token) > model["max_input_chars_per_word"] or normalise(tokenizer, token) != token:
+        return False
+    text = _normalised(tokenizer, token)
+    return pre_tokenizer is None or [word for word, _ in pre_tokenizer.pre_tokenize_str(text)] == [token]
 
 
-def _ordinary_words_starting_with(tokens: list[str], vocabulary: dict[str, int]) -> dict[str, list[str]]:
-    """Which tokens an insertion into WordPiece would let loose on which ordinary words (wordfreq, English)."""
-    wanted = frozenset(tokens)
+def _ordinary_words_broken_by(tokens: frozenset[str], vocabulary: dict[str, int]) -> dict[str, list[str]]:
+    """Which tokens an insertion into WordPiece would let loose on which ordinary words (wordfreq, English).
+
+    WordPiece takes the longest token that a word begins with; the rest is harmless where it is an inflection.
+    """
     shortest = min(map(len, tokens), default=0)
     broken: dict[str, list[str]] = {}
-    for word in _ordinary_words():
-        if word in vocabulary or word in wanted:
+    for word in _ordinary_words() if tokens else ():
+        if word in vocabulary or word in tokens:
             continue
-        for end in range(shortest, len(word)):
-            if word[:end] in wanted and word[end:] not in INFLECTIONS:
-                broken.setdefault(word[:end], []).append(word)
+        for end in range(len(word) - 1, shortest - 1, -1):
+            start = word[:end]
+            if start in tokens and word[end:] not in INFLECTIONS:
+                broken.setdefault(start, []).append(word)
+            if start in tokens or start in vocabulary:
+                break
     return broken
 
 
@@ -154,15 +206,16 @@ def _ordinary_words() -> list[str]:
 
 
 def _wrap(raw: Tokenizer, model: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
-    """A tokenizer that transformers loads just as `tokenizers` does: its pipeline comes from tokenizer.json alone."""
-    special = {name: str(token) for name, token in model.special_tokens_map.items() if isinstance(token, str)}
+    """A tokenizer that transformers loads just as `tokenizers` does, from tokenizer.json alone."""
     return PreTrainedTokenizerFast(
         tokenizer_object=raw,
         model_max_length=model.model_max_length,
         model_input_names=model.model_input_names,
         padding_side=model.padding_side,
+        truncation_side=model.truncation_side,
         clean_up_tokenization_spaces=False,
-        **special,
+        extra_special_tokens=model.extra_special_tokens,
+        **model.special_tokens_map,
     )
 
 
@@ -172,9 +225,21 @@ def _grow(encoder: SparseEncoder, new_tokens: Sequence[NewToken]) -> None:
     rows = max(encoder.vocabulary_size, 1 + max((token.token_id for token in new_tokens), default=0))
     if rows > encoder.vocabulary_size:
         encoder.masked_lm.resize_token_embeddings(rows, mean_resizing=False)
+        _part_biases(encoder.masked_lm)
     for parameter in _row_parameters(encoder):
         for token in new_tokens:
             parameter[token.token_id] = _mean_of(parameter, token.pieces)
+
+
+def _part_biases(masked_lm: PreTrainedModel) -> None:
+    """Where rows aren't tied, give the decoder's bias and its twin tensors of their own, of the new size.
+
+    transformers leaves them one tensor, or the twin short; the saved file then lacks one or doesn't load.
+    """
+    for name, twin in bias_twins(masked_lm) if not masked_lm.config.tie_word_embeddings else ():
+        module, _, attribute = twin.rpartition(".")
+        own = nn.Parameter(masked_lm.get_parameter(name).detach().clone())
+        setattr(masked_lm.get_submodule(module), attribute, own)
 
 
 def _row_parameters(encoder: SparseEncoder) -> Iterator[nn.Parameter]:

@@ -1,0 +1,210 @@
+"""A model folder: what is read from it and what is refused, and what is written for its three loaders.
+
+transformers reads config.json, model.safetensors, tokenizer.json and tokenizer_config.json; raw `tokenizers`
+reads tokenizer.json alone; sentence-transformers adds modules.json, its two settings files and
+1_SpladePooling/config.json. Weights are safetensors only, and no code is ever taken from a folder.
+"""
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import torch
+from huggingface_hub import snapshot_download
+from torch import nn
+from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast
+from transformers.utils import logging as transformers_logging
+
+from sparse_adapt import __version__
+from sparse_adapt.errors import ModelError
+from sparse_adapt.folders import write_json
+
+transformers_logging.disable_progress_bar()
+transformers_logging.set_verbosity_error()
+
+BUNDLED = {"splade-tiny": ("cognition", "model", "rasyosef/splade-tiny")}
+HUB_FILES = ["*.json", "model*.safetensors", "vocab.*", "merges.txt", "*.model"]
+HUB_FOLDERS = ["*/*"]  # other formats of the same model
+PICKLED = ("pytorch_model*.bin", "*.pt", "*.ckpt")
+
+
+# -- where a model is ----------------------------------------------------------------------------
+
+
+def resolve(source: str | Path) -> str:
+    """Where a model is: a folder stays itself, an alias becomes its installed package or else its Hub id."""
+    if Path(source).is_dir():
+        return str(source)
+    if str(source) in BUNDLED:
+        package, folder, hub_id = BUNDLED[str(source)]
+        spec = find_spec(package)
+        for place in (spec.submodule_search_locations or ()) if spec else ():
+            if (Path(place) / folder).is_dir():
+                return str(Path(place) / folder)
+        return hub_id
+    if str(source).count("/") != 1 or str(source).startswith((".", "/", "~")):
+        raise ModelError(
+            f"{source}: no such model folder; give a folder, the alias splade-tiny or a Hub id (owner/name)"
+        )
+    return str(source)
+
+
+def fetch(source: str | Path) -> Path:
+    """The folder of a model, copied from the Hub (or its local cache) where `source` is a Hub id."""
+    place = resolve(source)
+    if Path(place).is_dir():
+        return Path(place)
+    try:
+        return Path(snapshot_download(place, allow_patterns=HUB_FILES, ignore_patterns=HUB_FOLDERS))
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"{source}: no folder of that name, and the Hub didn't give a model ({_first_line(error)}); "
+            "give a folder or the alias splade-tiny, or check the name and the connection"
+        ) from error
+
+
+# -- reading -------------------------------------------------------------------------------------
+
+
+def read_masked_lm(folder: Path, source: str | Path) -> PreTrainedModel:
+    """The masked language model in a folder, as float32. Raises ModelError, naming `source`, without one."""
+    if not (folder / "config.json").is_file():
+        raise ModelError(f"{source}: holds no config.json, so it is no model folder; check --model")
+    if not any(folder.glob("model*.safetensors")):
+        pickled = sorted(path.name for pattern in PICKLED for path in folder.glob(pattern))
+        found = f"only {pickled[0]}, and pickles are not read" if pickled else "no weights"
+        raise ModelError(f"{source}: holds {found}; save the model as model.safetensors")
+    try:
+        masked_lm, report = AutoModelForMaskedLM.from_pretrained(
+            folder,
+            use_safetensors=True,
+            trust_remote_code=False,
+            local_files_only=True,
+            ignore_mismatched_sizes=True,  # reported below, in words
+            output_loading_info=True,
+            dtype=torch.float32,
+        )
+    except Exception as error:  # broken files raise whatever the library that reads them likes
+        raise ModelError(
+            f"{source}: not a masked language model that can be loaded ({_first_line(error)})"
+        ) from error
+    for name, found, wanted in sorted(report["mismatched_keys"]):
+        raise ModelError(
+            f"{source}: {name} has shape {tuple(found)}, but config.json says {tuple(wanted)}; "
+            "take config.json and weights from the same model"
+        )
+    _refuse_missing(masked_lm, set(report["missing_keys"]) - _restored_biases(masked_lm, report), source)
+    masked_lm.eval()
+    assert isinstance(masked_lm, PreTrainedModel), type(masked_lm)
+    return masked_lm
+
+
+def bias_twins(masked_lm: nn.Module) -> Iterator[tuple[str, str]]:
+    """Names of a decoder's bias and of the copy that its family keeps beside the decoder, where it does.
+
+    transformers ties the two only where it ties the rows; where rows are untied both are in the weights file,
+    and only the first counts.
+    """
+    for name, twin in (getattr(type(masked_lm), "_tied_weights_keys", None) or {}).items():
+        if name.endswith("decoder.bias") and isinstance(twin, str):
+            yield name, twin
+
+
+@torch.no_grad()
+def _restored_biases(masked_lm: PreTrainedModel, report: dict[str, set[str]]) -> set[str]:
+    """Decoder biases that the file holds under their twin's name alone, as older transformers saved them."""
+    parameters, restored = dict(masked_lm.named_parameters(remove_duplicate=False)), set()
+    for name, twin in bias_twins(masked_lm):
+        if name in report["missing_keys"] and twin not in report["missing_keys"]:
+            parameters[name].copy_(parameters[twin])
+            restored.add(name)
+    return restored
+
+
+def _refuse_missing(masked_lm: PreTrainedModel, missing: set[str], source: str | Path) -> None:
+    body = f"{masked_lm.base_model_prefix}."
+    for name in sorted(missing):
+        if name.startswith(body):
+            raise ModelError(f"{source}: its weights lack {name}; fetch the model again")
+        raise ModelError(
+            f"{source}: no masked-language-model head ({name} is missing); "
+            "choose a model saved with its head, such as splade-tiny"
+        )
+
+
+def read_tokenizer(folder: Path, source: str | Path) -> PreTrainedTokenizerFast:
+    """The tokenizer in a folder. Raises ModelError, naming `source`, if none is there or it isn't fast."""
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    except Exception as error:  # broken files raise whatever the library that reads them likes
+        raise ModelError(f"{source}: its tokenizer can't be loaded ({_first_line(error)})") from error
+    if not isinstance(tokenizer, PreTrainedTokenizerFast):
+        raise ModelError(
+            f"{source}: needs a fast tokenizer (a tokenizer.json); found {type(tokenizer).__name__}"
+        )
+    files = {"tokenizer.json", *tokenizer.vocab_files_names.values()}
+    if not any((folder / name).is_file() for name in files):  # transformers then makes up an empty one
+        raise ModelError(f"{source}: holds no tokenizer.json; save the model together with its tokenizer")
+    return tokenizer
+
+
+def longest_text(masked_lm: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> int:
+    """How many tokens a text may have at most, special ones included, by tokenizer and positions."""
+    positions = getattr(masked_lm.config, "max_position_embeddings", None) or tokenizer.model_max_length
+    for name, module in masked_lm.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            first = 0 if module.padding_idx is None else module.padding_idx + 1  # RoBERTa counts from there
+            positions = min(positions, module.num_embeddings - first)
+    return int(min(positions, tokenizer.model_max_length))
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).splitlines()), "") or type(error).__name__
+
+
+# -- writing -------------------------------------------------------------------------------------
+
+
+def write_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerFast, max_tokens: int) -> None:
+    """Write a tokenizer that cuts at `max_tokens` and pads nothing, whatever it was last used for."""
+    tokenizer.model_max_length = max_tokens
+    tokenizer.backend_tokenizer.no_padding()
+    tokenizer.backend_tokenizer.enable_truncation(max_tokens, direction=tokenizer.truncation_side)
+    tokenizer.save_pretrained(folder)
+
+
+def write_sentence_transformers(folder: Path, vocabulary_size: int) -> None:
+    """Write what `sentence_transformers.SparseEncoder` needs beside the files of transformers."""
+    prefix = "sentence_transformers"
+    transformer = f"{prefix}.base.modules.transformer.Transformer"
+    pooling = f"{prefix}.sparse_encoder.modules.splade_pooling.SpladePooling"
+    write_json(
+        folder / "modules.json",
+        [
+            {"idx": 0, "name": "0", "path": "", "type": transformer},
+            {"idx": 1, "name": "1", "path": "1_SpladePooling", "type": pooling},
+        ],
+    )
+    write_json(
+        folder / "sentence_bert_config.json",
+        {
+            "transformer_task": "fill-mask",
+            "modality_config": {"text": {"method": "forward", "method_output_name": "logits"}},
+            "module_output_name": "token_embeddings",
+        },
+    )
+    write_json(
+        folder / "config_sentence_transformers.json",
+        {
+            "model_type": "SparseEncoder",
+            "prompts": {"query": "", "document": ""},
+            "default_prompt_name": None,
+            "similarity_fn_name": "dot",
+            "__version__": {"sparse_adapt": __version__},
+        },
+    )
+    (folder / "1_SpladePooling").mkdir(exist_ok=True)
+    write_json(
+        folder / "1_SpladePooling" / "config.json",
+        {"pooling_strategy": "max", "activation_function": "relu", "embedding_dimension": vocabulary_size},
+    )
