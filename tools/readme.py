@@ -1,0 +1,80 @@
+"""Fill in what README.md shows of the tool's own output, from real runs.
+
+    python tools/readme.py
+
+In the README, `<!-- output: COMMAND -->` stands before a block that holds what COMMAND prints, cut after twelve
+lines where it says `<!-- output 12: COMMAND -->`; `<!-- columns: NAME=RUN/COLUMN ... -->` before a table of
+what the demo measured of these models. Each part goes up to `<!-- end -->`. Commands run in the order in which
+they stand, in the repository's folder.
+"""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from sparse_adapt.report import to_markdown
+from sparse_adapt.verdict import tabulate
+
+ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+WIDTH = "100"
+MARK = re.compile(
+    r"<!-- (?P<kind>output|columns)(?: (?P<lines>\d+))?: (?P<words>.+?) -->\n(?P<old>.*?)<!-- end -->\n",
+    re.DOTALL,
+)
+
+
+def main() -> None:
+    """Rewrite the marked parts, each as soon as it is known."""
+    text = README.read_text(encoding="utf-8")
+    for mark in MARK.finditer(text):
+        sys.stderr.write(f"{mark['kind']}: {mark['words']}\n")
+        new = _columns(mark["words"]) if mark["kind"] == "columns" else _output(mark["words"], mark["lines"])
+        begins = mark[0].split("\n", 1)[0]
+        README.write_text(
+            README.read_text(encoding="utf-8").replace(mark[0], f"{begins}\n{new}<!-- end -->\n"),
+            encoding="utf-8",
+        )
+
+
+def _output(command: str, lines: str | None) -> str:
+    """What a command prints on both channels, progress bars left out."""
+    environment = {
+        **os.environ,
+        "COLUMNS": WIDTH,
+        "PYTHONUNBUFFERED": "1",
+        "PATH": f"{ROOT}/.venv/bin:{os.environ['PATH']}",
+    }
+    done = subprocess.run(
+        shlex.split(command),
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=True,
+    )
+    shown = [line.rstrip() for line in done.stdout.splitlines() if "━━" not in line]
+    if lines is not None and len(shown) > int(lines):
+        shown = [*shown[: int(lines)], "..."]
+    return "\n".join(["```text", f"$ {command}", *shown, "```", ""])
+
+
+def _columns(words: str) -> str:
+    """One table of columns from several demos: `NAME=RUN/COLUMN`, where NAME heads the column."""
+    columns, report = [], {}
+    for word in shlex.split(words):
+        name, place = word.split("=", 1)
+        folder, column = place.rsplit("/", 1)
+        report = json.loads((ROOT / folder / "report.json").read_text(encoding="utf-8"))
+        found = next(each for each in report["demo"]["columns"] if each["name"] == column)
+        columns.append({**found, "name": name})
+    return to_markdown(tabulate({**report, "demo": {**report["demo"], "columns": columns}}))
+
+
+if __name__ == "__main__":
+    main()
