@@ -2,10 +2,10 @@
 
     python tools/readme.py
 
-In the README, `<!-- output: COMMAND -->` stands before a block that holds what COMMAND prints, cut after twelve
-lines where it says `<!-- output 12: COMMAND -->`; `<!-- columns: NAME=RUN/COLUMN ... -->` before a table of
-what the demo measured of these models. Each part goes up to `<!-- end -->`. Commands run in the order in which
-they stand, in the repository's folder.
+In the README, `<!-- output: COMMAND -->` stands before a block that holds what COMMAND prints, cut after
+twelve lines where it says `<!-- output 12: COMMAND -->`; `<!-- columns: NAME=RUN/COLUMN ... -->` before
+a table of what the demo measured of these models. Each part goes up to `<!-- end -->`. Commands run in the
+order in which they stand, in the repository's folder.
 """
 
 import json
