@@ -30,13 +30,13 @@ class DictionaryWeights(WarmupWeights):
 class DistillWeights(Settings):
     """The six terms, and the anchor that keeps what isn't asked to change."""
 
-    kd: float = Field(1.0, ge=0)
-    rank: float = Field(1.0, ge=0)
-    sparsity: float = Field(1.0, ge=0)
+    kd: float = Field(0.02, ge=0)
+    rank: float = Field(0.2, ge=0)
+    sparsity: float = Field(0.3, ge=0)
     domain: float = Field(1.0, ge=0)
-    contrast: float = Field(0.2, ge=0)
+    contrast: float = Field(0.05, ge=0)
     expand: float = Field(1.0, ge=0)
-    anchor: float = Field(1.0, ge=0)
+    anchor: float = Field(20.0, ge=0)
     recall: float = Field(1.0, ge=0)
 
 
@@ -70,6 +70,7 @@ class Warmup(Training):
     said: float = 12.0  # least raw logit of a term in a text that says it; weight log1p(12) = 2.6
     meant: float = 5.0  # least raw logit of a term in a text that means it
     quiet: float = -1.0  # largest raw logit of a term in any other text
+    silence: float = Field(2.0, ge=0)  # weight of being silent where a term isn't meant, beside being lit
     raw_logits: bool = True  # hinges on raw logits; on pooled weights a dead token has no gradient
 
 
@@ -84,6 +85,9 @@ class Distill(Training):
 
     weights: DistillWeights = DistillWeights()
     train: Literal["new", "all"] = "all"
+    new_learning_rate: float = Field(
+        1e-3, gt=0
+    )  # the earlier stages have taught the rows; they need no haste
     batch_size: int = Field(8, ge=1)
     kd: Literal["mse", "margin_mse", "kl"] = "margin_mse"
     calibrate: bool = True
@@ -97,4 +101,39 @@ class Distill(Training):
     flops_document: float = Field(0.01, ge=0)
     document_frequency_aware: bool = True
     common: float = Field(0.1, ge=0)  # weight of what common tokens cost, within sparsity
-    silence: bool = True  # domain: terms are also pushed below zero where they are neither said nor wanted
+    silence: float = Field(2.0, ge=0)  # weight of being silent where a term is neither said nor wanted
+
+
+PLAIN_LESSON = {
+    "train": "all",
+    "learning_rate": 5e-5,
+    "softmax": "full",
+    "weights": {"mlm": 1.0, "anchor": 0.0, "domain": 0.0, "recall": 0.0},
+}
+PLAIN_DISTILL = {
+    "learning_rate": 5e-5,
+    "kd": "mse",
+    "calibrate": False,
+    "raw_logits": False,
+    "said": 1.0,
+    "meant": 0.0,
+    "silence": 0.0,
+    "document_frequency_aware": False,
+    "weights": {"kd": 1.0, "rank": 1.0, "sparsity": 1.0, "domain": 1.0, "contrast": 1.0, "expand": 1.0}
+    | {"anchor": 0.0, "recall": 0.0},
+}
+
+
+def preset(name: str) -> dict[str, Training]:
+    """Settings of every stage: `default`, or `plain` for the six terms as published.
+
+    Plain: masked language modelling of all weights over the whole vocabulary; teacher scores as they come;
+    hinges on pooled weights; no regard for how common a token is; nothing that keeps the base model.
+    """
+    if name == "plain":
+        return {
+            "warmup": Warmup.model_validate(PLAIN_LESSON),
+            "dictionary": Dictionary.model_validate(PLAIN_LESSON),
+            "distill": Distill.model_validate(PLAIN_DISTILL),
+        }
+    return {"warmup": Warmup(), "dictionary": Dictionary(), "distill": Distill()}

@@ -111,8 +111,12 @@ def hinge_above(values: Tensor, where: Tensor, floor: float) -> Tensor:
 
 
 def hinge_below(values: Tensor, where: Tensor, ceiling: float) -> Tensor:
-    """Mean over marked entries of max(0, value - ceiling): zero once all of them are low enough."""
-    return (values.float() - ceiling).relu()[where].mean() if where.any() else values.sum() * 0.0
+    """Mean over texts of the sum over their marked tokens of max(0, value - ceiling): (B, D), (B, D).
+
+    A sum, because one token that fires where it shouldn't harms a text however many others are silent.
+    """
+    excess = (values.float() - ceiling).relu() * where
+    return excess.sum(dim=1).sum() / where.any(dim=1).sum().clamp_min(1)
 
 
 def expand(values: Tensor, where: Tensor) -> Tensor:

@@ -1,8 +1,10 @@
 """Texts that mean a term without saying it, made from the texts that say it.
 
 A user's query often describes a thing whose name the user doesn't know. Nothing in a corpus looks like such a
-query, but two things come close: the words around a term, with the term cut out, and the words that the model
-itself associates with those texts. Both are cheap, need no labels and no generator.
+query, but three things come close: the words around a term, with the term cut out and some of them replaced by
+what the model associates with their place; associated words in any order; and, two steps away, words whose own
+associations are those of the term, dropped into a text about something else. All are cheap, and need no labels
+and no generator.
 
 Dimensions: D new tokens, V vocabulary.
 """
@@ -24,6 +26,8 @@ from sparse_adapt.model import SparseEncoder
 SHORTEST, LONGEST = 3, 16  # tokens of a made-up query
 REPLACED = 0.4  # share of words that give way to an associated one
 LOOSE = 0.3  # share of made-up queries that are associated words in any order
+NEAR = 0.4  # share of those that mean a term which are made from words near it
+NEIGHBOURS = 100  # words near a term
 TEXTS_AT_ONCE = 64
 PROFILE = 80  # associated words kept for a source
 GLUE = 40  # most common tokens of the corpus: what joins words to queries
@@ -36,6 +40,9 @@ class Samples(NamedTuple):
     token_ids: list[list[int]]
     meant: Tensor
     quiet: Tensor
+
+
+Ends = tuple[list[int], list[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +77,48 @@ class Meanings:
         self.glue = common[~np.isin(common, list(self.special))][:GLUE]
         self.by_term = [np.flatnonzero(column) for column in about.T]
         self.taught = np.flatnonzero([len(rows) > 0 for rows in self.by_term])
+        self.elsewhere = np.flatnonzero(~about.any(axis=1))
+        self.near = _neighbours(reference, telling, about, self.ends, words)
 
     def draw(self, count: int, random: Generator) -> Samples:
-        """Up to `count` texts that mean some term and `count` from anywhere, with what each should light up."""
-        rows = [int(row) for row in random.choice(len(self.cut), count)]
-        if len(self.taught):
-            rows += [int(random.choice(self.by_term[term])) for term in random.choice(self.taught, count)]
+        """`count` texts from anywhere and, where terms are taught, `count` that mean one; what each should light."""
+        rows = random.choice(len(self.cut), count)
         texts = [
-            self._words(row, random) if random.random() < LOOSE else self._paraphrase(row, random) for row in rows
+            self._loose(int(row), random) if random.random() < LOOSE else self._paraphrase(int(row), random)
+            for row in rows
         ]
-        meant = self.about[rows]
-        return Samples(texts, torch.from_numpy(meant), torch.from_numpy(~meant & ~self.unknown[rows]))
+        meant, unknown = self.about[rows], self.unknown[rows]
+        if len(self.taught):
+            terms = random.choice(self.taught, count)
+            lessons = [self._about(int(term), random) for term in terms]
+            texts += [text for text, _ in lessons]
+            meant = np.concatenate([meant, [also for _, also in lessons]])
+            unknown = np.concatenate([unknown, np.zeros((count, unknown.shape[1]), dtype=bool)])
+        return Samples(texts, torch.from_numpy(meant), torch.from_numpy(~meant & ~unknown))
+
+    def _about(self, term: int, random: Generator) -> tuple[list[int], np.ndarray]:
+        """A text that means a term, and all the terms that it means (D,)."""
+        profile = self.near[term]
+        if random.random() < NEAR and len(profile.tokens):
+            words = [
+                int(word)
+                for word in random.choice(profile.tokens, int(random.integers(1, 4)), p=profile.chances)
+            ]
+            return self._among_others(words, random), np.arange(self.about.shape[1]) == term
+        row = int(random.choice(self.by_term[term]))
+        text = self._loose(row, random) if random.random() < LOOSE else self._paraphrase(row, random)
+        return text, self.about[row]
+
+    def _among_others(self, words: list[int], random: Generator) -> list[int]:
+        """Words dropped into the common words of the corpus, or into a few words about something else."""
+        if len(self.elsewhere) and random.random() < 0.5:
+            text = self._paraphrase(int(random.choice(self.elsewhere)), random)
+            text = text[len(self.ends[0]) : len(text) - len(self.ends[1])][:6]
+        else:
+            text = [int(word) for word in random.choice(self.glue, int(random.integers(1, 6)))]
+        for word in words:
+            text.insert(int(random.integers(0, len(text) + 1)), word)
+        return [*self.ends[0], *text, *self.ends[1]]
 
     def _paraphrase(self, row: int, random: Generator) -> list[int]:
         """A few neighbouring tokens of a source, some replaced by what the model associates with their place."""
@@ -94,7 +132,7 @@ class Meanings:
             text.append(int(random.choice(others)) if replaced else self.cut[row][place])
         return [*self.ends[0], *text, *self.ends[1]]
 
-    def _words(self, row: int, random: Generator) -> list[int]:
+    def _loose(self, row: int, random: Generator) -> list[int]:
         """Associated words of a source among common ones, in any order."""
         profile = self.profiles[row]
         if not len(profile.tokens):
@@ -129,7 +167,7 @@ def _associations(
     return vstack(parts, format="csr") if parts else empty, found
 
 
-def _ends(encoder: SparseEncoder) -> tuple[list[int], list[int]]:
+def _ends(encoder: SparseEncoder) -> Ends:
     """Special tokens before and after a text."""
     ids = encoder.tokenize(["a"])[0]
     inner = encoder.tokenizer("a", add_special_tokens=False)["input_ids"]
@@ -154,6 +192,42 @@ def _profiles(weights: csr_matrix) -> list[Profile]:
         best = best[values[best] > 0]
         profiles.append(Profile(tokens[best], values[best] / values[best].sum() if len(best) else values[:0]))
     return profiles
+
+
+def _neighbours(
+    reference: SparseEncoder, telling: csr_matrix, about: np.ndarray, ends: Ends, words: np.ndarray
+) -> list[Profile]:
+    """For each term, words whose own associations are the term's rather than the other texts'.
+
+    Two steps from the term: what is associated with the texts about it, and what is associated with that.
+    """
+    if not about.any():
+        return [Profile(np.array([], dtype=np.int64), np.array([])) for _ in range(about.shape[1])]
+    wanted = csr_matrix(about.T.astype(np.float64)) @ telling
+    first = {int(token) for profile in _profiles(wanted) for token in profile.tokens}
+    second = _associations(reference, [[*ends[0], word, *ends[1]] for word in sorted(first)], words)[0]
+    chosen = np.flatnonzero(np.asarray((second > 0).sum(axis=0)).ravel() * words)
+    vectors = _associations(reference, [[*ends[0], int(word), *ends[1]] for word in chosen], words)[0]
+    vectors = vectors.multiply(words[None, :]).tocsr()
+    rarity = np.log(len(chosen) / (1.0 + np.asarray((vectors > 0).sum(axis=0)).ravel())).clip(0)
+    vectors = vectors.multiply(rarity[None, :]).tocsr()
+    lengths = np.sqrt(np.asarray(vectors.multiply(vectors).sum(axis=1)).ravel()).clip(1e-6)
+    found = []
+    for column in about.T:
+        own, other = (_direction(telling, rows, rarity) for rows in (column, ~column))
+        closeness = np.asarray(vectors @ (own - other)).ravel() / lengths
+        best = np.argsort(-closeness, kind="stable")[:NEIGHBOURS]
+        best = best[closeness[best] > 0] if column.any() else best[:0]
+        found.append(Profile(chosen[best], closeness[best] / max(1e-9, float(closeness[best].sum()))))
+    return found
+
+
+def _direction(weights: csr_matrix, rows: np.ndarray, rarity: np.ndarray) -> np.ndarray:
+    """Mean of some rows as a unit vector (V)."""
+    if not rows.any():
+        return np.zeros(weights.shape[1])
+    mean = np.asarray(weights[np.flatnonzero(rows)].mean(axis=0)).ravel() * rarity
+    return mean / max(1e-9, float(np.linalg.norm(mean)))
 
 
 def _alike(weights: csr_matrix, about: np.ndarray) -> np.ndarray:

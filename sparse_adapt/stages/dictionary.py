@@ -18,7 +18,10 @@ from sparse_adapt.training import epochs_to_steps
 
 
 def dictionary(
-    encoder: SparseEncoder, definitions: Sequence[Definition], others: Sequence[str], settings: config.Dictionary
+    encoder: SparseEncoder,
+    definitions: Sequence[Definition],
+    others: Sequence[str],
+    settings: config.Dictionary,
 ) -> Lesson:
     """The stage over definitions, with `others` as the texts that have nothing to do with most of them.
 

@@ -117,7 +117,9 @@ class Distill:
         penalty = None if self.penalty is None else self.penalty.to(queries.device)
         cross = losses.cross_sparsity(queries, documents, old if penalty is None else old * penalty)
         settings = self.settings
-        plain = settings.flops_query * losses.flops(queries) + settings.flops_document * losses.flops(documents)
+        plain = settings.flops_query * losses.flops(queries) + settings.flops_document * losses.flops(
+            documents
+        )
         if penalty is None:
             return cross + plain
         common = losses.flops(queries, penalty) + losses.flops(documents, penalty)
@@ -137,9 +139,10 @@ class Distill:
         lit = lit + losses.hinge_above(queries, said_queries, settings.meant)
         silent = losses.hinge_below(documents, ~said_documents & ~unknown, settings.quiet)
         silent = silent + losses.hinge_below(queries, ~said_queries & ~wanted, settings.quiet)
-        if not settings.silence:
-            silent = silent * 0.0
-        return {"domain": lit + silent, "expand": losses.expand(queries - settings.meant, wanted)}
+        return {
+            "domain": lit + settings.silence * silent,
+            "expand": losses.expand(queries - settings.meant, wanted),
+        }
 
     def _anchor(self, encoder: SparseEncoder, batch: Batch) -> Tensor:
         """Distance to the incoming model on texts like queries and on documents, common words left free."""
@@ -160,13 +163,16 @@ class Distill:
             return encoder.output_rows.sum() * 0.0
         meant = new_logits(encoder, batch.samples.token_ids, self.documents)
         settings, samples = self.settings, batch.samples
-        return losses.hinge_above(meant, samples.meant.to(meant.device), settings.meant) + losses.hinge_below(
+        lit = losses.hinge_above(meant, samples.meant.to(meant.device), settings.meant)
+        return lit + settings.silence * losses.hinge_below(
             meant, samples.quiet.to(meant.device), settings.quiet
         )
 
     def _positive(self, entry: Candidates) -> np.ndarray:
         """New tokens that the relevant documents of a query say: (D,) booleans."""
-        rows = [self.number[name] for name, good in zip(entry.document_ids, _good(entry), strict=True) if good]
+        rows = [
+            self.number[name] for name, good in zip(entry.document_ids, _good(entry), strict=True) if good
+        ]
         return self.documents.says[rows].any(axis=0)
 
     def _relevant(self, batch: Batch) -> np.ndarray:
@@ -191,4 +197,6 @@ class Distill:
 def _good(entry: Candidates) -> np.ndarray:
     """Which candidates the teacher finds relevant: those in the upper half of its range for this query."""
     scores = np.array(entry.teacher_scores)
-    return scores > (scores.max() + scores.min()) / 2 if scores.max() > scores.min() else scores > scores.max()
+    return (
+        scores > (scores.max() + scores.min()) / 2 if scores.max() > scores.min() else scores > scores.max()
+    )

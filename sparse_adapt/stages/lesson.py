@@ -65,7 +65,7 @@ class Lesson:
         if len(self.texts.saying):
             rows[: count // 2] = [int(row) for row in random.choice(self.texts.saying, count // 2)]
         masked = [self._mask(self.texts.ids[row], random) for row in rows]
-        samples = self.meanings.draw(count, random)
+        samples = self.meanings.draw(2 * count, random)
         return Batch(rows, [ids for ids, _ in masked], [labels for _, labels in masked], samples)
 
     def terms(self, encoder: SparseEncoder, batch: Batch) -> dict[str, Tensor]:
@@ -73,7 +73,11 @@ class Lesson:
         settings, saying = self.settings, [row for row in batch.rows if self.texts.says[row].any()]
         rest = [row for row in batch.rows if not self.texts.says[row].any()]
         pooled = encoder([self.texts.ids[row] for row in saying]) if saying else None
-        parts = [] if pooled is None else [pooled.maximum[:, self.texts.first : self.texts.first + self.texts.new]]
+        parts = (
+            []
+            if pooled is None
+            else [pooled.maximum[:, self.texts.first : self.texts.first + self.texts.new]]
+        )
         if rest:
             parts.append(new_logits(encoder, [self.texts.ids[row] for row in rest], self.texts))
         new = torch.cat(parts)
@@ -87,14 +91,16 @@ class Lesson:
         return {
             "mlm": self._masked_words(encoder, batch),
             "anchor": self._anchor(pooled.weights, saying) if pooled is not None else new.sum() * 0.0,
-            "domain": above(new, said, settings.said) + below(new, other, settings.quiet),
+            "domain": above(new, said, settings.said) + settings.silence * below(new, other, settings.quiet),
             "recall": above(meant, batch.samples.meant.to(new.device), settings.meant)
-            + below(meant, batch.samples.quiet.to(new.device), settings.quiet),
+            + settings.silence * below(meant, batch.samples.quiet.to(new.device), settings.quiet),
         }
 
     def _anchor(self, weights: Tensor, rows: Sequence[int]) -> Tensor:
         """Distance to the texts in their old pieces; only a text with a new token can have moved."""
-        return losses.distance(weights, self.before.weights(rows), self.texts.comparable(rows).to(weights.device))
+        return losses.distance(
+            weights, self.before.weights(rows), self.texts.comparable(rows).to(weights.device)
+        )
 
     def _mask(self, ids: Sequence[int], random: Generator) -> tuple[list[int], list[int]]:
         """Whole tokens at the stage's rates, new ones more often; labels are -1 where nothing was masked."""

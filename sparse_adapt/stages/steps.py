@@ -8,14 +8,14 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
 from sparse_adapt import config, vocabulary
-from sparse_adapt.corpus import Document, read_candidates, read_documents
+from sparse_adapt.corpus import read_candidates, read_documents
 from sparse_adapt.errors import ConfigError, InputError, SparseAdaptError
 from sparse_adapt.folders import output_folder, write_json
 from sparse_adapt.glossary import read_dictionary
@@ -156,7 +156,9 @@ def _run(
         write_json(work / RECORD_FILE, record)
     last = {key: value for key, value in history[-1].items() if key not in ("step", "learning_rate")}
     told = ", ".join(f"{key} {value:.3g}" for key, value in last.items())
-    return Outcome(place.folder, f"{len(history):,} steps in {record['seconds']:.0f} s; at the end {told}", record)
+    return Outcome(
+        place.folder, f"{len(history):,} steps in {record['seconds']:.0f} s; at the end {told}", record
+    )
 
 
 def _record(
