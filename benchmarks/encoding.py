@@ -30,7 +30,7 @@ from sparse_adapt.model import SparseEncoder, resolve
 
 MODEL = "splade-tiny"
 TEXTS, PILOT = 512, 64
-BATCH_SIZES = (4, 8, 16, 32, 64)
+BATCH_SIZES = (1, 2, 4, 8, 16, 32)
 FLOAT32, BFLOAT16, THEIRS = "sparse-adapt", "sparse-adapt bfloat16", "sentence-transformers"
 
 

@@ -12,11 +12,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
-from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.batches import TokenIds, group_by_length, pad
+from sparse_adapt.compiled import compiled
 from sparse_adapt.errors import ModelError
 from sparse_adapt.head import pack, splade_pool
 from sparse_adapt.head_cpu import share
@@ -123,7 +123,7 @@ def _stack(parts: Sequence[Part], rows: int, columns: int) -> csr_matrix:
     return shuffled[np.argsort(order)]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _positive(maximum: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """How many maxima (B, V) of each text are above zero; their columns and values, row after row."""
     counts = np.zeros(maximum.shape[0], np.int64)

@@ -6,18 +6,19 @@ nobody. One compiled loop reads each logit once and remembers where the largest 
 with indices takes seven times as long on the same layout.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
-from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
-from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor
+
+from sparse_adapt.compiled import compiled
 
 Array = NDArray[Any]
 Item = TypeVar("Item")
@@ -101,23 +102,26 @@ def share(
         for item in items:
             worker(item)
         return
-    remaining, lock, allowed = iter(items), Lock(), torch.get_num_threads()
+    remaining, allowed = deque(items), torch.get_num_threads()
 
     def work_on_next() -> None:
         torch.set_num_threads(1)  # of this thread only
         with torch.no_grad():
             worker = make_worker()
-            while True:
-                with lock:
-                    item = next(remaining, None)
-                if item is None:
+            while remaining:
+                try:
+                    item = remaining.popleft()
+                except IndexError:  # another thread was faster
                     return
                 worker(item)
 
     try:
         with ThreadPoolExecutor(threads) as executor:
-            for done in [executor.submit(work_on_next) for _ in range(threads)]:
-                done.result()
+            try:
+                for done in [executor.submit(work_on_next) for _ in range(threads)]:
+                    done.result()
+            finally:
+                remaining.clear()  # after an error nobody starts on the rest
     finally:
         torch.set_num_threads(allowed)  # threads that start later take their number from the last call
 
@@ -169,7 +173,7 @@ def _parts(count: int) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _pool_rows(
     logits: Array,
     bounds: Array,
@@ -200,7 +204,7 @@ def _pool_rows(
                     where[token] = place
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_rows(gradient: Array, position: Array, weight: Array, out: Array, part: tuple[int, int]) -> None:
     """Add to the winning positions of some texts the vocabulary rows whose maxima they hold."""
     for text in range(part[0], part[1]):
@@ -212,7 +216,7 @@ def _add_rows(gradient: Array, position: Array, weight: Array, out: Array, part:
                     target[unit] += slope * row[unit]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_states(gradient: Array, position: Array, hidden: Array, out: Array, part: tuple[int, int]) -> None:
     """Add to some vocabulary rows the hidden states that hold their maxima."""
     for token in range(part[0], part[1]):

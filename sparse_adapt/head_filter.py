@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor
 
+from sparse_adapt.compiled import compiled
 from sparse_adapt.head_cpu import Block, multiply
 
 ROUNDING = 2.0**-8  # of bfloat16: largest relative error
@@ -64,7 +64,7 @@ def rough_largest(states: Tensor, starts: Tensor, weight: Tensor) -> Tensor:
     return largest.view(torch.bfloat16).float()
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _largest_bits(
     logits: NDArray[Any],
     bounds: NDArray[Any],

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from sparse_adapt.compiled import compiled
 from sparse_adapt.corpus import Run
 from sparse_adapt.head_cpu import share
 
@@ -105,7 +105,7 @@ def _likeness_order(documents: csr_matrix) -> NDArray[np.int64]:
     return np.lexsort(tokens.T[::-1])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _telling_tokens(starts: Array, tokens: Array, weights: Array) -> Array:
     """The three heaviest tokens of each row, heaviest first; -1 where there are fewer."""
     heaviest = np.full((len(starts) - 1, 3), -1, np.int32)
@@ -120,7 +120,7 @@ def _telling_tokens(starts: Array, tokens: Array, weights: Array) -> Array:
     return heaviest
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _count_entries(starts: Array, places: Array) -> Array:
     """In how many blocks each token occurs."""
     counts = np.zeros(len(starts) - 1, np.int64)
@@ -133,7 +133,7 @@ def _count_entries(starts: Array, places: Array) -> Array:
     return counts
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fill_entries(
     starts: Array, places: Array, weights: Array, entry_starts: Array
 ) -> tuple[Array, Array, Array]:
@@ -155,7 +155,7 @@ def _fill_entries(
     return blocks, largest, postings
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _search(
     index: Postings,
     starts: Array,
@@ -189,7 +189,7 @@ def _search(
         _sort_kept(found[query], scores[query], count)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_bounds(index: Postings, terms: Array, factors: Array, bounds: Array, bounded: bool) -> None:
     """What no document of a block can exceed: the sum of its largest weights; infinity if signs are mixed."""
     bounds[:] = 0.0 if bounded else np.inf
@@ -199,7 +199,7 @@ def _add_bounds(index: Postings, terms: Array, factors: Array, bounds: Array, bo
                 bounds[index.entry_blocks[entry]] += np.float64(factor) * index.entry_largest[entry]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _falling(bounds: Array) -> Array:
     """Blocks with a bound above zero, from high to low in `BUCKETS` steps."""
     highest = bounds.max() if len(bounds) else 0.0
@@ -220,7 +220,7 @@ def _falling(bounds: Array) -> Array:
     return blocks
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _score_block(index: Postings, terms: Array, factors: Array, block: int, sums: Array) -> None:
     """Scores of a block's documents, float64."""
     sums[:] = 0.0
@@ -237,12 +237,12 @@ def _score_block(index: Postings, terms: Array, factors: Array, block: int, sums
                 sums[index.places[posting] - block * BLOCK] += np.float64(factor) * index.weights[posting]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _worse(score: Number, document: int, other_score: Number, other_document: int) -> bool:
     return bool(score < other_score or (score == other_score and document > other_document))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _keep(documents: Array, scores: Array, count: int, document: int, score: Number) -> int:
     """Add a document to a heap, worst first, or instead of that one where it is full; the new count."""
     if count < len(documents):
@@ -260,7 +260,7 @@ def _keep(documents: Array, scores: Array, count: int, document: int, score: Num
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sink(documents: Array, scores: Array, count: int, document: int, score: Number) -> None:
     """Replace the first of a heap."""
     parent = 0
@@ -276,7 +276,7 @@ def _sink(documents: Array, scores: Array, count: int, document: int, score: Num
     documents[parent], scores[parent] = document, score
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sort_kept(documents: Array, scores: Array, count: int) -> None:
     """Turn the heap into a list, best first: the worst goes to the end, again and again."""
     for last in range(count - 1, 0, -1):

@@ -215,18 +215,21 @@ def test_threads_change_nothing_but_the_time(small_blocks, monkeypatch):
     assert all(torch.equal(first, second) for first, second in zip(alone, together, strict=True))
 
 
-def test_an_error_in_a_thread_is_raised(monkeypatch):
+def test_an_error_in_a_thread_is_raised_and_ends_the_rest(monkeypatch):
     monkeypatch.setattr(head_cpu, "WORTH_A_THREAD", 1)
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    allowed, begun = torch.get_num_threads(), []
 
-    def make_worker():
-        def fail(item: int) -> None:
-            raise KeyError(item)
+    def fail(item: int) -> None:
+        begun.append(item)
+        raise KeyError(item)
 
-        return fail
-
-    with pytest.raises(KeyError):
-        head_cpu.share(make_worker, [1, 2, 3], 1000)
+    try:
+        torch.set_num_threads(2)
+        with pytest.raises(KeyError):
+            head_cpu.share(lambda: fail, range(1000), 1000)
+    finally:
+        torch.set_num_threads(allowed)
+    assert len(begun) <= 2  # one for each thread
 
 
 def test_nothing_is_kept_for_the_backward_pass_but_inputs_and_positions():
