@@ -164,6 +164,7 @@ class _Split:
 
     def __init__(self, tokenizer: "PreTrainedTokenizerFast") -> None:
         self.tokenizer = tokenizer
+        self.vocabulary = tokenizer.get_vocab()
         self.ids: dict[str, list[int]] = {}
 
     def add(self, keys: Iterable[str]) -> None:
@@ -175,9 +176,9 @@ class _Split:
             self.ids.update(zip(batch, encoded["input_ids"], strict=True))
 
     def is_token(self, key: str) -> bool:
-        """Whether a word is one token, and not the one for what can't be spelt."""
+        """Whether a word is one token, after a space or without one, and not that for what can't be spelt."""
         ids = self.ids[key]
-        return len(ids) == 1 and ids[0] != self.tokenizer.unk_token_id
+        return key in self.vocabulary or (len(ids) == 1 and ids[0] != self.tokenizer.unk_token_id)
 
     def pieces(self, key: str) -> tuple[str, ...]:
         """The pieces by name."""

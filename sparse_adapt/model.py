@@ -23,6 +23,7 @@ from sparse_adapt.model_folder import (
     longest_text,
     read_masked_lm,
     read_tokenizer,
+    write_masked_lm,
     write_sentence_transformers,
     write_tokenizer,
 )
@@ -105,7 +106,7 @@ class SparseEncoder(nn.Module):
     def save(self, folder: Path) -> None:
         """Write the model so that transformers, sentence-transformers and raw tokenizers read the same."""
         folder.mkdir(parents=True, exist_ok=True)
-        self.masked_lm.save_pretrained(folder)
+        write_masked_lm(folder, self.masked_lm)
         write_tokenizer(folder, self.tokenizer, self.max_tokens)
         write_json(
             folder / VOCABULARY_FILE,

@@ -25,6 +25,7 @@ transformers_logging.set_verbosity_error()
 BUNDLED = {"splade-tiny": ("cognition", "model", "rasyosef/splade-tiny")}
 HUB_FILES = ["*.json", "model*.safetensors", "vocab.*", "merges.txt", "*.model"]
 HUB_FOLDERS = ["*/*"]  # other formats of the same model
+TOKENIZERS = ("tokenizer.json", "vocab.*", "*.model")
 PICKLED = ("pytorch_model*.bin", "*.pt", "*.ckpt")
 
 
@@ -99,7 +100,7 @@ def read_masked_lm(folder: Path, source: str | Path) -> PreTrainedModel:
     return masked_lm
 
 
-def bias_twins(masked_lm: nn.Module) -> Iterator[tuple[str, str]]:
+def _bias_twins(masked_lm: nn.Module) -> Iterator[tuple[str, str]]:
     """Names of a decoder's bias and of the copy that its family keeps beside the decoder, where it does.
 
     transformers ties the two only where it ties the rows; where rows are untied both are in the weights file,
@@ -114,7 +115,7 @@ def bias_twins(masked_lm: nn.Module) -> Iterator[tuple[str, str]]:
 def _restored_biases(masked_lm: PreTrainedModel, report: dict[str, set[str]]) -> set[str]:
     """Decoder biases that the file holds under their twin's name alone, as older transformers saved them."""
     parameters, restored = dict(masked_lm.named_parameters(remove_duplicate=False)), set()
-    for name, twin in bias_twins(masked_lm):
+    for name, twin in _bias_twins(masked_lm):
         if name in report["missing_keys"] and twin not in report["missing_keys"]:
             parameters[name].copy_(parameters[twin])
             restored.add(name)
@@ -134,6 +135,8 @@ def _refuse_missing(masked_lm: PreTrainedModel, missing: set[str], source: str |
 
 def read_tokenizer(folder: Path, source: str | Path) -> PreTrainedTokenizerFast:
     """The tokenizer in a folder. Raises ModelError, naming `source`, if none is there or it isn't fast."""
+    if not any(path for pattern in TOKENIZERS for path in folder.glob(pattern)):  # transformers makes one up
+        raise ModelError(f"{source}: holds no tokenizer.json; save the model together with its tokenizer")
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     except Exception as error:  # broken files raise whatever the library that reads them likes
@@ -142,9 +145,6 @@ def read_tokenizer(folder: Path, source: str | Path) -> PreTrainedTokenizerFast:
         raise ModelError(
             f"{source}: needs a fast tokenizer (a tokenizer.json); found {type(tokenizer).__name__}"
         )
-    files = {"tokenizer.json", *tokenizer.vocab_files_names.values()}
-    if not any((folder / name).is_file() for name in files):  # transformers then makes up an empty one
-        raise ModelError(f"{source}: holds no tokenizer.json; save the model together with its tokenizer")
     return tokenizer
 
 
@@ -163,6 +163,18 @@ def _first_line(error: BaseException) -> str:
 
 
 # -- writing -------------------------------------------------------------------------------------
+
+
+def write_masked_lm(folder: Path, masked_lm: PreTrainedModel) -> None:
+    """Write config and weights, an untied decoder's bias under both of its names.
+
+    Extension leaves them one tensor, which transformers saves once and then misses, or leaves one short.
+    """
+    for name, twin in _bias_twins(masked_lm) if not masked_lm.config.tie_word_embeddings else ():
+        module, _, attribute = twin.rpartition(".")
+        own = nn.Parameter(masked_lm.get_parameter(name).detach().clone())
+        setattr(masked_lm.get_submodule(module), attribute, own)
+    masked_lm.save_pretrained(folder)
 
 
 def write_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerFast, max_tokens: int) -> None:

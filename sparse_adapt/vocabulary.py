@@ -13,11 +13,10 @@ from typing import Any
 import torch
 from tokenizers import AddedToken, Tokenizer
 from torch import Tensor, nn
-from transformers import PreTrainedModel, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
 
 from sparse_adapt.errors import ModelError, SparseAdaptError
 from sparse_adapt.model import NewToken, SparseEncoder
-from sparse_adapt.model_folder import bias_twins
 from sparse_adapt.terms import SPACE_MARK, Term
 
 ORDINARY_WORDS = 200_000
@@ -225,21 +224,9 @@ def _grow(encoder: SparseEncoder, new_tokens: Sequence[NewToken]) -> None:
     rows = max(encoder.vocabulary_size, 1 + max((token.token_id for token in new_tokens), default=0))
     if rows > encoder.vocabulary_size:
         encoder.masked_lm.resize_token_embeddings(rows, mean_resizing=False)
-        _part_biases(encoder.masked_lm)
     for parameter in _row_parameters(encoder):
         for token in new_tokens:
             parameter[token.token_id] = _mean_of(parameter, token.pieces)
-
-
-def _part_biases(masked_lm: PreTrainedModel) -> None:
-    """Where rows aren't tied, give the decoder's bias and its twin tensors of their own, of the new size.
-
-    transformers leaves them one tensor, or the twin short; the saved file then lacks one or doesn't load.
-    """
-    for name, twin in bias_twins(masked_lm) if not masked_lm.config.tie_word_embeddings else ():
-        module, _, attribute = twin.rpartition(".")
-        own = nn.Parameter(masked_lm.get_parameter(name).detach().clone())
-        setattr(masked_lm.get_submodule(module), attribute, own)
 
 
 def _row_parameters(encoder: SparseEncoder) -> Iterator[nn.Parameter]:
