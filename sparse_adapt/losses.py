@@ -97,8 +97,8 @@ def flops(vectors: Tensor, token_weights: Tensor | None = None) -> Tensor:
 def frequency_penalty(document_share: Tensor, midpoint: float = 0.1, steepness: float = 10.0) -> Tensor:
     """A factor in [0, 1] for each token: near 0 for rare ones, 1/2 at `midpoint`, near 1 for those in most documents.
 
-    document_share: (V) share of documents in which the token's weight is positive. The generalised logistic of
-    Porco et al. 2025, arXiv:2505.15070: 1 / (1 + (x^(log 2 / log (1/midpoint)) ... - 1)^steepness).
+    document_share: (V) share of documents in which the token's weight is positive. With x the share and a the
+    midpoint, 1 / (1 + (x^(log_a 2) - 1)^steepness): Porco et al. 2025, arXiv:2505.15070.
     """
     share = document_share.float().clamp(1e-9, 1.0)
     exponent = torch.log(torch.tensor(2.0)) / torch.log(torch.tensor(midpoint))

@@ -12,11 +12,12 @@ Dimensions: D new tokens, V vocabulary.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.random import Generator
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 from torch import Tensor
 
@@ -49,8 +50,8 @@ Ends = tuple[list[int], list[int]]
 class Profile:
     """Words associated with a text: token ids and probabilities."""
 
-    tokens: np.ndarray
-    chances: np.ndarray
+    tokens: NDArray[Any]
+    chances: NDArray[Any]
 
 
 class Meanings:
@@ -60,7 +61,7 @@ class Meanings:
     source is about, even where it doesn't say them. `reference` is the model that knows the associations.
     """
 
-    def __init__(self, reference: SparseEncoder, sources: Sequence[TokenIds], about: np.ndarray) -> None:
+    def __init__(self, reference: SparseEncoder, sources: Sequence[TokenIds], about: NDArray[Any]) -> None:
         self.first_new = reference.old_size
         self.special = set(reference.tokenizer.all_special_ids)
         self.ends = _ends(reference)
@@ -96,7 +97,7 @@ class Meanings:
             unknown = np.concatenate([unknown, np.zeros((count, unknown.shape[1]), dtype=bool)])
         return Samples(texts, torch.from_numpy(meant), torch.from_numpy(~meant & ~unknown))
 
-    def _about(self, term: int, random: Generator) -> tuple[list[int], np.ndarray]:
+    def _about(self, term: int, random: Generator) -> tuple[list[int], NDArray[Any]]:
         """A text that means a term, and all the terms that it means (D,)."""
         profile = self.near[term]
         if random.random() < NEAR and len(profile.tokens):
@@ -144,7 +145,7 @@ class Meanings:
 
 @torch.no_grad()
 def _associations(
-    reference: SparseEncoder, token_ids: Sequence[TokenIds], words: np.ndarray
+    reference: SparseEncoder, token_ids: Sequence[TokenIds], words: NDArray[Any]
 ) -> tuple[csr_matrix, list[dict[int, list[int]]]]:
     """Weights of the texts (B, V), and for each text the words that the model found at each of its places."""
     parts: list[csr_matrix] = []
@@ -175,7 +176,7 @@ def _ends(encoder: SparseEncoder) -> Ends:
     return ids[:start], ids[start + len(inner) :]
 
 
-def _starts_word(encoder: SparseEncoder, size: int) -> np.ndarray:
+def _starts_word(encoder: SparseEncoder, size: int) -> NDArray[Any]:
     """1.0 for each token that can stand for a word (V), else 0.0."""
     tokens = [token or "" for token in encoder.tokenizer.convert_ids_to_tokens(list(range(size)))]
     marked = any(token.startswith(("\u0120", "\u2581")) for token in tokens)
@@ -195,7 +196,7 @@ def _profiles(weights: csr_matrix) -> list[Profile]:
 
 
 def _neighbours(
-    reference: SparseEncoder, telling: csr_matrix, about: np.ndarray, ends: Ends, words: np.ndarray
+    reference: SparseEncoder, telling: csr_matrix, about: NDArray[Any], ends: Ends, words: NDArray[Any]
 ) -> list[Profile]:
     """For each term, words whose own associations are the term's rather than the other texts'.
 
@@ -222,15 +223,15 @@ def _neighbours(
     return found
 
 
-def _direction(weights: csr_matrix, rows: np.ndarray, rarity: np.ndarray) -> np.ndarray:
+def _direction(weights: csr_matrix, rows: NDArray[Any], rarity: NDArray[Any]) -> NDArray[Any]:
     """Mean of some rows as a unit vector (V)."""
     if not rows.any():
         return np.zeros(weights.shape[1])
-    mean = np.asarray(weights[np.flatnonzero(rows)].mean(axis=0)).ravel() * rarity
-    return mean / max(1e-9, float(np.linalg.norm(mean)))
+    mean: NDArray[Any] = np.asarray(weights[np.flatnonzero(rows)].mean(axis=0)).ravel() * rarity
+    return np.asarray(mean / max(1e-9, float(np.linalg.norm(mean))))
 
 
-def _alike(weights: csr_matrix, about: np.ndarray) -> np.ndarray:
+def _alike(weights: csr_matrix, about: NDArray[Any]) -> NDArray[Any]:
     """Sources so close to a term's own that they may mean it: (sources, D) booleans."""
     lengths = np.sqrt(np.asarray(weights.multiply(weights).sum(axis=1))).ravel().clip(1e-9)
     unit = weights.multiply(1.0 / lengths[:, None]).tocsr()

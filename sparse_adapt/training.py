@@ -21,7 +21,6 @@ from torch import Tensor, nn
 
 from sparse_adapt.config import Training
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError
-from sparse_adapt.folders import write_json
 from sparse_adapt.losses import total
 from sparse_adapt.model import SparseEncoder
 
@@ -33,15 +32,26 @@ Progress = Callable[[int, int, Mapping[str, float]], None]
 class Stage(Protocol):
     """What a stage has to say; `train` says how it is done."""
 
-    name: str
-    settings: Training
-    steps: int
-    weights: Mapping[str, float]
+    @property
+    def name(self) -> str:
+        """What its history and its messages call it."""
 
-    def batch(self, random: Generator) -> Any:
+    @property
+    def settings(self) -> Training:
+        """How long, how fast, on what."""
+
+    @property
+    def steps(self) -> int:
+        """Optimiser steps."""
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """Loss weights by term."""
+
+    def batch(self, random: Generator) -> Any:  # noqa: ANN401 - each stage has its own
         """The next batch, a function of the generator alone."""
 
-    def terms(self, encoder: SparseEncoder, batch: Any) -> dict[str, Tensor]:
+    def terms(self, encoder: SparseEncoder, batch: Any) -> dict[str, Tensor]:  # noqa: ANN401
         """Unweighted loss terms under their keys."""
 
 
@@ -71,6 +81,7 @@ def train(
             history.append(row)
             log.write(json.dumps(row) + "\n")
             for name, value in row.items() if scalars is not None else ():
+                assert scalars is not None
                 scalars.add_scalar(f"{stage.name}/{name}", value, step + 1)
             if (step + 1) % settings.checkpoint_every == 0 and step + 1 < stage.steps:
                 log.flush()
@@ -103,6 +114,7 @@ class Objective(nn.Module):
         self.stage = stage
 
     def forward(self, batch: Any) -> dict[str, Tensor]:  # noqa: ANN401 - each stage has its own batch
+        """Unweighted terms of one batch."""
         return self.stage.terms(self.encoder, batch)
 
 

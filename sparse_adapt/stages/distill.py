@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.random import Generator
+from numpy.typing import NDArray
 from torch import Tensor
 
 from sparse_adapt import config, losses
@@ -168,14 +169,14 @@ class Distill:
             meant, samples.quiet.to(meant.device), settings.quiet
         )
 
-    def _positive(self, entry: Candidates) -> np.ndarray:
+    def _positive(self, entry: Candidates) -> NDArray[np.bool_]:
         """New tokens that the relevant documents of a query say: (D,) booleans."""
         rows = [
             self.number[name] for name, good in zip(entry.document_ids, _good(entry), strict=True) if good
         ]
-        return self.documents.says[rows].any(axis=0)
+        return np.asarray(self.documents.says[rows].any(axis=0))
 
-    def _relevant(self, batch: Batch) -> np.ndarray:
+    def _relevant(self, batch: Batch) -> NDArray[np.bool_]:
         relevant = np.zeros(tuple(batch.places.shape), dtype=bool)
         for place, row in enumerate(batch.queries):
             entry = self.candidates[row]
@@ -186,7 +187,8 @@ class Distill:
         """How teacher scores map to the scores that the incoming model gives the same candidates."""
         rows = vectors(self.reference, self.documents.ids)
         queries = vectors(self.reference, self.queries.ids)
-        student, teacher = [], []
+        student: list[float] = []
+        teacher: list[float] = []
         for number, entry in enumerate(self.candidates):
             found = [self.number[name] for name in entry.document_ids]
             student.extend((rows[found] @ queries[number].T).toarray().ravel().tolist())
@@ -194,9 +196,7 @@ class Distill:
         return losses.Scale.between(teacher, student)
 
 
-def _good(entry: Candidates) -> np.ndarray:
+def _good(entry: Candidates) -> NDArray[np.bool_]:
     """Which candidates the teacher finds relevant: those in the upper half of its range for this query."""
     scores = np.array(entry.teacher_scores)
-    return (
-        scores > (scores.max() + scores.min()) / 2 if scores.max() > scores.min() else scores > scores.max()
-    )
+    return np.asarray(scores > (scores.max() + scores.min()) / 2)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.random import Generator
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
@@ -43,7 +44,7 @@ class Lesson:
         name: str,
         encoder: SparseEncoder,
         texts: Texts,
-        about: np.ndarray,
+        about: NDArray[np.bool_],
         settings: config.Warmup,
         steps: int,
     ) -> None:
@@ -140,7 +141,7 @@ def new_logits(encoder: SparseEncoder, token_ids: Sequence[Sequence[int]], texts
     return splade_pool(encoder.hidden(ids, attention), encoder.output_rows[rows], bias, attention)[0]
 
 
-def marks(array: np.ndarray, beside: Tensor) -> Tensor:
+def marks(array: NDArray[np.bool_], beside: Tensor) -> Tensor:
     """A boolean array as a tensor on the device of another."""
     return torch.from_numpy(np.ascontiguousarray(array)).to(beside.device)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 from torch import Tensor
 
@@ -42,7 +43,7 @@ class Texts:
         return marks
 
 
-def says(token_ids: Sequence[TokenIds], first: int, count: int) -> np.ndarray:
+def says(token_ids: Sequence[TokenIds], first: int, count: int) -> NDArray[np.bool_]:
     """Which new tokens each text holds: (B, D) booleans."""
     new = np.arange(first, first + count)
     return np.array([np.isin(new, ids) for ids in token_ids], dtype=bool).reshape(len(token_ids), count)
