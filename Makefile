@@ -1,6 +1,7 @@
 # make demo    the whole path on the bundled corpus, then a table of what each stage buys and costs
 # make test    lint, types and every test; `make quick` leaves out what trains or serves the real model
 # make bench   speed and memory beside other implementations; DATA=DIR names a folder that holds medquad
+# make figures what README.md and the notebook show, made anew: three demos, an hour at most
 # make setup   what the others do first: a virtual environment in .venv, pinned dependencies, the package
 
 PYTHON ?= python3
@@ -9,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test quick lint bench notebook constraints clean
+.PHONY: setup demo test quick lint bench figures constraints clean
 
 setup: $(READY)
 
@@ -35,7 +36,11 @@ quick: lint
 bench: setup
 	$(BIN)/python -m benchmarks.run --data $(DATA)
 
-notebook: setup
+figures: setup
+	$(BIN)/sparse-adapt demo --overwrite --preset plain -o runs/gatrocraptic-plain
+	$(BIN)/sparse-adapt demo --overwrite --corpus coined
+	$(BIN)/sparse-adapt demo --overwrite
+	$(BIN)/python tools/readme.py
 	$(BIN)/python notebooks/build.py
 
 constraints:

@@ -29,16 +29,21 @@ MARK = re.compile(
 
 
 def main() -> None:
-    """Rewrite the marked parts, each as soon as it is known."""
-    text = README.read_text(encoding="utf-8")
-    for mark in MARK.finditer(text):
+    """Rewrite the marked parts, each as soon as it is known; one whose run isn't there stays as it is."""
+    for mark in MARK.finditer(README.read_text(encoding="utf-8")):
         sys.stderr.write(f"{mark['kind']}: {mark['words']}\n")
-        new = _columns(mark["words"]) if mark["kind"] == "columns" else _output(mark["words"], mark["lines"])
-        begins = mark[0].split("\n", 1)[0]
-        README.write_text(
-            README.read_text(encoding="utf-8").replace(mark[0], f"{begins}\n{new}<!-- end -->\n"),
-            encoding="utf-8",
-        )
+        try:
+            new = (
+                _columns(mark["words"])
+                if mark["kind"] == "columns"
+                else _output(mark["words"], mark["lines"])
+            )
+        except FileNotFoundError as error:
+            sys.stderr.write(f"left as it is: {error.filename} is missing\n")
+            continue
+        whole = f"{mark[0].splitlines()[0]}\n{new}<!-- end -->\n"
+        text = README.read_text(encoding="utf-8")
+        README.write_text(text.replace(mark[0], whole), encoding="utf-8")
 
 
 def _output(command: str, lines: str | None) -> str:

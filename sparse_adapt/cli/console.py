@@ -33,7 +33,10 @@ def show(renderable: RenderableType) -> None:
     """Data for people."""
     wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
     console = Console(highlight=False, markup=False, emoji=False, width=wide)
-    console.print(Text(renderable) if isinstance(renderable, str) else renderable)
+    if isinstance(renderable, str):
+        console.print(Text(renderable), soft_wrap=True)
+    else:
+        console.print(renderable)
 
 
 def show_table(table: "Table") -> None:

@@ -149,6 +149,7 @@ def search(
     from sparse_adapt.lucene import LuceneIndex
     from sparse_adapt.lucene import search as look_up
     from sparse_adapt.model import SparseEncoder
+    from sparse_adapt.stages.steps import inherited
 
     if not query.strip():
         raise InputError("QUERY", "is empty; say what to look for")
@@ -162,7 +163,8 @@ def search(
         show_table(table)
     if not found:
         say("no document shares a token with this query")
-    then(["explain", query, "--model", model, "--corpus", "CORPUS"])
+    corpus = inherited(model).get("corpus", "CORPUS")
+    then(["explain", query, "--model", model, "--corpus", corpus])
 
 
 def _found_table(query: str, found: "list[Found]") -> "Table":
