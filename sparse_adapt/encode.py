@@ -42,20 +42,28 @@ def encode(
     texts: Sequence[str],
     *,
     tokens_a_batch: int = TOKENS_A_BATCH,
-    precision: Precision = "float32",
+    precision: Precision | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> csr_matrix:
     """SPLADE vectors (len(texts), V), float32, sorted indices; a text without weights keeps its empty row.
 
     With `precision` "bfloat16" a processor that has such products uses them to rule out the tokens that can't
     have a weight, and multiplies the rest in float32: the same weights in less than half the time. A GPU then
-    multiplies everything in bfloat16. `progress` is told of each finished batch how many texts it had.
-    Raises ModelError where the model gives something that is not a number.
+    multiplies everything in bfloat16. None stands for what gives float32 weights soonest on this machine.
+    `progress` is told of each finished batch how many texts it had. Raises ModelError where the model gives
+    something that is not a number.
     """
+    precision = precision or exact_precision(model.device)
     parts = encode_token_ids(
         model, model.tokenize(texts), tokens_a_batch=tokens_a_batch, precision=precision, progress=progress
     )
     return _stack(parts, len(texts), model.vocabulary_size)
+
+
+def exact_precision(device: torch.device) -> Precision:
+    """The fastest precision that gives float32 weights: "bfloat16" on processors with tiles for it (AMX)."""
+    known = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    return "bfloat16" if device.type == "cpu" and known.get("amx_bf16") else "float32"
 
 
 @torch.inference_mode()

@@ -7,7 +7,7 @@ from scipy.sparse import csr_matrix
 from torch.testing import assert_close
 
 from sparse_adapt import head_cpu
-from sparse_adapt.encode import encode
+from sparse_adapt.encode import encode, exact_precision
 from sparse_adapt.errors import ModelError
 from sparse_adapt.head import pack, plain_splade_pool
 from sparse_adapt.head_filter import error_bound, positive_logits, rough_largest
@@ -29,7 +29,7 @@ def one_by_one(model: SparseEncoder, texts: list[str]) -> np.ndarray:
     return torch.cat([model(model.tokenize([text])).weights for text in texts]).numpy()
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", None])
 @pytest.mark.parametrize("tokens_a_batch", [1, 40, 8192])
 def test_rows_are_the_texts_in_their_order(model, texts, tokens_a_batch, precision):
     vectors = encode(model, texts, tokens_a_batch=tokens_a_batch, precision=precision)
@@ -127,3 +127,11 @@ def test_maxima_by_bits_are_the_maxima(shift):
     starts, places = torch.tensor([0, 1, 1, 6, 50]), torch.zeros(50, dtype=torch.long)
     expected, _ = head_cpu.pool(states, starts, places, weight.bfloat16())
     assert torch.equal(rough_largest(states, starts, weight.bfloat16()), expected)
+
+
+def test_only_a_processor_with_tiles_filters_unasked(monkeypatch):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": True}, raising=False)
+    assert exact_precision(torch.device("cpu")) == "bfloat16"
+    assert exact_precision(torch.device("cuda")) == "float32"
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True})
+    assert exact_precision(torch.device("cpu")) == "float32"
