@@ -48,7 +48,7 @@ def pool(states: Tensor, starts: Tensor, places: Tensor, weight: Tensor) -> tupl
     return maximum, places[row.long()].masked_fill_((starts.diff() == 0).unsqueeze(-1), 0)
 
 
-@triton.jit
+@triton.jit  # type: ignore[untyped-decorator]
 def _pool_kernel(  # type: ignore[no-untyped-def]  # noqa: ANN202
     states,  # noqa: ANN001
     weight,  # noqa: ANN001

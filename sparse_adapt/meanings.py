@@ -243,4 +243,4 @@ def _alike(weights: csr_matrix, about: NDArray[Any]) -> NDArray[Any]:
         own = likeness[about[:, term], term]
         if len(own) > 1:
             unknown[:, term] = likeness[:, term] >= np.quantile(own, ALIKE)
-    return unknown & ~about
+    return np.asarray(unknown & ~about)

@@ -104,7 +104,7 @@ def _may_be_dataset(source: str | Path) -> bool:
 
 def _dataset(name: str) -> Dataset:
     try:
-        import ir_datasets  # type: ignore[import-untyped]  # slow, and few need it
+        import ir_datasets  # slow, and few need it
 
         return Dataset(name, ir_datasets.load(name))
     except KeyError as error:

@@ -94,7 +94,8 @@ class Distill:
         ids += [self.documents.ids[row] for row in batch.documents]
         pooled = encoder(ids)
         count, device = len(batch.queries), encoder.device
-        queries, documents = pooled.weights[:count], pooled.weights[count:]
+        weights = pooled.weights
+        queries, documents = weights[:count], weights[count:]
         scores = (queries @ documents.T).gather(1, batch.places.to(device))
         teacher, present = batch.teacher.to(device), batch.present.to(device)
         wanted = teacher
