@@ -5,6 +5,7 @@ replaces, so that an extended model begins where the old one stood.
 """
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +21,10 @@ from sparse_adapt.model import NewToken, SparseEncoder
 from sparse_adapt.terms import SPACE_MARK, Term
 
 ORDINARY_WORDS = 200_000
+UNSPACED = re.compile(  # Thai to Lao, Burmese, Khmer, Japanese kana, Chinese
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f"
+    "\U00020000-\U0003ffff]"
+)
 INFLECTIONS = frozenset({"s", "es", "ed", "d", "ing", "er", "ers", "ly", "ism", "ist"})
 
 
@@ -33,13 +38,15 @@ class TermError(SparseAdaptError):
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """What an extension did: the tokens it added, variants it folded, ordinary words it keeps whole for."""
+    """What an extension did.
+
+    `folded`: a term and the earlier one that normalises to the same token; `guarded`: a term that matches
+    whole words only, and the ordinary words that it would have broken otherwise.
+    """
 
     new_tokens: tuple[NewToken, ...]
-    folded: dict[str, str]  # a term -> the earlier term that normalises to the same token
-    guarded: dict[
-        str, list[str]
-    ]  # a term -> ordinary words it would have broken, so it matches whole words only
+    folded: dict[str, str]
+    guarded: dict[str, list[str]]
 
 
 def extend(encoder: SparseEncoder, terms: Sequence[Term]) -> Extension:
@@ -59,7 +66,7 @@ def extend(encoder: SparseEncoder, terms: Sequence[Term]) -> Extension:
         for token in sorted(chosen, key=ids.__getitem__)
     ]
     extended = _wrap(raw, tokenizer)
-    _check(extended, new_tokens, len(tokenizer))
+    _check(extended, new_tokens, 1 + max(tokenizer.get_vocab().values()))
     encoder.tokenizer = extended
     _grow(encoder, new_tokens)
     encoder.new_tokens = (*encoder.new_tokens, *new_tokens)
@@ -73,8 +80,16 @@ def normalise(tokenizer: PreTrainedTokenizerFast, term: str) -> str:
 
     Spaces that a normalizer puts in of its own accord, as BERT's does around Chinese signs, are left out.
     """
-    words = (_normalised(tokenizer, word).replace(SPACE_MARK, " ") for word in term.split())
-    return " ".join(filter(None, ("".join(word.split()) for word in words)))
+    spaced = "".join(
+        sign if sign.isalnum() or not _normalised(tokenizer, sign).isspace() else " " for sign in term
+    )
+    words = (_normalised(tokenizer, word) for word in _collapsed(spaced).split(" "))
+    return _collapsed(" ".join(word.replace(" ", "").replace(SPACE_MARK, "") for word in words))
+
+
+def _collapsed(text: str) -> str:
+    """A text with single spaces; signs beyond ASCII, such as the no-break space, stay as they are."""
+    return re.sub(r"[ \t\r\n\f\v]+", " ", text).strip()
 
 
 def _normalised(tokenizer: PreTrainedTokenizerFast, text: str) -> str:
@@ -93,7 +108,7 @@ def _choose(
         token = normalise(tokenizer, term.text)
         if not token:
             raise TermError(term.text, "normalises to nothing; remove it")
-        if token in vocabulary or " ".join(term.text.split()) in vocabulary:
+        if token in vocabulary or _collapsed(term.text) in vocabulary:
             raise TermError(term.text, "is a token of this model already; remove it")
         if token in chosen:
             folded[term.text] = chosen[token].text
@@ -121,12 +136,16 @@ def _check(tokenizer: PreTrainedTokenizerFast, new_tokens: Sequence[NewToken], f
     for number, token in enumerate(new_tokens, start=first):
         if token.token_id != number:
             raise ModelError(
-                f"the tokenizer's ids have gaps ({first:,} tokens, but {token.token!r} would be "
-                f"{token.token_id:,}); choose a model whose ids have none"
+                f"the tokenizer's ids have gaps: its largest is {first - 1:,}, but {token.token!r} would be "
+                f"{token.token_id:,}; choose a model whose ids have none"
             )
-    for token, ids in zip(new_tokens, _pieces(tokenizer, [token.token for token in new_tokens]), strict=True):
-        if ids != (token.token_id,):
-            raise TermError(token.term, "can't be kept whole by this tokenizer; remove it")
+    for spellings in (
+        [token.token for token in new_tokens],
+        [_collapsed(token.term) for token in new_tokens],
+    ):
+        for token, ids in zip(new_tokens, _pieces(tokenizer, spellings), strict=True):
+            if ids != (token.token_id,):
+                raise TermError(token.term, "can't be kept whole by this tokenizer; remove it")
 
 
 def _is_wordpiece(tokenizer: PreTrainedTokenizerFast) -> bool:
@@ -141,7 +160,8 @@ def _extended_backend(
     Plain words join a WordPiece vocabulary, so that they keep their inflections (`kubectl`, `##s`). Words
     that the pre-tokenizer splits (`max_connections`), or that would break ordinary words (`repl` in
     `replenish`), and all words of other tokenizers, are matched whole before the model runs; so are all
-    words once a tokenizer has such tokens, whose ids stand behind its vocabulary.
+    words once a tokenizer has such tokens, whose ids stand behind its vocabulary. In scripts that put no
+    spaces between words, "whole" means nothing: a term is matched wherever it stands.
     """
     state = json.loads(tokenizer.backend_tokenizer.to_str())
     guarded: dict[str, list[str]] = {}
@@ -155,24 +175,24 @@ def _extended_backend(
         }
         state["model"]["vocab"].update(joins)
     raw = Tokenizer.from_str(json.dumps(state))
-    spaced = not _is_wordpiece(tokenizer)  # such tokenizers write the space before a word into its token
-    whole = [token for token in tokens if token not in joins]
-    normalised = not _marks_spaces(tokenizer)
-    raw.add_tokens(
-        [AddedToken(token, single_word=True, normalized=normalised, lstrip=spaced) for token in whole]
-    )
+    raw.add_tokens([_matched_whole(tokenizer, token) for token in tokens if token not in joins])
     return raw, guarded
 
 
-def _marks_spaces(tokenizer: PreTrainedTokenizerFast) -> bool:
-    """Whether the normalizer itself marks spaces, so that terms must be looked for in the text as it came."""
-    return SPACE_MARK in _normalised(tokenizer, " a a")
+def _matched_whole(tokenizer: PreTrainedTokenizerFast, token: str) -> AddedToken:
+    """A token that is looked for in the normalised text, or in the raw one where normalising marks spaces."""
+    return AddedToken(
+        token,
+        single_word=not (UNSPACED.match(token[0]) and UNSPACED.match(token[-1])),
+        normalized=SPACE_MARK not in _normalised(tokenizer, " a a"),
+        lstrip=not _is_wordpiece(tokenizer),  # others write the space before a word into its token
+    )
 
 
 def _is_one_word(tokenizer: PreTrainedTokenizerFast, token: str, model: dict[str, Any]) -> bool:
-    """Whether the WordPiece model is ever asked for this token: one word, and not too long for it."""
+    """Whether the WordPiece model is asked for this token where it stands in a text: as one word of its own."""
     pre_tokenizer = tokenizer.backend_tokenizer.pre_tokenizer
-    if len(token) > model["max_input_chars_per_word"] or normalise(tokenizer, token) != token:
+    if len(token) > model["max_input_chars_per_word"] or UNSPACED.search(token):
         return False
     text = _normalised(tokenizer, token)
     return pre_tokenizer is None or [word for word, _ in pre_tokenizer.pre_tokenize_str(text)] == [token]
