@@ -21,8 +21,12 @@ class Scale(NamedTuple):
 
     @classmethod
     def between(cls, teacher: Sequence[float], student: Sequence[float]) -> "Scale":
-        """The line that gives the teacher's scores the mean and the spread of the student's."""
-        slope = pstdev(student) / max(pstdev(teacher), 1e-6)
+        """The line that gives the teacher's scores the mean and the spread of the student's.
+
+        Flat where the teacher gives every candidate the same score.
+        """
+        spread = pstdev(teacher)
+        slope = pstdev(student) / spread if spread > 1e-6 else 0.0
         return cls(slope, fmean(student) - slope * fmean(teacher))
 
 

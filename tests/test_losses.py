@@ -1,0 +1,351 @@
+"""The loss terms: a value by hand, what leaves them unchanged, and what happens at the edges."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import tensor
+from torch.testing import assert_close
+
+from sparse_adapt import losses
+
+ALL = torch.ones(1, 3, dtype=torch.bool)
+
+
+def scores(seed: int, queries: int = 4, candidates: int = 5) -> torch.Tensor:
+    return torch.rand(queries, candidates, generator=torch.Generator().manual_seed(seed)) * 20 - 5
+
+
+def real(seed: int, queries: int = 4, candidates: int = 5) -> torch.Tensor:
+    """Which candidates are there: at least two a query, and at least one missing somewhere."""
+    chosen = torch.rand(queries, candidates, generator=torch.Generator().manual_seed(seed)) < 0.6
+    chosen[:, :2] = True
+    chosen[0, -1] = False
+    return chosen
+
+
+PER_QUERY = {
+    **losses.KD,
+    "rank": lambda student, teacher, present: losses.rank(student, teacher, present, 1.0),
+    "contrast": lambda student, teacher, present: losses.contrast(student, teacher > 4.0, present, 3.0),
+}
+
+
+# -- kd ------------------------------------------------------------------------------------------
+
+
+def test_mse_by_hand():
+    student, teacher = tensor([[3.0, 1.0, 2.0]]), tensor([[4.0, -1.0, 2.0]])
+    assert_close(losses.mse(student, teacher, ALL), tensor(5 / 3))  # (1 + 4 + 0) / 3
+    present = tensor([[True, False, True]])
+    assert_close(losses.mse(student, teacher, present), tensor(0.5))  # (1 + 0) / 2
+
+
+def test_margin_mse_by_hand():
+    student = tensor([[3.0, 1.0, 2.0]])  # gaps 2, 1
+    teacher = tensor([[9.0, 5.0, 8.0]])  # gaps 4, 1
+    assert_close(losses.margin_mse(student, teacher, ALL), tensor(2.0))  # ((2-4)^2 + 0) / 2
+
+
+def test_margin_mse_takes_gaps_from_the_teachers_best_that_is_there():
+    student = tensor([[3.0, 1.0, 2.0]])
+    teacher = tensor([[9.0, 5.0, 8.0]])
+    present = tensor([[False, True, True]])  # best is the third: student gap 2-1 = 1, teacher gap 8-5 = 3
+    assert_close(losses.margin_mse(student, teacher, present), tensor(4.0))
+
+
+def test_kl_by_hand():
+    student = tensor([[0.0, 0.0]])  # 1/2, 1/2
+    teacher = tensor([[math.log(3.0), 0.0]])  # 3/4, 1/4
+    nats = 0.75 * math.log(1.5) + 0.25 * math.log(0.5)  # .1308
+    assert_close(losses.kl(student, teacher, ALL[:, :2]), tensor(nats))
+
+
+def test_kl_is_a_mean_over_queries():
+    student, teacher = scores(1, 1), scores(2, 1)
+    everywhere = torch.ones(1, 5, dtype=torch.bool)
+    one = losses.kl(student, teacher, everywhere)
+    assert_close(losses.kl(student.repeat(3, 1), teacher.repeat(3, 1), everywhere.repeat(3, 1)), one)
+
+
+@pytest.mark.parametrize("name", ["margin_mse", "kl"])
+def test_a_shift_of_a_querys_scores_changes_nothing(name):
+    student, teacher, present = scores(1), scores(2), real(3)
+    shift = tensor([[0.0], [3.0], [-2.0], [10.0]])
+    loss = losses.KD[name]
+    assert_close(loss(student + shift, teacher, present), loss(student, teacher, present))
+    assert_close(loss(student, teacher + shift, present), loss(student, teacher, present))
+
+
+def test_mse_grows_with_the_square_of_the_scale():
+    student, teacher, present = scores(1), scores(2), real(3)
+    assert_close(losses.mse(3 * student, 3 * teacher, present), 9 * losses.mse(student, teacher, present))
+
+
+@pytest.mark.parametrize("name", losses.KD)
+def test_kd_is_zero_where_the_student_agrees_and_positive_elsewhere(name):
+    teacher, present = scores(2), real(3)
+    assert_close(losses.KD[name](teacher.clone(), teacher, present), tensor(0.0))
+    assert losses.KD[name](scores(1), teacher, present) > 0.1
+
+
+@pytest.mark.parametrize("name", PER_QUERY)
+@settings(max_examples=20, deadline=None)
+@given(st.permutations(range(5)), st.permutations(range(4)), st.integers(0, 99))
+def test_the_order_of_candidates_and_queries_is_nothing(name, candidates, queries, seed):
+    student, teacher, present = scores(seed), scores(seed + 1), real(seed + 2)
+    moved = [each[list(queries)][:, list(candidates)] for each in (student, teacher, present)]
+    assert_close(PER_QUERY[name](*moved), PER_QUERY[name](student, teacher, present))
+
+
+@pytest.mark.parametrize("name", PER_QUERY)
+def test_what_stands_in_padding_is_nothing(name):
+    student, teacher, present = scores(1), scores(2), real(3)
+    other_student = torch.where(present, student, tensor(777.0)).requires_grad_()
+    other_teacher = torch.where(present, teacher, tensor(999.0))
+    loss = PER_QUERY[name](other_student, other_teacher, present)
+    assert_close(loss, PER_QUERY[name](student, teacher, present))
+    loss.backward()
+    assert (other_student.grad[~present] == 0).all()
+    assert (other_student.grad[present] != 0).any()
+
+
+@pytest.mark.parametrize("name", ["margin_mse", "kl", "rank", "contrast"])
+def test_a_single_candidate_has_nothing_to_teach(name):
+    student = tensor([[3.0]]).requires_grad_()
+    loss = PER_QUERY[name](student, tensor([[5.0]]), tensor([[True]]))
+    assert loss.item() == 0.0
+    loss.backward()
+    assert student.grad.item() == 0.0
+
+
+@pytest.mark.parametrize("name", PER_QUERY)
+def test_losses_are_float32_whatever_the_scores_are(name):
+    student = scores(1).bfloat16()
+    assert PER_QUERY[name](student, scores(2), real(3)).dtype == torch.float32
+
+
+# -- rank, contrast ------------------------------------------------------------------------------
+
+
+def test_rank_by_hand():
+    student = tensor([[math.log(2.0), 0.0, 0.0]])  # softmax 1/2, 1/4, 1/4
+    teacher = tensor([[1.0, 7.0, 2.0]])
+    assert_close(losses.rank(student, teacher, ALL, 1.0), tensor(math.log(4.0)))
+    # at tau 1/2 the logits double: 4, 1, 1 of 6
+    assert_close(losses.rank(student, teacher, ALL, 0.5), tensor(math.log(6.0)))
+
+
+def test_rank_passes_over_a_best_candidate_that_is_not_there():
+    student, teacher = tensor([[math.log(3.0), 0.0, 0.0]]), tensor([[1.0, 7.0, 2.0]])
+    present = tensor([[True, False, True]])  # softmax 3/4, 1/4 and the best is the third
+    assert_close(losses.rank(student, teacher, present, 1.0), tensor(math.log(4.0)))
+
+
+def test_rank_does_not_change_with_a_shift_and_sharpens_with_tau():
+    student, teacher, present = scores(1), scores(2), real(3)
+    assert_close(losses.rank(student + 4, teacher, present, 1.0), losses.rank(student, teacher, present, 1.0))
+    right = teacher.clone()
+    assert losses.rank(right, teacher, present, 0.5) < losses.rank(right, teacher, present, 1.0)
+
+
+def test_contrast_by_hand():
+    student = tensor([[6.0, 2.0, 4.0]])
+    positive = tensor([[True, False, False]])
+    # gaps 4 and 2; margin 5 leaves 1 and 3
+    assert_close(losses.contrast(student, positive, ALL, 5.0), tensor(2.0))
+    positive = tensor([[True, False, True]])  # pairs 6-2 and 4-2: 1 and 3
+    assert_close(losses.contrast(student, positive, ALL, 5.0), tensor(2.0))
+    assert losses.contrast(student, positive, ALL, 2.0).item() == 0.0
+
+
+def test_contrast_compares_within_a_query_only():
+    student = tensor([[6.0, 0.0], [100.0, 100.0]])
+    positive = tensor([[True, False], [True, True]])  # the second query has no negative
+    assert_close(losses.contrast(student, positive, positive | True, 7.0), tensor(1.0))
+    nothing = torch.zeros_like(positive)
+    assert losses.contrast(student, nothing, positive | True, 7.0).item() == 0.0
+
+
+# -- calibrate -----------------------------------------------------------------------------------
+
+
+def test_scale_by_hand():
+    scale = losses.Scale.between([-8.0, 10.0], [2.0, 11.0])  # spreads 9 and 4.5, means 1 and 6.5
+    assert scale == pytest.approx((0.5, 6.0))
+    assert_close(losses.calibrate(tensor([-8.0, 10.0, 1.0]), scale), tensor([2.0, 11.0, 6.5]))
+
+
+def test_calibrated_scores_are_never_negative():
+    assert_close(losses.calibrate(tensor([-20.0, 0.0]), losses.Scale(0.5, 6.0)), tensor([0.0, 6.0]))
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(-50, 50), min_size=2, max_size=9), st.integers(0, 99))
+def test_calibration_gives_the_teacher_the_students_mean_and_spread(teacher, seed):
+    student = (scores(seed, 1, len(teacher))[0] + 60).tolist()
+    scale = losses.Scale.between(teacher, student)
+    assert scale.slope >= 0.0
+    there = torch.tensor(teacher, dtype=torch.float64) * scale.slope + scale.offset
+    assert there.mean().item() == pytest.approx(sum(student) / len(student), abs=1e-3)
+    if torch.tensor(teacher).std() > 1e-3:
+        assert_close(there.std(), torch.tensor(student).std().double(), rtol=1e-4, atol=1e-4)
+
+
+def test_a_teacher_without_an_opinion_maps_to_the_students_mean():
+    scale = losses.Scale.between([8.3, 8.3, 8.3], [1.0, 2.0, 6.0])
+    assert_close(losses.calibrate(tensor([8.3]), scale), tensor([3.0]))
+
+
+# -- sparsity ------------------------------------------------------------------------------------
+
+VECTORS = tensor([[1.0, 0.0, 4.0], [3.0, 0.0, 0.0]])  # means 2, 0, 2
+
+
+def test_flops_by_hand():
+    assert_close(losses.flops(VECTORS), tensor(8.0))  # 4 + 0 + 4
+    assert_close(losses.flops(VECTORS, tensor([0.5, 1.0, 0.0])), tensor(1.0))  # (2 * .5)^2
+
+
+def test_flops_grows_with_the_square_of_the_scale_and_not_with_repetition():
+    assert_close(losses.flops(3 * VECTORS), 9 * losses.flops(VECTORS))
+    assert_close(losses.flops(VECTORS.repeat(5, 1)), losses.flops(VECTORS))
+    assert_close(losses.flops(VECTORS.flip(0)), losses.flops(VECTORS))
+
+
+def test_empty_vectors_cost_nothing_and_break_nothing():
+    empty = torch.zeros(3, 4, requires_grad=True)
+    cost = losses.flops(empty) + losses.cross_sparsity(empty, empty, torch.ones(4))
+    cost.backward()
+    assert cost.item() == 0.0
+    assert empty.grad.isfinite().all()
+
+
+def test_cross_sparsity_by_hand():
+    queries = tensor([[2.0, 0.0, 1.0], [0.0, 2.0, 1.0]])  # means 1, 1, 1
+    assert_close(losses.cross_sparsity(queries, VECTORS, tensor([1.0, 1.0, 1.0])), tensor(4.0))  # 2 + 0 + 2
+    assert_close(losses.cross_sparsity(queries, VECTORS, tensor([1.0, 1.0, 0.0])), tensor(2.0))
+
+
+def test_cross_sparsity_is_the_mean_score_of_all_pairs():
+    queries, documents = scores(1).relu(), scores(2).relu()
+    mean = (queries @ documents.T).mean()
+    assert_close(losses.cross_sparsity(queries, documents, torch.ones(5)), mean)
+
+
+def test_frequency_penalty_by_hand():
+    """1 / (1 + (x^(log_a 2) - 1)^b), a .1, b 10: arXiv:2505.15070."""
+    share = tensor([0.1, 1.0, 0.2, 0.05])
+    # log_.1 2 = -.30103: .1 -> 2, 1 -> 1, .2 -> 1.6233, .05 -> 2.4641
+    expected = tensor([0.5, 1.0, 1 / (1 + 0.6233**10), 1 / (1 + 1.4641**10)])
+    assert_close(losses.frequency_penalty(share), expected, atol=1e-3, rtol=1e-3)
+    assert_close(expected, tensor([0.5, 1.0, 0.9912, 0.0217]), atol=1e-3, rtol=1e-2)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.floats(0.01, 0.5), st.floats(2.0, 20.0))
+def test_frequency_penalty_rises_from_zero_to_one_through_a_half(midpoint, steepness):
+    share = torch.cat([torch.linspace(0.0, 1.0, 101), tensor([midpoint])])
+    penalty = losses.frequency_penalty(share, midpoint, steepness)
+    assert penalty.isfinite().all()
+    assert penalty[0] < 1e-2
+    assert penalty[100] == 1.0
+    assert (penalty[:101].diff() >= 0).all()
+    assert penalty[101].item() == pytest.approx(0.5, abs=1e-3)
+
+
+# -- hinges, expand, distance --------------------------------------------------------------------
+
+VALUES = tensor([[3.0, -1.0, 0.0], [5.0, 2.0, 1.0]])
+
+
+def test_hinge_above_by_hand():
+    where = tensor([[True, True, False], [True, False, False]])
+    # 4-3, 4+1, none of 5: 1, 5, 0
+    assert_close(losses.hinge_above(VALUES, where, 4.0), tensor(2.0))
+
+
+def test_hinge_above_reaches_a_dead_token():
+    """The reason for raw logits: a weight that relu cut off has no gradient, a logit has."""
+    raw = tensor([[-3.0]], requires_grad=True)
+    losses.hinge_above(raw, raw < 0, 1.0).backward()
+    assert raw.grad.item() == -1.0
+    cut = tensor([[-3.0]], requires_grad=True)
+    losses.hinge_above(losses.activated(cut), cut < 0, 1.0).backward()
+    assert cut.grad.item() == 0.0
+
+
+@pytest.mark.parametrize("hinge", [losses.hinge_above, losses.hinge_below])
+def test_a_hinge_moves_with_values_and_bound_together(hinge):
+    where = VALUES > -2
+    assert_close(hinge(VALUES + 7, where, 1.5 + 7), hinge(VALUES, where, 1.5))
+    assert hinge(VALUES, where, 1.5) > 0
+
+
+@pytest.mark.parametrize("hinge", [losses.hinge_above, losses.hinge_below])
+def test_a_hinge_over_nothing_is_zero_with_a_gradient_of_zero(hinge):
+    values = VALUES.clone().requires_grad_()
+    loss = hinge(values, torch.zeros(2, 3, dtype=torch.bool), 1.0)
+    loss.backward()
+    assert loss.item() == 0.0
+    assert (values.grad == 0).all()
+
+
+def test_hinge_below_by_hand():
+    everywhere = torch.ones(2, 3, dtype=torch.bool)
+    # above 1: 2, 0, 0 of the first text and 4, 1, 0 of the second
+    assert_close(losses.hinge_below(VALUES, everywhere, 1.0), tensor(3.5))  # (2 + 5) / 2
+    where = tensor([[True, True, True], [False, True, False]])
+    assert_close(losses.hinge_below(VALUES, where, 1.0), tensor(1.5))  # (2 + 1) / 2
+    where = tensor([[False, False, False], [False, True, False]])
+    assert_close(losses.hinge_below(VALUES, where, 1.0), tensor(1.0))  # one text that counts
+
+
+def test_expand_by_hand():
+    values = tensor([[0.0, math.log(3.0)]])  # sigmoid 1/2, 3/4
+    both = tensor([[True, True]])
+    assert_close(losses.expand(values, both), tensor((math.log(2.0) + math.log(4 / 3)) / 2))
+    assert_close(losses.expand(values, ~both[:, :1] | tensor([[False, True]])), tensor(math.log(4 / 3)))
+    assert losses.expand(values, ~both).item() == 0.0
+
+
+def test_expand_falls_as_values_rise_and_reaches_dead_tokens():
+    values = tensor([[-30.0, -1.0, 4.0]], requires_grad=True)
+    everywhere = torch.ones(1, 3, dtype=torch.bool)
+    loss = losses.expand(values, everywhere)
+    loss.backward()
+    assert (values.grad < 0).all()
+    assert values.grad[0, 0].item() == pytest.approx(-1 / 3, abs=1e-4)
+    assert losses.expand(values + 1, everywhere) < loss
+
+
+def test_distance_by_hand():
+    anchors = tensor([[3.0, 4.0, 0.0], [0.0, 2.0, 0.0]])  # squared lengths 25 and 4
+    vectors = tensor([[3.0, 4.0, 5.0], [0.0, 0.0, 0.0]])  # squared gaps 25 and 4
+    assert_close(losses.distance(vectors, anchors), tensor(1.0))
+    kept = tensor([[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
+    assert_close(losses.distance(vectors, anchors, kept), tensor(0.5))  # (0 + 1) / 2
+
+
+def test_distance_does_not_change_with_the_scale_and_is_one_for_an_empty_vector():
+    vectors, anchors = scores(1).relu(), scores(2).relu()
+    assert_close(losses.distance(4 * vectors, 4 * anchors), losses.distance(vectors, anchors))
+    assert_close(losses.distance(torch.zeros_like(anchors), anchors), tensor(1.0))
+    assert losses.distance(anchors, anchors).item() == 0.0
+    assert losses.distance(torch.zeros(2, 3), torch.zeros(2, 3)).item() == 0.0
+
+
+# -- total ---------------------------------------------------------------------------------------
+
+
+def test_total_by_hand():
+    terms = {"kd": tensor(2.0), "rank": tensor(3.0)}
+    assert_close(losses.total(terms, {"rank": 10.0, "kd": 0.5}), tensor(31.0))  # .5 * 2 + 10 * 3
+
+
+@pytest.mark.parametrize("weights", [{"kd": 1.0}, {"kd": 1.0, "rank": 1.0, "more": 1.0}, {}])
+def test_total_insists_on_a_weight_for_each_term(weights):
+    with pytest.raises(AssertionError):
+        losses.total({"kd": tensor(2.0), "rank": tensor(3.0)}, weights)
