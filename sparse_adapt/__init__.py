@@ -31,6 +31,7 @@ READING_ORDER = (
     "glossary",
     # the model: token ids in, one weight for each token of the vocabulary out
     "batches",
+    "compiled",
     "head_triton",
     "head_device",
     "head_dense",

@@ -85,9 +85,7 @@ def preset_of(stage: str, preset: str) -> dict[str, Any]:
     """What a preset holds for one stage, as keys and values."""
     if preset not in PRESETS:
         raise ConfigError(unknown("preset", preset, PRESETS))
-    named = getattr(config, "preset", None)
-    chosen = SETTINGS[stage].model_validate({}) if named is None else named(preset)[stage]
-    return dict(chosen.model_dump())
+    return config.preset(preset)[stage].model_dump()
 
 
 def files_for(

@@ -163,6 +163,12 @@ def test_a_missing_run_file(tmp_path):
         read_plan(tmp_path / "run.toml")
 
 
+def test_a_preset_is_where_settings_start_from():
+    plain = settings_for("distill", "plain", {"margin": 3.0})
+    assert plain == config.preset("plain")["distill"].model_copy(update={"margin": 3.0})
+    assert plain != settings_for("distill", "default", {"margin": 3.0})
+
+
 def test_settings_that_mean_nothing_are_refused():
     with pytest.raises(ConfigError, match="warmup: learning_rate should be greater than 0"):
         settings_for("warmup", "default", {"learning_rate": -1.0})
