@@ -8,15 +8,16 @@ from sparse_adapt.folders import output_folder
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.plan import Plan
 from sparse_adapt.run import (
-    REPORT_FILE,
     Finished,
     Listener,
     Silence,
     check_files,
     done_before,
+    is_whole,
     read_finished,
     run_stage,
     run_stages,
+    whole_run,
     write_report,
 )
 from sparse_adapt.scorecard import Noise, measure, read_scene
@@ -32,8 +33,8 @@ def run_demo(plan: Plan, place: Place, noise: Noise, listener: Listener | None =
 
     Raises InputError, before anything is trained, for a corpus that isn't of this design.
     """
-    if place.resume and (place.folder / REPORT_FILE).is_file():
-        return _checked(read_finished(place.folder))
+    if is_whole(place):
+        return _checked(whole_run(plan, place.folder))
     listener = listener or Silence()
     check_files(plan)
     assert plan.corpus is not None

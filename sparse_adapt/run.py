@@ -65,8 +65,8 @@ def run(plan: Plan, place: Place, listener: Listener | None = None) -> Finished:
 
     Raises what the readers raise for a file that is wrong, before the first stage begins.
     """
-    if place.resume and (place.folder / REPORT_FILE).is_file():
-        return read_finished(place.folder)
+    if is_whole(place):
+        return whole_run(plan, place.folder)
     check_files(plan)
     with output_folder(place.folder, overwrite=place.overwrite, resume=place.resume) as work:
         outcomes = run_stages(plan, work, listener or Silence())
@@ -149,6 +149,24 @@ def write_report(
 
 
 # -- runs that are there --------------------------------------------------------------------------
+
+
+def is_whole(place: Place) -> bool:
+    """Whether there is nothing left of a run to go on with."""
+    return place.resume and not place.overwrite and (place.folder / REPORT_FILE).is_file()
+
+
+def whole_run(plan: Plan, folder: Path) -> Finished:
+    """A whole run of this plan. Raises ConfigError where it is one of another plan."""
+    finished, model = read_finished(folder), plan.model
+    for number, stage in enumerate(plan.stages, start=1):
+        made = folder / f"{number}-{stage}"
+        if done_before(stage, plan, model, made) is None:
+            raise ConfigError(f"{folder}: a run of other stages (no {made.name}); choose another -o")
+        model = str(made)
+    if finished.model != Path(model):
+        raise ConfigError(f"{folder}: a run of more stages (up to {finished.model.name}); choose another -o")
+    return finished
 
 
 def read_finished(folder: Path) -> Finished:

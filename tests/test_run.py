@@ -119,6 +119,31 @@ def test_resuming_a_whole_run_changes_nothing(tmp_path, plan):
     assert watcher.said == []
 
 
+def test_resuming_a_whole_run_of_another_plan_is_refused(tmp_path, plan, zorvex_collection, tiny_model):
+    run(plan, Place(tmp_path / "run"))
+    corpus, model = str(zorvex_collection), str(tiny_model)
+    again = Place(tmp_path / "run", resume=True)
+    with pytest.raises(ConfigError, match="2-warmup: made with another settings"):
+        run(make_plan(corpus, model=model, overrides={**QUICK, "seed": 5}), again)
+    with pytest.raises(ConfigError, match="a run of more stages"):
+        run(make_plan(corpus, model=model, stages=["extend", "warmup"], overrides=QUICK), again)
+    with pytest.raises(ConfigError, match=r"a run of other stages \(no 1-distill\)"):
+        run(make_plan(corpus, model=model, stages=["distill"], overrides=QUICK), again)
+
+
+def test_overwriting_and_resuming_goes_on_with_the_successor(tmp_path, plan):
+    """The old run stays until the new one is whole, however often that is broken off."""
+    old = run(plan, Place(tmp_path / "run"))
+    stamp = (old.folder / "report.json").stat().st_mtime_ns
+    with pytest.raises(Interrupted):
+        run(plan, Place(tmp_path / "run", overwrite=True), Watcher("distill", 2))
+    assert (old.folder / "report.json").stat().st_mtime_ns == stamp
+    watcher = Watcher()
+    new = run(plan, Place(tmp_path / "run", overwrite=True, resume=True), watcher)
+    assert [said for _, said in watcher.said[:3]] == ["done before"] * 3
+    assert (new.folder / "report.json").stat().st_mtime_ns > stamp
+
+
 def test_a_run_goes_on_only_with_what_it_was_begun_with(tmp_path, plan, zorvex_collection, tiny_model):
     with pytest.raises(Interrupted):
         run(plan, Place(tmp_path / "run"), Watcher("distill", 2))

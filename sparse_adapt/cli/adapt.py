@@ -68,7 +68,7 @@ def demo(
     from sparse_adapt.verdict import tabulate, verdict_lines
 
     plan = make_plan(corpus, model=model, preset=preset, overrides=overrides(context))
-    place = Place(out or RUNS / Path(corpus).name, overwrite, resume)
+    place = Place(out or RUNS / Path(corpus).resolve().name, overwrite, resume)
     say(f"all stages on {corpus}: about three minutes on two idle cores")
     with Bars() as bars:
         done = run_demo(plan, place, function_share, bars)
