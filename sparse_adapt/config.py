@@ -30,11 +30,11 @@ class DictionaryWeights(WarmupWeights):
 class DistillWeights(Settings):
     """The six terms, and the anchor that keeps what isn't asked to change."""
 
-    kd: float = Field(0.02, ge=0)
-    rank: float = Field(0.2, ge=0)
+    kd: float = Field(0.05, ge=0)
+    rank: float = Field(0.5, ge=0)
     sparsity: float = Field(0.3, ge=0)
     domain: float = Field(1.0, ge=0)
-    contrast: float = Field(0.05, ge=0)
+    contrast: float = Field(0.2, ge=0)
     expand: float = Field(1.0, ge=0)
     anchor: float = Field(20.0, ge=0)
     recall: float = Field(1.0, ge=0)
@@ -100,7 +100,7 @@ class Distill(Training):
     flops_query: float = Field(0.01, ge=0)
     flops_document: float = Field(0.01, ge=0)
     document_frequency_aware: bool = True
-    common: float = Field(0.1, ge=0)  # weight of what common tokens cost, within sparsity
+    common: float = Field(1.0, ge=0)  # weight of what common tokens cost, within sparsity
     silence: float = Field(2.0, ge=0)  # weight of being silent where a term is neither said nor wanted
 
 
