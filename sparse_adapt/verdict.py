@@ -56,8 +56,7 @@ def _keeps(base: Figures, final: Figures) -> Criterion:
 
 def _learns(final: Figures) -> Criterion:
     terms = final["terms"]
-    said = sum(len(term["weights"]) for term in terms)
-    heaviest = sum(term["heaviest_in"] for term in terms)
+    said, heaviest = _said(final), _total(final, "heaviest_in")
     enough = all(
         term["heaviest_in"] >= math.ceil(HEAVIEST_ENOUGH * len(term["weights"]) - 1e-9) for term in terms
     )
@@ -114,8 +113,11 @@ def _lines(report: Figures) -> Iterator[tuple[str, Read | None]]:
     yield f"weight of {terms[0] if len(terms) == 1 else 'the terms'}", None
     yield "  where said, mean", lambda figures: _number(_mean(_each(figures, "weights")), 2)
     yield "  where said, least", lambda figures: _number(min(_each(figures, "weights")), 2)
+    yield "  is the heaviest there", lambda figures: f"{_total(figures, 'heaviest_in')} of {_said(figures)}"
     yield "  other documents, largest", lambda figures: _number(_largest(figures, "others_largest"), 2)
     yield "  control queries, largest", lambda figures: _number(_largest(figures, "control_largest"), 2)
+    if len(terms) > 1:
+        yield "  hard queries, mean", lambda figures: _number(_mean(_each(figures, "hard_queries")), 2)
     yield "  hard queries, least", lambda figures: _number(min(_each(figures, "hard_queries")), 2)
     for split, title in zip(SPLITS, ("seen", "unseen"), strict=True):
         yield f"nDCG@10, {title} queries", None
@@ -171,6 +173,15 @@ def _on_top(figures: Figures) -> int:
 def _each(figures: Figures, key: str) -> list[float]:
     """A figure of every term in every text."""
     return [float(value) for term in figures["terms"] for value in term[key].values()] or [0.0]
+
+
+def _total(figures: Figures, key: str) -> int:
+    return sum(int(term[key]) for term in figures["terms"])
+
+
+def _said(figures: Figures) -> int:
+    """How many times a document says a term, over all terms."""
+    return sum(len(term["weights"]) for term in figures["terms"])
 
 
 def _largest(figures: Figures, key: str) -> float:

@@ -8,6 +8,7 @@ import typer
 
 from sparse_adapt.cli.console import say, show, show_json, show_table, then
 from sparse_adapt.cli.options import (
+    BUNDLED,
     CORPUS_HELP,
     MODEL_HELP,
     RUNS,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from diagnostics.advice import Places
 
 BASE = "splade-tiny"
-BUNDLED = "gatrocraptic"
 
 
 class Subject(NamedTuple):

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+BUNDLED = "gatrocraptic"  # the corpus for whoever names none
 RUNS = Path("runs")  # where runs go, and the latest is looked for
 
 CORPUS_HELP = "A BEIR folder or its corpus.jsonl, a JSONL or TSV file, a bundled name or an ir_datasets id."
