@@ -149,6 +149,22 @@ MISTAKES = {
         "is a token of this model already",
     ),
     "extend into a taken folder": (["extend", "--terms", "{terms}", "-o", "{taken}"], "already there"),
+    "extend to where nothing can be": (
+        ["extend", "--terms", "{terms}", "-o", "{empty}/x"],
+        "empty.jsonl/x: can't be written",
+    ),
+    "run to where nothing can be": (
+        ["run", "{goodrun}", "-o", "{empty}/x"],
+        "empty.jsonl/x: can't be written",
+    ),
+    "encode to where nothing can be": (
+        ["encode", "--model", "{tiny}", "--corpus", "{corpus}", "-o", "{empty}/x"],
+        "empty.jsonl/x: can't be written",
+    ),
+    "terms to where nothing can be": (
+        ["terms", "gatrocraptic", "-o", "{empty}/terms.json"],
+        "empty.jsonl/terms.json: can't be written",
+    ),
     "warmup without new tokens": (
         ["warmup", "--model", "{tiny}", "--corpus", "{corpus}", "-o", "x"],
         "extend it first",
@@ -271,6 +287,8 @@ def places(tmp_path, tiny_model, extended, zorvex_collection):
         paths[name].write_text(text)
     paths["badrun"] = folder / "badrun.toml"
     paths["badrun"].write_text('corpus = "gatrocraptic"\nmodle = "splade-tiny"\n')
+    paths["goodrun"] = folder / "goodrun.toml"
+    paths["goodrun"].write_text('corpus = "gatrocraptic"\n')
     paths["taken"] = folder / "taken"
     paths["taken"].mkdir()
     (paths["taken"] / "mine.txt").write_text("keep")

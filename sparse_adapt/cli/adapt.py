@@ -59,8 +59,7 @@ def demo(
 ) -> None:
     """Run all stages on a bundled corpus, and show what each buys and costs.
 
-    It takes minutes and ends with a table: the base model, fine-tuning alone without
-    new vocabulary, and the model after each stage.
+    The table at the end has the base model, fine-tuning alone, and each stage.
     """
     from diagnostics.usage import function_share
     from sparse_adapt.cli.progress import Bars
@@ -154,6 +153,8 @@ def terms(
         found = mine_terms(bars.watch(documents, "documents"), tokenizer, top)
     if not found and out is not None:
         raise InputError(corpus, "holds no word that earns a token; --top 20 shows the best there are")
+    if out is not None:
+        write_terms(out, found)
     if json:
         show_json([{"term": term.text, "category": term.category, **_evidence(term)} for term in found])
     else:
@@ -161,7 +162,6 @@ def terms(
     if out is None:
         then(["terms", corpus, "-o", "terms.json"])
         return
-    write_terms(out, found)
     wrote(out, f"{len(found):,} terms; read it, and delete what isn't one")
     then(["extend", "--model", model, "--terms", str(out), "-o", "extended"])
 
