@@ -1,0 +1,167 @@
+"""Batches and loss terms of the stages, on the real tokenizer and small corpora."""
+
+import numpy as np
+import pytest
+import torch
+
+from sparse_adapt import config, vocabulary
+from sparse_adapt.corpus import Candidates
+from sparse_adapt.errors import ConfigError
+from sparse_adapt.glossary import Definition
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.stages.dictionary import dictionary
+from sparse_adapt.stages.distill import Distill
+from sparse_adapt.stages.lesson import domain_vocabulary
+from sparse_adapt.stages.texts import Remembered, Texts
+from sparse_adapt.stages.warmup import warmup
+from sparse_adapt.terms import Term
+from sparse_adapt.training import random_at, train
+
+DOCUMENTS = {
+    "a": "Zorvex keeps the pumps of a brewery apart from its taps. A zorvex is checked every spring.",
+    "b": "The baker lets the dough rest overnight and shapes the loaves before dawn.",
+    "c": "Install the zorvex before the first barrel arrives, or the beer turns sour.",
+    "d": "Trains to the coast leave every hour from the northern platform.",
+}
+CANDIDATES = [
+    Candidates("1", "keeping pumps and taps of a brewery apart", ("a", "c", "b"), (9.0, 7.0, -8.0)),
+    Candidates("2", "trains to the sea", ("d", "b", "a"), (8.0, -8.0, -8.0)),
+]
+SHORT = {"steps": 2, "batch_size": 4}
+
+
+@pytest.fixture
+def encoder() -> SparseEncoder:
+    model = SparseEncoder.load("splade-tiny")
+    vocabulary.extend(model, [Term("Zorvex", "jargon")])
+    return model
+
+
+def the_warmup(encoder, **settings):
+    return warmup(encoder, list(DOCUMENTS.values()), config.Warmup(**{**SHORT, **settings}))
+
+
+def test_half_of_a_warmup_batch_says_a_term(encoder):
+    stage = the_warmup(encoder)
+    for step in range(5):
+        rows = stage.batch(random_at(0, step)).rows
+        assert len(rows) == 4
+        assert set(rows[:2]) <= {0, 2}  # the documents a and c
+
+
+def test_new_tokens_are_masked_more_often(encoder):
+    stage = the_warmup(encoder)
+    hidden = {"new": [0, 0], "old": [0, 0]}
+    for step in range(200):
+        batch = stage.batch(random_at(0, step))
+        for row, labels in zip(batch.rows, batch.labels, strict=True):
+            for token, label in zip(stage.texts.ids[row], labels, strict=True):
+                if token not in stage.special:
+                    count = hidden["new" if token >= stage.texts.first else "old"]
+                    count[0] += label >= 0
+                    count[1] += 1
+    rates = {kind: masked / seen for kind, (masked, seen) in hidden.items()}
+    assert rates["new"] == pytest.approx(0.5, abs=0.06)
+    assert rates["old"] == pytest.approx(0.15, abs=0.02)
+
+
+def test_the_softmax_runs_over_what_the_texts_hold_and_the_new_tokens(encoder):
+    texts = Texts(encoder, ["the cat"])
+    kept = domain_vocabulary(texts, "domain").tolist()
+    assert kept == sorted({*encoder.tokenize(["the cat"])[0], encoder.old_size})
+    assert len(domain_vocabulary(texts, "full")) == encoder.vocabulary_size
+
+
+def test_a_new_lesson_begins_where_the_old_pieces_left_off(encoder):
+    """Only dimensions of the replaced pieces may differ from the base by construction, so they aren't compared."""
+    texts = Texts(encoder, list(DOCUMENTS.values()))
+    compared = texts.comparable([0, 1])
+    pieces = list(encoder.new_tokens[0].pieces)
+    assert compared[0, pieces].sum() == 0
+    assert compared[1, : encoder.old_size].all()
+    assert compared[:, encoder.old_size :].sum() == 0
+
+
+def test_vectors_are_remembered_as_they_were(encoder):
+    ids = encoder.tokenize(list(DOCUMENTS.values()))
+    memory = Remembered(encoder, ids)
+    with torch.no_grad():
+        expected = torch.cat([encoder([ids[row]]).weights for row in (2, 0, 2)])
+    assert torch.equal(memory.weights([2, 0, 2]), expected)
+
+
+def test_warm_up_moves_new_rows_and_nothing_else(encoder, tmp_path):
+    before = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
+    train(encoder, the_warmup(encoder), tmp_path)
+    for name, tensor in encoder.state_dict().items():
+        old = slice(0, encoder.old_size) if tensor.shape[:1] == (encoder.vocabulary_size,) else slice(None)
+        assert torch.equal(tensor[old], before[name][old]), name
+    name = next(name for name in before if name.endswith("word_embeddings.weight"))
+    assert not torch.equal(encoder.input_rows[encoder.old_size :], before[name][encoder.old_size :])
+
+
+def test_warm_up_needs_documents_that_say_a_term(encoder):
+    with pytest.raises(ConfigError, match="none of the 1 documents holds any of the 1 new terms"):
+        warmup(encoder, [DOCUMENTS["b"]], config.Warmup())
+
+
+def test_a_definition_alone_is_about_its_term(encoder):
+    entry = Definition("zorvex", "A valve between pump and tap.", ("cleaning it in spring",))
+    stage = dictionary(encoder, [entry], [DOCUMENTS["b"]], config.Dictionary(**SHORT))
+    assert stage.about.ravel().tolist() == [
+        True,
+        True,
+        True,
+        False,
+    ]  # sentence, definition, example, document
+    assert stage.texts.says.ravel().tolist() == [True, False, False, False]
+
+
+def test_a_dictionary_of_other_words_is_refused(encoder):
+    with pytest.raises(ConfigError, match="none of the 1 definitions is of a new term"):
+        dictionary(encoder, [Definition("valve", "A tap.", ())], [], config.Dictionary())
+
+
+def test_documents_that_queries_share_are_encoded_once(encoder):
+    stage = Distill(encoder, CANDIDATES, DOCUMENTS, config.Distill(**SHORT))
+    batch = stage.batch(random_at(0, 0))
+    assert sorted(batch.documents) == [0, 1, 2, 3]
+    for row, entry in enumerate(CANDIDATES):
+        names = [list(DOCUMENTS)[batch.documents[place]] for place in batch.places[row].tolist()]
+        assert tuple(names) == entry.document_ids
+
+
+def test_a_query_wants_the_terms_of_its_relevant_documents(encoder):
+    stage = Distill(encoder, CANDIDATES, DOCUMENTS, config.Distill(**SHORT))
+    assert stage.positive.ravel().tolist() == [True, False]
+
+
+def test_a_teacher_without_an_opinion_finds_nothing_relevant(encoder):
+    flat = [Candidates("1", "trains", ("a", "b"), (3.0, 3.0))]
+    stage = Distill(encoder, flat, DOCUMENTS, config.Distill(**SHORT))
+    with torch.no_grad():
+        terms = stage.terms(encoder, stage.batch(random_at(0, 0)))
+    assert float(terms["contrast"]) == 0.0
+    assert all(torch.isfinite(value) for value in terms.values())
+
+
+@pytest.mark.parametrize("name", ["default", "plain"])
+@pytest.mark.parametrize("extended", [True, False])
+def test_every_preset_trains_with_and_without_new_tokens(encoder, tmp_path, name, extended):
+    model = encoder if extended else SparseEncoder.load("splade-tiny")
+    settings = config.preset(name)["distill"].model_copy(update=SHORT)
+    stage = Distill(model, CANDIDATES, DOCUMENTS, settings)
+    history = train(model, stage, tmp_path)
+    assert set(stage.weights) <= set(history[-1])
+    assert np.isfinite([value for row in history for value in row.values()]).all()
+
+
+def test_the_same_seed_gives_the_same_bits(tmp_path):
+    results = []
+    for number in range(2):
+        model = SparseEncoder.load("splade-tiny")
+        vocabulary.extend(model, [Term("Zorvex", "jargon")])
+        (tmp_path / str(number)).mkdir()
+        train(model, the_warmup(model), tmp_path / str(number))
+        results.append(model.input_rows[model.old_size :].detach().clone())
+    assert torch.equal(results[0], results[1])
