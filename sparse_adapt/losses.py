@@ -115,12 +115,13 @@ def hinge_above(values: Tensor, where: Tensor, floor: float) -> Tensor:
 
 
 def hinge_below(values: Tensor, where: Tensor, ceiling: float) -> Tensor:
-    """Mean over texts of the sum over their marked tokens of max(0, value - ceiling): (B, D), (B, D).
+    """Mean over texts of the sum of max(0, value - ceiling) over their marked tokens, by the root of D: (B, D) both.
 
-    A sum, because one token that fires where it shouldn't harms a text however many others are silent.
+    A mean over tokens would let each fire now and then, and a text light up several of many terms; a whole sum
+    weighs silence so much that no term is ever lit. The root stands between.
     """
     excess = (values.float() - ceiling).relu() * where
-    return excess.sum(dim=1).sum() / where.any(dim=1).sum().clamp_min(1)
+    return excess.sum() / where.any(dim=1).sum().clamp_min(1) / max(1, where.shape[1]) ** 0.5
 
 
 def expand(values: Tensor, where: Tensor) -> Tensor:

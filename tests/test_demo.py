@@ -254,10 +254,22 @@ def test_a_corpus_without_hidden_queries_is_refused_before_training(tmp_path, zo
 
 
 @pytest.mark.slow
-def test_the_adapted_model_is_one_to_keep(demo_run):
-    """The four criteria on the bundled corpus, with default settings and the real model."""
+def test_the_adapted_model_finds_what_is_meant_and_keeps_the_rest(demo_run):
+    """The bundled corpus, default settings, the real model; bounds leave room for another processor's rounding."""
     report = json.loads((demo_run / "report.json").read_text())
-    assert [line for line in verdict_lines(report) if not line.startswith("holds")] == []
-    by_name = {column["name"]: column for column in report["demo"]["columns"]}
-    hidden = {name: column["ndcg@10"]["test"]["hidden"] for name, column in by_name.items()}
-    assert hidden["alone"] < hidden["distill"] - 0.1, "new vocabulary is what helps"
+    columns = {column["name"]: column for column in report["demo"]["columns"]}
+    base, alone, final = columns["base"], columns["alone"], columns["distill"]
+    hidden = {name: column["ndcg@10"]["test"]["hidden"] for name, column in columns.items()}
+    assert hidden["distill"] >= 0.85
+    assert hidden["distill"] >= hidden["alone"] + 0.2, "new vocabulary is what helps"
+    assert hidden["warmup"] >= hidden["extend"] + 0.2
+    assert final["ndcg@10"]["train"]["hidden"] >= 0.95 > alone["ndcg@10"]["test"]["hidden"]
+    for split in ("train", "test"):
+        assert final["ndcg@10"][split]["control"] >= base["ndcg@10"][split]["control"] - 0.03
+    (term,) = final["terms"]
+    assert term["heaviest_in"] >= 4
+    assert term["least_logit"] > 0
+    assert term["others_largest"] == 0.0
+    assert min(term["hard_queries"].values()) >= 1.0
+    assert final["nonzero_document"] <= 1.25 * base["nonzero_document"]
+    assert final["function_share"]["hidden"] <= 0.08 < base["function_share"]["hidden"]

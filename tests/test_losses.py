@@ -296,11 +296,13 @@ def test_a_hinge_over_nothing_is_zero_with_a_gradient_of_zero(hinge):
 def test_hinge_below_by_hand():
     everywhere = torch.ones(2, 3, dtype=torch.bool)
     # above 1: 2, 0, 0 of the first text and 4, 1, 0 of the second
-    assert_close(losses.hinge_below(VALUES, everywhere, 1.0), tensor(3.5))  # (2 + 5) / 2
+    assert_close(
+        losses.hinge_below(VALUES, everywhere, 1.0), tensor(3.5 / 3**0.5)
+    )  # (2 + 5) / 2 by the root of 3 tokens
     where = tensor([[True, True, True], [False, True, False]])
-    assert_close(losses.hinge_below(VALUES, where, 1.0), tensor(1.5))  # (2 + 1) / 2
+    assert_close(losses.hinge_below(VALUES, where, 1.0), tensor(1.5 / 3**0.5))  # (2 + 1) / 2 by the root
     where = tensor([[False, False, False], [False, True, False]])
-    assert_close(losses.hinge_below(VALUES, where, 1.0), tensor(1.0))  # one text that counts
+    assert_close(losses.hinge_below(VALUES, where, 1.0), tensor(1.0 / 3**0.5))  # one text that counts
 
 
 def test_expand_by_hand():

@@ -26,6 +26,9 @@ from sparse_adapt.model import SparseEncoder
 from sparse_adapt.stages.texts import Remembered, Texts
 
 
+SAMPLES = 128  # made-up texts a step at most; they are short
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Rows of the stage's texts, a masked copy of them with its labels, and texts that mean terms."""
@@ -66,7 +69,7 @@ class Lesson:
         if len(self.texts.saying):
             rows[: count // 2] = [int(row) for row in random.choice(self.texts.saying, count // 2)]
         masked = [self._mask(self.texts.ids[row], random) for row in rows]
-        samples = self.meanings.draw(2 * count, random)
+        samples = self.meanings.draw(max(2 * count, min(SAMPLES, 4 * self.texts.new)), random)
         return Batch(rows, [ids for ids, _ in masked], [labels for _, labels in masked], samples)
 
     def terms(self, encoder: SparseEncoder, batch: Batch) -> dict[str, Tensor]:
