@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from sparse_adapt.config import Training
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError
+from sparse_adapt.folders import write_text
 from sparse_adapt.losses import total
 from sparse_adapt.model import SparseEncoder
 
@@ -60,7 +61,8 @@ def train(
 ) -> list[dict[str, float]]:
     """Train in place and return the history, a row a step. `folder` keeps history and state, and resumes from them.
 
-    On one CPU the same seed gives the same bits, interrupted or not.
+    On one CPU the same seed gives the same bits, interrupted or not. The state of the last step stays there
+    too, so that nothing is lost if the model can't be saved; `forget` removes it afterwards.
     """
     settings = stage.settings
     accelerator = _accelerator(settings)
@@ -70,9 +72,9 @@ def train(
     done = load_state(folder / STATE_FILE, parameters, optimiser)
     history = read_history(folder / HISTORY_FILE)[:done]
     objective, prepared = accelerator.prepare(Objective(encoder, stage), optimiser)
-    scalars = _scalars(folder) if settings.tensorboard and accelerator.is_main_process else None
-    with (folder / HISTORY_FILE).open("w", encoding="utf-8") as log:
-        log.writelines(json.dumps(row) + "\n" for row in history)
+    scalars = _scalars(folder, done) if settings.tensorboard and accelerator.is_main_process else None
+    write_text(folder / HISTORY_FILE, "".join(json.dumps(row) + "\n" for row in history))
+    with (folder / HISTORY_FILE).open("a", encoding="utf-8", buffering=1) as log:
         for step in range(done, stage.steps):
             rate = schedule(step, stage.steps, settings.ramp)
             parameters.set_rate(prepared, rate)
@@ -80,18 +82,27 @@ def train(
             row = {"step": step + 1, **values, "learning_rate": settings.learning_rate * rate}
             history.append(row)
             log.write(json.dumps(row) + "\n")
-            for name, value in row.items() if scalars is not None else ():
-                assert scalars is not None
-                scalars.add_scalar(f"{stage.name}/{name}", value, step + 1)
-            if (step + 1) % settings.checkpoint_every == 0 and step + 1 < stage.steps:
-                log.flush()
+            if scalars is not None:
+                for key in row.keys() - {"step"}:
+                    scalars.add_scalar(f"{stage.name}/{key}", row[key], step + 1)
+            if (step + 1) % settings.checkpoint_every == 0 or step + 1 == stage.steps:
                 save_state(folder / STATE_FILE, parameters, optimiser, step + 1)
             if progress is not None:
                 progress(step + 1, stage.steps, values)
     if scalars is not None:
         scalars.close()
-    (folder / STATE_FILE).unlink(missing_ok=True)
     return history
+
+
+def forget(folder: Path) -> None:
+    """Remove the state of a training whose model is saved."""
+    for path in (folder / STATE_FILE, _unfinished(folder / STATE_FILE)):
+        path.unlink(missing_ok=True)
+
+
+def device_of(settings: Training) -> str:
+    """Where a stage trains, and so where everything that it compares with has to be."""
+    return str(_accelerator(settings).device)
 
 
 def schedule(step: int, steps: int, ramp: float) -> float:
@@ -207,6 +218,7 @@ def _step(
             f"{stage.name}: the loss is {sums['loss']} at step {step + 1}; lower --learning-rate or use float32"
         )
     parameters.collect()
+    accelerator.unscale_gradients()  # of float16, before they are measured
     nn.utils.clip_grad_norm_(parameters.trained(), stage.settings.max_gradient_norm)
     optimiser.step()
     optimiser.zero_grad(set_to_none=True)
@@ -236,13 +248,17 @@ def save_state(path: Path, parameters: Parameters, optimiser: torch.optim.Optimi
         tensors[f"{index}.value"] = parameter.detach()
         for name, moment in optimiser.state.get(parameter, {}).items():
             tensors[f"{index}.{name}"] = moment
-    partial = path.with_suffix(".partial")
+    partial = _unfinished(path)
     save_file(
         {name: tensor.contiguous().cpu().clone() for name, tensor in tensors.items()},
         partial,
         {"done": str(done)},
     )
     partial.replace(path)
+
+
+def _unfinished(path: Path) -> Path:
+    return path.with_suffix(".partial")
 
 
 @torch.no_grad()
@@ -279,12 +295,12 @@ def read_history(path: Path) -> list[dict[str, float]]:
     return rows
 
 
-def _scalars(folder: Path) -> Any:  # noqa: ANN401 - tensorboard is optional and untyped
+def _scalars(folder: Path, done: int) -> Any:  # noqa: ANN401 - tensorboard is optional and untyped
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
         raise MissingExtraError("tensorboard", "tensorboard") from error
-    return SummaryWriter(str(folder / "tensorboard"))
+    return SummaryWriter(str(folder / "tensorboard"), purge_step=done + 1)
 
 
 def epochs_to_steps(settings: Training, texts: int) -> int:

@@ -24,7 +24,7 @@ from sparse_adapt.stages.dictionary import dictionary
 from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.warmup import warmup
 from sparse_adapt.terms import read_terms
-from sparse_adapt.training import STATE_FILE, Progress, Stage, train
+from sparse_adapt.training import STATE_FILE, Progress, Stage, device_of, forget, train
 
 RECORD_FILE = "stage.json"
 PACKAGES = ("sparse-adapt", "torch", "transformers", "tokenizers", "accelerate")
@@ -139,7 +139,7 @@ def _run(
     progress: Progress | None,
 ) -> Outcome:
     started = time.monotonic()
-    encoder = SparseEncoder.load(model)
+    encoder = SparseEncoder.load(model, device_of(settings))
     stage = build(encoder)
     with output_folder(place.folder, overwrite=place.overwrite, resume=place.resume) as work:
         record = _record(name, model, files, settings.model_dump(mode="json"), started)
@@ -154,6 +154,7 @@ def _run(
         encoder.save(work)
         record = {**record, "steps": len(history), "seconds": round(time.monotonic() - started, 1)}
         write_json(work / RECORD_FILE, record)
+    forget(place.folder)
     last = {key: value for key, value in history[-1].items() if key not in ("step", "learning_rate")}
     told = ", ".join(f"{key} {value:.3g}" for key, value in last.items())
     return Outcome(

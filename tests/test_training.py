@@ -1,0 +1,469 @@
+"""The training loop: what moves and what doesn't, how fast, and that an interruption leaves no trace."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from families import build
+from torch import Tensor
+from torch.testing import assert_close
+
+from sparse_adapt import training
+from sparse_adapt.config import Training
+from sparse_adapt.errors import ConfigError, InputError, MissingExtraError
+from sparse_adapt.losses import flops
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.terms import Term
+from sparse_adapt.training import HISTORY_FILE, STATE_FILE, random_at, schedule, train
+from sparse_adapt.vocabulary import extend
+
+TEXTS = [
+    "a zorvex report",
+    "the server of kubectl",
+    "log each refused client",
+    "zorvex and kubectl",
+    "a second server of the team",
+    "who signs for zorvex",
+    "test the backup",
+    "the tools of kubectl and the team",
+]
+CPU = {"device": "cpu", "steps": 6, "ramp": 0.2, "checkpoint_every": 2}
+
+
+class Pull:
+    """Pulls the logits of some tokens to 3, and keeps vectors short."""
+
+    name = "pull"
+
+    def __init__(self, encoder: SparseEncoder, settings: Training, tokens: list[int] | None = None) -> None:
+        self.settings, self.steps = settings, settings.steps
+        self.weights: Mapping[str, float] = {"near": 1.0, "short": 0.1}
+        self.ids = encoder.tokenize(TEXTS)
+        self.tokens = tokens or [*(token.token_id for token in encoder.new_tokens), 60, 61]
+
+    def batch(self, random: np.random.Generator) -> list[int]:
+        return [int(row) for row in random.choice(len(self.ids), self.settings.batch_size)]
+
+    def terms(self, encoder: SparseEncoder, batch: list[int]) -> dict[str, Tensor]:
+        pooled = encoder([self.ids[row] for row in batch])
+        near = (pooled.maximum[:, self.tokens].float() - 3.0).square().mean()
+        return {"near": near, "short": flops(pooled.weights)}
+
+
+def extended(folder: Path) -> SparseEncoder:
+    encoder = SparseEncoder.load(folder)
+    extend(encoder, [Term("zorvex", "jargon"), Term("kubectl", "jargon")])
+    return encoder
+
+
+def snapshot(encoder: SparseEncoder) -> dict[str, Tensor]:
+    named = encoder.masked_lm.named_parameters(remove_duplicate=False)
+    return {name: parameter.detach().clone() for name, parameter in named}
+
+
+def settings(**given: object) -> Training:
+    return Training.model_validate({**CPU, "batch_size": 3, **given})
+
+
+@pytest.fixture(params=["tied", "untied", "no-bias"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Models whose new rows lie in two, three and one matrices."""
+    family = "modernbert-no-bias" if request.param == "no-bias" else "bert"
+    return build(tmp_path / "base", family, tied=request.param != "untied", spare=5)
+
+
+# -- what moves ----------------------------------------------------------------------------------
+
+
+def test_new_rows_alone_move_even_with_weight_decay(folder, tmp_path):
+    encoder = extended(folder)
+    before = snapshot(encoder)
+    train(encoder, Pull(encoder, settings(weight_decay=0.5)), tmp_path)
+    first, count = encoder.old_size, 2
+    moved = 0
+    for name, after in snapshot(encoder).items():
+        if after.shape[0] == encoder.vocabulary_size:
+            others = [*range(first), *range(first + count, len(after))]  # old rows and spare ones
+            assert torch.equal(after[others], before[name][others]), name
+            moved += not torch.equal(after[first : first + count], before[name][first : first + count])
+        else:
+            assert torch.equal(after, before[name]), name
+    assert moved >= 1
+    assert not torch.equal(
+        encoder.output_rows[first : first + count], before[decoder_name(encoder)][first : first + count]
+    )
+
+
+def decoder_name(encoder: SparseEncoder) -> str:
+    return next(
+        name
+        for name, parameter in encoder.masked_lm.named_parameters(remove_duplicate=False)
+        if parameter is encoder.output_rows
+    )
+
+
+def test_everything_moves_when_all_is_trained(folder, tmp_path):
+    encoder = extended(folder)
+    before = snapshot(encoder)
+    train(encoder, Pull(encoder, settings(train="all")), tmp_path)
+    after = snapshot(encoder)
+    still = {name for name in before if torch.equal(before[name], after[name])}
+    used = {name for name, parameter in encoder.masked_lm.named_parameters() if "pooler" not in name}
+    assert not {name for name in still & used if "key.bias" not in name} - {"cls.predictions.bias"}
+
+
+def test_weight_decay_spares_new_rows(folder, tmp_path):
+    """Decay pulls every parameter that it is given towards zero, gradient or not."""
+    encoder = extended(folder)
+    before = snapshot(encoder)
+    stage = Pull(encoder, settings(train="all", weight_decay=0.9, learning_rate=1e-2), tokens=[60, 61])
+    stage.ids = encoder.tokenize(["the server", "a test"])  # no new token goes in
+    stage.weights = {"near": 1.0, "short": 0.0}  # and none comes out
+    train(encoder, stage, tmp_path)
+    rows = slice(encoder.old_size, encoder.old_size + 2)
+    after = snapshot(encoder)
+    for name in before:
+        if before[name].shape[0] == encoder.vocabulary_size and name != "cls.predictions.bias":
+            assert torch.equal(after[name][rows], before[name][rows]), name
+            assert not torch.equal(after[name][:60], before[name][:60]), name
+
+
+def test_new_rows_have_a_learning_rate_of_their_own(folder, tmp_path):
+    """Adam's first step is the learning rate in each coordinate, whatever the gradient."""
+    encoder = extended(folder)
+    before, first = snapshot(encoder), encoder.old_size
+    given = settings(train="all", steps=1, ramp=0.0, learning_rate=1e-4, new_learning_rate=1e-2)
+    train(encoder, Pull(encoder, given), tmp_path)
+    moved = (encoder.output_rows - before[decoder_name(encoder)]).abs()
+    assert_close(moved[first : first + 2].max(), torch.tensor(1e-2), rtol=1e-2, atol=0.0)
+    assert_close(moved[:first].max(), torch.tensor(1e-4), rtol=2e-2, atol=0.0)
+    assert moved[first + 2 :].max() < 2e-4
+
+
+def test_the_loss_falls(folder, tmp_path):
+    encoder = extended(folder)
+    given = settings(steps=30, train="all", learning_rate=1e-2, batch_size=8)
+    losses = [row["loss"] for row in train(encoder, Pull(encoder, given), tmp_path)]
+    assert np.mean(losses[-5:]) < 0.7 * np.mean(losses[:5])
+
+
+def test_a_model_without_new_tokens_trains_as_a_whole_only(tiny_model, tmp_path):
+    encoder = SparseEncoder.load(tiny_model)
+    with pytest.raises(ConfigError, match="no new tokens"):
+        train(encoder, Pull(encoder, settings()), tmp_path)
+    before = snapshot(encoder)
+    train(encoder, Pull(encoder, settings(train="all")), tmp_path)
+    assert not torch.equal(encoder.output_rows, before[decoder_name(encoder)])
+
+
+# -- how fast ------------------------------------------------------------------------------------
+
+
+def test_schedule_by_hand():
+    rates = [schedule(step, 10, 0.2) for step in range(10)]
+    # rises over 2 steps, 1/2 and 2/2, then falls by 1/8 a step
+    assert rates == pytest.approx([1 / 2, 1, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8])
+
+
+@pytest.mark.parametrize("ramp", [0.0, 0.1, 0.5, 1.0])
+@pytest.mark.parametrize("steps", [1, 2, 7, 100])
+def test_schedule_stays_within_its_range(steps, ramp):
+    rates = [schedule(step, steps, ramp) for step in range(steps)]
+    assert all(0.0 < rate <= 1.0 for rate in rates)
+    top = rates.index(max(rates))
+    assert rates[: top + 1] == sorted(rates[: top + 1])
+    assert rates[top:] == sorted(rates[top:], reverse=True)
+
+
+def test_history_holds_each_term_its_sum_and_the_rate(tiny_model, tmp_path):
+    encoder = extended(tiny_model)
+    told: list[tuple[int, int]] = []
+    history = train(
+        encoder,
+        Pull(encoder, settings(learning_rate=1e-3)),
+        tmp_path,
+        progress=lambda done, steps, _: told.append((done, steps)),
+    )
+    assert [row["step"] for row in history] == [1, 2, 3, 4, 5, 6]
+    assert told == [(step, 6) for step in range(1, 7)]
+    for step, row in enumerate(history):
+        assert row["loss"] == pytest.approx(row["near"] + 0.1 * row["short"], rel=1e-5)
+        assert row["learning_rate"] == pytest.approx(1e-3 * schedule(step, 6, 0.2))
+    lines = (tmp_path / HISTORY_FILE).read_text().splitlines()
+    assert [json.loads(line) for line in lines] == history
+
+
+def test_gradients_are_cut_to_their_largest_norm(tiny_model, tmp_path, monkeypatch):
+    seen: list[float] = []
+    clip = torch.nn.utils.clip_grad_norm_
+
+    def spy(parameters: list[Tensor], norm: float) -> Tensor:
+        result = clip(parameters, norm)
+        seen.append(float(torch.cat([p.grad.flatten() for p in parameters if p.grad is not None]).norm()))
+        return result
+
+    monkeypatch.setattr(training.nn.utils, "clip_grad_norm_", spy)
+    encoder = extended(tiny_model)
+    train(encoder, Pull(encoder, settings(max_gradient_norm=0.25, steps=2)), tmp_path)
+    assert seen == pytest.approx([0.25, 0.25], rel=1e-3)
+
+
+class InParts(Pull):
+    """The same eight texts in each step, in as many parts as the settings say; the loss is a mean over texts."""
+
+    def batch(self, random: np.random.Generator) -> list[int]:
+        parts = self.settings.gradient_accumulation
+        drawn = random.random()
+        number = next(n for n in range(99) if random_at(self.settings.seed, n).random() == drawn)
+        size = len(TEXTS) // parts
+        return list(range(number % parts * size, (number % parts + 1) * size))
+
+    def terms(self, encoder: SparseEncoder, batch: list[int]) -> dict[str, Tensor]:
+        terms = super().terms(encoder, batch)
+        return {**terms, "short": terms["short"] * 0.0}  # a square of means is no mean over texts
+
+
+@pytest.mark.parametrize("which", ["new", "all"])
+def test_two_parts_of_four_equal_one_of_eight(folder, tmp_path, which):
+    ends = []
+    for parts in (1, 2, 4):
+        encoder = extended(folder)
+        given = settings(gradient_accumulation=parts, batch_size=8 // parts, train=which, learning_rate=1e-3)
+        place = tmp_path / str(parts)
+        place.mkdir()
+        history = train(encoder, InParts(encoder, given), place)
+        ends.append((encoder.output_rows.detach(), [row["near"] for row in history]))
+    for rows, near in ends[1:]:
+        assert_close(rows, ends[0][0], atol=1e-4, rtol=1e-3)
+        assert near == pytest.approx(ends[0][1], rel=1e-4)
+
+
+# -- interruptions -------------------------------------------------------------------------------
+
+
+class Stopped(Exception):
+    """Somebody pulled the plug."""
+
+
+def stop_at(step: int) -> Callable[[int, int, Mapping[str, float]], None]:
+    def progress(done: int, _: int, __: Mapping[str, float]) -> None:
+        if done == step:
+            raise Stopped
+
+    return progress
+
+
+@pytest.mark.parametrize("which", ["new", "all"])
+@pytest.mark.parametrize("stops", [[1, 2], [4, 5, 5, 6]])
+def test_a_resumed_training_ends_bit_for_bit_where_an_uninterrupted_one_does(folder, tmp_path, which, stops):
+    given = settings(train=which, weight_decay=0.1, gradient_accumulation=2)
+    for place in ("whole", "stopped"):
+        (tmp_path / place).mkdir()
+    whole = extended(folder)
+    history = train(whole, Pull(whole, given), tmp_path / "whole")
+    for stop in stops:
+        encoder = extended(folder)
+        with pytest.raises(Stopped):
+            train(encoder, Pull(encoder, given), tmp_path / "stopped", progress=stop_at(stop))
+    encoder = extended(folder)
+    resumed = train(encoder, Pull(encoder, given), tmp_path / "stopped")
+    assert resumed == history
+    assert (tmp_path / "stopped" / HISTORY_FILE).read_text() == (
+        tmp_path / "whole" / HISTORY_FILE
+    ).read_text()
+    after = snapshot(encoder)
+    assert all(torch.equal(after[name], tensor) for name, tensor in snapshot(whole).items())
+
+
+def test_steps_are_not_repeated_after_a_checkpoint(tiny_model, tmp_path):
+    encoder = extended(tiny_model)
+    with pytest.raises(Stopped):
+        train(encoder, Pull(encoder, settings()), tmp_path, progress=stop_at(5))
+    done: list[int] = []
+    encoder = extended(tiny_model)
+    train(encoder, Pull(encoder, settings()), tmp_path, progress=lambda step, *_: done.append(step))
+    assert done == [5, 6]  # a checkpoint every 2 steps
+
+
+def test_a_finished_training_loses_nothing_until_it_is_forgotten(tiny_model, tmp_path):
+    encoder = extended(tiny_model)
+    history = train(encoder, Pull(encoder, settings()), tmp_path)
+    again = extended(tiny_model)  # as after a disk that was full when the model was to be saved
+    assert train(again, Pull(again, settings()), tmp_path, progress=stop_at(1)) == history
+    assert torch.equal(again.output_rows, encoder.output_rows)
+    training.forget(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [HISTORY_FILE]
+    training.forget(tmp_path)
+
+
+def test_a_history_that_was_cut_within_a_line_goes_on(tiny_model, tmp_path):
+    encoder = extended(tiny_model)
+    with pytest.raises(Stopped):
+        train(encoder, Pull(encoder, settings()), tmp_path, progress=stop_at(3))
+    with (tmp_path / HISTORY_FILE).open("a") as file:
+        file.write('{"step": 4, "ne')
+    encoder = extended(tiny_model)
+    assert [row["step"] for row in train(encoder, Pull(encoder, settings()), tmp_path)] == [1, 2, 3, 4, 5, 6]
+
+
+def test_the_state_of_another_model_is_refused(tiny_model, tmp_path):
+    encoder = extended(tiny_model)
+    with pytest.raises(Stopped):
+        train(encoder, Pull(encoder, settings()), tmp_path, progress=stop_at(3))
+    other = SparseEncoder.load(tiny_model)
+    extend(other, [Term("quuxly", "jargon")])
+    with pytest.raises(InputError, match="another model"):
+        train(other, Pull(other, settings()), tmp_path)
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+from test_training import Pull, extended, settings
+from sparse_adapt import training
+from sparse_adapt.training import train
+
+def kill(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def progress(done, steps, values):
+    if done == {step}:
+        kill()
+
+if {saving}:
+    training.Path.replace = kill  # the state is written, but not yet in its place
+encoder = extended(Path({folder!r}))
+train(encoder, Pull(encoder, settings(train="all")), Path({place!r}), progress=progress)
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_process_leaves_no_trace_in_the_result(tiny_model, tmp_path):
+    (tmp_path / "whole").mkdir()
+    whole = extended(tiny_model)
+    history = train(whole, Pull(whole, settings(train="all")), tmp_path / "whole")
+    place = tmp_path / "killed"
+    place.mkdir()
+    for step, saving in ((3, False), (5, False), (99, True)):
+        script = KILLED.format(
+            tests=str(Path(__file__).parent),
+            step=step,
+            saving=saving,
+            folder=str(tiny_model),
+            place=str(place),
+        )
+        ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+        assert ended.returncode == -signal.SIGKILL, ended.stderr
+        assert (place / STATE_FILE).is_file()
+    encoder = extended(tiny_model)
+    assert train(encoder, Pull(encoder, settings(train="all")), place) == history
+    assert (place / HISTORY_FILE).read_bytes() == (tmp_path / "whole" / HISTORY_FILE).read_bytes()
+    after = snapshot(encoder)
+    assert all(torch.equal(after[name], tensor) for name, tensor in snapshot(whole).items())
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_one_others(tiny_model, tmp_path):
+    ends = []
+    for number, seed in enumerate((0, 0, 1)):
+        encoder, place = extended(tiny_model), tmp_path / str(number)
+        place.mkdir()
+        torch.manual_seed(number)  # the global generator is nothing to it
+        train(encoder, Pull(encoder, settings(seed=seed, train="all")), place)
+        ends.append(encoder.output_rows.detach())
+    assert torch.equal(ends[0], ends[1])
+    assert not torch.equal(ends[0], ends[2])
+
+
+# -- precision, devices, what goes wrong ---------------------------------------------------------
+
+
+def test_bfloat16_trains_float32_weights_to_nearly_the_same_place(folder, tmp_path):
+    ends = []
+    for precision in ("float32", "bfloat16"):
+        encoder, place = extended(folder), tmp_path / precision
+        place.mkdir()
+        given = settings(precision=precision, train="all", learning_rate=1e-3)
+        history = train(encoder, Pull(encoder, given), place)
+        assert all(parameter.dtype == torch.float32 for parameter in encoder.parameters())
+        ends.append(history)
+    full, half = ([row["loss"] for row in history] for history in ends)
+    assert half == pytest.approx(full, rel=0.1)
+    assert half != full
+
+
+def test_settings_that_no_machine_here_can_follow_are_refused():
+    for given in ({"device": "tpu"}, {"device": "cpu", "precision": "float16"}):
+        with pytest.raises(ConfigError):
+            training.device_of(settings(**given))
+    if not torch.cuda.is_available():
+        with pytest.raises(ConfigError, match="no CUDA device"):
+            training.device_of(settings(device="cuda"))
+    assert training.device_of(settings()) == "cpu"
+
+
+class Broken(Pull):
+    """Gives something that is no number at the third step."""
+
+    calls = 0
+
+    def terms(self, encoder: SparseEncoder, batch: list[int]) -> dict[str, Tensor]:
+        self.calls += 1
+        terms = super().terms(encoder, batch)
+        return {**terms, "near": terms["near"] * (float("nan") if self.calls == 3 else 1.0)}
+
+
+def test_a_loss_that_is_no_number_ends_the_training_in_one_line(tiny_model, tmp_path):
+    encoder = extended(tiny_model)
+    with pytest.raises(ConfigError) as caught:
+        train(encoder, Broken(encoder, settings()), tmp_path)
+    message = str(caught.value)
+    assert message.startswith("pull: the loss is nan at step 3")
+    assert "--learning-rate" in message
+    assert "\n" not in message
+    assert encoder.output_rows.isfinite().all()
+
+
+def test_scalars_are_written_when_asked_for(tiny_model, tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    encoder = extended(tiny_model)
+    with pytest.raises(Stopped):
+        train(encoder, Pull(encoder, settings(tensorboard=True)), tmp_path, progress=stop_at(5))
+    encoder = extended(tiny_model)
+    history = train(encoder, Pull(encoder, settings(tensorboard=True)), tmp_path)
+    events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    assert set(events.Tags()["scalars"]) == {
+        f"pull/{key}" for key in ("near", "short", "loss", "learning_rate")
+    }
+    found = {event.step: event.value for event in events.Scalars("pull/near")}
+    assert found == pytest.approx({row["step"]: row["near"] for row in history})
+    assert len(events.Scalars("pull/near")) == 6  # what was done twice counts once
+
+
+def test_no_scalars_unless_asked_for(tiny_model, tmp_path):
+    encoder = extended(tiny_model)
+    train(encoder, Pull(encoder, settings()), tmp_path)
+    assert not (tmp_path / "tensorboard").exists()
+
+
+def test_without_tensorboard_the_error_says_what_to_install(tiny_model, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    encoder = extended(tiny_model)
+    with pytest.raises(MissingExtraError, match=r"pip install 'sparse-adapt\[tensorboard\]'"):
+        train(encoder, Pull(encoder, settings(tensorboard=True)), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "texts", "steps"),
+    [(None, 5, 77), (1.0, 24, 4), (2.0, 25, 9), (0.5, 6, 1), (0.01, 3, 1)],  # 24/6, ceil(50/6), ceil(3/6)
+)
+def test_epochs_to_steps_by_hand(epochs, texts, steps):
+    given = settings(steps=77, epochs=epochs, batch_size=3, gradient_accumulation=2)
+    assert training.epochs_to_steps(given, texts) == steps
