@@ -12,8 +12,11 @@ TokenIds = Sequence[int]
 
 
 def pad(texts: Sequence[TokenIds], pad_id: int) -> tuple[Tensor, Tensor]:
-    """Token ids (B, L) filled up on the right with `pad_id`, and the attention mask (B, L) of ones and zeros."""
-    longest = max(map(len, texts))
+    """Token ids (B, L) filled up on the right with `pad_id`, and the attention mask (B, L) of ones and zeros.
+
+    L is 1 at least, for texts of no tokens.
+    """
+    longest = max([1, *map(len, texts)])
     ids = torch.full((len(texts), longest), pad_id, dtype=torch.long)
     mask = torch.zeros((len(texts), longest), dtype=torch.long)
     for row, text in enumerate(texts):

@@ -210,7 +210,7 @@ def _neighbours(
     chosen = np.flatnonzero(np.asarray((second > 0).sum(axis=0)).ravel() * words)
     vectors = _associations(reference, [[*ends[0], int(word), *ends[1]] for word in chosen], words)[0]
     vectors = vectors.multiply(words[None, :]).tocsr()
-    rarity = np.log(len(chosen) / (1.0 + np.asarray((vectors > 0).sum(axis=0)).ravel())).clip(0)
+    rarity = np.log(max(1, len(chosen)) / (1.0 + np.asarray((vectors > 0).sum(axis=0)).ravel())).clip(0)
     vectors = vectors.multiply(rarity[None, :]).tocsr()
     lengths = np.sqrt(np.asarray(vectors.multiply(vectors).sum(axis=1)).ravel()).clip(1e-6)
     found = []
