@@ -4,6 +4,7 @@ Dimensions: Q queries, N candidates each, V all tokens, D domain tokens (the new
 `student` and `teacher` are scores (Q, N); `present` marks real candidates among padding.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean, pstdev
 from typing import NamedTuple
@@ -121,7 +122,7 @@ def hinge_below(values: Tensor, where: Tensor, ceiling: float) -> Tensor:
     weighs silence so much that no term is ever lit. The root stands between.
     """
     excess = (values.float() - ceiling).relu() * where
-    return excess.sum() / where.any(dim=1).sum().clamp_min(1) / max(1, where.shape[1]) ** 0.5
+    return excess.sum() / where.any(dim=1).sum().clamp_min(1) / math.sqrt(max(1, where.shape[1]))
 
 
 def expand(values: Tensor, where: Tensor) -> Tensor:
