@@ -23,6 +23,7 @@ FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 FULL_WORDS = (
     "no space left on device",
     "disk quota exceeded",
+    "file too large",
     "basic_ios::clear: iostream error",
     "pytorchstreamwriter failed",
 )

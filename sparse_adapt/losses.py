@@ -31,6 +31,12 @@ class Scale(NamedTuple):
         return cls(slope, fmean(student) - slope * fmean(teacher))
 
 
+def scores(queries: Tensor, documents: Tensor) -> Tensor:
+    """Dot products (Q, B) of query (Q, V) and document (B, V) weights, float32 also within autocast."""
+    with torch.autocast(queries.device.type, enabled=False):
+        return queries.float() @ documents.float().T
+
+
 def calibrate(teacher: Tensor, scale: Scale) -> Tensor:
     """Teacher scores on the student's scale, nothing below zero.
 

@@ -68,18 +68,22 @@ class Meanings:
         self.about = about
         self.cut = [[token for token in source if token < self.first_new] for source in sources]
         words = _starts_word(reference, reference.vocabulary_size)
-        weights, self.substitutes = _associations(reference, self.cut, words)
+        old_words = words * (
+            np.arange(len(words)) < self.first_new
+        )  # a model that knows a term associates it
+        weights, self.substitutes = _associations(reference, self.cut, old_words)
         share = np.asarray((weights > 0).mean(axis=0)).ravel()
         telling = weights.multiply((np.log(1.0 / (share + 0.01)).clip(0) * words)[None, :]).tocsr()
         self.document_share = share
-        self.profiles = _profiles(telling)
         self.unknown = _alike(telling, about)
+        telling = telling.multiply(old_words[None, :]).tocsr()
+        self.profiles = _profiles(telling)
         common = np.argsort(-share, kind="stable")
-        self.glue = common[~np.isin(common, list(self.special))][:GLUE]
+        self.glue = common[~np.isin(common, list(self.special)) & (common < self.first_new)][:GLUE]
         self.by_term = [np.flatnonzero(column) for column in about.T]
         self.taught = np.flatnonzero([len(rows) > 0 for rows in self.by_term])
         self.elsewhere = np.flatnonzero(~about.any(axis=1))
-        self.near = _neighbours(reference, telling, about, self.ends, words)
+        self.near = _neighbours(reference, telling, about, self.ends, old_words)
 
     def draw(self, count: int, random: Generator) -> Samples:
         """`count` texts from anywhere and, where terms are taught, `count` that mean one; what each should light."""

@@ -1,5 +1,6 @@
-"""Small random models of every family that can be adapted, each with a tokenizer of its kind."""
+"""Small random models of every family that can be adapted, each with a tokenizer of its kind: the same each time."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,29 +14,31 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
 SENTENCES = [
     "Set max connections before the pool of the database is full.",
     "The agent sends its log to the server; the server stores it.",
     "A nightly backup copies the database to a second server every week.",
     "Renew a certificate before it expires, or the client refuses.",
     "The cube control reads nodes, pods and logs; zoo, ox, verb and vex are words.",
-    "abcdefghijklmnopqrstuvwxyz 0123456789 ABCDEFGHIJKLMNOPQRSTUVWXYZ -_+.,;:()/#'",
+    f"{LETTERS} 0123456789 {LETTERS.upper()} -_+.,;:()/#'",
 ]
 WORDPIECE = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 SENTENCEPIECE = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
-SIZE = 300
 
 
 def wordpiece() -> PreTrainedTokenizerFast:
-    """Lower-case WordPiece, as BERT, DistilBERT, MPNet and ELECTRA have."""
-    raw = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    """Lower-case WordPiece, as BERT, DistilBERT, MPNet and ELECTRA have: every sign, and the words of SENTENCES."""
+    text = " ".join(SENTENCES).lower()
+    signs = sorted(set(text) - {" "})
+    words = sorted(set(re.findall("[a-z]{2,}", text)) - {LETTERS})
+    tokens = [*WORDPIECE, *signs, *(f"##{sign}" for sign in signs), *words]
+    raw = Tokenizer(
+        models.WordPiece({token: number for number, token in enumerate(tokens)}, unk_token="[UNK]")
+    )
     raw.normalizer = normalizers.BertNormalizer(lowercase=True)
     raw.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     raw.decoder = decoders.WordPiece()
-    raw.train_from_iterator(
-        SENTENCES,
-        trainers.WordPieceTrainer(vocab_size=SIZE, special_tokens=list(WORDPIECE), show_progress=False),
-    )
     return _wrapped(raw, *WORDPIECE)
 
 
@@ -47,7 +50,7 @@ def byte_level() -> PreTrainedTokenizerFast:
     raw.train_from_iterator(
         SENTENCES,
         trainers.BpeTrainer(
-            vocab_size=SIZE + 60,
+            vocab_size=360,
             special_tokens=list(SENTENCEPIECE),
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
             show_progress=False,
@@ -64,19 +67,18 @@ def modern_byte_level() -> PreTrainedTokenizerFast:
 
 
 def unigram() -> PreTrainedTokenizerFast:
-    """SentencePiece Unigram behind Metaspace, as XLM-R and DeBERTa-v2 have."""
-    raw = Tokenizer(models.Unigram())
+    """SentencePiece Unigram behind Metaspace, as XLM-R and DeBERTa-v2 have: every sign, and words after a space."""
+    text = " ".join(SENTENCES)
+    signs = sorted(set(text) - {" "})
+    words = sorted(set(re.findall("[a-zA-Z]{2,}", text)) - {LETTERS, LETTERS.upper()})
+    pieces = [*((token, 0.0) for token in SENTENCEPIECE), ("\u2581", -3.0), *((sign, -5.0) for sign in signs)]
+    pieces += [(f"\u2581{word}", -6.0) for word in words]
+    raw = Tokenizer(models.Unigram(pieces, unk_id=SENTENCEPIECE.index("<unk>")))
     raw.normalizer = normalizers.NFKC()
     raw.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme="always")]
     )
     raw.decoder = decoders.Metaspace()
-    raw.train_from_iterator(
-        SENTENCES,
-        trainers.UnigramTrainer(
-            vocab_size=SIZE, special_tokens=list(SENTENCEPIECE), unk_token="<unk>", show_progress=False
-        ),
-    )
     return _wrapped(raw, "<pad>", "<unk>", "<s>", "</s>", "<mask>")
 
 

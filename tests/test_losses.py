@@ -169,6 +169,13 @@ def test_contrast_compares_within_a_query_only():
     assert losses.contrast(student, nothing, positive | True, 7.0).item() == 0.0
 
 
+def test_scores_by_hand():
+    queries, documents = tensor([[1.0, 2.0], [0.0, 1.0]]), tensor([[3.0, 4.0], [5.0, 0.0]])
+    assert_close(losses.scores(queries, documents), tensor([[11.0, 5.0], [4.0, 0.0]]))
+    with torch.autocast("cpu", torch.bfloat16):
+        assert losses.scores(queries * 1.001, documents)[0, 0].item() == pytest.approx(11.011, rel=1e-6)
+
+
 # -- calibrate -----------------------------------------------------------------------------------
 
 

@@ -96,7 +96,7 @@ class Distill:
         count, device = len(batch.queries), encoder.device
         weights = pooled.weights
         queries, documents = weights[:count], weights[count:]
-        scores = (queries @ documents.T).gather(1, batch.places.to(device))
+        scores = losses.scores(queries, documents).gather(1, batch.places.to(device))
         teacher, present = batch.teacher.to(device), batch.present.to(device)
         wanted = teacher
         if self.settings.calibrate:

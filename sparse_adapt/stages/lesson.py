@@ -25,7 +25,6 @@ from sparse_adapt.meanings import Meanings, Samples
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.stages.texts import Remembered, Texts
 
-
 SAMPLES = 128  # made-up texts a step at most; they are short
 
 

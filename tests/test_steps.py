@@ -1,0 +1,128 @@
+"""Stages as steps: what they leave, what they inherit, and what a full disk does to them."""
+
+import errno
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from sparse_adapt import config
+from sparse_adapt.corpus import Document, write_documents
+from sparse_adapt.errors import InputError, OutputError
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.stages import steps
+from sparse_adapt.stages.steps import Place
+from sparse_adapt.terms import Term, write_terms
+from sparse_adapt.training import HISTORY_FILE, STATE_FILE
+
+DOCUMENTS = {
+    "d0": "A zorvex report compares what a team spent.",
+    "d1": "kubectl logs show what the agent saw of zorvex.",
+    "d2": "A nightly backup copies the database.",
+}
+QUICK = {"device": "cpu", "steps": 3, "batch_size": 4, "checkpoint_every": 2}
+
+
+@pytest.fixture
+def files(tmp_path, tiny_model) -> Path:
+    """A folder with an extended model, `model`, and a corpus, `corpus.jsonl`."""
+    write_documents(tmp_path / "corpus.jsonl", [Document(name, text, "") for name, text in DOCUMENTS.items()])
+    write_terms(tmp_path / "terms.json", [Term("zorvex", "jargon"), Term("kubectl", "jargon")])
+    steps.extend(str(tiny_model), tmp_path / "terms.json", Place(tmp_path / "model"))
+    return tmp_path
+
+
+def run(files: Path, name: str, **place: bool) -> steps.Outcome:
+    settings = config.Warmup.model_validate(QUICK)
+    return steps.run_warmup(
+        str(files / "model"), str(files / "corpus.jsonl"), settings, Place(files / name, **place)
+    )
+
+
+def test_a_step_leaves_a_model_its_history_and_a_record(files):
+    outcome = run(files, "warmup")
+    assert {path.name for path in (files / "warmup").iterdir()} >= {"config.json", HISTORY_FILE, "stage.json"}
+    assert not (files / "warmup" / STATE_FILE).exists()
+    record = json.loads((files / "warmup" / "stage.json").read_text())
+    assert record["stage"] == "warmup"
+    assert record["settings"] == config.Warmup.model_validate(QUICK).model_dump(mode="json")
+    assert record["files"]["corpus"]["sha256"]
+    assert record["steps"] == 3
+    assert "3 steps" in outcome.said
+    trained = SparseEncoder.load(files / "warmup")
+    before = SparseEncoder.load(files / "model")
+    assert torch.equal(trained.output_rows[:200], before.output_rows[:200])
+    assert not torch.equal(trained.output_rows[200:], before.output_rows[200:])
+
+
+def test_a_disk_that_is_full_while_the_model_is_saved_loses_nothing(files, monkeypatch):
+    run(files, "whole")
+    save = SparseEncoder.save
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(SparseEncoder, "save", full)
+    with pytest.raises(OutputError, match=r"the disk is full.*--resume"):
+        run(files, "full")
+    assert not (files / "full").exists()
+    monkeypatch.setattr(SparseEncoder, "save", save)
+
+    def no_more(*_: object) -> None:
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr("sparse_adapt.training._step", no_more)
+    run(files, "full", resume=True)
+    for name in ("model.safetensors", "tokenizer.json", "vocabulary.json", HISTORY_FILE):
+        assert (files / "full" / name).read_bytes() == (files / "whole" / name).read_bytes(), name
+    assert not (files / "full" / STATE_FILE).exists()
+
+
+LIMITED = """
+import resource, sys
+from pathlib import Path
+from sparse_adapt.errors import OutputError
+from sparse_adapt.folders import output_folder
+from sparse_adapt.model import SparseEncoder
+
+encoder = SparseEncoder.load({model!r})
+resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))
+try:
+    with output_folder({place!r}, resumable=False) as work:
+        encoder.save(work)
+except OutputError as error:
+    sys.exit(str(error))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [100, 2_000, 20_000])
+def test_a_disk_that_is_really_full_is_one_line(files, size):
+    """Each size stops another file: config.json, tokenizer.json, model.safetensors."""
+    script = LIMITED.format(model=str(files / "model"), place=str(files / "out"), size=size)
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert "the disk is full" in ended.stderr.splitlines()[-1], ended.stderr
+    assert not (files / "out").exists()
+    assert not (files / "out.partial").exists()
+
+
+def test_a_term_that_is_a_token_already_is_named_with_its_line(tiny_model, tmp_path):
+    (tmp_path / "terms.json").write_text('{\n  "jargon": [\n    "zorvex",\n    "server"\n  ]\n}\n')
+    with pytest.raises(InputError) as caught:
+        steps.extend(str(tiny_model), tmp_path / "terms.json", Place(tmp_path / "model"))
+    assert str(caught.value).startswith(f"{tmp_path / 'terms.json'}:4: ")
+    assert "is a token of this model already" in str(caught.value)
+    assert not (tmp_path / "model").exists()
+
+
+def test_what_a_step_inherits_is_what_is_still_unchanged(files):
+    run(files, "warmup")
+    corpus = files / "corpus.jsonl"
+    assert steps.inherited(str(files / "warmup")) == {"corpus": str(corpus)}
+    corpus.write_text(corpus.read_text() + '{"_id": "x", "text": "more"}\n')
+    assert steps.inherited(str(files / "warmup")) == {}
+    assert steps.inherited(str(files / "nowhere")) == {}
