@@ -68,9 +68,8 @@ class Meanings:
         self.about = about
         self.cut = [[token for token in source if token < self.first_new] for source in sources]
         words = _starts_word(reference, reference.vocabulary_size)
-        old_words = words * (
-            np.arange(len(words)) < self.first_new
-        )  # a model that knows a term associates it
+        old = np.arange(len(words)) < self.first_new  # a model that knows a term associates it with its texts
+        old_words = words * old
         weights, self.substitutes = _associations(reference, self.cut, old_words)
         share = np.asarray((weights > 0).mean(axis=0)).ravel()
         telling = weights.multiply((np.log(1.0 / (share + 0.01)).clip(0) * words)[None, :]).tocsr()
@@ -79,7 +78,7 @@ class Meanings:
         telling = telling.multiply(old_words[None, :]).tocsr()
         self.profiles = _profiles(telling)
         common = np.argsort(-share, kind="stable")
-        self.glue = common[~np.isin(common, list(self.special)) & (common < self.first_new)][:GLUE]
+        self.glue = common[old[common] & ~np.isin(common, list(self.special))][:GLUE]
         self.by_term = [np.flatnonzero(column) for column in about.T]
         self.taught = np.flatnonzero([len(rows) > 0 for rows in self.by_term])
         self.elsewhere = np.flatnonzero(~about.any(axis=1))

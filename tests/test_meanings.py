@@ -68,6 +68,14 @@ def test_texts_never_say_a_term_and_know_what_they_mean(encoder):
     assert samples.quiet.any()
 
 
+def test_texts_never_say_a_term_that_the_model_associates_with_everything(tmp_path):
+    encoder = extended(build(tmp_path / "model", "bert"), "zorvex", "kubectl")
+    with torch.no_grad():
+        encoder.output_bias[encoder.old_size :] += 30.0
+        assert (encoder(encoder.tokenize(OTHER)).weights[:, encoder.old_size :] > 0).all()
+    check(drawn(meanings(encoder, [*SAYING, *OTHER]), 200, 0), encoder)
+
+
 def test_the_same_seed_draws_the_same_and_another_one_others(encoder):
     texts = [*SAYING, *OTHER]
     first, again = (drawn(meanings(encoder, texts), 20, 5) for _ in range(2))
