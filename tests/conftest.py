@@ -183,10 +183,15 @@ def zorvex_collection(tmp_path_factory: pytest.TempPathFactory, twelve_documents
 @pytest.fixture(scope="session")
 def demo_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `sparse-adapt demo` leaves: every stage on the real model, in some minutes. Read only."""
+    import os
     import subprocess
     import sys
 
     folder = tmp_path_factory.mktemp("demo")
     command = [sys.executable, "-c", "from sparse_adapt.cli import main; main()", "demo"]
-    subprocess.run(command, check=True, cwd=folder)
+    one_thread = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+    }  # the same sums, and so the same bits, on any number of cores
+    subprocess.run(command, check=True, cwd=folder, env=one_thread)
     return folder / "runs" / "gatrocraptic"
