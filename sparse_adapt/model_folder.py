@@ -26,6 +26,7 @@ BUNDLED = {"splade-tiny": ("cognition", "model", "rasyosef/splade-tiny")}
 HUB_FILES = ["*.json", "model*.safetensors", "vocab.*", "merges.txt", "*.model"]
 HUB_FOLDERS = ["*/*"]  # other formats of the same model
 TOKENIZERS = ("tokenizer.json", "vocab.*", "*.model")
+LOADING_NOTES = ("is_local", "local_files_only", "max_length", "stride", "truncation_strategy")
 PICKLED = ("pytorch_model*.bin", "*.pt", "*.ckpt")
 
 
@@ -182,6 +183,8 @@ def write_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerFast, max_tokens
     tokenizer.model_max_length = max_tokens
     tokenizer.backend_tokenizer.no_padding()
     tokenizer.backend_tokenizer.enable_truncation(max_tokens, direction=tokenizer.truncation_side)
+    for note in LOADING_NOTES:
+        tokenizer.init_kwargs.pop(note, None)
     tokenizer.save_pretrained(folder)
 
 
