@@ -147,11 +147,6 @@ def distance(vectors: Tensor, anchors: Tensor, compared: Tensor | None = None) -
     return (gap.square().sum(dim=1) / anchors.float().square().sum(dim=1).clamp_min(1e-6)).mean()
 
 
-def activated(logits: Tensor) -> Tensor:
-    """Pooled weights of raw logits; in a hinge, the plain published form."""
-    return logits.float().relu().log1p()
-
-
 def total(terms: Mapping[str, Tensor], weights: Mapping[str, float]) -> Tensor:
     """Weighted sum; a term without a weight, or a weight without a term, is a bug."""
     assert terms.keys() == weights.keys(), (sorted(terms), sorted(weights))

@@ -6,8 +6,6 @@ without the term, must bring the term to mind, as a query does that describes a 
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from sparse_adapt import config
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.glossary import Definition, sentence
@@ -44,9 +42,3 @@ def dictionary(
 def _sayings(definition: Definition) -> list[str]:
     """The rendered sentence, the definition alone, and each example."""
     return [sentence(definition), definition.definition, *definition.examples]
-
-
-def covered(encoder: SparseEncoder, definitions: Sequence[Definition]) -> int:
-    """How many of the definitions are of a term that has a token of its own."""
-    texts = Texts(encoder, [definition.term for definition in definitions])
-    return int(np.count_nonzero(texts.says.any(axis=1)))

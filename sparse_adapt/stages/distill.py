@@ -19,9 +19,10 @@ from torch import Tensor
 
 from sparse_adapt import config, losses
 from sparse_adapt.corpus import Candidates
+from sparse_adapt.head import activate
 from sparse_adapt.meanings import Meanings, Samples
 from sparse_adapt.model import Pooled, SparseEncoder
-from sparse_adapt.stages.lesson import marks, new_logits
+from sparse_adapt.stages.lesson import marks, new_logits, recall
 from sparse_adapt.stages.texts import Remembered, Texts, vectors
 from sparse_adapt.training import epochs_to_steps
 
@@ -131,7 +132,7 @@ class Distill:
         """`domain`: said, so lit; unrelated, so silent. `expand`: a query lights what its relevant documents say."""
         count, settings, texts = len(batch.queries), self.settings, self.documents
         new = pooled.maximum[:, texts.first : texts.first + texts.new]
-        new = new if settings.raw_logits else losses.activated(new)
+        new = new if settings.raw_logits else activate(new)
         queries, documents = new[:count], new[count:]
         said_documents = marks(texts.says[batch.documents], new)
         said_queries = marks(self.queries.says[batch.queries], new)
@@ -164,11 +165,7 @@ class Distill:
         if not self.documents.new or self.weights["recall"] == 0.0:
             return encoder.output_rows.sum() * 0.0
         meant = new_logits(encoder, batch.samples.token_ids, self.documents)
-        settings, samples = self.settings, batch.samples
-        lit = losses.hinge_above(meant, samples.meant.to(meant.device), settings.meant)
-        return lit + settings.silence * losses.hinge_below(
-            meant, samples.quiet.to(meant.device), settings.quiet
-        )
+        return recall(meant, batch.samples, self.settings)
 
     def _positive(self, entry: Candidates) -> NDArray[np.bool_]:
         """New tokens that the relevant documents of a query say: (D,) booleans."""

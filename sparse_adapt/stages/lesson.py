@@ -21,6 +21,7 @@ from torch.nn import functional
 
 from sparse_adapt import config, losses
 from sparse_adapt.batches import pad
+from sparse_adapt.head import activate, splade_pool
 from sparse_adapt.meanings import Meanings, Samples
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.stages.texts import Remembered, Texts
@@ -86,7 +87,7 @@ class Lesson:
         new = torch.cat(parts)
         meant = new_logits(encoder, batch.samples.token_ids, self.texts)
         if not settings.raw_logits:
-            new, meant = losses.activated(new), losses.activated(meant)
+            new, meant = activate(new), activate(meant)
         rows = saying + rest
         said = marks(self.texts.says[rows], new)
         other = marks(~self.about[rows] & ~self.meanings.unknown[rows], new)
@@ -95,8 +96,7 @@ class Lesson:
             "mlm": self._masked_words(encoder, batch),
             "anchor": self._anchor(pooled.weights, saying) if pooled is not None else new.sum() * 0.0,
             "domain": above(new, said, settings.said) + settings.silence * below(new, other, settings.quiet),
-            "recall": above(meant, batch.samples.meant.to(new.device), settings.meant)
-            + settings.silence * below(meant, batch.samples.quiet.to(new.device), settings.quiet),
+            "recall": recall(meant, batch.samples, settings),
         }
 
     def _anchor(self, weights: Tensor, rows: Sequence[int]) -> Tensor:
@@ -134,13 +134,17 @@ class Lesson:
 
 def new_logits(encoder: SparseEncoder, token_ids: Sequence[Sequence[int]], texts: Texts) -> Tensor:
     """Largest raw logits of the new tokens alone: (B, D)."""
-    from sparse_adapt.head import splade_pool
-
     rows = slice(texts.first, texts.first + texts.new)
     ids, attention = pad(token_ids, encoder.tokenizer.pad_token_id or 0)
     ids, attention = ids.to(encoder.device), attention.to(encoder.device)
     bias = None if encoder.output_bias is None else encoder.output_bias[rows]
     return splade_pool(encoder.hidden(ids, attention), encoder.output_rows[rows], bias, attention)[0]
+
+
+def recall(meant: Tensor, samples: Samples, settings: config.Warmup | config.Distill) -> Tensor:
+    """Lit where a made-up text means a term, silent where it doesn't; `meant` (B, D) as the hinges take it."""
+    lit = losses.hinge_above(meant, samples.meant.to(meant.device), settings.meant)
+    return lit + settings.silence * losses.hinge_below(meant, samples.quiet.to(meant.device), settings.quiet)
 
 
 def marks(array: NDArray[np.bool_], beside: Tensor) -> Tensor:
