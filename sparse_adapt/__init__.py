@@ -5,7 +5,7 @@ gets a token, an input row and an output row (`vocabulary`, in a model as `model
 these rows: `warmup` from the corpus, `dictionary` from definitions, `distill` from queries whose candidates
 a teacher has scored (`stages`, by the one loop in `training`, in the order that a `plan` gives). The adapted
 model turns texts into sparse vectors (`encode`, `shards`), which are searched exactly (`search`), measured
-(`evaluate`), written for an engine (`export`) and indexed by Lucene (`lucene`). `demo` does all of it on a
+(`evaluate`), written for an engine (`export`) and indexed and served (`engines`). `demo` does all of it on a
 bundled corpus; `cli` has a command for each step. The package `diagnostics` beside this one reads any saved
 model at any point.
 
@@ -19,26 +19,15 @@ READING_ORDER = (
     "errors",
     "config",
     "folders",
-    "lines",
     # texts: documents, queries, judgements, candidates; terms and what they mean
-    "columns",
-    "topics",
-    "sources",
+    "reading",
     "corpus",
-    "words",
-    "evidence",
     "terms",
     "glossary",
     # the model: token ids in, one weight for each token of the vocabulary out
     "batches",
     "compiled",
-    "head_triton",
-    "head_device",
-    "head_dense",
-    "head_cpu",
-    "head_filter",
     "head",
-    "model_folder",
     "model",
     "vocabulary",
     # learning
@@ -56,12 +45,9 @@ READING_ORDER = (
     "manifest",
     "shards",
     "export",
-    "java",
-    "lucene",
+    "engines",
     # showing it
     "report",
-    "scorecard",
-    "verdict",
     "demo",
     "cli",
 )

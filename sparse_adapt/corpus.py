@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from sparse_adapt.columns import read_qrels, read_results, read_tsv, write_columns
 from sparse_adapt.errors import InputError
-from sparse_adapt.lines import (
+from sparse_adapt.reading.columns import read_qrels, read_results, read_tsv, write_columns
+from sparse_adapt.reading.lines import (
     Record,
     Unique,
     at_least_one,
@@ -29,8 +29,8 @@ from sparse_adapt.lines import (
     readable,
     write_objects,
 )
-from sparse_adapt.sources import Dataset, bundled, locate, split_file
-from sparse_adapt.topics import read_topics
+from sparse_adapt.reading.sources import Dataset, bundled, locate, split_file
+from sparse_adapt.reading.topics import read_topics
 
 DOCUMENT_FILES = ("corpus.jsonl", "corpus.jsonl.gz", "corpus.tsv", "corpus.tsv.gz")
 QUERY_FILES = ("queries.jsonl", "queries.jsonl.gz", "queries.tsv", "queries.tsv.gz")

@@ -19,8 +19,8 @@ from sparse_adapt.batches import TokenIds, group_by_length, pad
 from sparse_adapt.compiled import compiled
 from sparse_adapt.errors import ModelError
 from sparse_adapt.head import pack, splade_pool
-from sparse_adapt.head_cpu import share
-from sparse_adapt.head_filter import positive_logits
+from sparse_adapt.head.cpu import share
+from sparse_adapt.head.filter import positive_logits
 from sparse_adapt.model import SparseEncoder
 
 Precision = Literal["float32", "bfloat16"]

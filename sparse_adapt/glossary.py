@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sparse_adapt.lines import Record, Unique, at_least_one, read_objects, readable, write_objects
-from sparse_adapt.sources import bundled, locate
+from sparse_adapt.reading.lines import Record, Unique, at_least_one, read_objects, readable, write_objects
+from sparse_adapt.reading.sources import bundled, locate
 
 DICTIONARY_FILES = ("dictionary.jsonl", "dictionary.jsonl.gz")
 STOPS = (".", "!", "?", "…", "\u3002", "\uff01", "\uff1f")  # the last three are full-width

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from sparse_adapt import config
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.sources import bundled
+from sparse_adapt.reading.sources import bundled
 from sparse_adapt.stages import STAGES
 
 SETTINGS: dict[str, type[config.Training]] = {

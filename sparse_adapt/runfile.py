@@ -35,7 +35,6 @@ from pydantic import BaseModel, Field, ValidationError
 import corpora
 from sparse_adapt import config
 from sparse_adapt.errors import ConfigError, InputError
-from sparse_adapt.lines import read_lines, readable
 from sparse_adapt.plan import (
     BASE_MODEL,
     FILES,
@@ -49,7 +48,8 @@ from sparse_adapt.plan import (
     settings_for,
     unknown,
 )
-from sparse_adapt.sources import READ_AS
+from sparse_adapt.reading.lines import read_lines, readable
+from sparse_adapt.reading.sources import READ_AS
 from sparse_adapt.stages import STAGES
 
 Keys = tuple[str, ...]

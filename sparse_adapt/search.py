@@ -16,7 +16,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.compiled import compiled
 from sparse_adapt.corpus import Run
-from sparse_adapt.head_cpu import share
+from sparse_adapt.head.cpu import share
 
 Array = NDArray[Any]
 Number = float | np.floating[Any]

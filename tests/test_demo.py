@@ -6,15 +6,15 @@ import pytest
 
 from sparse_adapt.corpus import read_documents
 from sparse_adapt.demo import run_demo
+from sparse_adapt.demo.scorecard import measure, read_scene
+from sparse_adapt.demo.verdict import criteria, tabulate, verdict_lines
 from sparse_adapt.encode import encode
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.plan import make_plan
 from sparse_adapt.report import to_json
 from sparse_adapt.run import run
-from sparse_adapt.scorecard import measure, read_scene
 from sparse_adapt.stages.steps import Place
-from sparse_adapt.verdict import criteria, tabulate, verdict_lines
 
 QUICK = {"steps": 2, "batch_size": 4, "checkpoint_every": 1, "device": "cpu"}
 

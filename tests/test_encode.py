@@ -6,11 +6,10 @@ import torch
 from scipy.sparse import csr_matrix
 from torch.testing import assert_close
 
-from sparse_adapt import head_cpu
 from sparse_adapt.encode import encode, exact_precision
 from sparse_adapt.errors import ModelError
-from sparse_adapt.head import pack, plain_splade_pool
-from sparse_adapt.head_filter import error_bound, positive_logits, rough_largest
+from sparse_adapt.head import cpu, pack, plain_splade_pool
+from sparse_adapt.head.filter import error_bound, positive_logits, rough_largest
 from sparse_adapt.model import SparseEncoder
 
 
@@ -64,7 +63,7 @@ def test_progress_counts_every_text_once(model, texts):
 def test_threads_change_no_bit(model, texts, monkeypatch):
     alone = encode(model, texts, tokens_a_batch=60)
     allowed = torch.get_num_threads()
-    monkeypatch.setattr(head_cpu, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(cpu, "WORTH_A_THREAD", 1)
     try:
         torch.set_num_threads(3)
         together = encode(model, texts, tokens_a_batch=60)
@@ -125,7 +124,7 @@ def test_maxima_by_bits_are_the_maxima(shift):
     weight = torch.randn(700, 16, generator=generator)
     weight[:, 15] = shift
     starts, places = torch.tensor([0, 1, 1, 6, 50]), torch.zeros(50, dtype=torch.long)
-    expected, _ = head_cpu.pool(states, starts, places, weight.bfloat16())
+    expected, _ = cpu.pool(states, starts, places, weight.bfloat16())
     assert torch.equal(rough_largest(states, starts, weight.bfloat16()), expected)
 
 

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from sparse_adapt import head_cpu, head_dense, head_device
-from sparse_adapt.head import activate, pack, plain_splade_pool, splade_pool
+from sparse_adapt.head import activate, cpu, dense, device, pack, plain_splade_pool, splade_pool
 
 SIZES = [(1, 1, 1, 1), (1, 1, 257, 3), (3, 7, 501, 5), (5, 33, 1031, 16), (2, 130, 2049, 8)]
 
@@ -16,10 +15,10 @@ SIZES = [(1, 1, 1, 1), (1, 1, 257, 3), (3, 7, 501, 5), (5, 33, 1031, 16), (2, 13
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Cut even small inputs into many blocks, with a last one that isn't full."""
-    monkeypatch.setattr(head_cpu, "BLOCK_ROWS", 40)
-    monkeypatch.setattr(head_cpu, "BLOCK_LOGITS", 1500)
-    monkeypatch.setattr(head_cpu, "NARROWEST", 17)
-    monkeypatch.setitem(head_device.TILE_NUMBERS, "cpu", 4096)
+    monkeypatch.setattr(cpu, "BLOCK_ROWS", 40)
+    monkeypatch.setattr(cpu, "BLOCK_LOGITS", 1500)
+    monkeypatch.setattr(cpu, "NARROWEST", 17)
+    monkeypatch.setitem(device.TILE_NUMBERS, "cpu", 4096)
 
 
 def inputs(texts: int, length: int, vocabulary: int, units: int, dtype: torch.dtype = torch.float32):
@@ -193,7 +192,7 @@ def test_whole_numbers_pool_to_the_same_bits_in_any_batch(small_blocks):
 
 @pytest.mark.parametrize("share", [0.02, 1.0])
 def test_the_same_input_gives_the_same_bits(share, small_blocks, monkeypatch):
-    monkeypatch.setattr(head_cpu, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(cpu, "WORTH_A_THREAD", 1)
     tensors = inputs(5, 33, 1031, 16)
     for first, second in zip(
         gradients(splade_pool, tensors, share), gradients(splade_pool, tensors, share), strict=True
@@ -205,7 +204,7 @@ def test_threads_change_nothing_but_the_time(small_blocks, monkeypatch):
     tensors = tuple(tensor.round() for tensor in inputs(5, 33, 1031, 16))
     alone = *splade_pool(*tensors), *gradients(splade_pool, tensors, 0.02)
     allowed = torch.get_num_threads()
-    monkeypatch.setattr(head_cpu, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(cpu, "WORTH_A_THREAD", 1)
     try:
         torch.set_num_threads(3)
         together = *splade_pool(*tensors), *gradients(splade_pool, tensors, 0.02)
@@ -216,7 +215,7 @@ def test_threads_change_nothing_but_the_time(small_blocks, monkeypatch):
 
 
 def test_an_error_in_a_thread_is_raised_and_ends_the_rest(monkeypatch):
-    monkeypatch.setattr(head_cpu, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(cpu, "WORTH_A_THREAD", 1)
     allowed, begun = torch.get_num_threads(), []
 
     def fail(item: int) -> None:
@@ -226,7 +225,7 @@ def test_an_error_in_a_thread_is_raised_and_ends_the_rest(monkeypatch):
     try:
         torch.set_num_threads(2)
         with pytest.raises(KeyError):
-            head_cpu.share(lambda: fail, range(1000), 1000)
+            cpu.share(lambda: fail, range(1000), 1000)
     finally:
         torch.set_num_threads(allowed)
     assert len(begun) <= 2  # one for each thread
@@ -251,11 +250,11 @@ def test_the_way_of_other_devices_agrees(sizes, small_blocks):
     hidden, weight, _, mask = inputs(*sizes, dtype=torch.float64)
     mask[0] *= int(sizes[0] == 1)  # a text without tokens, where another is left
     rows = pack(hidden, mask)
-    for result, expected in zip(head_device.pool(*rows, weight), head_cpu.pool(*rows, weight), strict=True):
+    for result, expected in zip(device.pool(*rows, weight), cpu.pool(*rows, weight), strict=True):
         assert_close(result, expected)
 
 
-@pytest.mark.parametrize("way", [head_cpu, head_dense, head_device])
+@pytest.mark.parametrize("way", [cpu, dense, device])
 def test_every_way_back_gives_the_same_gradients(way: ModuleType, small_blocks):
     hidden, weight, bias, mask = inputs(3, 7, 501, 5, dtype=torch.float64)
     leaves = [tensor.requires_grad_() for tensor in (hidden, weight)]

@@ -16,8 +16,7 @@ SIZES = [(1, 1, 1, 1), (2, 5, 40, 16), (5, 300, 131, 70), (3, 140, 257, 64)]
 
 def check(sizes: tuple[int, int, int, int], dtype: torch.dtype, device: str) -> None:
     """Maxima and places of one seeded problem with holes in its mask and a text without tokens."""
-    from sparse_adapt import head_triton
-    from sparse_adapt.head import pack, plain_splade_pool
+    from sparse_adapt.head import pack, plain_splade_pool, triton
 
     texts, length, vocabulary, units = sizes
     generator = torch.Generator().manual_seed(length)
@@ -25,7 +24,7 @@ def check(sizes: tuple[int, int, int, int], dtype: torch.dtype, device: str) -> 
     weight = torch.randint(-4, 5, (vocabulary, units), generator=generator).to(device, dtype)
     mask = (torch.rand(texts, length, generator=generator) < 0.7).to(device)
     mask[-1] = texts == 1
-    maximum, position = head_triton.pool(*pack(hidden, mask), weight)
+    maximum, position = triton.pool(*pack(hidden, mask), weight)
     expected, expected_position = plain_splade_pool(hidden.float(), weight.float(), None, mask)
     assert torch.equal(maximum, expected)  # whole numbers: sums are exact, and ties are many
     assert torch.equal(position, expected_position)
@@ -33,13 +32,13 @@ def check(sizes: tuple[int, int, int, int], dtype: torch.dtype, device: str) -> 
 
 def check_broken_number(device: str) -> None:
     """A product that is not a number is seen, and only in its own text."""
-    from sparse_adapt import head_triton
+    from sparse_adapt.head import triton
 
     states = torch.ones(4, 16, device=device)
     states[3, 2] = float("nan")
     starts = torch.tensor([0, 2, 4], device=device)
     places = torch.tensor([0, 1, 0, 1], device=device)
-    maximum, position = head_triton.pool(states, starts, places, torch.ones(3, 16, device=device))
+    maximum, position = triton.pool(states, starts, places, torch.ones(3, 16, device=device))
     assert maximum.tolist() == [[16.0] * 3, [float("inf")] * 3]
     assert position.tolist() == [[0] * 3, [1] * 3]
 

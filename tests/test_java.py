@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from sparse_adapt import java
+from sparse_adapt.engines import java
+from sparse_adapt.engines.java import find_java, java_version
 from sparse_adapt.errors import MissingExtraError
-from sparse_adapt.java import find_java, java_version
 
 # A virtual machine must not take Ctrl-C away from Python, nor print anything.
 INTERRUPTED = """
 import os, signal
-from sparse_adapt.java import java_class
+from sparse_adapt.engines.java import java_class
 
 java_class("io.anserini.search.SimpleImpactSearcher")
 try:

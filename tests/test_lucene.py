@@ -13,14 +13,14 @@ import pytest
 import torch
 from scipy.sparse import csr_matrix
 
-from sparse_adapt import lucene
 from sparse_adapt.corpus import Query, read_documents, read_queries
 from sparse_adapt.encode import encode
+from sparse_adapt.engines import lucene
+from sparse_adapt.engines.java import anserini_jar, find_java
+from sparse_adapt.engines.lucene import LuceneIndex, build_index
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, OutputError
 from sparse_adapt.export import anserini
 from sparse_adapt.export.quantise import Quantisation
-from sparse_adapt.java import anserini_jar, find_java
-from sparse_adapt.lucene import LuceneIndex, build_index
 from sparse_adapt.manifest import checksum, stamp, token_names
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.shards import Block, Vectors, encode_corpus, encode_queries, encode_vectors
@@ -45,7 +45,7 @@ ODD += ["▁of", "the", "\u00a0", "x" * 255, "\uff26\uff35", "e\u0301te\u0301", 
 SILENT = """
 import sys
 from pathlib import Path
-from sparse_adapt.lucene import LuceneIndex, build_index
+from sparse_adapt.engines.lucene import LuceneIndex, build_index
 
 build_index(Path(sys.argv[1]), Path(sys.argv[2]))
 with LuceneIndex(Path(sys.argv[2])) as index:
@@ -56,7 +56,7 @@ FULL = """
 import resource, signal, sys
 from pathlib import Path
 from sparse_adapt.errors import OutputError
-from sparse_adapt.lucene import build_index
+from sparse_adapt.engines.lucene import build_index
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))

@@ -8,10 +8,9 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from sparse_adapt import model_folder
 from sparse_adapt.errors import ModelError
-from sparse_adapt.model import NewToken, SparseEncoder
-from sparse_adapt.model_folder import fetch, resolve
+from sparse_adapt.model import NewToken, SparseEncoder, saved
+from sparse_adapt.model.saved import fetch, resolve
 from sparse_adapt.terms import Term
 from sparse_adapt.vocabulary import extend
 
@@ -28,7 +27,7 @@ def encoder(tiny_model) -> SparseEncoder:
 
 def test_the_alias_finds_the_installed_package_first_and_the_hub_second(monkeypatch):
     assert (Path(resolve("splade-tiny")) / "model.safetensors").is_file()
-    monkeypatch.setattr(model_folder, "find_spec", lambda _: None)
+    monkeypatch.setattr(saved, "find_spec", lambda _: None)
     assert resolve("splade-tiny") == "rasyosef/splade-tiny"
 
 
@@ -50,7 +49,7 @@ def test_an_extended_model_from_the_hub_keeps_its_new_tokens(tiny_model, tmp_pat
         asked.append(repository)
         return str(tmp_path / "copy")
 
-    monkeypatch.setattr(model_folder, "snapshot_download", download)
+    monkeypatch.setattr(saved, "snapshot_download", download)
     assert SparseEncoder.load("owner/name").new_tokens == encoder.new_tokens
     assert asked == ["owner/name"]
 
@@ -69,8 +68,8 @@ def test_what_is_asked_of_the_hub_holds_no_pickles_and_no_other_formats(monkeypa
     others = ["pytorch_model.bin", "onnx/model.onnx", "openvino/config.json", "README.md", "code.py"]
     kept = filter_repo_objects(
         [*files, *others],
-        allow_patterns=model_folder.HUB_FILES,
-        ignore_patterns=model_folder.HUB_FOLDERS,
+        allow_patterns=saved.HUB_FILES,
+        ignore_patterns=saved.HUB_FOLDERS,
     )
     assert sorted(kept) == sorted(files)
 

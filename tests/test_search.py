@@ -84,12 +84,12 @@ def test_ties_keep_the_order_of_the_documents():
 def test_threads_change_nothing(monkeypatch):
     import torch
 
-    from sparse_adapt import head_cpu
+    from sparse_adapt.head import cpu
 
     queries, documents = random_vectors(1, 90, 30, 0.3), random_vectors(2, 900, 30, 0.3)
     alone = top_k(sparse.csr_matrix(queries), sparse.csr_matrix(documents), 7)
     allowed = torch.get_num_threads()
-    monkeypatch.setattr(head_cpu, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(cpu, "WORTH_A_THREAD", 1)
     try:
         torch.set_num_threads(3)
         assert_same(top_k(sparse.csr_matrix(queries), sparse.csr_matrix(documents), 7), alone)

@@ -17,7 +17,7 @@ from sparse_adapt.corpus import Document, read_documents
 from sparse_adapt.errors import InputError
 from sparse_adapt.model import resolve
 from sparse_adapt.terms import Evidence, Term, category_of, mine_terms, read_terms, write_terms
-from sparse_adapt.words import Words, find_words
+from sparse_adapt.terms.words import Words, find_words
 
 SYLLABLES = (
     "ba",

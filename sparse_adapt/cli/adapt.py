@@ -64,9 +64,9 @@ def demo(
     from diagnostics.usage import function_share
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.demo import run_demo
+    from sparse_adapt.demo.verdict import tabulate, verdict_lines
     from sparse_adapt.plan import make_plan
     from sparse_adapt.stages.steps import Place
-    from sparse_adapt.verdict import tabulate, verdict_lines
 
     plan = make_plan(corpus, model=model, preset=preset, overrides=overrides(context))
     place = Place(out or RUNS / Path(corpus).resolve().name, overwrite, resume)

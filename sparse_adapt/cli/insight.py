@@ -39,7 +39,7 @@ def check(
     """Read a whole corpus and all files beside it, and report the first bad line."""
     from sparse_adapt.corpus import read_candidates, read_documents, read_queries
     from sparse_adapt.glossary import read_dictionary
-    from sparse_adapt.sources import bundled
+    from sparse_adapt.reading.sources import bundled
     from sparse_adapt.terms import read_terms
 
     document_ids = {document.document_id for document in read_documents(corpus)}
@@ -186,7 +186,7 @@ def _subject(model: str | None, corpus: str | None) -> Subject:
 def _places(subject: Subject, term: str) -> "Places":
     """Paths for the commands that a report advises; a terms file only where it holds the term."""
     from diagnostics.advice import Places
-    from sparse_adapt.sources import bundled
+    from sparse_adapt.reading.sources import bundled
 
     folder = bundled(subject.corpus)
     held = {name: folder / name for name in ("terms.json", "dictionary.jsonl", "candidates.jsonl")}

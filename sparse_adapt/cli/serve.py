@@ -10,7 +10,7 @@ from sparse_adapt.cli.options import Corpus, Device, Json, Model, Out, Overwrite
 from sparse_adapt.errors import InputError
 
 if TYPE_CHECKING:
-    from sparse_adapt.lucene import Found
+    from sparse_adapt.engines.lucene import Found
     from sparse_adapt.report import Table
 
 Scale = Annotated[
@@ -117,9 +117,9 @@ def index(
 ) -> None:
     """Build a Lucene index of impacts, through Anserini."""
     from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.engines.lucene import build_index
     from sparse_adapt.export import anserini
     from sparse_adapt.export.quantise import Quantisation
-    from sparse_adapt.lucene import build_index
     from sparse_adapt.manifest import read_format
     from sparse_adapt.shards import read_manifest
 
@@ -146,8 +146,8 @@ def search(
     json: Json = False,
 ) -> None:
     """Search a Lucene index."""
-    from sparse_adapt.lucene import LuceneIndex
-    from sparse_adapt.lucene import search as look_up
+    from sparse_adapt.engines.lucene import LuceneIndex
+    from sparse_adapt.engines.lucene import search as look_up
     from sparse_adapt.model import SparseEncoder
     from sparse_adapt.stages.steps import inherited
 

@@ -8,7 +8,7 @@ is wasted on zeros. It is the whole backward pass of the textbook without its (B
 import torch
 from torch import Tensor
 
-from sparse_adapt.head_device import tiles
+from sparse_adapt.head.device import tiles
 
 
 def hidden_gradient(gradient: Tensor, position: Tensor, weight: Tensor, length: int) -> Tensor:

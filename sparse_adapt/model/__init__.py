@@ -18,7 +18,7 @@ from sparse_adapt.batches import TokenIds, group_by_length, pad
 from sparse_adapt.errors import ModelError
 from sparse_adapt.folders import write_json
 from sparse_adapt.head import activate, splade_pool
-from sparse_adapt.model_folder import (
+from sparse_adapt.model.saved import (
     fetch,
     longest_text,
     read_masked_lm,
@@ -27,7 +27,7 @@ from sparse_adapt.model_folder import (
     write_sentence_transformers,
     write_tokenizer,
 )
-from sparse_adapt.model_folder import resolve as resolve
+from sparse_adapt.model.saved import resolve as resolve
 
 VOCABULARY_FILE = "vocabulary.json"
 DEFAULT_MAX_TOKENS = 256

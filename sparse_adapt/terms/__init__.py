@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING, Any
 
 from sparse_adapt.corpus import Document
 from sparse_adapt.errors import InputError
-from sparse_adapt.evidence import Evidence, weigh
 from sparse_adapt.folders import write_text
-from sparse_adapt.lines import read_lines, readable
-from sparse_adapt.sources import bundled, locate
-from sparse_adapt.words import Words
+from sparse_adapt.reading.lines import read_lines, readable
+from sparse_adapt.reading.sources import bundled, locate
+from sparse_adapt.terms.evidence import Evidence, weigh
+from sparse_adapt.terms.words import Words
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

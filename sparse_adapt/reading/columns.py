@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sparse_adapt.errors import InputError, OutputError
 from sparse_adapt.folders import open_output
-from sparse_adapt.lines import read_lines
+from sparse_adapt.reading.lines import read_lines
 
 QUERY_HEADERS = ("query-id", "queryid", "qid", "query", "topic")
 SHORT = 40

@@ -8,8 +8,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from sparse_adapt.demo.scorecard import KINDS, SPLITS, TOP
 from sparse_adapt.report import NOTHING, Column, Row, Table
-from sparse_adapt.scorecard import KINDS, SPLITS, TOP
 
 BASE, ALONE = "base", "alone"
 HIDDEN_ENOUGH, HIDDEN_ENOUGH_OF_MANY = 0.90, 0.75  # nDCG@10 of unseen hidden queries: one term, many terms

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sparse_adapt.errors import InputError
-from sparse_adapt.lines import read_lines
+from sparse_adapt.reading.lines import read_lines
 
 TAG = re.compile(r"<(/?)(\w+)([^>]*)>")
 NUMBER = re.compile(r"""number\s*=\s*["']([^"']*)["']""")

@@ -18,11 +18,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.corpus import Run
 from sparse_adapt.encode import encode
-from sparse_adapt.errors import ConfigError, InputError, OutputError
-from sparse_adapt.export import anserini
-from sparse_adapt.export.quantise import Quantisation
-from sparse_adapt.folders import output_folder, write_json
-from sparse_adapt.java import (
+from sparse_adapt.engines.java import (
     anserini_jar,
     detach,
     forget_errors,
@@ -31,6 +27,10 @@ from sparse_adapt.java import (
     logged_error,
     reason,
 )
+from sparse_adapt.errors import ConfigError, InputError, OutputError
+from sparse_adapt.export import anserini
+from sparse_adapt.export.quantise import Quantisation
+from sparse_adapt.folders import output_folder, write_json
 from sparse_adapt.manifest import (
     ModelStamp,
     Record,

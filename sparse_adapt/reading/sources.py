@@ -11,7 +11,7 @@ from typing import Any
 
 import corpora
 from sparse_adapt.errors import InputError
-from sparse_adapt.lines import readable
+from sparse_adapt.reading.lines import readable
 
 READ_AS = (".jsonl", ".tsv", ".txt", ".json", ".trec", ".xml", ".gz")
 DATASET_ID = re.compile(r"\w[\w.-]*(/[\w.-]+)*")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sparse_adapt.compiled import compiled
-from sparse_adapt.head_cpu import Block, multiply
+from sparse_adapt.head.cpu import Block, multiply
 
 ROUNDING = 2.0**-8  # of bfloat16: largest relative error
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sparse_adapt.words import Count, Word, Words, parts_of
+from sparse_adapt.terms.words import Count, Word, Words, parts_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from sparse_adapt import head_cpu, head_dense, head_device
+from sparse_adapt.head import cpu, dense, device
 
 DENSE_SPEED = 24  # multiply-adds that a matrix product does in the time of a scattered one
 
@@ -120,25 +120,25 @@ class _Pool(torch.autograd.Function):
 
 def product_precision(hidden: Tensor, weight: Tensor) -> torch.dtype:
     """The type that states and rows are multiplied in: autocast's where it is on, else the wider one."""
-    device = hidden.device.type
-    if torch.is_autocast_enabled(device) and hidden.dtype != torch.float64:
-        return torch.get_autocast_dtype(device)
+    kind = hidden.device.type
+    if torch.is_autocast_enabled(kind) and hidden.dtype != torch.float64:
+        return torch.get_autocast_dtype(kind)
     return torch.promote_types(hidden.dtype, weight.dtype)
 
 
 def pool(rows: Rows, weight: Tensor) -> tuple[Tensor, Tensor]:
     """Maximum and position, both (B, V), of states times vocabulary rows, by what suits the device."""
     if weight.device.type == "cpu":
-        return head_cpu.pool(*rows, weight)
+        return cpu.pool(*rows, weight)
     if weight.device.type == "cuda" and weight.dtype.itemsize == 2 and find_spec("triton") is not None:
-        from sparse_adapt import head_triton  # only here: triton is not everywhere
+        from sparse_adapt.head import triton  # only here: triton is not everywhere
 
-        return head_triton.pool(*rows, weight)
-    return head_device.pool(*rows, weight)
+        return triton.pool(*rows, weight)
+    return device.pool(*rows, weight)
 
 
 def _ways(gradient: Tensor, length: int) -> ModuleType:
     """Who sends a gradient (B, V) back: matrix products where most of it counts, else additions."""
     if int(gradient.count_nonzero()) * DENSE_SPEED > gradient.numel() * length:
-        return head_dense
-    return head_cpu if gradient.device.type == "cpu" else head_device
+        return dense
+    return cpu if gradient.device.type == "cpu" else device

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from sparse_adapt.demo.scorecard import Noise, measure, read_scene
+from sparse_adapt.demo.verdict import ALONE, BASE, criteria
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.folders import output_folder
 from sparse_adapt.model import SparseEncoder
@@ -20,10 +22,8 @@ from sparse_adapt.run import (
     whole_run,
     write_report,
 )
-from sparse_adapt.scorecard import Noise, measure, read_scene
 from sparse_adapt.stages.steps import Place
 from sparse_adapt.terms import read_terms
-from sparse_adapt.verdict import ALONE, BASE, criteria
 
 ALONE_FOLDER = "distill-alone"
 
