@@ -19,11 +19,13 @@ READING_ORDER = (
     "errors",
     "config",
     "folders",
+    "processes",
     # texts: documents, queries, judgements, candidates; terms and what they mean
     "reading",
     "corpus",
     "terms",
     "glossary",
+    "queries",
     # the model: token ids in, one weight for each token of the vocabulary out
     "batches",
     "compiled",
@@ -33,6 +35,7 @@ READING_ORDER = (
     # learning
     "losses",
     "meanings",
+    "sharing",
     "training",
     "stages",
     "plan",

@@ -104,6 +104,19 @@ class Distill(Training):
     silence: float = Field(2.0, ge=0)  # weight of being silent where a term is neither said nor wanted
 
 
+class Queries(Settings):
+    """Queries without users: how many, of which kinds, how many are set aside."""
+
+    seed: int = Field(0, ge=0)
+    count: int = Field(2_400, ge=1)  # to learn from, at most
+    held: int = Field(300, ge=1)  # to choose and to measure with, at most; a quarter of the documents at most
+    per_document: int = Field(2, ge=1, le=3)
+    titles: float = Field(1.0, ge=0)  # shares of the kinds, beside each other
+    sentences: float = Field(2.0, ge=0)
+    phrases: float = Field(1.0, ge=0)
+    generated: int = Field(1_000, ge=0)  # by a generator, where one is named
+
+
 PLAIN_LESSON = {
     "train": "all",
     "learning_rate": 5e-5,

@@ -1,0 +1,130 @@
+"""Queries without users."""
+
+import pytest
+
+from sparse_adapt.config import Queries
+from sparse_adapt.corpus import Document, read_documents, read_judgements
+from sparse_adapt.errors import InputError
+from sparse_adapt.queries import (
+    GENERATED,
+    HELD,
+    PHRASE,
+    SENTENCE,
+    TITLE,
+    TRAIN,
+    PseudoQuery,
+    make_queries,
+    read_pseudo_queries,
+    sentences,
+    without,
+    write_collection,
+)
+
+SUBJECTS = ("valve", "rotor", "piston", "gasket", "bearing", "flange", "nozzle", "sensor", "clutch", "damper")
+
+
+def document(number: int, name: str) -> Document:
+    text = (
+        f"The {name} of engine {number} wears out within a year of ordinary use. "
+        f"Every {name} is checked against the drawing before it leaves the workshop. "
+        f"A worn {name} leaks oil and heats the housing; ask for part {name} aldo{number} brant{number}."
+    )
+    return Document(f"d{number}", text, f"Care and repair of the {name}")
+
+
+@pytest.fixture
+def documents() -> list[Document]:
+    return [document(number, name) for number, name in enumerate(SUBJECTS)]
+
+
+def test_what_becomes_a_query_is_cut_out_of_its_document(documents):
+    collected = make_queries(documents, Queries(count=30, held=2, per_document=3))
+    texts = {each.document_id: each for each in collected.documents}
+    kinds = {query.kind for query in collected.queries}
+    assert kinds == {TITLE, SENTENCE, PHRASE}
+    for query in collected.queries:
+        source = texts[query.document_id]
+        if query.kind in (TITLE, SENTENCE):
+            assert query.text not in source.full_text
+    assert [each.document_id for each in collected.documents] == [each.document_id for each in documents]
+
+
+def test_no_document_gives_queries_to_both_splits(documents):
+    collected = make_queries(documents, Queries(count=30, held=3, per_document=3))
+    held = {query.document_id for query in collected.of(HELD)}
+    assert held and not held & {query.document_id for query in collected.of(TRAIN)}
+
+
+def test_the_seed_decides(documents):
+    first, again, other = (make_queries(documents, Queries(seed=seed)).queries for seed in (1, 1, 2))
+    assert first == again != other
+
+
+def test_a_generator_writes_for_both_splits(documents):
+    collected = make_queries(
+        documents,
+        Queries(held=2, generated=3),
+        lambda texts: [f"who mends {' '.join(text.split()[:6])}?" for text in texts],
+    )
+    generated = [query for query in collected.queries if query.kind == GENERATED]
+    assert [query.split for query in generated] == [HELD, HELD, TRAIN, TRAIN, TRAIN]
+    assert generated[0].text.startswith("who mends Care and repair")
+
+
+def test_sentences_keep_abbreviations_and_initials():
+    text = "Cells (cf. Fig. 2) grew. See J. Smith for more!  What then? 3.5 ml was left"
+    assert list(sentences(text)) == [
+        "Cells (cf. Fig. 2) grew.",
+        "See J. Smith for more!",
+        "What then?",
+        "3.5 ml was left",
+    ]
+
+
+def test_a_script_without_spaces_has_sentences_too():
+    text = "\u732b\u306f\u5bb6\u306b\u3044\u308b\u3002\u72ac\u306f\u5916\u306b\u3044\u308b\u3002"
+    assert len(list(sentences(text))) == 2
+
+
+def test_without_takes_all_queries_of_a_document():
+    whole = Document("d", "One stays. Two goes. Three stays.", "Title")
+    cut = without(
+        whole, [PseudoQuery("1", "Two goes.", SENTENCE, "d"), PseudoQuery("2", "Title", TITLE, "d")]
+    )
+    assert (cut.title, cut.text.split()) == ("", ["One", "stays.", "Three", "stays."])
+    assert without(whole, [PseudoQuery("1", "stays", PHRASE, "d")]) is whole
+
+
+@pytest.mark.parametrize(
+    "corpus",
+    [
+        [document(0, "valve")],
+        [Document(f"d{number}", document(0, "valve").text) for number in range(50)],
+        [Document(f"d{number}", "... -- ...") for number in range(50)],
+    ],
+    ids=["one", "repeated", "no words"],
+)
+def test_too_few_different_documents_are_refused(corpus):
+    with pytest.raises(InputError, match=r"holds [01] different documents of \d+; at least 8"):
+        make_queries(corpus, Queries(), place="corpus.jsonl")
+
+
+def test_very_long_documents_are_quick(documents):
+    long = [Document(each.document_id, (each.text + " ") * 600, each.title) for each in documents]
+    assert len(long[0].text) > 100_000
+    assert make_queries(long, Queries(count=10, held=2)).queries
+
+
+def test_a_collection_reads_back_and_may_be_edited(tmp_path, documents):
+    collected = make_queries(documents, Queries(count=6, held=2))
+    write_collection(tmp_path, collected)
+    assert read_pseudo_queries(tmp_path) == collected.queries
+    assert list(read_documents(tmp_path)) == collected.documents
+    judged = read_judgements(tmp_path, HELD)
+    assert judged == {query.query_id: {query.document_id: 1} for query in collected.of(HELD)}
+    lines = (tmp_path / "queries.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "queries.jsonl").write_text(
+        "".join(lines[1:]) + '{"_id": "own", "text": "a leaking valve"}\n'
+    )
+    edited = read_pseudo_queries(tmp_path)
+    assert edited == [*collected.queries[1:], PseudoQuery("own", "a leaking valve", "given", "", TRAIN)]
