@@ -4,6 +4,8 @@
 and keeps its traceback.
 """
 
+import difflib
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -37,3 +39,10 @@ class MissingExtraError(SparseAdaptError):
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package} is not installed: pip install 'sparse-adapt[{extra}]'")
+
+
+def unknown(what: str, found: str, known: Sequence[str]) -> str:
+    """That a word isn't known, and the nearest one that is."""
+    near = difflib.get_close_matches(found, known, n=1, cutoff=0.5)
+    advice = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+    return f"unknown {what} {found!r}; {advice}"

@@ -4,7 +4,6 @@ A plan has nothing left to assume. It comes from a run file (`runfile.py`) or fr
 its files along, and is written beside the results as a run file again.
 """
 
-import difflib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ValidationError
 
 from sparse_adapt import config
-from sparse_adapt.errors import ConfigError
+from sparse_adapt.errors import ConfigError, unknown
 from sparse_adapt.reading.sources import bundled
 from sparse_adapt.stages import STAGES
 
@@ -174,10 +173,3 @@ def first_error(
     problem = first["msg"].removeprefix("Input ")
     found = json.dumps(first["input"], default=str, ensure_ascii=False)[:60]
     return where, f"{where[-1]} {problem} (found: {found})"
-
-
-def unknown(what: str, found: str, known: Sequence[str]) -> str:
-    """That a word isn't known, and the nearest one that is."""
-    near = difflib.get_close_matches(found, known, n=1, cutoff=0.5)
-    advice = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-    return f"unknown {what} {found!r}; {advice}"

@@ -34,7 +34,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 import corpora
 from sparse_adapt import config
-from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.errors import ConfigError, InputError, unknown
 from sparse_adapt.plan import (
     BASE_MODEL,
     FILES,
@@ -46,7 +46,6 @@ from sparse_adapt.plan import (
     merged,
     preset_of,
     settings_for,
-    unknown,
 )
 from sparse_adapt.reading.lines import read_lines, readable
 from sparse_adapt.reading.sources import READ_AS

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.errors import ConfigError, InputError, OutputError
-from sparse_adapt.export import FORMATS, anserini, writer
-from sparse_adapt.export.anserini import token_name, token_of
+from sparse_adapt.export import anserini
+from sparse_adapt.export.anserini import token_name
+from sparse_adapt.export.parts import read_manifest, unescape_token
 from sparse_adapt.export.quantise import Quantisation
 from sparse_adapt.manifest import ModelStamp
 from sparse_adapt.shards import Block, Vectors
@@ -63,9 +64,9 @@ def test_the_manifest_counts_what_quantising_cost(tmp_path):
         two_blocks(), tmp_path / "out", queries=QUERIES, quantisation=Quantisation(largest=300)
     )
     assert (manifest.documents, manifest.empty_documents) == (4, 1)
-    assert (manifest.impacts, manifest.dropped, manifest.clipped) == (6, 2, 1)
+    assert (manifest.entries, manifest.dropped, manifest.clipped) == (6, 2, 1)
     assert (manifest.queries, manifest.empty_queries) == (1, 1)
-    assert anserini.read_manifest(tmp_path / "out") == manifest
+    assert read_manifest(tmp_path / "out") == manifest
 
 
 def test_impacts_by_hand():
@@ -109,7 +110,7 @@ def test_the_json_reads_back_as_the_impacts(tmp_path_factory, row):
     anserini.write(Vectors(STAMP, TOKENS, [Block(["d"], csr_matrix(dense))]), folder)
     stored = json.loads((folder / "documents/part-00000.jsonl").read_text(encoding="utf-8"))
     assert stored["contents"] == ""
-    assert {token_of(name): impact for name, impact in stored["vector"].items()} == {
+    assert {unescape_token(name): impact for name, impact in stored["vector"].items()} == {
         TOKENS[column]: impact for column, impact in row.items()
     }
 
@@ -134,13 +135,13 @@ def test_the_json_reads_back_as_the_impacts(tmp_path_factory, row):
 )
 def test_names_by_hand(token, name):
     assert token_name(token) == name
-    assert token_of(name) == token
+    assert unescape_token(name) == token
 
 
 @given(st.lists(st.text(st.sampled_from('\\u0123c \t"#é𝄞'), min_size=1, max_size=12), unique=True))
 def test_names_go_back_never_meet_and_never_split(tokens):
     names = [token_name(token) for token in tokens]
-    assert [token_of(name) for name in names] == tokens
+    assert [unescape_token(name) for name in names] == tokens
     assert len(set(names)) == len(tokens)
     assert all(name.split() == [name] for name in names)
 
@@ -165,7 +166,7 @@ def test_a_changed_part_is_refused(tmp_path):
     with (tmp_path / "out/documents/part-00001.jsonl").open("a") as file:
         file.write("\n")
     with pytest.raises(InputError, match=r"part-00001\.jsonl: has changed"):
-        anserini.read_manifest(tmp_path / "out")
+        read_manifest(tmp_path / "out")
 
 
 def test_a_folder_in_use_is_kept_unless_told(tmp_path):
@@ -173,9 +174,3 @@ def test_a_folder_in_use_is_kept_unless_told(tmp_path):
     with pytest.raises(OutputError, match="already there"):
         anserini.write(two_blocks(), tmp_path / "out")
     assert anserini.write(two_blocks(), tmp_path / "out", overwrite=True).documents == 4
-
-
-def test_every_format_of_the_table_has_its_writer():
-    assert [writer(row.name) for row in FORMATS] == [anserini.write]
-    with pytest.raises(ConfigError, match="no export format 'opensearch'; choose from: anserini"):
-        writer("opensearch")

@@ -98,7 +98,7 @@ def export(
         )
     say(f"{manifest.dropped:,} weights rounded to nothing, {manifest.clipped:,} were clipped")
     wrote(
-        out, f"{manifest.documents:,} documents, {manifest.impacts:,} impacts, {manifest.queries:,} queries"
+        out, f"{manifest.documents:,} documents, {manifest.entries:,} impacts, {manifest.queries:,} queries"
     )
     index = str(out.with_name(f"{out.name}-index"))
     then(
@@ -118,13 +118,13 @@ def index(
     """Build a Lucene index of impacts, through Anserini."""
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.engines.lucene import build_index
-    from sparse_adapt.export import anserini
+    from sparse_adapt.export import parts
     from sparse_adapt.export.quantise import Quantisation
     from sparse_adapt.manifest import read_format
     from sparse_adapt.shards import read_manifest
 
     is_vectors = read_format(vectors) == "vectors"
-    total = read_manifest(vectors).rows if is_vectors else anserini.read_manifest(vectors).documents
+    total = read_manifest(vectors).rows if is_vectors else parts.read_manifest(vectors, "anserini").documents
     with Bars() as bars:
         card = build_index(
             vectors,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import rmtree
+from tempfile import TemporaryDirectory
 from threading import Thread
 from types import TracebackType
 from typing import Any, Literal, NamedTuple
@@ -29,6 +30,7 @@ from sparse_adapt.engines.java import (
 )
 from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.export import anserini
+from sparse_adapt.export.parts import DOCUMENTS_FOLDER, Manifest, read_manifest
 from sparse_adapt.export.quantise import Quantisation
 from sparse_adapt.folders import output_folder, write_json
 from sparse_adapt.manifest import (
@@ -90,9 +92,10 @@ def build_index(
     java_class("io.anserini.index.IndexCollection")  # a missing extra shows before anything is written
     with output_folder(index, overwrite=overwrite, resumable=False) as work:
         with _collection(vectors, work / "collection", quantisation) as (folder, manifest):
+            assert manifest.quantisation is not None, manifest.format
             tokens = read_tokens(folder, manifest.model)
             parallel = min(threads or os.cpu_count() or 1, len(manifest.parts))
-            problem = _run_indexer(folder / anserini.DOCUMENTS_FOLDER, work, parallel, progress)
+            problem = _run_indexer(folder / DOCUMENTS_FOLDER, work, parallel, progress)
         indexed, expected = _count(work), manifest.documents - manifest.empty_documents
         if indexed != expected:
             advice = f"{problem or 'Anserini gives no reason'}; nothing was kept"
@@ -112,16 +115,17 @@ def build_index(
 @contextmanager
 def _collection(
     vectors: Path, scratch: Path, quantisation: Quantisation | None
-) -> Iterator[tuple[Path, anserini.Manifest]]:
+) -> Iterator[tuple[Path, Manifest]]:
     """A folder in Anserini's layout: the given one, or one made from shards for the while."""
     if read_format(vectors) == "vectors":
         scratch.mkdir()
         yield scratch, anserini.write_into(scratch, open_vectors(vectors), quantisation=quantisation)
         rmtree(scratch)
         return
-    manifest = anserini.read_manifest(vectors)
-    if quantisation not in (None, manifest.quantisation):
-        raise ConfigError(f"{vectors}: quantised already, x {manifest.quantisation.scale:g}; export it again")
+    manifest = read_manifest(vectors, "anserini")
+    stored = manifest.quantisation
+    if stored is not None and quantisation not in (None, stored):
+        raise ConfigError(f"{vectors}: quantised already, x {stored.scale:g}; export it again")
     yield vectors, manifest
 
 
@@ -184,6 +188,8 @@ def _run_java(runnable: Any, problems: list[str]) -> None:  # noqa: ANN401 - a J
 class LuceneIndex:
     """An index that `build_index` made, open for searching. Use it in a `with` block, or close it."""
 
+    tolerance = 0.0
+
     def __init__(self, folder: Path) -> None:
         """Raises InputError where there is no such index, or one that is damaged."""
         path = folder / INDEX_FILE
@@ -244,12 +250,24 @@ class LuceneIndex:
             words.put(anserini.token_name(token), integer(impact))
         return self._found(self._searcher.search(words, k)) if query and k > 0 else []
 
-    def search_all(self, queries: csr_matrix, query_ids: Sequence[str], k: int) -> Run:
-        """A run: for each query id its k best documents with their scores. queries: (rows, V) weights."""
-        impacts = self._impacts(Block(list(query_ids), queries))
+    @property
+    def name(self) -> str:
+        """Anserini with its version."""
+        return self.card.engine
+
+    def stored(self, documents: Block) -> csr_matrix:
+        """The documents as Lucene keeps them (rows, V): impacts, in terms of weights."""
+        return self.card.quantisation.impacts(documents).vectors / self.card.quantisation.scale
+
+    def asked(self, queries: Block) -> csr_matrix:
+        """The queries as they are put to Lucene: quantised like the documents."""
+        return self.stored(queries)
+
+    def search_all(self, queries: Block, k: int) -> Run:
+        """A run: for each query id its k best documents with their scores."""
         return {
             query_id: {found.document_id: found.score for found in self.search(query, k)}
-            for query_id, query in zip(query_ids, impacts, strict=True)
+            for query_id, query in zip(queries.ids, self._impacts(queries), strict=True)
         }
 
     def _impacts(self, block: Block) -> list[dict[str, int]]:
@@ -271,6 +289,17 @@ class LuceneIndex:
             Found(result.docid, self.card.quantisation.score(impact), impact)
             for result, impact in zip(results, impacts, strict=True)
         ]
+
+
+@contextmanager
+def open_engine(folder: Path, *, url: str = "") -> Iterator[LuceneIndex]:
+    """An export for Anserini, indexed for the while. Raises ConfigError for a `url`: Lucene is a library."""
+    if url:
+        raise ConfigError(f"--url {url}: Lucene runs in this process; leave it out")
+    with TemporaryDirectory() as scratch:
+        build_index(folder, Path(scratch) / "index")
+        with LuceneIndex(Path(scratch) / "index") as index:
+            yield index
 
 
 def search(query: str, model: SparseEncoder, index: LuceneIndex, k: int = 10) -> list[Found]:

@@ -1,9 +1,10 @@
-"""Weights as whole numbers, for engines that keep integers: what is rounded, dropped and clipped."""
+"""Weights as an engine keeps them: whole impacts or floats, and what was rounded, dropped and clipped."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 from scipy.sparse import csr_matrix
 
@@ -34,39 +35,55 @@ class Quantisation(Record):
             first = error.errors()[0]
             raise ConfigError(f"{first['loc'][0]} {first['input']}: {first['msg'].lower()}") from error
 
-    def impacts(self, block: Block) -> "Impacts":
+    def impacts(self, block: Block) -> "Entries":
         """The impacts of a block of weights. Raises InputError for a weight that is negative or no number."""
-        vectors = block.vectors
-        wrong = ~((vectors.data >= 0) & np.isfinite(vectors.data))
-        if wrong.any():
-            entry = int(wrong.argmax())
-            row = int(np.searchsorted(vectors.indptr, entry, side="right")) - 1
-            raise InputError(
-                block.ids[row], f"has the weight {vectors.data[entry]}; encode again with a sound model"
-            )
-        rounded = np.rint(vectors.data.astype(np.float64) * self.scale)
-        impacts = np.minimum(rounded, self.largest).astype(np.int32)
-        result = csr_matrix((impacts, vectors.indices.copy(), vectors.indptr.copy()), shape=vectors.shape)
-        dropped = int((vectors.data > 0).sum() - (impacts > 0).sum())
-        result.eliminate_zeros()
-        return Impacts(block.ids, result, dropped, int((rounded > self.largest).sum()))
+        rounded = np.rint(_checked(block).astype(np.float64) * self.scale)
+        return _entries(block, rounded, self.largest, np.int32)
 
     def score(self, impact: float) -> float:
         """What a sum of impact products stands for in terms of weights."""
         return impact / (self.scale * self.scale)
 
 
-class Impacts(NamedTuple):
-    """Quantised texts: ids, CSR rows (rows, V) int32 without zeros, how many weights were lost and cut."""
+class Entries(NamedTuple):
+    """What an engine gets of some texts: ids, and CSR rows (rows, V) without zeros, int32 impacts or float32
+    weights; beside them how many positive weights became nothing and how many were clipped.
+    """
 
     ids: list[str]
     vectors: csr_matrix
     dropped: int
     clipped: int
 
-    def rows(self) -> Iterator[tuple[str, list[int], list[int]]]:
-        """Id, token ids and impacts of each text, as plain lists."""
+    def rows(self) -> Iterator[tuple[str, list[int], list[Any]]]:
+        """Id, token ids and values of each text, as plain lists."""
         bounds = self.vectors.indptr.tolist()
         for row, row_id in enumerate(self.ids):
             inside = slice(bounds[row], bounds[row + 1])
             yield row_id, self.vectors.indices[inside].tolist(), self.vectors.data[inside].tolist()
+
+
+def as_floats(block: Block, largest: float = float(np.finfo(np.float32).max)) -> Entries:
+    """The weights themselves, float32, those above `largest` clipped; the same errors as for impacts."""
+    return _entries(block, _checked(block), largest, np.float32)
+
+
+def _checked(block: Block) -> NDArray[Any]:
+    vectors = block.vectors
+    wrong = ~((vectors.data >= 0) & np.isfinite(vectors.data))
+    if wrong.any():
+        entry = int(wrong.argmax())
+        row = int(np.searchsorted(vectors.indptr, entry, side="right")) - 1
+        raise InputError(
+            block.ids[row], f"has the weight {vectors.data[entry]}; encode again with a sound model"
+        )
+    return vectors.data  # type: ignore[no-any-return]
+
+
+def _entries(block: Block, values: NDArray[Any], largest: float, kind: type[np.generic]) -> Entries:
+    vectors = block.vectors
+    kept = np.minimum(values, largest).astype(kind)
+    result = csr_matrix((kept, vectors.indices.copy(), vectors.indptr.copy()), shape=vectors.shape)
+    dropped = int((vectors.data > 0).sum() - (kept > 0).sum())
+    result.eliminate_zeros()
+    return Entries(block.ids, result, dropped, int((values > largest).sum()))
