@@ -17,9 +17,10 @@ from typing import Any, Protocol, cast
 from sparse_adapt import __version__, config
 from sparse_adapt.corpus import read_candidates, read_documents
 from sparse_adapt.errors import ConfigError, InputError
-from sparse_adapt.folders import output_folder, write_json, write_text
+from sparse_adapt.folders import write_json, write_text
 from sparse_adapt.glossary import read_dictionary
 from sparse_adapt.plan import FILES, Plan, plan_text
+from sparse_adapt.processes import common_folder, is_main
 from sparse_adapt.stages import steps
 from sparse_adapt.stages.steps import RECORD_FILE, Outcome, Place
 from sparse_adapt.terms import read_terms
@@ -68,9 +69,10 @@ def run(plan: Plan, place: Place, listener: Listener | None = None) -> Finished:
     if is_whole(place):
         return whole_run(plan, place.folder)
     check_files(plan)
-    with output_folder(place.folder, overwrite=place.overwrite, resume=place.resume) as work:
+    with common_folder(place.folder, overwrite=place.overwrite, resume=place.resume) as work:
         outcomes = run_stages(plan, work, listener or Silence())
-        write_report(work, place.folder, plan, outcomes, {})
+        if is_main():
+            write_report(work, place.folder, plan, outcomes, {})
     return read_finished(place.folder)
 
 
@@ -90,7 +92,8 @@ def check_files(plan: Plan) -> None:
 
 def run_stages(plan: Plan, work: Path, listener: Listener) -> list[Outcome]:
     """Each stage in a folder of its own, from the model that the one before left. What is done stays."""
-    write_text(work / PLAN_FILE, plan_text(plan))
+    if is_main():
+        write_text(work / PLAN_FILE, plan_text(plan))
     model, outcomes = plan.model, []
     for number, stage in enumerate(plan.stages, start=1):
         folder = work / f"{number}-{stage}"

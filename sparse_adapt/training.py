@@ -2,14 +2,17 @@
 
 Everything random in a step is a function of the seed and the step's number, and so is the learning rate; a
 checkpoint therefore needs no more than the weights, the optimiser's moments and the number of steps done.
-Trained without dropout: what is compared with the base model differs only by what was learnt.
+Trained without dropout: what is compared with the base model differs only by what was learnt. Several processes
+(`accelerate launch`) do the same steps as one: `batch_size` is that of all of them together.
 """
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from io import StringIO
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 import torch
 from accelerate import Accelerator
@@ -24,6 +27,8 @@ from sparse_adapt.errors import ConfigError, InputError, MissingExtraError
 from sparse_adapt.folders import write_text
 from sparse_adapt.losses import total
 from sparse_adapt.model import SparseEncoder
+from sparse_adapt.processes import is_main, several, told
+from sparse_adapt.sharing import add_gradients, sharing
 
 STATE_FILE = "state.safetensors"
 HISTORY_FILE = "history.jsonl"
@@ -71,10 +76,10 @@ def train(
     optimiser = torch.optim.AdamW(parameters.groups(), weight_decay=settings.weight_decay, eps=1e-8)
     done = load_state(folder / STATE_FILE, parameters, optimiser)
     history = read_history(folder / HISTORY_FILE)[:done]
-    objective, prepared = accelerator.prepare(Objective(encoder, stage), optimiser)
-    scalars = _scalars(folder, done) if settings.tensorboard and accelerator.is_main_process else None
-    write_text(folder / HISTORY_FILE, "".join(json.dumps(row) + "\n" for row in history))
-    with (folder / HISTORY_FILE).open("a", encoding="utf-8", buffering=1) as log:
+    objective = accelerator.prepare_model(Objective(sharing(encoder), stage), evaluation_mode=True)
+    prepared = accelerator.prepare_optimizer(optimiser)
+    scalars = _scalars(folder, done) if settings.tensorboard and is_main() else None
+    with _history_log(folder / HISTORY_FILE, history) as log:
         for step in range(done, stage.steps):
             rate = schedule(step, stage.steps, settings.ramp)
             parameters.set_rate(prepared, rate)
@@ -85,7 +90,7 @@ def train(
             if scalars is not None:
                 for key in row.keys() - {"step"}:
                     scalars.add_scalar(f"{stage.name}/{key}", row[key], step + 1)
-            if (step + 1) % settings.checkpoint_every == 0 or step + 1 == stage.steps:
+            if is_main() and ((step + 1) % settings.checkpoint_every == 0 or step + 1 == stage.steps):
                 save_state(folder / STATE_FILE, parameters, optimiser, step + 1)
             if progress is not None:
                 progress(step + 1, stage.steps, values)
@@ -206,7 +211,8 @@ def _step(
     parts = stage.settings.gradient_accumulation
     sums: dict[str, float] = {}
     for part in range(parts):
-        batch = stage.batch(random_at(stage.settings.seed, step * parts + part))
+        random = random_at(stage.settings.seed, step * parts + part)
+        batch = told(stage.batch(random) if is_main() else None)
         with accelerator.autocast():
             terms = objective(batch)
         loss = total(terms, stage.weights)
@@ -218,6 +224,7 @@ def _step(
             f"{stage.name}: the loss is {sums['loss']} at step {step + 1}; lower --learning-rate or use float32"
         )
     parameters.collect()
+    add_gradients(parameters.trained())
     accelerator.unscale_gradients()  # of float16, before they are measured
     nn.utils.clip_grad_norm_(parameters.trained(), stage.settings.max_gradient_norm)
     optimiser.step()
@@ -238,7 +245,12 @@ def _accelerator(settings: Training) -> Accelerator:
     if precision == "fp16" and cpu:
         raise ConfigError("precision = 'float16' needs a GPU; use bfloat16 or float32")
     AcceleratorState._reset_state()  # or the precision of an earlier stage in this process is held on to
-    return Accelerator(mixed_precision=precision, cpu=cpu)
+    accelerator = Accelerator(mixed_precision=precision, cpu=cpu)
+    if several() and cpu != (accelerator.device.type == "cpu"):
+        raise ConfigError(
+            f"device = {settings.device!r}, but these processes share a GPU's network; use: accelerate launch --cpu"
+        )
+    return accelerator
 
 
 def save_state(path: Path, parameters: Parameters, optimiser: torch.optim.Optimizer, done: int) -> None:
@@ -281,6 +293,15 @@ def load_state(path: Path, parameters: Parameters, optimiser: torch.optim.Optimi
         done = int(state.metadata()["done"])
     parameters.put_back()
     return done
+
+
+@contextmanager
+def _history_log(path: Path, history: Sequence[Mapping[str, float]]) -> Iterator[IO[str]]:
+    """A file that begins with the steps done before and takes a line a step; only the first process has one."""
+    if is_main():
+        write_text(path, "".join(json.dumps(row) + "\n" for row in history))
+    with path.open("a", encoding="utf-8", buffering=1) if is_main() else StringIO() as log:
+        yield log
 
 
 def read_history(path: Path) -> list[dict[str, float]]:

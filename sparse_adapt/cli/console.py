@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from sparse_adapt.processes import is_main
+
 if TYPE_CHECKING:
     from sparse_adapt.report import Table
 
@@ -20,8 +22,8 @@ PIPE_WIDTH = 120  # of a table that no terminal shows
 
 @cache
 def messages() -> Console:
-    """For words and progress: standard error."""
-    return Console(stderr=True, highlight=False, markup=False, emoji=False)
+    """For words and progress: standard error, of the first process where there are several."""
+    return Console(stderr=True, highlight=False, markup=False, emoji=False, quiet=not is_main())
 
 
 def say(text: str) -> None:
@@ -32,7 +34,7 @@ def say(text: str) -> None:
 def show(renderable: RenderableType) -> None:
     """Data for people."""
     wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
-    console = Console(highlight=False, markup=False, emoji=False, width=wide)
+    console = Console(highlight=False, markup=False, emoji=False, width=wide, quiet=not is_main())
     if isinstance(renderable, str):
         console.print(Text(renderable), soft_wrap=True)
     else:
@@ -48,7 +50,8 @@ def show_table(table: "Table") -> None:
 
 def show_json(content: object) -> None:
     """Data for programs."""
-    sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False, default=_plain) + "\n")
+    if is_main():
+        sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False, default=_plain) + "\n")
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a result holds

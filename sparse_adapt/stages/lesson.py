@@ -24,6 +24,7 @@ from sparse_adapt.batches import pad
 from sparse_adapt.head import activate, splade_pool
 from sparse_adapt.meanings import Meanings, Samples
 from sparse_adapt.model import SparseEncoder
+from sparse_adapt.sharing import own_share, shared_out, total
 from sparse_adapt.stages.texts import Remembered, Texts
 
 SAMPLES = 128  # made-up texts a step at most; they are short
@@ -120,25 +121,31 @@ class Lesson:
         """Cross entropy of the masked words; logits only where something was masked, only over the vocabulary kept."""
         if self.mask_id is None or self.weights["mlm"] == 0.0:
             return encoder.output_rows.sum() * 0.0
-        ids, attention = pad(batch.masked, encoder.tokenizer.pad_token_id or 0)
-        labels = pad(batch.labels, -1)[0].to(encoder.device)
+        count = sum(label >= 0 for labels in batch.labels for label in labels)
+        ids, attention = pad(own_share(batch.masked), encoder.tokenizer.pad_token_id or 0)
+        labels = pad(own_share(batch.labels), -1)[0].to(encoder.device)
         chosen = labels >= 0
         if not chosen.any():
-            return encoder.output_rows.sum() * 0.0
+            return total(encoder.output_rows.sum() * 0.0)
         hidden = encoder.hidden(ids.to(encoder.device), attention.to(encoder.device))[chosen]
         kept = self.vocabulary.to(encoder.device)
         bias = encoder.output_bias
         logits = functional.linear(hidden, encoder.output_rows[kept], None if bias is None else bias[kept])
-        return functional.cross_entropy(logits.float(), torch.searchsorted(kept, labels[chosen]))
+        mean = functional.cross_entropy(logits.float(), torch.searchsorted(kept, labels[chosen]))
+        return total(mean * (int(chosen.sum()) / count))
 
 
 def new_logits(encoder: SparseEncoder, token_ids: Sequence[Sequence[int]], texts: Texts) -> Tensor:
     """Largest raw logits of the new tokens alone: (B, D)."""
     rows = slice(texts.first, texts.first + texts.new)
-    ids, attention = pad(token_ids, encoder.tokenizer.pad_token_id or 0)
-    ids, attention = ids.to(encoder.device), attention.to(encoder.device)
-    bias = None if encoder.output_bias is None else encoder.output_bias[rows]
-    return splade_pool(encoder.hidden(ids, attention), encoder.output_rows[rows], bias, attention)[0]
+
+    def logits(share: Sequence[Sequence[int]]) -> Tensor:
+        ids, attention = pad(share, encoder.tokenizer.pad_token_id or 0)
+        ids, attention = ids.to(encoder.device), attention.to(encoder.device)
+        bias = None if encoder.output_bias is None else encoder.output_bias[rows]
+        return splade_pool(encoder.hidden(ids, attention), encoder.output_rows[rows], bias, attention)[0]
+
+    return shared_out(logits, token_ids)
 
 
 def recall(meant: Tensor, samples: Samples, settings: config.Warmup | config.Distill) -> Tensor:

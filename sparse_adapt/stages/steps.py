@@ -17,9 +17,10 @@ from typing import Any, TypeVar
 from sparse_adapt import config, vocabulary
 from sparse_adapt.corpus import read_candidates, read_documents
 from sparse_adapt.errors import ConfigError, InputError, SparseAdaptError
-from sparse_adapt.folders import output_folder, write_json
+from sparse_adapt.folders import write_json
 from sparse_adapt.glossary import read_dictionary
 from sparse_adapt.model import SparseEncoder
+from sparse_adapt.processes import common_folder, is_main
 from sparse_adapt.stages.dictionary import dictionary
 from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.warmup import warmup
@@ -60,9 +61,10 @@ def extend(model: str, terms: str | Path, place: Place) -> Outcome:
         raise InputError(terms, str(error), line=_line_of(Path(terms), error.term)) from error
     record = _record("extend", model, {"terms": terms}, {}, started)
     record["folded"], record["guarded"] = extension.folded, extension.guarded
-    with output_folder(place.folder, overwrite=place.overwrite, resume=place.resume) as work:
-        encoder.save(work)
-        write_json(work / RECORD_FILE, record)
+    with common_folder(place.folder, overwrite=place.overwrite, resume=place.resume) as work:
+        if is_main():
+            encoder.save(work)
+            write_json(work / RECORD_FILE, record)
     return Outcome(place.folder, _told_of(extension, encoder), record)
 
 
@@ -141,20 +143,25 @@ def _run(
     started = time.monotonic()
     encoder = SparseEncoder.load(model, device_of(settings))
     stage = build(encoder)
-    with output_folder(place.folder, overwrite=place.overwrite, resume=place.resume) as work:
+    with common_folder(place.folder, overwrite=place.overwrite, resume=place.resume) as work:
         record = _record(name, model, files, settings.model_dump(mode="json"), started)
         _check_resumable(work / RECORD_FILE, record)
-        write_json(work / RECORD_FILE, record)
+        if is_main():
+            write_json(work / RECORD_FILE, record)
         try:
             history = train(encoder, stage, work, progress=progress)
         except SparseAdaptError:
-            if not (work / STATE_FILE).is_file():  # refused before there was anything to go on from
+            if (
+                is_main() and not (work / STATE_FILE).is_file()
+            ):  # refused before there was anything to go on from
                 shutil.rmtree(work)
             raise
-        encoder.save(work)
         record = {**record, "steps": len(history), "seconds": round(time.monotonic() - started, 1)}
-        write_json(work / RECORD_FILE, record)
-    forget(place.folder)
+        if is_main():
+            encoder.save(work)
+            write_json(work / RECORD_FILE, record)
+    if is_main():
+        forget(place.folder)
     last = {key: value for key, value in history[-1].items() if key not in ("step", "learning_rate")}
     told = ", ".join(f"{key} {value:.3g}" for key, value in last.items())
     return Outcome(

@@ -1,0 +1,116 @@
+"""One training in several processes: the texts of each step are shared out, its loss is that of the whole batch.
+
+Every process goes through the same steps with the same weights and the same batch, which the first one draws.
+Texts are what costs, so each process reads its share of them, and all gather the vectors; then each works out
+the same loss of all of them, so that a batch's mean is squared once and not in parts (which is why gradients of
+parts are not averaged here, as DistributedDataParallel does). Backwards, a process follows the loss into its own
+texts only, and the sum over processes is the gradient of one process with the whole batch.
+
+Dimensions: B texts, V vocabulary.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, distributed, nn
+
+from sparse_adapt.batches import TokenIds
+from sparse_adapt.model import Pooled, SparseEncoder
+
+T = TypeVar("T")
+
+
+def own_share(items: Sequence[T]) -> Sequence[T]:
+    """What this process works on: each n-th of the items where there are n processes, all of them alone."""
+    rank, processes = _place()
+    return items[rank::processes]
+
+
+def shared_out(work: Callable[[Sequence[T]], Tensor], items: Sequence[T]) -> Tensor:
+    """`work(items)`, a row for each of B items, where each process works on its share and all get every row.
+
+    The loss that is made of it has to be the same in every process.
+    """
+    processes = _place()[1]
+    if processes == 1 or not items:
+        return work(items)
+    rows = work(own_share(items) or items[:1])  # fewer items than processes: someone repeats the first
+    most = -(-len(items) // processes)
+    filled = torch.cat([rows, rows.new_zeros(most - len(rows), *rows.shape[1:])])
+    gathered: Tensor = _Gathered.apply(filled)  # type: ignore[no-untyped-call]
+    return gathered[: len(items)]
+
+
+def total(value: Tensor) -> Tensor:
+    """The sum of a value over all processes, of which each passes its own part."""
+    if _place()[1] == 1:
+        return value
+    summed: Tensor = _Summed.apply(value)  # type: ignore[no-untyped-call]
+    return summed
+
+
+def add_gradients(parameters: Iterable[nn.Parameter]) -> None:
+    """Give every process the sum of the gradients of all. Who has none anywhere keeps none."""
+    if _place()[1] == 1:
+        return
+    listed = list(parameters)
+    held = torch.tensor([float(p.grad is not None) for p in listed], device=listed[0].device)
+    distributed.all_reduce(held, distributed.ReduceOp.MAX)
+    for parameter, anywhere in zip(listed, held.tolist(), strict=True):
+        if anywhere:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            distributed.all_reduce(parameter.grad)
+
+
+def sharing(encoder: SparseEncoder) -> SparseEncoder:
+    """The encoder, or, where there are several processes, one that shares out the texts of each forward pass."""
+    return encoder if _place()[1] == 1 else SharingEncoder(encoder)
+
+
+class SharingEncoder(SparseEncoder):
+    """An encoder with the weights of another whose forward pass each process does a share of."""
+
+    def __init__(self, encoder: SparseEncoder) -> None:
+        super().__init__(encoder.masked_lm, encoder.tokenizer, encoder.new_tokens, encoder.max_tokens)
+
+    def forward(self, token_ids: Sequence[TokenIds]) -> Pooled:
+        """Largest logit of every token in every text (B, V); positions, which no loss asks for, are all -1."""
+        maximum = shared_out(lambda share: super(SharingEncoder, self).forward(share).maximum, token_ids)
+        return Pooled(maximum, torch.full((1, 1), -1, device=maximum.device).expand(maximum.shape))
+
+
+class _Gathered(torch.autograd.Function):
+    """Rows of all processes, dealt back into the order that `own_share` took them from."""
+
+    @staticmethod
+    def forward(_: Any, rows: Tensor) -> Tensor:  # noqa: ANN401 - torch's context
+        parts = [torch.empty_like(rows) for _ in range(_place()[1])]
+        distributed.all_gather(parts, rows.contiguous())
+        return torch.stack(parts, dim=1).flatten(0, 1)
+
+    @staticmethod
+    def backward(_: Any, gradient: Tensor) -> Tensor:  # noqa: ANN401
+        return own_share(gradient)  # type: ignore[arg-type,return-value]
+
+
+class _Summed(torch.autograd.Function):
+    """A sum over processes."""
+
+    @staticmethod
+    def forward(_: Any, value: Tensor) -> Tensor:  # noqa: ANN401
+        summed = value.detach().clone()
+        distributed.all_reduce(summed)
+        return summed
+
+    @staticmethod
+    def backward(_: Any, gradient: Tensor) -> Tensor:  # noqa: ANN401
+        return gradient
+
+
+def _place() -> tuple[int, int]:
+    """Which process this is, and of how many."""
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    return 0, 1

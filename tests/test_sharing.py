@@ -1,0 +1,179 @@
+"""Two processes train as one does: the same losses, nearly the same weights, one writer."""
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from sparse_adapt import config, processes
+from sparse_adapt.errors import OutputError
+from sparse_adapt.processes import common_folder
+from sparse_adapt.sharing import own_share, shared_out, sharing, total
+from sparse_adapt.stages import steps
+from sparse_adapt.stages.steps import Place
+
+STAGES = ("warmup", "dictionary", "distill")
+GIVEN = {"device": "cpu", "steps": 6, "checkpoint_every": 4, "batch_size": 3, "learning_rate": 1e-3}
+DISTILL = config.Distill.model_validate(GIVEN)
+TOGETHER = """
+import os, sys
+from pathlib import Path
+os.environ["ACCELERATE_USE_CPU"] = "true"
+sys.path.insert(0, {tests!r})
+import torch
+import torch.multiprocessing as multiprocessing
+from test_sharing import three_stages
+
+def work(rank, size, port):
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(size), LOCAL_WORLD_SIZE=str(size))
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    torch.set_num_threads(1)
+{body}
+    torch.distributed.destroy_process_group()
+
+if __name__ == "__main__":
+    multiprocessing.spawn(work, (2, {port}), nprocs=2)
+"""
+
+# shares come back in their order, with the gradient of the whole
+SHARES = """
+    from accelerate import PartialState
+    PartialState(cpu=True)
+    from sparse_adapt.sharing import own_share, shared_out, total
+    for count in range(6):
+        items = list(range(1, count + 1))
+        factor = torch.tensor(2.0, requires_grad=True)
+        rows = shared_out(lambda share: torch.tensor(share, dtype=torch.float32).unsqueeze(1) * factor, items)
+        assert rows.flatten().tolist() == [2.0 * item for item in items], rows
+        if count:
+            (rows.sum() ** 2).backward()  # (2 s)^2, so its derivative by the factor is 2 (2 s) s in all
+            whole = torch.tensor(0.0) if factor.grad is None else factor.grad.clone()
+            torch.distributed.all_reduce(whole)
+            assert whole.item() == 4.0 * sum(items) ** 2, (count, whole)
+    part = torch.tensor(float(rank + 1), requires_grad=True)
+    summed = total(part * part)
+    assert summed.item() == 1.0 + 4.0
+    summed.backward()
+    assert part.grad.item() == 2.0 * (rank + 1)
+"""
+STAGES_IN_PROCESSES = """
+    three_stages(*map(Path, {places!r}))
+    from test_sharing import distill_again
+    distill_again(*map(Path, {places!r}))
+"""
+
+
+def three_stages(model: Path, collection: Path, out: Path) -> None:
+    """Extend, and each training stage for a few steps, from a model folder to model folders in `out`."""
+    source = str(collection)
+    steps.extend(str(model), source + "/terms.json", Place(out / "extend"))
+    warmup = config.Warmup.model_validate(GIVEN)
+    steps.run_warmup(str(out / "extend"), source, warmup, Place(out / "warmup"))
+    dictionary = config.Dictionary.model_validate({**GIVEN, "gradient_accumulation": 2})
+    steps.run_dictionary(str(out / "warmup"), source, source, dictionary, Place(out / "dictionary"))
+    steps.run_distill(str(out / "dictionary"), source, source, DISTILL, Place(out / "distill"))
+
+
+def distill_again(_: Path, collection: Path, out: Path) -> None:
+    """The last stage once more, stopped at its fifth step and resumed from the fourth."""
+
+    def stop(step: int, *_: object) -> None:
+        if step == 5:
+            raise KeyboardInterrupt
+
+    files = str(out / "dictionary"), str(collection), str(collection)
+    with suppress(KeyboardInterrupt):
+        steps.run_distill(*files, DISTILL, Place(out / "stopped"), stop)
+    assert (out / "stopped.partial" / "state.safetensors").is_file()
+    steps.run_distill(*files, DISTILL, Place(out / "stopped", resume=True))
+
+
+def start(script: Path, body: str) -> subprocess.CompletedProcess[str]:
+    port = 20_000 + os.getpid() % 20_000
+    script.write_text(TOGETHER.format(tests=str(Path(__file__).parent), body=body, port=port))
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True)
+
+
+def history(folder: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.slow
+def test_two_processes_train_every_stage_as_one_does(tiny_model, zorvex_collection, tmp_path):
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    three_stages(tiny_model, zorvex_collection, tmp_path / "one")
+    places = [str(place) for place in (tiny_model, zorvex_collection, tmp_path / "two")]
+    ended = start(tmp_path / "together.py", SHARES + STAGES_IN_PROCESSES.format(places=places))
+    assert ended.returncode == 0, ended.stderr
+    for stage in STAGES:
+        one, two = history(tmp_path / "one" / stage), history(tmp_path / "two" / stage)
+        assert len(one) == len(two) == 6
+        for alone, together in zip(one, two, strict=True):
+            assert together == pytest.approx(alone, rel=2e-4, abs=2e-5), stage
+        first, second = (load_file(tmp_path / name / stage / "model.safetensors") for name in ("one", "two"))
+        for name, weights in first.items():
+            # Adam makes whole steps of gradients that are nearly nothing; hence the mean
+            assert (second[name] - weights).abs().mean() < 1e-5, (stage, name)
+        written = sorted(path.name for path in (tmp_path / "two" / stage).iterdir())
+        assert written == sorted(path.name for path in (tmp_path / "one" / stage).iterdir())
+    for name in ("history.jsonl", "model.safetensors"):
+        stopped = tmp_path / "two" / "stopped" / name
+        assert stopped.read_bytes() == (tmp_path / "two" / "distill" / name).read_bytes()
+
+
+@pytest.mark.slow
+def test_a_launched_command_speaks_and_writes_once(tiny_model, zorvex_collection, tmp_path):
+    steps.extend(str(tiny_model), zorvex_collection / "terms.json", Place(tmp_path / "extend"))
+    command = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2"]
+    command += ["--main_process_port", str(20_001 + os.getpid() % 20_000)]
+    command += ["-m", "launched", "distill", "--model", str(tmp_path / "extend"), "--device", "cpu"]
+    command += ["--candidates", str(zorvex_collection), "--corpus", str(zorvex_collection), "--epochs", "8"]
+    (tmp_path / "launched.py").write_text("from sparse_adapt.cli import main\nmain()\n")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(tmp_path)}
+
+    def launch(*more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*command, *more], env=environment, cwd=tmp_path, capture_output=True, text=True
+        )
+
+    done = launch("-o", "distill")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("wrote distill") == 1
+    taken = launch("-o", "distill")
+    assert taken.returncode != 0
+    assert taken.stderr.count("error: distill: already there") == 1
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_alone_nothing_is_shared_out(tmp_path):
+    items = [3.0, 1.0, 2.0]
+    assert own_share(items) == items
+    assert shared_out(lambda share: torch.tensor(share), items).tolist() == items
+    value = torch.tensor(2.0)
+    assert total(value) is value
+    encoder = object()
+    assert sharing(encoder) is encoder  # type: ignore[arg-type]
+    assert processes.is_main() and not processes.several()
+    with common_folder(tmp_path / "out") as folder:
+        (folder / "file").write_text("content")
+    assert (tmp_path / "out" / "file").read_text() == "content"
+
+
+def test_a_follower_takes_over_the_first_ones_error(tmp_path, monkeypatch):
+    """What the first process says is all that the others know of the folder."""
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert processes.several() and not processes.is_main()
+    monkeypatch.setattr(processes, "told", lambda _: (Path(), "out: already there"))
+    with pytest.raises(OutputError, match="out: already there"), common_folder(tmp_path / "out"):
+        raise AssertionError
+    assert not list(tmp_path.iterdir())
