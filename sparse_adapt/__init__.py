@@ -19,6 +19,7 @@ READING_ORDER = (
     "errors",
     "config",
     "folders",
+    "kept",
     "processes",
     # texts: documents, queries, judgements, candidates; terms and what they mean
     "reading",
@@ -44,6 +45,7 @@ READING_ORDER = (
     # using what was learnt
     "encode",
     "search",
+    "teachers",
     "evaluate",
     "manifest",
     "shards",

