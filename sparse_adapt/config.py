@@ -60,6 +60,25 @@ class Training(Settings):
     tensorboard: bool = False
 
 
+class BehaviourWeights(Settings):
+    """Loss weights of the stage that keeps what the model did before its extension."""
+
+    old: float = Field(1.0, ge=0)
+    new: float = Field(1.0, ge=0)
+
+
+class Behaviour(Training):
+    """The extended model gives the vectors of the model before the extension."""
+
+    weights: BehaviourWeights = BehaviourWeights()
+    train: Literal["new", "all"] = "all"
+    steps: int = Field(300, ge=1)
+    learning_rate: float = Field(1e-4, gt=0)
+    handed: float = Field(0.5, ge=0, le=1)  # share of a term's match that its own dimension takes over
+    document_words: int = Field(96, ge=1)  # longest text; the rest are snippets
+    snippet_words: int = Field(12, ge=2)
+
+
 class Warmup(Training):
     """Masked language modelling on the domain, for the new rows."""
 
@@ -102,6 +121,7 @@ class Distill(Training):
     document_frequency_aware: bool = True
     common: float = Field(1.0, ge=0)  # weight of what common tokens cost, within sparsity
     silence: float = Field(2.0, ge=0)  # weight of being silent where a term is neither said nor wanted
+    balanced: bool = False  # weights are shares of the gradient, beside that of the first term that has one
 
 
 class Queries(Settings):
@@ -115,6 +135,19 @@ class Queries(Settings):
     sentences: float = Field(2.0, ge=0)
     phrases: float = Field(1.0, ge=0)
     generated: int = Field(1_000, ge=0)  # by a generator, where one is named
+
+
+class Candidates(Settings):
+    """Documents of a query that a student learns to tell apart."""
+
+    seed: int = Field(0, ge=0)
+    count: int = Field(8, ge=2)  # documents of a query, its source included
+    from_teacher: int = Field(4, ge=0)  # drawn among the teacher's best `depth`
+    from_student: int = Field(2, ge=0)  # and among the student's; the rest are random
+    depth: int = Field(20, ge=1)
+    consistent: int = Field(10, ge=1)  # a pair stays where the source is among the teacher's best so many
+    near: float = Field(0.1, ge=0, le=1)  # share of the way from the source's score down to the mean
+    near_ones: Literal["keep", "drop"] = "keep"  # what stands so near: kept with its score, or left out
 
 
 PLAIN_LESSON = {
@@ -137,16 +170,30 @@ PLAIN_DISTILL = {
 }
 
 
+CORPUS_DISTILL = {
+    "steps": 300,
+    "learning_rate": 3e-5,
+    "new_learning_rate": 3e-4,
+    "kd": "kl",
+    "balanced": True,
+    "weights": {"kd": 1.0, "rank": 0.0, "sparsity": 0.3, "domain": 0.0, "contrast": 0.0, "expand": 0.0}
+    | {"anchor": 0.0, "recall": 0.0},
+}
+
+
 def preset(name: str) -> dict[str, Training]:
-    """Settings of every stage: `default`, or `plain` for the six terms as published.
+    """Settings of every stage: `default`, `plain` for the six terms as published, or `corpus`.
 
     Plain: masked language modelling of all weights over the whole vocabulary; teacher scores as they come;
     hinges on pooled weights; no regard for how common a token is; nothing that keeps the base model.
+    Corpus: for queries that nobody asked, the teacher's ranking alone, gently, at no more weights a text.
     """
     if name == "plain":
         return {
+            "behaviour": Behaviour(),
             "warmup": Warmup.model_validate(PLAIN_LESSON),
             "dictionary": Dictionary.model_validate(PLAIN_LESSON),
             "distill": Distill.model_validate(PLAIN_DISTILL),
         }
-    return {"warmup": Warmup(), "dictionary": Dictionary(), "distill": Distill()}
+    distill = Distill.model_validate(CORPUS_DISTILL) if name == "corpus" else Distill()
+    return {"behaviour": Behaviour(), "warmup": Warmup(), "dictionary": Dictionary(), "distill": distill}

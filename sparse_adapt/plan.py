@@ -15,16 +15,17 @@ from pydantic import BaseModel, ValidationError
 from sparse_adapt import config
 from sparse_adapt.errors import ConfigError, unknown
 from sparse_adapt.reading.sources import bundled
-from sparse_adapt.stages import STAGES
+from sparse_adapt.stages import USUAL
 
 SETTINGS: dict[str, type[config.Training]] = {
+    "behaviour": config.Behaviour,
     "warmup": config.Warmup,
     "dictionary": config.Dictionary,
     "distill": config.Distill,
 }
-PRESETS = ("default", "plain")
+PRESETS = ("default", "plain", "corpus")
 BASE_MODEL = "splade-tiny"
-NEED_CORPUS = ("warmup", "distill")
+NEED_CORPUS = ("behaviour", "warmup", "distill")
 
 
 class Reads(NamedTuple):
@@ -58,7 +59,7 @@ def make_plan(
     corpus: str | None,
     *,
     model: str = BASE_MODEL,
-    stages: Sequence[str] = STAGES,
+    stages: Sequence[str] = USUAL,
     preset: str = "default",
     overrides: Mapping[str, Any] | None = None,
 ) -> Plan:

@@ -113,6 +113,11 @@ def run_stage(stage: str, plan: Plan, model: str, place: Place, progress: Progre
     match stage:
         case "extend":
             return steps.extend(model, plan.files["terms"], place)
+        case "behaviour":
+            assert corpus is not None
+            return steps.run_behaviour(
+                model, corpus, cast(config.Behaviour, settings), place, progress=progress
+            )
         case "warmup":
             assert corpus is not None
             return steps.run_warmup(model, corpus, cast(config.Warmup, settings), place, progress)

@@ -49,7 +49,7 @@ from sparse_adapt.plan import (
 )
 from sparse_adapt.reading.lines import read_lines, readable
 from sparse_adapt.reading.sources import READ_AS
-from sparse_adapt.stages import STAGES
+from sparse_adapt.stages import STAGES, USUAL
 
 Keys = tuple[str, ...]
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
@@ -60,7 +60,7 @@ class Top(config.Settings):
 
     model: str = BASE_MODEL
     corpus: str | None = None
-    stages: list[str] = Field(list(STAGES))
+    stages: list[str] = Field(list(USUAL))
     seed: int | None = Field(None, ge=0)
     preset: str = "default"
 

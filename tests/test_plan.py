@@ -130,7 +130,7 @@ def test_a_written_plan_holds_every_setting(run_file):
             'corpus = "gatrocraptic"\nstages = ["extnd"]\n',
             ":2: unknown stage 'extnd'; did you mean 'extend'?",
         ),
-        ('corpus = "gatrocraptic"\nstages = []\n', ":2: no stages; there are extend, warmup"),
+        ('corpus = "gatrocraptic"\nstages = []\n', ":2: no stages; there are extend, behaviour, warmup"),
         ('preset = "plane"\ncorpus = "gatrocraptic"\n', ":1: unknown preset 'plane'; did you mean 'plain'?"),
         ('seed = -1\ncorpus = "gatrocraptic"\n', ":1: seed should be greater than or equal to 0"),
         ('stages = ["distill"]\n', ": the stage distill needs candidates, and no corpus is named"),

@@ -26,6 +26,8 @@ from sparse_adapt.stages.lesson import marks, new_logits, recall
 from sparse_adapt.stages.texts import Remembered, Texts, vectors
 from sparse_adapt.training import epochs_to_steps
 
+SCALE_QUERIES = 300  # queries from which the scale is taken, where there are more
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -64,10 +66,13 @@ class Distill:
         self.positive = np.array([self._positive(entry) for entry in candidates])
         sources = [*self.documents.ids, *self.queries.ids]
         about = np.concatenate([self.documents.says, self.positive | self.queries.says])
-        self.meanings = Meanings(self.reference, sources, about)
-        share = torch.from_numpy(self.meanings.document_share)
-        self.penalty = losses.frequency_penalty(share) if settings.document_frequency_aware else None
-        self.scale = self._scale()
+        unread = self.weights["anchor"] == 0.0 and self.weights["recall"] == 0.0
+        self.meanings = None if unread else Meanings(self.reference, sources, about)
+        self.scale, share = self._scale()
+        if self.meanings is not None:
+            share = self.meanings.document_share
+        frequent = losses.frequency_penalty(torch.from_numpy(share))
+        self.penalty = frequent if settings.document_frequency_aware else None
 
     def batch(self, random: Generator) -> Batch:
         """Queries drawn without repetition, each with all of its candidates."""
@@ -85,7 +90,10 @@ class Distill:
             places[row, :held] = torch.tensor([place[self.number[name]] for name in entry.document_ids])
             teacher[row, :held] = torch.tensor(entry.teacher_scores)
             present[row, :held] = True
-        samples = self.meanings.draw(2 * count, random)
+        nothing = torch.zeros(0, self.documents.new, dtype=torch.bool)
+        samples = (
+            Samples([], nothing, nothing) if self.meanings is None else self.meanings.draw(2 * count, random)
+        )
         others = [int(row) for row in random.choice(len(self.documents), max(1, count // 2))]
         return Batch(queries, documents, places, teacher, present, samples, others)
 
@@ -137,7 +145,9 @@ class Distill:
         said_documents = marks(texts.says[batch.documents], new)
         said_queries = marks(self.queries.says[batch.queries], new)
         wanted = marks(self.positive[batch.queries], new)
-        unknown = marks(self.meanings.unknown[batch.documents], new)
+        unknown = torch.zeros_like(said_documents)
+        if self.meanings is not None:
+            unknown = marks(self.meanings.unknown[batch.documents], new)
         lit = losses.hinge_above(documents, said_documents, settings.said)
         lit = lit + losses.hinge_above(queries, said_queries, settings.meant)
         silent = losses.hinge_below(documents, ~said_documents & ~unknown, settings.quiet)
@@ -181,17 +191,25 @@ class Distill:
             relevant[place, : len(entry.document_ids)] = _good(entry)
         return relevant
 
-    def _scale(self) -> losses.Scale:
-        """How teacher scores map to the scores that the incoming model gives the same candidates."""
-        rows = vectors(self.reference, self.documents.ids)
-        queries = vectors(self.reference, self.queries.ids)
+    def _scale(self) -> tuple[losses.Scale, NDArray[np.float64]]:
+        """How teacher scores map to the scores that the incoming model gives the same candidates.
+
+        Beside it the share of these documents that give each token weight (V). Many queries are sampled.
+        """
+        chosen = np.unique(np.linspace(0, len(self.candidates) - 1, SCALE_QUERIES).round().astype(int))
+        entries = [self.candidates[row] for row in chosen]
+        found = sorted({self.number[name] for entry in entries for name in entry.document_ids})
+        place = {row: index for index, row in enumerate(found)}
+        rows = vectors(self.reference, [self.documents.ids[row] for row in found])
+        queries = vectors(self.reference, [self.queries.ids[row] for row in chosen])
         student: list[float] = []
         teacher: list[float] = []
-        for number, entry in enumerate(self.candidates):
-            found = [self.number[name] for name in entry.document_ids]
-            student.extend((rows[found] @ queries[number].T).toarray().ravel().tolist())
+        for number, entry in enumerate(entries):
+            held = [place[self.number[name]] for name in entry.document_ids]
+            student.extend((rows[held] @ queries[number].T).toarray().ravel().tolist())
             teacher.extend(entry.teacher_scores)
-        return losses.Scale.between(teacher, student)
+        share = np.asarray((rows > 0).mean(axis=0)).ravel()
+        return losses.Scale.between(teacher, student), share
 
 
 def _good(entry: Candidates) -> NDArray[np.bool_]:

@@ -21,6 +21,8 @@ from sparse_adapt.folders import write_json
 from sparse_adapt.glossary import read_dictionary
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.processes import common_folder, is_main
+from sparse_adapt.stages.balance import balanced
+from sparse_adapt.stages.behaviour import Behaviour
 from sparse_adapt.stages.dictionary import dictionary
 from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.warmup import warmup
@@ -66,6 +68,37 @@ def extend(model: str, terms: str | Path, place: Place) -> Outcome:
             encoder.save(work)
             write_json(work / RECORD_FILE, record)
     return Outcome(place.folder, _told_of(extension, encoder), record)
+
+
+def run_behaviour(
+    model: str,
+    corpus: str,
+    settings: config.Behaviour,
+    place: Place,
+    *,
+    before: str | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Have an extended model do what the model `before` did; by default the one that was extended."""
+    documents = [document.full_text for document in read_documents(corpus)]
+    before = before or _extended_from(model)
+
+    def build(encoder: SparseEncoder) -> Stage:
+        reference = SparseEncoder.load(before, str(encoder.device))
+        return Behaviour(encoder, reference, documents, settings)
+
+    return _run("behaviour", model, {"corpus": corpus}, settings, place, build, progress)
+
+
+def _extended_from(model: str) -> str:
+    """The model that the last extension behind a model folder began with."""
+    place = model
+    while (path := Path(place) / RECORD_FILE).is_file():
+        record = json.loads(path.read_text(encoding="utf-8"))
+        place = str(record["model"])
+        if record["stage"] == "extend":
+            return place
+    raise ConfigError(f"{model}: nothing says which model was extended to this one; name it with --before")
 
 
 def run_warmup(
@@ -116,7 +149,10 @@ def run_distill(
             documents.setdefault(document_id, text)
 
     def build(encoder: SparseEncoder) -> Stage:
-        return Distill(encoder, entries, documents, settings)
+        stage = Distill(encoder, entries, documents, settings)
+        if settings.balanced:
+            stage.weights = balanced(encoder, stage)
+        return stage
 
     files = {"candidates": str(candidates), "corpus": corpus}
     return _run("distill", model, files, settings, place, build, progress)

@@ -1,0 +1,59 @@
+"""Loss weights as shares of the gradient rather than of the loss, measured before the first step.
+
+A term's value says nothing of how hard it pulls: a divergence of 0.1 may move the model more than a penalty
+of 50. Here a weight of 1 lets a term pull as hard as the first term does, 0.1 a tenth as hard, whatever the
+model, the teacher's scale or the corpus (after Chen et al. 2018, arXiv:1711.02257, once instead of always).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.training import Stage, random_at
+
+BATCHES = 4
+BEFORE_THE_FIRST = 1 << 40  # steps that no training reaches, so that these batches are none of its own
+
+
+def balanced(encoder: SparseEncoder, stage: Stage) -> dict[str, float]:
+    """The stage's weights, each divided by its term's gradient beside that of the first term with a weight.
+
+    A term without gradient keeps its weight. Leaves the encoder as it was.
+    """
+    wanted = {key: weight for key, weight in stage.weights.items() if weight > 0}
+    if not wanted:
+        return dict(stage.weights)
+    lengths = dict.fromkeys(wanted, 0.0)
+    trained = {id(p): p for p in encoder.parameters()}
+    needed = {key: parameter.requires_grad for key, parameter in trained.items()}
+    for parameter in trained.values():
+        parameter.requires_grad_(True)
+    for number in range(BATCHES):
+        batch: Any = stage.batch(random_at(stage.settings.seed, BEFORE_THE_FIRST + number))
+        for key, value in gradients(stage.terms(encoder, batch), wanted, list(trained.values())).items():
+            lengths[key] += value / BATCHES
+    for identity, parameter in trained.items():
+        parameter.requires_grad_(needed[identity])
+    first = lengths[next(iter(wanted))]
+    return {
+        key: weight * (first / lengths[key] if lengths.get(key, 0.0) > 0 and first > 0 else 1.0)
+        for key, weight in stage.weights.items()
+    }
+
+
+def gradients(
+    terms: Mapping[str, Tensor], wanted: Mapping[str, float], parameters: list[torch.nn.Parameter]
+) -> dict[str, float]:
+    """Length of each term's gradient with respect to all parameters."""
+    lengths = {}
+    for key in wanted:
+        if not terms[key].requires_grad:
+            lengths[key] = 0.0
+            continue
+        found = torch.autograd.grad(terms[key], parameters, retain_graph=True, allow_unused=True)
+        squares = [part.float().square().sum() for part in found if part is not None]
+        lengths[key] = float(torch.stack(squares).sum().sqrt()) if squares else 0.0
+    return lengths

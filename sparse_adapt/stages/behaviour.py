@@ -1,0 +1,147 @@
+"""Behaviour: an extended model says of every text what the model before the extension said.
+
+An extension takes from old words the pieces they used to match by; retrieval falls at once. Here the model
+from before, reading the same text in its own tokens, is the teacher: each old dimension keeps its weight, and
+what the pieces of a new term weighed is handed over to the term's own dimension, in part or whole, so that the
+score of two texts that both say it stays the same: w' = w sqrt(1 - handed) for each piece, and the root of
+`handed` times the sum of their squares for the term.
+
+Dimensions: B texts, D tokens that the extension added, V vocabulary, O the vocabulary before it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.random import Generator
+from torch import Tensor
+
+from sparse_adapt import config
+from sparse_adapt.batches import TokenIds
+from sparse_adapt.errors import ConfigError
+from sparse_adapt.head import activate
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.training import epochs_to_steps
+
+ANYWHERE = 0.25  # share of the texts that come from anywhere; the others say a new term
+SLOPE_BELOW = 1.0  # of the activation below zero, where a weight is wanted but off: the slope it has at zero
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Texts as token ids of the extended model and of the model before."""
+
+    ids: list[list[int]]
+    before: list[list[int]]
+
+
+class Behaviour:
+    """The stage over documents and snippets like queries, for `training.train`."""
+
+    name = "behaviour"
+
+    def __init__(
+        self,
+        encoder: SparseEncoder,
+        reference: SparseEncoder,
+        documents: Sequence[str],
+        settings: config.Behaviour,
+    ) -> None:
+        """`reference`: the model before the extension. Raises ConfigError where the two don't belong together."""
+        self.settings = settings
+        self.steps = epochs_to_steps(settings, len(documents))
+        self.weights: Mapping[str, float] = settings.weights.model_dump()
+        self.tokenizer, self.reference = encoder, reference.requires_grad_(False)
+        self.old = reference.vocabulary_size
+        self.added = [token for token in encoder.new_tokens if token.token_id >= self.old]
+        if not self.added or encoder.vocabulary_size <= self.old:
+            raise ConfigError(
+                f"behaviour: the model has no tokens beyond the {self.old:,} of the model before it; extend it first"
+            )
+        self.pieces = {token.token_id: list(token.pieces) for token in self.added}
+        self.documents = documents
+        self.saying = _saying(encoder.tokenize(documents), self.pieces)
+        self.taught = sorted(self.saying)
+
+    def batch(self, random: Generator) -> Batch:
+        """Half documents, half snippets; most say a new term, each term as often as any other."""
+        count, texts = self.settings.batch_size, []
+        for number in range(count):
+            longest = self.settings.document_words
+            if number >= count // 2:
+                longest = int(random.integers(2, self.settings.snippet_words + 1))
+            if self.taught and random.random() >= ANYWHERE:
+                token = self.taught[int(random.integers(len(self.taught)))]
+                row = int(random.choice(self.saying[token]))
+                texts.append(self._around(self.documents[row], token, longest, random))
+            else:
+                words = self.documents[int(random.integers(len(self.documents)))].split()
+                start = int(random.integers(max(1, len(words) - longest + 1)))
+                texts.append(" ".join(words[start : start + longest]))
+        return Batch(self.tokenizer.tokenize(texts), self.reference.tokenize(texts))
+
+    def _around(self, text: str, token: int, longest: int, random: Generator) -> str:
+        """So many words of a text, a place where it says a term among them."""
+        encoded = self.tokenizer.tokenizer(
+            text,
+            truncation=True,
+            max_length=self.tokenizer.max_tokens,
+            return_offsets_mapping=True,
+        )
+        places = [
+            span[0]
+            for found, span in zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
+            if found == token
+        ]
+        words = text.split()
+        said = len(text[: int(random.choice(places)) + 1].split()) - 1 if places else 0
+        first = max(0, min(said - int(random.integers(longest)), len(words) - longest))
+        return " ".join(words[first : first + longest])
+
+    def terms(self, encoder: SparseEncoder, batch: Batch) -> dict[str, Tensor]:
+        """`old` and `new`: squared distance of the old and of the added dimensions to what they should be.
+
+        Both relative to the squared length of the vector before.
+        """
+        maximum = encoder(batch.ids).maximum.float()
+        with torch.no_grad():
+            before = self.reference(batch.before).weights.float().to(maximum.device)
+            wanted = torch.zeros_like(maximum)
+            wanted[:, : self.old] = before
+            self._hand_over(wanted, batch)
+            length = before.square().sum(dim=1).clamp_min(1e-6)
+        gaps = (reaching(maximum, wanted > 0) - wanted).square()
+        old, new = gaps[:, : self.old].sum(dim=1), gaps[:, self.old :].sum(dim=1)
+        return {"old": (old / length).mean(), "new": (new / length).mean()}
+
+    def _hand_over(self, wanted: Tensor, batch: Batch) -> None:
+        """Move weight from the pieces of each term that a text says to the term, in place: (B, V)."""
+        kept, handed = (1.0 - self.settings.handed) ** 0.5, self.settings.handed**0.5
+        for row, ids in enumerate(batch.ids):
+            said = [token for token in dict.fromkeys(ids) if token in self.pieces]
+            elsewhere = set(ids)  # a piece that also stands for itself keeps its weight
+            given: dict[int, float] = {}
+            for token in said:
+                pieces = [piece for piece in dict.fromkeys(self.pieces[token]) if piece < self.old]
+                wanted[row, token] = handed * float(wanted[row, pieces].square().sum().sqrt())
+                given |= {piece: kept for piece in pieces if piece not in elsewhere}
+            for piece, factor in given.items():
+                wanted[row, piece] *= factor
+
+
+def reaching(maximum: Tensor, wanted: Tensor) -> Tensor:
+    """Weights (B, V); below zero, where a weight is wanted, the activation goes on as a line.
+
+    A weight that is off has no gradient, and would stay off.
+    """
+    return torch.where(wanted & (maximum < 0), SLOPE_BELOW * maximum, activate(maximum))
+
+
+def _saying(token_ids: Sequence[TokenIds], tokens: Mapping[int, object]) -> dict[int, np.ndarray]:
+    """Rows of the texts that say each token, for those that any says."""
+    rows: dict[int, list[int]] = {}
+    for row, ids in enumerate(token_ids):
+        for token in set(ids) & tokens.keys():
+            rows.setdefault(token, []).append(row)
+    return {token: np.array(found) for token, found in rows.items()}

@@ -1,0 +1,115 @@
+"""The stage that keeps what a model did before its extension, and weights as shares of the gradient."""
+
+import json
+
+import pytest
+import torch
+
+from sparse_adapt import config, vocabulary
+from sparse_adapt.errors import ConfigError
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.stages import steps
+from sparse_adapt.stages.balance import balanced
+from sparse_adapt.stages.behaviour import Batch, Behaviour, reaching
+from sparse_adapt.terms import Term, write_terms
+from sparse_adapt.training import random_at, train
+
+
+@pytest.fixture
+def texts(twelve_documents) -> list[str]:
+    return [document.full_text for document in twelve_documents]
+
+
+def stage_of(tiny_model, texts, **settings) -> tuple[SparseEncoder, Behaviour]:
+    encoder, before = SparseEncoder.load(tiny_model), SparseEncoder.load(tiny_model)
+    vocabulary.extend(encoder, [Term("zorvex", "coined"), Term("kubectl", "coined")])
+    wanted = config.Behaviour(**{"batch_size": 4, "steps": 3, "device": "cpu", **settings})
+    return encoder, Behaviour(encoder, before, texts, wanted)
+
+
+def test_a_batch_is_half_documents_half_snippets_and_mostly_says_new_terms(tiny_model, texts):
+    _, stage = stage_of(tiny_model, texts, batch_size=16, snippet_words=3)
+    saying = 0
+    for step in range(8):
+        batch = stage.batch(random_at(0, step))
+        assert len(batch.ids) == len(batch.before) == 16
+        assert all(token < stage.old for ids in batch.before for token in ids)
+        saying += sum(bool(set(ids) & stage.pieces.keys()) for ids in batch.ids)
+    assert 0.6 < saying / (8 * 16) < 0.9  # three in four are drawn for it, and some of the others say one too
+
+
+def test_what_pieces_weighed_is_handed_over(tiny_model, texts):
+    _, stage = stage_of(tiny_model, texts, handed=0.36)
+    token = stage.added[0]
+    first, second = token.pieces[:2]
+    wanted = torch.zeros(1, stage.old + 2)
+    wanted[0, first], wanted[0, second] = 3.0, 4.0
+    stage._hand_over(wanted, Batch([[2, token.token_id, 3]], [[]]))
+    # the root of 0.36 x (9 + 16) is 3; the pieces keep the root of 0.64: 0.8 of their weight
+    torch.testing.assert_close(wanted[0, token.token_id], torch.tensor(3.0))
+    torch.testing.assert_close(wanted[0, [first, second]], torch.tensor([2.4, 3.2]))
+    assert pytest.approx(3.0**2 + 2.4**2 + 3.2**2) == 9 + 16  # the score of two such texts is what it was
+
+
+def test_a_piece_that_also_stands_for_itself_keeps_its_weight(tiny_model, texts):
+    _, stage = stage_of(tiny_model, texts, handed=1.0)
+    token = stage.added[0]
+    first = token.pieces[0]
+    wanted = torch.zeros(1, stage.old + 2)
+    wanted[0, list(token.pieces)] = 2.0
+    stage._hand_over(wanted, Batch([[2, token.token_id, first, 3]], [[]]))
+    assert wanted[0, first] == 2.0 and wanted[0, token.pieces[1]] == 0.0
+
+
+def test_a_weight_that_is_wanted_and_off_has_a_gradient():
+    maximum = torch.tensor([[-2.0, -2.0, 1.0]], requires_grad=True)
+    values = reaching(maximum, torch.tensor([[True, False, True]]))
+    torch.testing.assert_close(values, torch.tensor([[-2.0, 0.0, 0.6931472]]))  # ln 2
+    values.sum().backward()
+    torch.testing.assert_close(maximum.grad, torch.tensor([[1.0, 0.0, 0.5]]))  # 1 / (1 + 1)
+
+
+def test_it_wins_back_what_the_extension_lost(tiny_model, texts, tmp_path):
+    encoder, stage = stage_of(tiny_model, texts, steps=30, learning_rate=2e-3)
+    history = train(encoder, stage, tmp_path)
+    first, last = history[:5], history[-5:]
+    assert sum(row["old"] for row in last) < 0.6 * sum(row["old"] for row in first)
+    assert sum(row["new"] for row in last) < 0.6 * sum(row["new"] for row in first)
+
+
+def test_a_model_without_new_tokens_is_refused(tiny_model, texts):
+    same = SparseEncoder.load(tiny_model)
+    with pytest.raises(ConfigError, match="no tokens beyond the 200 of the model before it; extend it first"):
+        Behaviour(same, SparseEncoder.load(tiny_model), texts, config.Behaviour())
+
+
+def test_the_model_before_is_found_behind_the_folder(tiny_model, zorvex_collection, tmp_path):
+    settings = config.Behaviour(steps=1, batch_size=2, device="cpu")
+    write_terms(tmp_path / "terms.json", [Term("zorvex", "coined")])
+    steps.extend(str(tiny_model), tmp_path / "terms.json", steps.Place(tmp_path / "extended"))
+    corpus = str(zorvex_collection)
+    out = steps.Place(tmp_path / "behaviour")
+    outcome = steps.run_behaviour(str(tmp_path / "extended"), corpus, settings, out)
+    assert outcome.record["steps"] == 1
+    assert steps._extended_from(str(tmp_path / "behaviour")) == str(tiny_model)
+    assert json.loads((tmp_path / "behaviour" / "stage.json").read_text())["stage"] == "behaviour"
+    with pytest.raises(ConfigError, match="nothing says which model was extended to this one"):
+        steps.run_behaviour(str(tiny_model), corpus, settings, steps.Place(tmp_path / "other"))
+    assert not (tmp_path / "other").exists()
+
+
+def test_balanced_weights_make_terms_pull_as_told(tiny_model, texts):
+    encoder, stage = stage_of(tiny_model, texts)
+    stage.weights = {"old": 1.0, "new": 0.5}
+    before = {name: value.clone() for name, value in encoder.state_dict().items()}
+    stage.weights = balanced(encoder, stage)
+    assert stage.weights["old"] == 1.0
+    again = balanced(encoder, stage)
+    assert again["new"] == pytest.approx(stage.weights["new"] ** 2 / 0.5)  # the same factor once more
+    assert all(torch.equal(before[name], value) for name, value in encoder.state_dict().items())
+
+
+def test_a_weight_of_nothing_stays_nothing(tiny_model, texts):
+    encoder, stage = stage_of(tiny_model, texts)
+    stage.weights = {"old": 0.0, "new": 0.0}
+    assert balanced(encoder, stage) == {"old": 0.0, "new": 0.0}
