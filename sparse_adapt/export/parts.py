@@ -8,13 +8,14 @@ Dimensions: V vocabulary.
 import hashlib
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.export.formats import find_format
 from sparse_adapt.export.quantise import Entries, Quantisation, as_floats
+from sparse_adapt.export.rows import json_object, json_string, rows
 from sparse_adapt.folders import write_json
 from sparse_adapt.manifest import MANIFEST_FILE, ModelStamp, Record, check_file, read_record, write_tokens
 from sparse_adapt.shards import Block, Vectors
@@ -115,6 +116,30 @@ def write_queries(work: Path, manifest: Manifest, queries: Block, path: str, lin
             "queries_file": Part(path=path, rows=rows, sha256=digest),
         }
     )
+
+
+def write_one_file(
+    work: Path, manifest: Manifest, blocks: Iterable[Block], lines: Lines, path: str
+) -> Manifest:
+    """Write all blocks into one file, for engines that take no more; the manifest with counts and the part."""
+    taken = [manifest]
+
+    def all_lines() -> Iterator[str]:
+        for block in blocks:
+            entries = manifest.take(block)
+            taken.append(counted(taken.pop(), entries))
+            yield from lines(entries)
+
+    rows, digest = _write_lines(work / path, all_lines())
+    part = Part(path=path, rows=rows, sha256=digest)
+    return taken[0].model_copy(update={"parts": (*manifest.parts, part)})
+
+
+def vector_lines(keys: Sequence[str], entries: Entries) -> Iterator[str]:
+    """Each text that has an entry as {"id": ..., "vector": {token: value, ...}}. keys: (V) names as JSON."""
+    for text_id, columns, values in rows(entries):
+        if columns:
+            yield f'{{"id": {json_string(text_id)}, "vector": {json_object(keys, columns, values)}}}\n'
 
 
 def counted(manifest: Manifest, entries: Entries) -> Manifest:

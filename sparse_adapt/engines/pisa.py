@@ -1,0 +1,121 @@
+"""PISA over a CIFF file: its own index, its own query processing (Mallia, Siedlaczek, Mackenzie and Suel 2019).
+
+The CIFF file is read with ciff-toolkit and laid out as PISA's uncompressed inverted index, which is what a
+CIFF importer does; PISA then compresses and searches it with its `quantized` scorer, which multiplies impacts.
+PISA sums in float32, exact for whole scores up to 16,777,216. Dimensions: V vocabulary.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from sparse_adapt.corpus import Run
+from sparse_adapt.engines.quiet import quiet
+from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.export.ciff import INDEX_FILE
+from sparse_adapt.export.parts import Manifest, escape_token, read_manifest
+from sparse_adapt.manifest import read_tokens
+from sparse_adapt.shards import Block
+
+ALGORITHM = "block_max_wand"
+
+
+class PisaIndex:
+    """An export for CIFF, searched by PISA."""
+
+    tolerance = 1e-6
+
+    def __init__(self, folder: Path, manifest: Manifest, index: Any) -> None:  # noqa: ANN401 - theirs
+        assert manifest.quantisation is not None, manifest.format
+        self.name = f"PISA (pyterrier_pisa {version('pyterrier_pisa')}, {ALGORITHM})"
+        self.quantisation = manifest.quantisation
+        self._names = [escape_token(token) for token in read_tokens(folder, manifest.model)]
+        self._index = index
+
+    def stored(self, documents: Block) -> csr_matrix:
+        """The documents as CIFF holds them (rows, V): impacts, in terms of weights."""
+        return self.quantisation.impacts(documents).vectors / self.quantisation.scale
+
+    def asked(self, queries: Block) -> csr_matrix:
+        """The queries as they are put to PISA: quantised like the documents."""
+        return self.stored(queries)
+
+    def search_all(self, queries: Block, k: int) -> Run:
+        """For each query id its k best documents with their scores in terms of weights."""
+        import pandas  # type: ignore[import-untyped]
+
+        run: Run = {query_id: {} for query_id in queries.ids}
+        words = [
+            (query_id, {self._names[column]: value for column, value in zip(columns, values, strict=True)})
+            for query_id, columns, values in self.quantisation.impacts(queries).rows()
+            if columns
+        ]
+        frame = pandas.DataFrame(words, columns=["qid", "query_toks"])
+        if not words:
+            return run
+        with quiet():
+            search = self._index.quantized(
+                num_results=k, query_algorithm=ALGORITHM, toks_scale=1.0, threads=1
+            )
+            found = search.transform(frame)
+        for query_id, document_id, score in zip(found["qid"], found["docno"], found["score"], strict=True):
+            run[query_id][document_id] = self.quantisation.score(round(float(score)))
+        return run
+
+
+@contextmanager
+def open_engine(folder: Path, *, url: str = "") -> Iterator[PisaIndex]:
+    """An export for CIFF, indexed by PISA for the while. Raises ConfigError for a `url`: PISA is a library."""
+    if url:
+        raise ConfigError(f"--url {url}: PISA runs in this process; leave it out")
+    manifest = read_manifest(folder, "ciff")
+    if manifest.entries == 0:
+        raise InputError(folder, "holds no impacts, of which PISA makes no index; export other documents")
+    with TemporaryDirectory() as scratch:
+        yield PisaIndex(folder, manifest, import_ciff(folder / INDEX_FILE, Path(scratch)))
+
+
+def import_ciff(path: Path, folder: Path) -> Any:  # noqa: ANN401 - PISA's index
+    """A PISA index in `folder`, made from a CIFF file. Raises InputError for terms that aren't in order."""
+    from ciff_toolkit.read import CiffReader
+    from pyterrier_pisa import PisaIndex as TheirIndex
+    from pyterrier_pisa import _pisathon
+
+    with CiffReader(path) as reader:
+        header = reader.header
+        terms = _write_postings(folder, reader)
+        documents = list(reader.read_documents())
+    if terms != sorted(terms, key=str.encode):
+        raise InputError(path, "its terms aren't in the order of their bytes; PISA can't look them up")
+    _numbers([header.num_docs, *(document.doclength for document in documents)]).tofile(folder / "inv.sizes")
+    for name, lines in (("terms", terms), ("documents", [each.collection_docid for each in documents])):
+        (folder / f"fwd.{name}").write_bytes("".join(f"{line}\n" for line in lines).encode())
+    _pisathon.build_binlex(str(folder / "fwd.documents"), str(folder / "fwd.doclex"))
+    _pisathon.build_binlex(str(folder / "fwd.terms"), str(folder / "fwd.termlex"))
+    card = {"type": "sparse_index", "format": "pisa", "package_hint": "pyterrier-pisa", "stemmer": "none"}
+    (folder / "pt_meta.json").write_text(json.dumps(card))
+    return TheirIndex(str(folder), stemmer="none", stops="none")
+
+
+def _write_postings(folder: Path, reader: Any) -> list[str]:  # noqa: ANN401 - a CiffReader
+    """PISA's `inv.docs` and `inv.freqs`, each list behind its length; the terms in their order."""
+    terms = []
+    with (folder / "inv.docs").open("wb") as documents, (folder / "inv.freqs").open("wb") as impacts:
+        documents.write(_numbers([1, reader.header.num_docs]).tobytes())
+        for postings in reader.read_postings_lists():
+            terms.append(postings.term)
+            gaps = [posting.docid for posting in postings.postings]
+            documents.write(_numbers([len(gaps), *np.cumsum(gaps).tolist()]).tobytes())
+            impacts.write(_numbers([len(gaps), *(posting.tf for posting in postings.postings)]).tobytes())
+    return terms
+
+
+def _numbers(values: list[int]) -> np.ndarray[Any, np.dtype[np.uint32]]:
+    return np.array(values, dtype=np.uint32)

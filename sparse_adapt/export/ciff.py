@@ -1,0 +1,212 @@
+r"""Impacts as a Common Index File Format file, which PISA, JASS, Lucene and others read (Lin et al. 2020).
+
+    FOLDER/index.ciff      a header, one postings list a token with its documents, one record a document
+    FOLDER/queries.jsonl   {"id": ..., "vector": {"token": impact, ...}}
+    FOLDER/tokens.json, manifest.json
+
+An impact stands where CIFF has a term frequency. Tokens come in the order of their UTF-8 bytes; white space and
+control characters in them are written as `\uXXXXXX` (`parts.escape_token`), since readers keep terms line by
+line. Each block is inverted on disk, and the lists are joined token by token: memory never holds the corpus.
+arXiv:2003.08276. Dimensions: V vocabulary.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from shutil import rmtree
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparse_adapt.compiled import compiled
+from sparse_adapt.errors import InputError
+from sparse_adapt.export.parts import (
+    Manifest,
+    begin,
+    breaks_words,
+    counted,
+    escape_token,
+    file_part,
+    finish,
+    vector_lines,
+    write_queries,
+)
+from sparse_adapt.export.quantise import Quantisation
+from sparse_adapt.folders import output_folder
+from sparse_adapt.shards import Block, Vectors
+
+INDEX_FILE = "index.ciff"
+QUERIES_FILE = "queries.jsonl"
+MOST_DOCUMENTS = 2**31 - 1  # CIFF numbers them with 32 bits
+DESCRIPTION = "sparse-adapt: impacts of SPLADE weights"
+
+Array = NDArray[Any]
+
+
+class Inverted(NamedTuple):
+    """One block by token, on disk: a token's documents and impacts lie between two of `starts` (V + 1)."""
+
+    starts: Array
+    documents: Array
+    impacts: Array
+
+
+def write(
+    vectors: Vectors,
+    folder: Path,
+    *,
+    queries: Block | None = None,
+    quantisation: Quantisation | None = None,
+    overwrite: bool = False,
+) -> Manifest:
+    """Write one CIFF file into a new folder; nothing stays there if it fails.
+
+    Raises InputError for document ids that a line can't hold, and for more documents than CIFF can number.
+    """
+    with output_folder(folder, overwrite=overwrite, resumable=False) as work:
+        names = [escape_token(token) for token in vectors.tokens]
+        manifest = begin("ciff", vectors, quantisation)
+        if queries is not None:
+            keys = [json.dumps(name, ensure_ascii=False) for name in names]
+            manifest = write_queries(work, manifest, queries, QUERIES_FILE, partial(vector_lines, keys))
+        scratch = work / "inverted"
+        scratch.mkdir()
+        manifest, lengths = _invert(scratch, manifest, vectors.blocks)
+        _write_index(work / INDEX_FILE, scratch, names, lengths)
+        rmtree(scratch)
+        part = file_part(work, INDEX_FILE, manifest.documents)
+        return finish(work, manifest.model_copy(update={"parts": (part,)}), vectors.tokens)
+
+
+def loading(folder: Path, manifest: Manifest) -> str:
+    """Python that opens the file, and the command that has PISA search it."""
+    model = manifest.model.name or "MODEL"
+    return (
+        "from ciff_toolkit.read import CiffReader\n"
+        f"print(CiffReader({str(folder / INDEX_FILE)!r}).header)\n"
+        f"# sparse-adapt check-export {folder} --against {model} --corpus CORPUS --queries QUERIES"
+    )
+
+
+# -- by token -------------------------------------------------------------------------------------
+
+
+def _invert(scratch: Path, manifest: Manifest, blocks: Iterable[Block]) -> tuple[Manifest, Array]:
+    """Each block by token in files of its own; the counts, and the sum of each document's impacts."""
+    lengths = []
+    with (scratch / "ids.jsonl").open("w", encoding="utf-8") as ids:
+        for number, block in enumerate(blocks):
+            _check_ids(block.ids)
+            entries = manifest.take(block)
+            if manifest.documents + len(entries.ids) > MOST_DOCUMENTS:
+                raise InputError("documents", f"CIFF numbers {MOST_DOCUMENTS:,} at most; export two halves")
+            columns = entries.vectors.tocsc()
+            columns.sort_indices()
+            np.save(scratch / f"{number}-starts.npy", columns.indptr.astype(np.int64))
+            np.save(
+                scratch / f"{number}-documents.npy", columns.indices.astype(np.int64) + manifest.documents
+            )
+            np.save(scratch / f"{number}-impacts.npy", columns.data)
+            ids.writelines(json.dumps(each) + "\n" for each in entries.ids)
+            lengths.append(np.asarray(entries.vectors.sum(axis=1, dtype=np.int64)).ravel())
+            manifest = counted(manifest, entries)
+    return manifest, np.concatenate(lengths) if lengths else np.zeros(0, np.int64)
+
+
+def _check_ids(ids: Sequence[str]) -> None:
+    for document_id in ids:
+        if not document_id or any(map(breaks_words, document_id)):
+            raise InputError(
+                repr(document_id), "readers of CIFF keep ids line by line; give it an id without white space"
+            )
+
+
+def _open(scratch: Path) -> list[Inverted]:
+    count = len(list(scratch.glob("*-starts.npy")))
+    return [
+        Inverted(*(np.load(scratch / f"{number}-{name}.npy", mmap_mode="r") for name in Inverted._fields))
+        for number in range(count)
+    ]
+
+
+# -- the file -------------------------------------------------------------------------------------
+
+
+def _write_index(path: Path, scratch: Path, names: Sequence[str], lengths: Array) -> None:
+    """Header, postings lists in the order of their terms, document records; a length before each message."""
+    from ciff_toolkit.ciff_pb2 import DocRecord, Header
+
+    blocks = _open(scratch)
+    totals = sum((np.diff(block.starts) for block in blocks), np.zeros(len(names), np.int64))
+    order = sorted(np.flatnonzero(totals).tolist(), key=lambda token: names[token].encode())
+    header = Header(
+        version=1,
+        num_postings_lists=len(order),
+        num_docs=len(lengths),
+        total_postings_lists=len(order),
+        total_docs=len(lengths),
+        total_terms_in_collection=int(lengths.sum()),
+        average_doclength=float(lengths.mean()) if len(lengths) else 0.0,
+        description=DESCRIPTION,
+    )
+    with path.open("wb") as file, (scratch / "ids.jsonl").open(encoding="utf-8") as ids:
+        _write_message(file, header.SerializeToString())
+        for token in order:
+            _write_message(file, _postings_list(names[token], *_joined(blocks, token)))
+        for number, (line, length) in enumerate(zip(ids, lengths.tolist(), strict=True)):
+            record = DocRecord(docid=number, collection_docid=json.loads(line), doclength=length)
+            _write_message(file, record.SerializeToString())
+
+
+def _joined(blocks: Sequence[Inverted], token: int) -> tuple[Array, Array]:
+    """All documents of a token in their order, and its impacts there."""
+    parts = [(block, slice(block.starts[token], block.starts[token + 1])) for block in blocks]
+    documents = np.concatenate([block.documents[inside] for block, inside in parts])
+    return documents, np.concatenate([block.impacts[inside] for block, inside in parts])
+
+
+def _postings_list(name: str, documents: Array, impacts: Array) -> bytes:
+    """One message: the term, its counts, then a message of gap and impact for each document."""
+    from ciff_toolkit.ciff_pb2 import PostingsList
+
+    head: bytes = PostingsList(term=name, df=len(documents), cf=int(impacts.sum())).SerializeToString()
+    gaps = np.diff(documents, prepend=0)
+    return head + _postings(gaps, impacts.astype(np.int64)).tobytes()
+
+
+@compiled
+def _postings(gaps: Array, impacts: Array) -> Array:
+    """`repeated Posting postings = 4` as protobuf writes it; fields of value zero are left out."""
+    content = np.empty(len(gaps) * 24, np.uint8)
+    place = 0
+    for posting in range(len(gaps)):
+        start = place + 2  # 22 and a length, which is below 128
+        place = start
+        if gaps[posting] != 0:
+            content[place] = 0x08
+            place = _put_number(content, place + 1, gaps[posting])
+        if impacts[posting] != 0:
+            content[place] = 0x10
+            place = _put_number(content, place + 1, impacts[posting])
+        content[start - 2] = 0x22
+        content[start - 1] = place - start
+    return content[:place]
+
+
+@compiled
+def _put_number(content: Array, place: int, number: int) -> int:
+    """A varint: seven bits a byte, the lowest first; the place after it."""
+    while number > 127:
+        content[place] = (number & 127) | 128
+        number >>= 7
+        place += 1
+    content[place] = number
+    return place + 1
+
+
+def _write_message(file: BinaryIO, message: bytes) -> None:
+    size = np.empty(10, np.uint8)
+    file.write(bytes(size[: _put_number(size, 0, len(message))]))
+    file.write(message)
