@@ -1,0 +1,81 @@
+"""Vectors that are hard on an engine: odd names, texts without an entry, weights at the ends of float32."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from sparse_adapt.manifest import ModelStamp, checksum
+from sparse_adapt.shards import Block, Vectors
+
+ODD_TOKENS = [
+    "node.js",
+    "node_js",
+    "node__js",
+    "node\\u00002ejs",
+    ".",
+    "..",
+    "supply chain",
+    'say "hi"',
+    "it's",
+]
+ODD_TOKENS += ["\\", "a\tb", "\x00", "\x1b[0m", "\x7f", "\u2028", "\ufffe", "naïve", "日本", "𝄞", "##ing"]
+ODD_TOKENS += [
+    "[PAD]",
+    "{token:a}",
+    "a,b:c",
+    "cells",
+    "weights",
+    "_id",
+    " ",
+    "\u00a0",
+    "x" * 10_000,
+    "x" * 9_999,
+]
+ODD_IDS = ["d1", "d.2", 'd"3', "d 4/?#&", "d5\\", "日本", "d7\t", "d8", "d9", "d10"]
+EMPTY_ROWS = (3, 8)
+
+
+def stamp_of(tokens: list[str]) -> ModelStamp:
+    """A model by hand that has these tokens."""
+    vocabulary = checksum(json.dumps(tokens).encode())
+    return ModelStamp(
+        name="by hand",
+        weights_sha256="0",
+        vocabulary_sha256=vocabulary,
+        vocabulary_size=len(tokens),
+        max_tokens=256,
+    )
+
+
+def vectors_of(tokens: list[str], *blocks: Block) -> Vectors:
+    return Vectors(stamp_of(tokens), tokens, list(blocks))
+
+
+def odd_documents() -> Block:
+    """Ten documents in all odd tokens, two of them empty, every token in at least one."""
+    generator = np.random.default_rng(20)
+    dense = generator.random((len(ODD_IDS), len(ODD_TOKENS))) * (
+        generator.random((10, len(ODD_TOKENS))) < 0.4
+    )
+    dense[0], dense[1, 0] = np.linspace(0.1, 3.1, len(ODD_TOKENS)), 1e-6
+    dense[list(EMPTY_ROWS)] = 0
+    return Block(list(ODD_IDS), csr_matrix(dense.astype(np.float32)))
+
+
+def odd_queries() -> Block:
+    """Each odd token by itself, then all at once, then none."""
+    rows = np.vstack(
+        [np.eye(len(ODD_TOKENS)), np.full((1, len(ODD_TOKENS)), 0.7), np.zeros((1, len(ODD_TOKENS)))]
+    )
+    return Block([f"q{row}" for row in range(len(rows))], csr_matrix(rows.astype(np.float32)))
+
+
+def vouch_anew(folder: Path) -> None:
+    """Have a manifest vouch for its parts as they are now, after a test has spoilt one."""
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    for part in manifest["parts"]:
+        part["sha256"] = checksum((folder / part["path"]).read_bytes())
+    path.write_text(json.dumps(manifest), encoding="utf-8")

@@ -1,0 +1,164 @@
+"""Milvus: exact files, and the real Milvus Lite ranks them as exact search does."""
+
+import json
+
+import numpy as np
+import pytest
+from milvus_lite.db import MilvusLite
+from odd import EMPTY_ROWS, ODD_IDS, ODD_TOKENS, odd_documents, odd_queries, vectors_of, vouch_anew
+from scipy.sparse import csr_matrix
+
+from sparse_adapt.engines.milvus import load, open_client, open_engine
+from sparse_adapt.errors import ConfigError, InputError, OutputError
+from sparse_adapt.export.milvus import COLLECTION_FILE, FIELD, write
+from sparse_adapt.search import search
+from sparse_adapt.shards import Block
+
+BLOCK = Block(["d1", 'd"2', "d3"], csr_matrix(np.array([[0.1, 0, 2], [0, 0, 0], [0, 1 / 3, 0]], np.float32)))
+NOTHING = Block(["d4"], csr_matrix((1, 3), dtype=np.float32))
+QUERIES = Block(["q1", "q2"], csr_matrix(np.array([[0, 1.5, 0.25], [0, 0, 0]], np.float32)))
+TOKENS = ["a", "node.js", "supply chain"]
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("milvus") / "out"
+    write(vectors_of(ODD_TOKENS, odd_documents()), folder, queries=odd_queries())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    with open_client(str(tmp_path_factory.mktemp("milvus") / "server.db")) as client:
+        yield client
+
+
+def test_every_file_is_as_it_was(tmp_path, golden):
+    manifest = write(vectors_of(TOKENS, BLOCK, NOTHING), tmp_path / "out", queries=QUERIES)
+    files = sorted(path for path in (tmp_path / "out").rglob("*") if path.is_file())
+    names = [str(path.relative_to(tmp_path / "out")) for path in files]
+    assert names == [
+        "collection.json",
+        "documents/part-00000.json",
+        "documents/part-00001.json",
+        "manifest.json",
+        "queries.jsonl",
+        "tokens.json",
+    ]
+    for name, path in zip(names, files, strict=True):
+        golden(f"milvus/{name}", path.read_bytes().decode())
+    assert (manifest.documents, manifest.empty_documents, manifest.entries) == (4, 2, 3)
+    parts = [json.loads((tmp_path / "out" / name).read_text()) for name in names[1:3]]
+    assert [[row["document_id"] for row in part] for part in parts] == [["d1", "d3"], []]
+
+
+def test_milvus_ranks_as_exact_search(exported):
+    documents, queries = odd_documents(), odd_queries()
+    exact = search(queries.vectors, queries.ids, documents.vectors, documents.ids, 10)
+    with open_engine(exported) as engine:
+        run = engine.search_all(queries, 10)
+        assert (engine.stored(documents) != documents.vectors).nnz == 0
+        assert (engine.asked(queries) != queries.vectors).nnz == 0
+    assert run.keys() == exact.keys()
+    for query_id, found in run.items():
+        assert found == pytest.approx(exact[query_id], rel=engine.tolerance)
+        assert list(found.values()) == sorted(found.values(), reverse=True)
+    assert run[f"q{len(ODD_TOKENS) + 1}"] == {}  # the query without an entry
+    assert engine.name.startswith("milvus-lite-")
+
+
+def test_documents_without_an_entry_are_left_out_and_loading_again_changes_nothing(exported, client):
+    stored = len(ODD_IDS) - len(EMPTY_ROWS)
+    assert [load(exported, client, "twice"), load(exported, client, "twice")] == [stored, stored]
+    found = client.query("twice", filter="", limit=20, output_fields=["document_id"])
+    assert {row["document_id"] for row in found} == {
+        document_id for row, document_id in enumerate(ODD_IDS) if row not in EMPTY_ROWS
+    }
+
+
+def test_the_settings_of_the_export_are_those_of_the_collection(exported, client):
+    load(exported, client, "settings")
+    settings = json.loads((exported / COLLECTION_FILE).read_text())
+    described = client.describe_collection("settings")
+    assert [field["name"] for field in described["fields"]] == [
+        field["fieldName"] for field in settings["schema"]["fields"]
+    ]
+    assert client.describe_index("settings", FIELD)["metric_type"] == settings["indexParams"][0]["metricType"]
+
+
+# -- what goes wrong ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weight", [-0.5, float("nan"), float("inf")])
+def test_a_weight_that_no_model_should_make_is_refused_by_document(weight, tmp_path):
+    block = Block(["fine", "wrong"], csr_matrix(np.array([[1.0, 0, 2.0], [0, weight, 1.0]], np.float32)))
+    with pytest.raises(InputError, match=f"wrong: has the weight {weight}"):
+        write(vectors_of(TOKENS, block), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("document_id", ["", "é" * 32_768])
+def test_an_id_that_is_no_key_for_milvus_is_refused(document_id, tmp_path):
+    block = Block([document_id], BLOCK.vectors[:1])
+    with pytest.raises(InputError, match=r"this document id has [\d,]+ bytes, Milvus takes 1 to 65,535"):
+        write(vectors_of(TOKENS, block), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_that_milvus_refuses_are_named_and_the_others_get_in(client, tmp_path):
+    write(vectors_of(ODD_TOKENS, odd_documents()), tmp_path / "out")
+    part = tmp_path / "out/documents/part-00000.json"
+    rows = json.loads(part.read_text(encoding="utf-8"))
+    rows[1][FIELD], rows[2][FIELD] = {"5": -1.0}, {}
+    part.write_text(json.dumps(rows), encoding="utf-8")
+    vouch_anew(tmp_path / "out")
+    with pytest.raises(OutputError, match="refusing: refused 2 of 10 documents") as caught:
+        load(tmp_path / "out", client, "refusing")
+    assert "'d.2': sparse vector field 'weights': sparse weight at dimension 5" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert client.query("refusing", filter="", output_fields=["count(*)"])[0]["count(*)"] == 6
+
+
+def test_a_part_that_has_changed_is_refused_before_anything_is_loaded(client, tmp_path):
+    write(vectors_of(TOKENS, BLOCK), tmp_path / "out")
+    part = tmp_path / "out/documents/part-00000.json"
+    part.write_text(part.read_text()[:-3])
+    with pytest.raises(InputError, match=r"part-00000\.json: has changed"):
+        load(tmp_path / "out", client, "changed")
+    assert not client.has_collection("changed")
+    vouch_anew(tmp_path / "out")
+    with pytest.raises(InputError, match=r"part-00000\.json: isn't JSON"):
+        load(tmp_path / "out", client, "changed")
+
+
+def test_a_collection_of_something_else_is_left_alone(exported, client):
+    client.create_collection("mine", dimension=3)
+    with pytest.raises(OutputError, match="mine: has other fields than document_id and weights"):
+        load(exported, client, "mine")
+
+
+def test_a_file_takes_one_process_at_a_time(tmp_path, capfd):
+    other = MilvusLite(str(tmp_path / "kept.db"))
+    with pytest.raises(
+        OutputError, match=r"kept\.db: Milvus gives an error \(Open local milvus failed\)"
+    ) as caught:
+        open_client(str(tmp_path / "kept.db")).__enter__()
+    other.close()
+    assert "\n" not in str(caught.value)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_place_that_is_no_server_and_no_file_is_refused():
+    with pytest.raises(ConfigError, match=r"kept: Milvus takes a server's URL or a file that ends in \.db"):
+        open_client("kept").__enter__()
+
+
+@pytest.mark.slow
+def test_a_server_that_is_not_there_is_one_line(exported, capfd):
+    with (
+        pytest.raises(OutputError, match=r"http://127\.0\.0\.1:9: Milvus gives an error") as caught,
+        open_engine(exported, url="http://127.0.0.1:9"),
+    ):
+        pass
+    assert "\n" not in str(caught.value)
+    assert capfd.readouterr().err == ""

@@ -1,0 +1,204 @@
+"""Qdrant: exact files, and the real engine in this process ranks them as exact search does."""
+
+import json
+from uuid import UUID
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from odd import EMPTY_ROWS, ODD_IDS, ODD_TOKENS, odd_documents, odd_queries, vectors_of, vouch_anew
+from scipy.sparse import csr_matrix
+
+from sparse_adapt.engines.qdrant import load, open_client, open_engine
+from sparse_adapt.errors import InputError, OutputError
+from sparse_adapt.export.qdrant import VECTOR, point_id, write
+from sparse_adapt.export.rows import small_blocks
+from sparse_adapt.folders import output_folder
+from sparse_adapt.search import search
+from sparse_adapt.shards import Block
+
+BLOCK = Block(["d1", 'd"2', "d3"], csr_matrix(np.array([[0.1, 0, 2], [0, 0, 0], [0, 1 / 3, 0]], np.float32)))
+QUERIES = Block(["q1", "q2"], csr_matrix(np.array([[0, 1.5, 0.25], [0, 0, 0]], np.float32)))
+TOKENS = ["a", "node.js", "supply chain"]
+
+
+@pytest.fixture
+def exported(tmp_path):
+    write(vectors_of(ODD_TOKENS, odd_documents()), tmp_path / "out", queries=odd_queries())
+    return tmp_path / "out"
+
+
+def test_every_file_is_as_it_was(tmp_path, golden):
+    manifest = write(vectors_of(TOKENS, BLOCK), tmp_path / "out", queries=QUERIES)
+    files = sorted(path for path in (tmp_path / "out").rglob("*") if path.is_file())
+    names = [str(path.relative_to(tmp_path / "out")) for path in files]
+    assert names == [
+        "collection.json",
+        "documents/part-00000.jsonl",
+        "manifest.json",
+        "queries.jsonl",
+        "tokens.json",
+    ]
+    for name, path in zip(names, files, strict=True):
+        golden(f"qdrant/{name}", path.read_bytes().decode())
+    assert (manifest.documents, manifest.empty_documents, manifest.entries) == (3, 1, 3)
+    assert (manifest.queries, manifest.empty_queries) == (1, 1)
+
+
+def test_qdrant_ranks_as_exact_search(exported):
+    documents, queries = odd_documents(), odd_queries()
+    exact = search(queries.vectors, queries.ids, documents.vectors, documents.ids, 10)
+    with open_engine(exported) as engine:
+        run = engine.search_all(queries, 10)
+        assert (engine.stored(documents) != documents.vectors).nnz == 0
+        assert (engine.asked(queries) != queries.vectors).nnz == 0
+    assert run.keys() == exact.keys()
+    for query_id, found in run.items():
+        assert found == pytest.approx(exact[query_id], rel=engine.tolerance)
+        assert list(found.values()) == sorted(found.values(), reverse=True)
+    assert run[f"q{len(ODD_TOKENS) + 1}"] == {}  # the query without an entry
+    assert engine.name.startswith("qdrant-client-1.")
+
+
+def test_documents_without_an_entry_are_stored_and_never_found(exported):
+    with open_client("") as client:
+        assert load(exported, client, "all") == len(ODD_IDS)
+        for row, document_id in enumerate(ODD_IDS):
+            (point,) = client.retrieve("all", [point_id(document_id)], with_vectors=True)
+            assert point.payload == {"document_id": document_id}
+            assert (VECTOR in point.vector) == (row not in EMPTY_ROWS)
+
+
+def test_loading_again_changes_nothing(exported, tmp_path):
+    write(vectors_of(TOKENS, Block(["new"], BLOCK.vectors[:1])), tmp_path / "more")
+    with open_client("") as client:
+        assert [load(exported, client, "all"), load(exported, client, "all")] == [10, 10]
+        assert load(tmp_path / "more", client, "all") == 11
+
+
+def test_the_id_of_a_point_is_that_of_its_document():
+    assert point_id("d1") == point_id("d1") == str(UUID(point_id("d1")))
+    assert point_id("d1") != point_id("D1")
+
+
+def test_a_collection_stays_in_its_folder(exported, tmp_path):
+    with open_client(str(tmp_path / "kept")) as client:
+        load(exported, client, "all")
+    with open_client(str(tmp_path / "kept")) as client:
+        assert client.count("all").count == 10
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.dictionaries(
+        st.integers(0, 29), st.floats(2.0**-126, 2.0**127, width=32, allow_subnormal=False), max_size=30
+    )
+)
+def test_the_json_reads_back_as_the_same_floats(tmp_path_factory, row):
+    dense = np.zeros((1, len(ODD_TOKENS)), np.float32)
+    for column, weight in row.items():
+        dense[0, column] = weight
+    folder = tmp_path_factory.mktemp("export") / "out"
+    write(vectors_of(ODD_TOKENS, Block(["d"], csr_matrix(dense))), folder)
+    vector = json.loads((folder / "documents/part-00000.jsonl").read_text(encoding="utf-8"))["vector"]
+    stored = vector.get(VECTOR, {"indices": [], "values": []})
+    assert dict(zip(stored["indices"], map(np.float32, stored["values"]), strict=True)) == {
+        column: weight for column, weight in enumerate(dense[0]) if weight > 0
+    }
+
+
+@pytest.mark.parametrize("limit", [1, 200, 500, 10**6])
+def test_blocks_are_cut_to_fit_a_request_and_lose_nothing(limit):
+    documents = odd_documents()
+    keys = [json.dumps(token) for token in ODD_TOKENS[:-2]] + ['"long"', '"longer"']
+    cut = list(small_blocks([documents], keys, 20, limit))
+    assert [document_id for block in cut for document_id in block.ids] == documents.ids
+    assert sum(block.vectors.nnz for block in cut) == documents.vectors.nnz
+    for block in cut:
+        text = "".join(
+            f"{document_id!r:20}"
+            + ", ".join(
+                f"{keys[column]}: {weight}" for column, weight in zip(row.indices, row.data, strict=True)
+            )
+            for document_id, row in zip(block.ids, block.vectors, strict=True)
+        )
+        assert len(text.encode()) <= limit or len(block.ids) == 1
+
+
+# -- what goes wrong ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weight", [-0.5, float("nan"), float("inf")])
+def test_a_weight_that_no_model_should_make_is_refused_by_document(weight, tmp_path):
+    block = Block(["fine", "wrong"], csr_matrix(np.array([[1.0, 0, 2.0], [0, weight, 1.0]], np.float32)))
+    with pytest.raises(InputError, match=f"wrong: has the weight {weight}"):
+        write(vectors_of(TOKENS, block), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_points_that_qdrant_refuses_are_named_and_the_others_get_in(exported):
+    part = exported / "documents/part-00000.jsonl"
+    lines = part.read_text(encoding="utf-8").splitlines(keepends=True)
+    for row in (1, 2):
+        point = json.loads(lines[row])
+        point["vector"][VECTOR]["indices"][0] = point["vector"][VECTOR]["indices"][1]
+        lines[row] = json.dumps(point) + "\n"
+    part.write_text("".join(lines), encoding="utf-8")
+    vouch_anew(exported)
+    with open_client("") as client:
+        with pytest.raises(OutputError, match="all: refused 2 of 10 documents") as caught:
+            load(exported, client, "all")
+        assert "'d.2': Indices must be unique; 'd\"3': Indices must be unique" in str(caught.value)
+        assert "\n" not in str(caught.value)
+        assert client.count("all").count == 8
+
+
+def test_a_part_that_has_changed_is_refused_before_anything_is_loaded(exported):
+    with (exported / "documents/part-00000.jsonl").open("a") as file:
+        file.write("\n")
+    with open_client("") as client:
+        with pytest.raises(InputError, match=r"part-00000\.jsonl: has changed"):
+            load(exported, client, "all")
+        assert not client.collection_exists("all")
+
+
+def test_a_line_that_is_no_json_is_named(exported):
+    part = exported / "documents/part-00000.jsonl"
+    part.write_text(part.read_text(encoding="utf-8").replace('"id"', "id", 1), encoding="utf-8")
+    vouch_anew(exported)
+    with open_client("") as client, pytest.raises(InputError, match=r"part-00000\.jsonl:1: isn't JSON"):
+        load(exported, client, "all")
+
+
+def test_a_collection_of_something_else_is_left_alone(exported):
+    with open_client("") as client:
+        client.create_collection("mine", vectors_config={}, sparse_vectors_config={})
+        with pytest.raises(OutputError, match="mine: has no plain sparse vector 'weights'"):
+            load(exported, client, "mine")
+        assert client.count("mine").count == 0
+
+
+def test_a_folder_takes_one_process_at_a_time(tmp_path):
+    with (
+        open_client(str(tmp_path / "kept")),
+        pytest.raises(OutputError, match="another process has this folder open"),
+        open_client(str(tmp_path / "kept")),
+    ):
+        pass
+    with (
+        output_folder(tmp_path / "out"),
+        pytest.raises(OutputError, match="another process is writing here"),
+    ):
+        write(vectors_of(TOKENS, BLOCK), tmp_path / "out")
+
+
+def test_a_server_that_is_not_there_is_one_line(exported):
+    with (
+        pytest.raises(
+            OutputError, match=r"http://127\.0\.0\.1:9: Qdrant gives an error \(.*refused"
+        ) as caught,
+        open_engine(exported, url="http://127.0.0.1:9"),
+    ):
+        pass
+    assert "\n" not in str(caught.value)
