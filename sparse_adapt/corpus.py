@@ -9,32 +9,36 @@
 | runs | TREC run of six columns |
 
 The first three are also read from an `ir_datasets` id, the first four from the name of a bundled corpus,
-and any file may be compressed (`.gz`). Readers stream: they hold one line and the ids before it. Whatever
+and any file may be compressed (`.gz`, `.bz2`, `.xz`, `.zst`) and lie at any address that fsspec reads. Readers
+stream: they hold one line, and of the documents before it 8 bytes each. Whatever
 is wrong raises InputError with file and line; a missing file does so at the call, before anything is read.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
 from sparse_adapt.errors import InputError
 from sparse_adapt.reading.columns import read_qrels, read_results, read_tsv, write_columns
+from sparse_adapt.reading.compression import bare, variants
 from sparse_adapt.reading.lines import (
     Record,
     Unique,
     at_least_one,
     read_lines,
     read_objects,
-    readable,
     write_objects,
 )
+from sparse_adapt.reading.places import Address, Place, place_of, reachable
 from sparse_adapt.reading.sources import Dataset, bundled, locate, split_file
 from sparse_adapt.reading.topics import read_topics
+from sparse_adapt.reading.unique import UniqueAmongMany
 
-DOCUMENT_FILES = ("corpus.jsonl", "corpus.jsonl.gz", "corpus.tsv", "corpus.tsv.gz")
-QUERY_FILES = ("queries.jsonl", "queries.jsonl.gz", "queries.tsv", "queries.tsv.gz")
-CANDIDATE_FILES = ("candidates.jsonl", "candidates.jsonl.gz")
+DOCUMENT_FILES = variants("corpus.jsonl", "corpus.tsv")
+QUERY_FILES = variants("queries.jsonl", "queries.tsv")
+CANDIDATE_FILES = variants("candidates.jsonl")
 HEADER = ("query-id", "corpus-id", "score")
 
 
@@ -83,9 +87,17 @@ def read_documents(source: str | Path) -> Iterator[Document]:
     """Every document of a corpus in its order. Each id occurs once, and there is at least one document."""
     place = locate(source, DOCUMENT_FILES)
     if isinstance(place, Dataset):
-        return _unique_documents(_dataset_documents(place), place.name)
+        return _unique_documents(partial(_dataset_documents, place), place.name)
     read = _tsv_documents if _is_tsv(place) else _json_documents
-    return _unique_documents(read(place), place)
+    return _unique_documents(partial(read, place), place)
+
+
+def count_documents(source: str | Path) -> int | None:
+    """How many documents a corpus on this machine has; None where it would be fetched twice for that.
+
+    Raises InputError for the first thing that is wrong with it.
+    """
+    return None if isinstance(place_of(source), Address) else sum(1 for _ in read_documents(source))
 
 
 def write_documents(path: str | Path, documents: Iterable[Document]) -> int:
@@ -93,20 +105,26 @@ def write_documents(path: str | Path, documents: Iterable[Document]) -> int:
     return write_objects(path, ({"_id": d.document_id, "title": d.title, "text": d.text} for d in documents))
 
 
-def _unique_documents(numbered: Iterable[tuple[int, Document]], path: str | Path) -> Iterator[Document]:
-    unique = Unique(path, "document id")
-    for line, document in at_least_one(numbered, path, "documents"):
+def _unique_documents(
+    numbered: Callable[[], Iterable[tuple[int, Document]]], path: str | Path
+) -> Iterator[Document]:
+    def ids() -> Iterator[tuple[int, str]]:
+        return ((line, document.document_id) for line, document in numbered())
+
+    unique = UniqueAmongMany(path, "document id", ids)
+    for line, document in at_least_one(numbered(), path, "documents"):
         unique.add(document.document_id, line)
         yield document
+    unique.settle()
 
 
-def _json_documents(path: Path) -> Iterator[tuple[int, Document]]:
+def _json_documents(path: Place) -> Iterator[tuple[int, Document]]:
     for record in read_objects(path):
         document_id, title = record.identifier("_id"), record.string("title", default="")
         yield record.line, Document(document_id, record.string("text"), title)
 
 
-def _tsv_documents(path: Path) -> Iterator[tuple[int, Document]]:
+def _tsv_documents(path: Place) -> Iterator[tuple[int, Document]]:
     for line, columns in read_tsv(path, (2, 3), "id, text or id, title, text"):
         yield line, Document(columns[0], columns[-1], columns[1] if len(columns) == 3 else "")
 
@@ -149,13 +167,13 @@ def _unique_queries(numbered: Iterable[tuple[int, Query]], path: str | Path) -> 
         yield query
 
 
-def _json_queries(path: Path) -> Iterator[tuple[int, Query]]:
+def _json_queries(path: Place) -> Iterator[tuple[int, Query]]:
     for record in read_objects(path):
         query_id, kind = record.identifier("_id"), record.string("kind", default="")
         yield record.line, Query(query_id, record.words("text"), kind)
 
 
-def _tsv_queries(path: Path) -> Iterator[tuple[int, Query]]:
+def _tsv_queries(path: Place) -> Iterator[tuple[int, Query]]:
     for line, (query_id, text) in read_tsv(path, (2,), "id, text"):
         if not text.strip():
             raise InputError(path, "the query is empty; fill it in or remove the line", line=line)
@@ -178,8 +196,7 @@ def read_judgements(
     `split` chooses among the files of a BEIR folder and means nothing for a single file. Where the ids of
     the corpus are given, a judgement of any other document is an error.
     """
-    folder = bundled(source)
-    place = split_file(folder, split) if folder.is_dir() else locate(source, ())
+    place = split_file(bundled(source), split) if _is_folder(source) else locate(source, ())
     name = place.name if isinstance(place, Dataset) else place
     rows = _dataset_judgements(place.split(split)) if isinstance(place, Dataset) else read_qrels(place)
     unique = Unique(name, "judgement of query and document")
@@ -217,8 +234,8 @@ def read_candidates(
 
     Where the ids of the corpus are given, any other id is an error unless the file holds the texts itself.
     """
-    place = locate(source, CANDIDATE_FILES) if bundled(source).is_dir() else readable(source)
-    assert isinstance(place, Path)
+    place = locate(source, CANDIDATE_FILES) if _is_folder(source) else reachable(source)
+    assert not isinstance(place, Dataset)
     return _read_candidates(place, document_ids)
 
 
@@ -227,7 +244,7 @@ def write_candidates(path: str | Path, candidates: Iterable[Candidates]) -> int:
     return write_objects(path, map(_candidates_fields, candidates))
 
 
-def _read_candidates(path: Path, document_ids: Container[str] | None) -> Iterator[Candidates]:
+def _read_candidates(path: Place, document_ids: Container[str] | None) -> Iterator[Candidates]:
     unique = Unique(path, "query id")
     for record in at_least_one(read_objects(path), path, "candidates"):
         candidates = _candidates(record)
@@ -271,7 +288,7 @@ def read_run(path: str | Path) -> Run:
     """The ranked documents of a TREC run: query_id -> document_id -> score, in the order of the file."""
     run: Run = {}
     unique = Unique(path, "result for query and document")
-    for line, query_id, document_id, score in at_least_one(read_results(readable(path)), path, "results"):
+    for line, query_id, document_id, score in at_least_one(read_results(reachable(path)), path, "results"):
         unique.add(f"{query_id}\t{document_id}", line)
         run.setdefault(query_id, {})[document_id] = score
     return run
@@ -292,17 +309,23 @@ def _results(run: Mapping[str, Mapping[str, float]], name: str) -> Iterator[tupl
 # -- what several of them share ------------------------------------------------------------------
 
 
-def _is_tsv(path: Path) -> bool:
-    return path.name.endswith((".tsv", ".tsv.gz")) or _first_character(path) not in "{<["
+def _is_folder(source: str | Path) -> bool:
+    """Whether a source is a folder in the BEIR layout, which an address of a single file never is."""
+    place = place_of(source)
+    return not isinstance(place, Address) and bundled(place).is_dir()
 
 
-def _is_topics(path: Path) -> bool:
-    return not path.name.endswith((".jsonl", ".jsonl.gz")) and _first_character(path) == "<"
+def _is_tsv(path: Place) -> bool:
+    return bare(path.name).endswith(".tsv") or _first_character(path) not in "{<["
 
 
-def _first_character(path: Path) -> str:
+def _is_topics(path: Place) -> bool:
+    return not bare(path.name).endswith(".jsonl") and _first_character(path) == "<"
+
+
+def _first_character(path: Place) -> str:
     """What a file without a telling name starts with: a brace (JSON), a bracket (topics) or else (TSV)."""
-    if path.name.endswith((".jsonl", ".jsonl.gz")):
+    if bare(path.name).endswith(".jsonl"):
         return "{"
     return next((text.lstrip()[0] for _, text in read_lines(path) if text.strip()), "{")
 

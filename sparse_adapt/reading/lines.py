@@ -1,60 +1,53 @@
-"""Text files line by line, plain or gzip, with the place of whatever is wrong in them.
+"""Text files line by line, compressed or not, here or elsewhere, with the place of whatever is wrong in them.
 
 Lines end in a line feed (a carriage return before it is dropped) and count from 1, blank ones too.
 A byte order mark is skipped. Nothing but the current line is held.
 """
 
-import gzip
 import json
 import math
-import os
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sparse_adapt.errors import InputError
+from sparse_adapt.errors import InputError, SparseAdaptError
 from sparse_adapt.folders import open_output
+from sparse_adapt.reading.compression import broken, compressed_as
+from sparse_adapt.reading.places import first_line, open_bytes, place_of
+from sparse_adapt.reading.places import readable as readable
 
 T = TypeVar("T")
 
 
-def readable(path: str | Path) -> Path:
-    """The path, once it's sure that a file is there. Raises InputError otherwise."""
-    place = Path(path)
-    try:
-        if place.is_dir():
-            raise InputError(path, "is a folder; give the file itself")
-        if not place.exists():
-            raise InputError(path, "no such file; check the path")
-    except OSError as error:
-        raise InputError(path, f"can't be read ({error.strerror or error}); check the path") from error
-    if not os.access(place, os.R_OK):
-        raise InputError(path, "can't be read (permission denied); check its mode")
-    return place
-
-
 def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
-    """Every line with its number. Raises InputError where a byte isn't UTF-8 or a gzip file is broken."""
+    """Every line with its number. Raises InputError where a byte isn't UTF-8 or a compressed file is broken."""
     number = 0
     try:
-        with gzip.open(path, "rb") if str(path).endswith(".gz") else Path(path).open("rb") as file:
+        with open_bytes(path) as file:
             for number, raw in enumerate(file, start=1):
                 yield number, _decode(raw, path, number)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        reason = str(error).rstrip(".") or type(error).__name__
+    except SparseAdaptError:
+        raise
+    except Exception as error:
+        problem = broken(place_of(path).name, error)
+        if problem is not None:
+            raise InputError(path, problem, line=number + 1) from error
+        if not isinstance(error, OSError) and isinstance(place_of(path), Path):
+            raise
+        reason = (error.strerror if isinstance(error, OSError) else None) or first_line(error)
         raise InputError(
-            path, f"broken gzip ({reason}); copy or compress it again", line=number + 1
+            path, f"can't be read ({reason}); check the file", line=number + 1 if number else None
         ) from error
-    except OSError as error:
-        raise InputError(path, f"can't be read ({error.strerror or error}); check the file") from error
 
 
 def _decode(raw: bytes, path: str | Path, number: int) -> str:
     if number == 1:
-        if raw.startswith(b"\x1f\x8b"):
-            raise InputError(path, "is compressed; let its name end in .gz or decompress it", line=1)
+        packed = compressed_as(raw)
+        if packed is not None:
+            raise InputError(
+                path, f"is compressed; let its name end in {packed.ending} or decompress it", line=1
+            )
         raw = raw.removeprefix(b"\xef\xbb\xbf")
     try:
         return raw.decode("utf-8").removesuffix("\n").removesuffix("\r")
@@ -200,9 +193,13 @@ class Unique:
         """Note an id. Raises InputError, which names both lines, if the file has used it already."""
         first = self.first.setdefault(identifier, line)
         if first != line:
-            shown = identifier.replace("\t", " ")
-            problem = f'duplicate {self.kind} "{shown}" (first on line {first}); remove or rename one of them'
-            raise InputError(self.path, problem, line=line)
+            raise self.duplicate(identifier, first, line)
+
+    def duplicate(self, identifier: str, first: int, line: int) -> InputError:
+        """The error for an id on two lines."""
+        shown = identifier.replace("\t", " ")
+        problem = f'duplicate {self.kind} "{shown}" (first on line {first}); remove or rename one of them'
+        return InputError(self.path, problem, line=line)
 
 
 def at_least_one(items: Iterable[T], path: str | Path, kind: str) -> Iterator[T]:

@@ -1,6 +1,7 @@
 """Where a collection comes from: a file, a folder in the BEIR layout, a bundled name or an `ir_datasets` id.
 
-They are tried in this order, so that a local path always wins.
+They are tried in this order, so that a local path always wins. Files and folders may be anywhere that fsspec
+reads from (`s3://bucket/beir`, `https://host/corpus.jsonl.zst`).
 """
 
 import re
@@ -11,23 +12,27 @@ from typing import Any
 
 import corpora
 from sparse_adapt.errors import InputError
-from sparse_adapt.reading.lines import readable
+from sparse_adapt.reading.compression import READ, variants
+from sparse_adapt.reading.places import Address, Place, names_in, place_of, reachable
 
-READ_AS = (".jsonl", ".tsv", ".txt", ".json", ".trec", ".xml", ".gz")
+READ_AS = (".jsonl", ".tsv", ".txt", ".json", ".trec", ".xml", *(each.ending for each in READ))
 DATASET_ID = re.compile(r"\w[\w.-]*(/[\w.-]+)*")
-QRELS = (".tsv", ".tsv.gz")
+QRELS = variants(".tsv")
 
 
-def locate(source: str | Path, names: Sequence[str]) -> "Path | Dataset":
+def locate(source: str | Path, names: Sequence[str]) -> "Place | Dataset":
     """The file that a source means, or the data set of `ir_datasets`. In a folder it is the first of `names`.
 
     Raises InputError that says what was tried.
     """
-    folder = bundled(source)
+    place = place_of(source)
+    if isinstance(place, Address):
+        return _at_address(place, names)
+    folder = bundled(place)
     if folder.is_dir():
         return _in_folder(folder, names)
     if folder.exists() or not _may_be_dataset(source):
-        return readable(source)
+        return reachable(source)
     return _dataset(str(source))
 
 
@@ -85,9 +90,24 @@ def _in_folder(folder: Path, names: Sequence[str]) -> Path:
     for name in names:
         if (folder / name).is_file():
             return folder / name
-    found = sorted(path.name for path in folder.iterdir())
+    raise _without(folder, names, sorted(path.name for path in folder.iterdir()))
+
+
+def _at_address(address: Address, names: Sequence[str]) -> Address:
+    """A remote file, or the one of `names` in a remote folder."""
+    found = names_in(address) if names and not address.name.endswith(READ_AS) else []
+    if not found:
+        reachable(address)
+        return address
+    for name in names:
+        if name in found:
+            return address / name
+    raise _without(address, names, found)
+
+
+def _without(folder: str | Path, names: Sequence[str], found: Sequence[str]) -> InputError:
     shown = ", ".join(found[:6]) + (", ..." if len(found) > 6 else "") if found else "nothing"
-    raise InputError(folder, f"holds no {names[0]} (found: {shown}); give a BEIR folder or the file itself")
+    return InputError(folder, f"holds no {names[0]} (found: {shown}); give a BEIR folder or the file itself")
 
 
 def _is_collection(path: Path) -> bool:

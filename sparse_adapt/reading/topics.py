@@ -14,7 +14,7 @@ LABEL = re.compile(r"^\s*(Number|Topic|Title|Description|Query|Question)\s*:\s*"
 TEXTS = ("title", "query", "desc", "description", "question")
 
 
-def read_topics(path: Path) -> Iterator[tuple[int, str, str]]:
+def read_topics(path: str | Path) -> Iterator[tuple[int, str, str]]:
     """Line, id and text of every topic. The text is its title, or else its query or description."""
     fields: dict[str, str] | None = None
     start, inside = 0, ""
@@ -50,7 +50,7 @@ def _append(fields: dict[str, str], name: str, text: str) -> None:
         fields[name] = f"{fields.get(name, '')} {text}"
 
 
-def _topic(fields: dict[str, str], path: Path, line: int) -> tuple[str, str]:
+def _topic(fields: dict[str, str], path: str | Path, line: int) -> tuple[str, str]:
     values = {name: " ".join(html.unescape(LABEL.sub("", text)).split()) for name, text in fields.items()}
     query_id = values.get("num") or values.get("number") or ""
     text = next((values[name] for name in TEXTS if values.get(name)), "")
