@@ -144,14 +144,16 @@ def _logits_and_weights(
         average = _average(logits, sighting, column)
         maximum = max(positions, key=lambda position: position.logit)
         sections.append(Logits(token_id, token, positions, maximum, average, verdict(average)))
-        weights.append(_weight(token_id, token, maximum.logit, float(vector[0, token_id])))
+        factor = float(model.factors_of(np.array([token_id]))[0])
+        weights.append(_weight(token_id, token, maximum.logit, float(vector[0, token_id]), factor))
     return tuple(sections), tuple(weights)
 
 
-def _weight(token_id: int, token: str, maximum_logit: float, encoder_weight: float) -> Weight:
+def _weight(token_id: int, token: str, maximum_logit: float, encoder_weight: float, factor: float) -> Weight:
+    """`factor`: what the encoder multiplies the token's weight with, 1 unless the model has idf.json."""
     after_relu = max(0.0, maximum_logit)
     after_log1p = float(np.log1p(after_relu))
-    assert abs(after_log1p - encoder_weight) <= AGREEMENT, (token, after_log1p, encoder_weight)
+    assert abs(factor * after_log1p - encoder_weight) <= AGREEMENT * max(1.0, factor), (token, encoder_weight)
     return Weight(token_id, token, maximum_logit, after_relu, after_log1p, encoder_weight)
 
 

@@ -57,7 +57,7 @@ def encode(
     parts = encode_token_ids(
         model, model.tokenize(texts), tokens_a_batch=tokens_a_batch, precision=precision, progress=progress
     )
-    return _stack(parts, len(texts), model.vocabulary_size)
+    return model.weighed(_stack(parts, len(texts), model.vocabulary_size))
 
 
 def exact_precision(device: torch.device) -> Precision:

@@ -50,6 +50,8 @@ def stamp(model: SparseEncoder, name: str = "") -> ModelStamp:
     for key, values in sorted(model.masked_lm.state_dict().items()):
         digest.update(f"{key} {values.dtype} {tuple(values.shape)}\n".encode())
         digest.update(values.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    if model.factors is not None:
+        digest.update(model.factors.tobytes())
     return ModelStamp(
         name=name or str(getattr(model.masked_lm.config, "_name_or_path", "")),
         weights_sha256=digest.hexdigest(),

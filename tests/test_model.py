@@ -4,11 +4,14 @@ import copy
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
 
+from sparse_adapt.encode import encode
 from sparse_adapt.errors import ModelError
+from sparse_adapt.manifest import stamp
 from sparse_adapt.model import NewToken, SparseEncoder, saved
 from sparse_adapt.model.saved import fetch, resolve
 from sparse_adapt.terms import Term
@@ -209,3 +212,35 @@ def test_a_model_is_refused_when_its_parts_do_not_fit(encoder):
     tokenizer.add_tokens(["zorvex"])
     with pytest.raises(ModelError, match="take both from the same model"):
         SparseEncoder(encoder.masked_lm, tokenizer)
+
+
+# -- factors of tokens --------------------------------------------------------------------------
+
+
+def test_factors_multiply_weights_and_survive_a_reload(tiny_model, tmp_path):
+    encoder, texts = SparseEncoder.load(tiny_model), ["the server logs", "a saw", ""]
+    plain = encode(encoder, texts).toarray()
+    before = stamp(encoder)
+    encoder.factors = np.linspace(0.0, 2.0, encoder.vocabulary_size, dtype=np.float32)
+    encoder.save(tmp_path / "weighed")
+    loaded = SparseEncoder.load(tmp_path / "weighed")
+    np.testing.assert_allclose(
+        encode(loaded, texts).toarray(), plain * np.linspace(0.0, 2.0, plain.shape[1]), atol=1e-4
+    )
+    assert not before.fits(stamp(loaded))
+    assert (encode(loaded, texts).data > 0).all()
+
+
+def test_a_token_without_a_factor_counts_as_the_most_telling(tiny_model):
+    encoder = SparseEncoder.load(tiny_model)
+    encoder.factors = np.array([0.5, 1.5], np.float32)
+    assert encoder.factors_of(np.array([0, 1, 2])).tolist() == [0.5, 1.5, 1.5]
+
+
+@pytest.mark.parametrize("text", ["{", '{"factors": [1, -1]}', '{"factors": []}', '{"weights": [1]}'])
+def test_factors_that_are_none_are_refused(tiny_model, tmp_path, text):
+    folder = tmp_path / "model"
+    SparseEncoder.load(tiny_model).save(folder)
+    (folder / "idf.json").write_text(text)
+    with pytest.raises(ModelError, match=r"idf\.json: .*delete it to do without idf"):
+        SparseEncoder.load(folder)

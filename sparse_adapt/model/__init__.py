@@ -10,7 +10,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
@@ -30,6 +33,7 @@ from sparse_adapt.model.saved import (
 from sparse_adapt.model.saved import resolve as resolve
 
 VOCABULARY_FILE = "vocabulary.json"
+FACTORS_FILE = "idf.json"
 DEFAULT_MAX_TOKENS = 256
 PADDED_TOKENS_A_PASS = 4096
 
@@ -72,6 +76,7 @@ class SparseEncoder(nn.Module):
         self.tokenizer = tokenizer
         self.new_tokens = tuple(new_tokens)
         self.max_tokens = max_tokens
+        self.factors: NDArray[np.float32] | None = None
         self.check()
 
     @property
@@ -101,6 +106,7 @@ class SparseEncoder(nn.Module):
             encoder = cls(masked_lm, tokenizer, new_tokens, max_tokens)
         except ModelError as error:
             raise ModelError(f"{source}: {error}") from error
+        encoder.factors = _read_factors(folder / FACTORS_FILE, encoder.vocabulary_size)
         return encoder.to(device).eval()
 
     def save(self, folder: Path) -> None:
@@ -113,6 +119,8 @@ class SparseEncoder(nn.Module):
             {"max_tokens": self.max_tokens, "new_tokens": [asdict(token) for token in self.new_tokens]},
         )
         write_sentence_transformers(folder, self.vocabulary_size)
+        if self.factors is not None:
+            write_json(folder / FACTORS_FILE, {"factors": [round(float(each), 5) for each in self.factors]})
 
     @torch.no_grad()
     def check(self) -> None:
@@ -171,6 +179,28 @@ class SparseEncoder(nn.Module):
     def old_size(self) -> int:
         """Size of the vocabulary before any extension; new ids start here."""
         return min((token.token_id for token in self.new_tokens), default=self.vocabulary_size)
+
+    def weighed(self, vectors: csr_matrix) -> csr_matrix:
+        """Vectors (B, V) with every weight times the factor of its token, where the model has factors.
+
+        `idf.json` beside the weights holds them: how much a token tells in the corpus that the model was
+        adapted to, the fourth root of its inverse document frequency, so that a product of two weights has the
+        square root. No layer can hold them, for they stand outside log1p. A token that an extension added since
+        counts as the most telling one.
+        """
+        if self.factors is None:
+            return vectors
+        vectors.data = vectors.data * self.factors_of(np.arange(vectors.shape[1]))[vectors.indices]
+        vectors.eliminate_zeros()
+        return vectors
+
+    def factors_of(self, token_ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        """What the weights of some tokens are multiplied with: 1 where the model has no factors."""
+        if self.factors is None:
+            return np.ones(len(token_ids), np.float32)
+        known = token_ids < len(self.factors)
+        factors = self.factors[np.where(known, token_ids, 0)]
+        return np.where(known, factors, self.factors.max()).astype(np.float32)
 
     # -- text to vectors ----------------------------------------------------------------------
 
@@ -250,6 +280,19 @@ class SparseEncoder(nn.Module):
 
 def _identity(hidden: Tensor) -> Tensor:
     return hidden
+
+
+def _read_factors(path: Path, size: int) -> NDArray[np.float32] | None:
+    """The factor of each token, where a model has them: never negative, at most `size`."""
+    if not path.is_file():
+        return None
+    try:
+        factors = np.array(json.loads(path.read_text(encoding="utf-8"))["factors"], np.float32)
+    except (ValueError, TypeError, KeyError) as error:
+        raise ModelError(f"{path}: damaged ({error}); delete it to do without idf") from error
+    if factors.ndim != 1 or not 0 < len(factors) <= size or not (np.isfinite(factors) & (factors >= 0)).all():
+        raise ModelError(f"{path}: not the factors of {size:,} tokens; delete it to do without idf")
+    return factors
 
 
 def _read_vocabulary(path: Path) -> tuple[list[NewToken], int]:

@@ -119,7 +119,7 @@ def make_panel(
         dense = DenseEncoder(teacher, cache=cache)
     texts = [document.full_text for document in documents]
     vectors = encode(student, texts, progress=heard("documents by the base model", len(texts)))
-    factors = sqrt_idf(vectors)
+    factors = sqrt_idf(vectors) if student.factors is None else np.ones(vectors.shape[1], np.float32)
     weighed = scaled(vectors, factors).T.tocsr()
     plain = vectors.T.tocsr()
     members = [Member("base model x sqrt(idf)", lambda queries: _product(student, queries, weighed))]
