@@ -5,9 +5,9 @@ gets a token, an input row and an output row (`vocabulary`, in a model as `model
 these rows: `warmup` from the corpus, `dictionary` from definitions, `distill` from queries whose candidates
 a teacher has scored (`stages`, by the one loop in `training`, in the order that a `plan` gives). The adapted
 model turns texts into sparse vectors (`encode`, `shards`), which are searched exactly (`search`), measured
-(`evaluate`), written for an engine (`export`) and indexed and served (`engines`). `demo` does all of it on a
-bundled corpus; `cli` has a command for each step. The package `diagnostics` beside this one reads any saved
-model at any point.
+(`evaluate`), written for an engine (`export`) and indexed and served (`engines`), each held against exact
+search (`parity`). `demo` does all of it on a bundled corpus; `cli` has a command for each step. The package
+`diagnostics` beside this one reads any saved model at any point.
 
 `READING_ORDER` is the order to read the modules in: each imports only from those before it.
 """
@@ -48,11 +48,14 @@ READING_ORDER = (
     "teachers",
     "evaluate",
     "manifest",
+    "coin",
+    "recovery",
     "shards",
     "export",
     "engines",
     # showing it
     "report",
+    "parity",
     "demo",
     "cli",
 )

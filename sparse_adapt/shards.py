@@ -2,13 +2,14 @@
 
 Beside `manifest.json` and `tokens.json` lie, for each shard, `shard-00000.safetensors` (a CSR matrix:
 indptr int64, indices int32, data float32) and its document ids, one JSON string a line, in
-`shard-00000.jsonl`. Memory never holds more than one shard. Dimensions: V vocabulary.
+`shard-00000.jsonl`. Until all are there, a journal says which are whole; they may come in any order.
+Memory never holds more than the shards in work. Dimensions: V vocabulary.
 """
 
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -23,6 +24,7 @@ from sparse_adapt.errors import InputError
 from sparse_adapt.folders import output_folder, write_json, write_text
 from sparse_adapt.manifest import (
     MANIFEST_FILE,
+    TOKENS_FILE,
     ModelStamp,
     Record,
     checksum,
@@ -36,6 +38,7 @@ from sparse_adapt.manifest import (
 from sparse_adapt.model import SparseEncoder
 
 DOCUMENTS_A_SHARD = 4096
+JOURNAL_FILE = "shards.jsonl"
 
 Progress = Callable[[int], None]
 
@@ -63,10 +66,11 @@ class Manifest(Record):
     nonzeros: int = 0
     shards: tuple[Shard, ...] = ()
 
-    def with_shard(self, shard: Shard) -> "Manifest":
-        """The manifest after one more shard."""
-        rows, nonzeros = self.rows + shard.rows, self.nonzeros + shard.nonzeros
-        return self.model_copy(update={"rows": rows, "nonzeros": nonzeros, "shards": (*self.shards, shard)})
+    def of_all(self, shards: Sequence[Shard]) -> "Manifest":
+        """The manifest of the whole corpus."""
+        rows, nonzeros = sum(shard.rows for shard in shards), sum(shard.nonzeros for shard in shards)
+        whole = {"rows": rows, "nonzeros": nonzeros, "shards": tuple(shards), "complete": True}
+        return self.model_copy(update=whole)
 
 
 class Block(NamedTuple):
@@ -84,6 +88,23 @@ class Vectors(NamedTuple):
     blocks: Iterable[Block]
 
 
+class Chunk(NamedTuple):
+    """The documents of one shard, by its number."""
+
+    number: int
+    documents: list[Document]
+
+
+class Encoded(NamedTuple):
+    """A chunk and its vectors (rows, V)."""
+
+    chunk: Chunk
+    vectors: csr_matrix
+
+
+Work = Callable[[Iterator[Chunk]], Iterator[Encoded]]
+
+
 # -- from texts -----------------------------------------------------------------------------------
 
 
@@ -97,29 +118,50 @@ def encode_corpus(
     progress: Progress | None = None,
     resume: bool = True,
     overwrite: bool = False,
+    work: Work | None = None,
 ) -> Manifest:
-    """Encode documents into a folder of shards; a run that was killed continues after its last whole shard.
+    """Encode documents into a folder of shards; a run that was killed continues with the shards that it lacks.
 
-    The same documents give the same bytes, continued or not. `progress` hears how many more are done.
+    The same documents give the same bytes, continued or not. `progress` hears how many more are done. `work`
+    encodes chunks elsewhere, in any order, and tells its own progress; by default `model` does so here.
     Raises InputError when an unfinished run there was made by another model, from other documents or with
     another shard size, or when its shards are damaged.
     """
-    with output_folder(folder, resume=resume, overwrite=overwrite) as work:
-        manifest = _begun(work, stamp(model, model_name), documents_a_shard)
-        stream = iter(documents)
-        for shard in manifest.shards:
-            _skip(stream, shard, work)
-            if progress is not None:
-                progress(shard.rows)
-        while chunk := list(islice(stream, documents_a_shard)):
-            vectors = encode(model, [document.full_text for document in chunk], progress=progress)
-            manifest = manifest.with_shard(_write_shard(work, len(manifest.shards), chunk, vectors))
-            write_json(work / MANIFEST_FILE, manifest.model_dump())
-        if manifest.rows == 0:
+
+    def here(chunks: Iterator[Chunk]) -> Iterator[Encoded]:
+        for chunk in chunks:
+            texts = [document.full_text for document in chunk.documents]
+            yield Encoded(chunk, encode(model, texts, progress=progress))
+
+    with output_folder(folder, resume=resume, overwrite=overwrite) as place:
+        manifest = _begun(place, stamp(model, model_name), documents_a_shard)
+        shards = {_number(shard): shard for shard in manifest.shards}
+        missing = _missing(documents, manifest, place, progress)
+        for chunk, vectors in (work or here)(missing):
+            if not shards:
+                write_json(place / MANIFEST_FILE, manifest.model_dump())
+            shards[chunk.number] = _write_shard(place, chunk, vectors)
+            _note(place, shards[chunk.number])
+        if not shards:
             raise InputError(folder, "no documents to encode; check the corpus")
-        write_tokens(work, token_names(model))
-        manifest = manifest.model_copy(update={"complete": True})
-        write_json(work / MANIFEST_FILE, manifest.model_dump())
+        write_tokens(place, token_names(model))
+        manifest = manifest.of_all([shards[number] for number in sorted(shards)])
+        write_json(place / MANIFEST_FILE, manifest.model_dump())
+        _sweep(place, manifest)
+    return manifest
+
+
+def check_encoded(
+    folder: Path, model: ModelStamp, documents: Iterable[Document], *, progress: Progress | None = None
+) -> Manifest:
+    """The manifest of a finished folder, once it's sure that it holds these documents as this model sees them.
+
+    Raises InputError where it doesn't.
+    """
+    manifest = read_manifest(folder)
+    _check_model(manifest, model, folder)
+    for _ in _missing(documents, manifest, folder, progress):
+        raise _of_others(folder)
     return manifest
 
 
@@ -177,31 +219,38 @@ def read_shards(folder: Path) -> Iterator[Block]:
 
 def read_vectors(folder: Path) -> Block:
     """All ids and all vectors (rows, V) at once: memory for the whole corpus."""
-    blocks = list(read_shards(folder))
-    ids = [document_id for block in blocks for document_id in block.ids]
-    return Block(ids, vstack([block.vectors for block in blocks], format="csr"))
+    return join_blocks(read_shards(folder))
+
+
+def join_blocks(blocks: Iterable[Block]) -> Block:
+    """All ids and all vectors (rows, V) of some blocks as one."""
+    listed = list(blocks)
+    ids = [document_id for block in listed for document_id in block.ids]
+    return Block(ids, vstack([block.vectors for block in listed], format="csr"))
 
 
 # -- one shard ------------------------------------------------------------------------------------
 
 
-def _write_shard(work: Path, number: int, documents: Sequence[Document], vectors: csr_matrix) -> Shard:
-    name = f"shard-{number:05d}"
+def _write_shard(work: Path, chunk: Chunk, vectors: csr_matrix) -> Shard:
+    name, documents = f"shard-{chunk.number:05d}", chunk.documents
     tensors = {
         "indptr": vectors.indptr.astype(np.int64),
         "indices": vectors.indices.astype(np.int32),
         "data": vectors.data.astype(np.float32),
     }
     stored = save(tensors)
-    ids = "".join(json.dumps(document.document_id, ensure_ascii=False) + "\n" for document in documents)
+    ids = "".join(
+        json.dumps(document.document_id, ensure_ascii=False) + "\n" for document in documents
+    ).encode()
     _write_bytes(work / f"{name}.safetensors", stored)
-    write_text(work / f"{name}.jsonl", ids)
+    _write_bytes(work / f"{name}.jsonl", ids)
     return Shard(
         name=name,
         rows=len(documents),
         nonzeros=int(vectors.nnz),
         sha256=checksum(stored),
-        ids_sha256=checksum(ids.encode()),
+        ids_sha256=checksum(ids),
         documents_sha256=_checksum_of_documents(documents),
     )
 
@@ -225,30 +274,86 @@ def _read_shard(folder: Path, shard: Shard, vocabulary_size: int) -> Block:
 
 
 def _begun(work: Path, model: ModelStamp, documents_a_shard: int) -> Manifest:
-    """The manifest to go on from: that of an unfinished run of the same model, or a new one."""
+    """The manifest to go on from, with the shards that are whole: of an unfinished run of the same model, or new."""
     path = work / MANIFEST_FILE
     if not path.is_file():
         return Manifest(model=model, documents_a_shard=documents_a_shard)
     manifest = read_record(path, Manifest).model_copy(update={"complete": False})
-    advice = f"finish it with the same command as before, or delete {work}"
-    if not manifest.model.fits(model) or manifest.model.max_tokens != model.max_tokens:
-        raise InputError(path, f"the unfinished run is of another model ({manifest.model.name}); {advice}")
+    _check_model(manifest, model, work)
     if manifest.documents_a_shard != documents_a_shard:
+        advice = f"finish it with the same command as before, or delete {work}"
         raise InputError(
             path, f"the unfinished run has {manifest.documents_a_shard} documents a shard; {advice}"
         )
-    for shard in manifest.shards:
+    shards = {shard.name: shard for shard in (*manifest.shards, *_noted(work))}
+    for shard in shards.values():
         _read_shard(work, shard, model.vocabulary_size)
-    return manifest
+    write_text(work / JOURNAL_FILE, "".join(f"{shard.model_dump_json()}\n" for shard in shards.values()))
+    return manifest.model_copy(update={"shards": tuple(sorted(shards.values(), key=_number))})
 
 
-def _skip(stream: Iterator[Document], shard: Shard, work: Path) -> None:
-    documents = list(islice(stream, shard.rows))
-    if _checksum_of_documents(documents) != shard.documents_sha256:
-        raise InputError(
-            work / f"{shard.name}.jsonl",
-            f"the unfinished run encoded other documents; give it the same corpus, or delete {work}",
-        )
+def _check_model(manifest: Manifest, model: ModelStamp, folder: Path) -> None:
+    if not manifest.model.fits(model) or manifest.model.max_tokens != model.max_tokens:
+        run = "these vectors are" if manifest.complete else "the unfinished run is"
+        advice = f"finish it with the same command as before, or delete {folder}"
+        raise InputError(folder / MANIFEST_FILE, f"{run} of another model ({manifest.model.name}); {advice}")
+
+
+def _missing(
+    documents: Iterable[Document], manifest: Manifest, work: Path, progress: Progress | None
+) -> Iterator[Chunk]:
+    """The chunks that no shard holds, once it's sure that those between were made from these documents."""
+    shards = {_number(shard): shard for shard in manifest.shards}
+    stream = iter(documents)
+    for number in count():
+        chunk = list(islice(stream, manifest.documents_a_shard))
+        shard = shards.pop(number, None)
+        if shard is not None:
+            if _checksum_of_documents(chunk) != shard.documents_sha256:
+                raise _of_others(work / f"{shard.name}.jsonl")
+            if progress is not None:
+                progress(shard.rows)
+        elif chunk:
+            yield Chunk(number, chunk)
+        else:
+            break
+    if shards:
+        raise _of_others(work / f"{next(iter(shards.values())).name}.jsonl")
+
+
+def _of_others(path: Path) -> InputError:
+    folder = path.parent if path.suffix else path
+    return InputError(
+        path, f"the unfinished run encoded other documents; give it the same corpus, or delete {folder}"
+    )
+
+
+def _number(shard: Shard) -> int:
+    return int(shard.name.removeprefix("shard-"))
+
+
+def _note(work: Path, shard: Shard) -> None:
+    """Put a shard that is on the disk into the journal."""
+    with (work / JOURNAL_FILE).open("ab") as file:
+        file.write(f"{shard.model_dump_json()}\n".encode())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _noted(work: Path) -> Iterator[Shard]:
+    """The shards in the journal, but for a last line that a kill may have cut."""
+    path = work / JOURNAL_FILE
+    for line in path.read_bytes().splitlines(keepends=True) if path.is_file() else ():
+        if line.endswith(b"\n"):
+            yield Shard.model_validate_json(line)
+
+
+def _sweep(work: Path, manifest: Manifest) -> None:
+    """Remove what the finished folder doesn't need: the journal, and what a kill left behind."""
+    kept = {f"{shard.name}.{kind}" for shard in manifest.shards for kind in ("safetensors", "jsonl")}
+    for path in work.iterdir():
+        if path.name not in kept | {MANIFEST_FILE, TOKENS_FILE}:
+            path.unlink()
 
 
 def _checksum_of_documents(documents: Iterable[Document]) -> str:

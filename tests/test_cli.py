@@ -245,7 +245,7 @@ MISTAKES = {
     ),
     "export in no such format": (
         ["export", "solr", "--model", "{tiny}", "--corpus", "{corpus}", "-o", "x"],
-        "no export format 'solr'",
+        "unknown export format 'solr'",
     ),
     "export at a wrong scale": (
         ["export", "anserini", "--model", "{tiny}", "--corpus", "{corpus}", "-o", "x", "--scale", "0"],

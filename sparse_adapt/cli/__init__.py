@@ -5,7 +5,8 @@
 | `adapt` | demo, run, terms |
 | `stages` | extend, warmup, dictionary, distill |
 | `insight` | check, diagnose, explain, evaluate |
-| `serve` | encode, export, index, search |
+| `serve` | encode, index, search |
+| `exports` | export, check-export |
 | `options`, `devices` | what they share |
 | `console`, `progress` | where their words go: data to standard output, the rest to standard error |
 
@@ -20,7 +21,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from sparse_adapt.cli import adapt, insight, serve, stages
+from sparse_adapt.cli import adapt, exports, insight, serve, stages
 from sparse_adapt.cli.console import say
 from sparse_adapt.errors import SparseAdaptError
 
@@ -28,7 +29,7 @@ GROUPS = (
     ("Adapt", (adapt.demo, adapt.terms)),
     ("Adapt", (stages.extend, stages.warmup, stages.dictionary, stages.distill, adapt.run)),
     ("Understand", (insight.check, insight.diagnose, insight.explain, insight.evaluate)),
-    ("Serve", (serve.encode, serve.export, serve.index, serve.search)),
+    ("Serve", (serve.encode, exports.export, exports.check_export, serve.index, serve.search)),
 )
 RESUMABLE = ("demo", "warmup", "dictionary", "distill", "run", "encode")
 MISTAKE, INTERRUPTED = 2, 130
@@ -97,7 +98,7 @@ def main() -> None:
 
 
 def _help() -> str:
-    names = {command.__name__ for _, commands in GROUPS for command in commands}
+    names = {command.__name__.replace("_", "-") for _, commands in GROUPS for command in commands}
     named = [word for word in sys.argv[1:2] if word in names]
     return shlex.join(["sparse-adapt", *named, "--help"])
 

@@ -26,6 +26,9 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is th
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where an unfinished run stopped.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Device = Annotated[str, typer.Option("--device", metavar="NAME", help="auto, cpu, cuda or mps.")]
+Scale = Annotated[
+    float | None, typer.Option("--scale", help="An impact is weight x scale, rounded; by default 100.")
+]
 
 TRAINING = "Training"
 Seed = Annotated[

@@ -1,4 +1,4 @@
-"""Commands on the way to an engine: encode a corpus, export it, index it, search the index."""
+"""Commands around an index: encode a corpus, index it with Lucene, search the index."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -6,16 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sparse_adapt.cli.console import say, show_json, show_table, then, wrote
-from sparse_adapt.cli.options import Corpus, Device, Json, Model, Out, Overwrite, Resume
+from sparse_adapt.cli.options import Corpus, Device, Json, Model, Out, Overwrite, Resume, Scale
 from sparse_adapt.errors import InputError
 
 if TYPE_CHECKING:
     from sparse_adapt.engines.lucene import Found
     from sparse_adapt.report import Table
-
-Scale = Annotated[
-    float | None, typer.Option("--scale", help="An impact is weight x scale, rounded; by default 100.")
-]
 
 
 def encode(
@@ -46,60 +42,6 @@ def encode(
         )
     mean = manifest.nonzeros / manifest.rows
     wrote(out, f"{manifest.rows:,} vectors with {mean:.0f} non-zeros on average")
-    index = str(out.with_name(f"{out.name}-index"))
-    then(
-        ["index", "--vectors", str(out), "-o", index], ["search", "QUERY", "--model", model, "--index", index]
-    )
-
-
-def export(
-    format: Annotated[str, typer.Argument(metavar="FORMAT", help="anserini: for Lucene and Pyserini.")],
-    model: Model,
-    corpus: Corpus,
-    out: Out,
-    queries: Annotated[
-        str | None,
-        typer.Option("--queries", metavar="FILE", help="Queries to export too: BEIR, TSV or TREC topics."),
-    ] = None,
-    scale: Scale = None,
-    largest: Annotated[
-        int | None, typer.Option("--largest", help="Clip impacts above this: 255 for 8 bits.")
-    ] = None,
-    device: Device = "auto",
-    overwrite: Overwrite = False,
-) -> None:
-    """Write a corpus as quantised impacts in the layout of a search engine."""
-    from sparse_adapt.cli.devices import load
-    from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.corpus import read_documents, read_queries
-    from sparse_adapt.export import writer
-    from sparse_adapt.export.quantise import DEFAULT_LARGEST, DEFAULT_SCALE, Quantisation
-    from sparse_adapt.shards import encode_queries, encode_vectors
-
-    write = writer(format)
-    quantisation = Quantisation.of(
-        DEFAULT_SCALE if scale is None else scale, DEFAULT_LARGEST if largest is None else largest
-    )
-    total = sum(1 for _ in read_documents(corpus))
-    asked = list(read_queries(queries)) if queries is not None else None
-    encoder = load(model, device)
-    with Bars() as bars:
-        manifest = write(
-            encode_vectors(
-                encoder,
-                read_documents(corpus),
-                model_name=model,
-                progress=bars.count("documents", total),
-            ),
-            out,
-            queries=None if asked is None else encode_queries(encoder, asked),
-            quantisation=quantisation,
-            overwrite=overwrite,
-        )
-    say(f"{manifest.dropped:,} weights rounded to nothing, {manifest.clipped:,} were clipped")
-    wrote(
-        out, f"{manifest.documents:,} documents, {manifest.entries:,} impacts, {manifest.queries:,} queries"
-    )
     index = str(out.with_name(f"{out.name}-index"))
     then(
         ["index", "--vectors", str(out), "-o", index], ["search", "QUERY", "--model", model, "--index", index]

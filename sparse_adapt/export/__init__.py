@@ -11,15 +11,18 @@ A format's module has two functions:
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from sparse_adapt.errors import MissingExtraError
 from sparse_adapt.export.formats import FORMATS as FORMATS
 from sparse_adapt.export.formats import Format as Format
 from sparse_adapt.export.formats import find_format
-from sparse_adapt.export.parts import Manifest
+
+if TYPE_CHECKING:  # the table alone must not load torch
+    from sparse_adapt.export.parts import Manifest
 
 
-def writer(name: str) -> Callable[..., Manifest]:
+def writer(name: str) -> Callable[..., "Manifest"]:
     """The `write` function of a format.
 
     Raises ConfigError for a name that isn't in the table, MissingExtraError without the format's package.

@@ -1,0 +1,189 @@
+"""Commands for engines: write vectors in an engine's layout, and hold the loaded engine against exact search."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sparse_adapt.cli.console import say, show, show_json, show_table, wrote
+from sparse_adapt.cli.options import CORPUS_HELP, MODEL_HELP, Device, Json, Out, Overwrite, Scale
+from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.export.formats import FORMATS
+
+if TYPE_CHECKING:
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.export.parts import Manifest
+    from sparse_adapt.model import SparseEncoder
+    from sparse_adapt.shards import Block, Vectors
+
+FAULTS = 1  # exit status
+FAULTS_SHOWN = 10
+
+SomeCorpus = Annotated[str | None, typer.Option("--corpus", metavar="CORPUS", help=CORPUS_HELP)]
+SomeVectors = Annotated[
+    Path | None,
+    typer.Option("--vectors", metavar="DIR", help="What encode wrote, instead of a corpus."),
+]
+Queries = Annotated[
+    str | None, typer.Option("--queries", metavar="FILE", help="Queries: BEIR, TSV or TREC topics.")
+]
+
+
+def export(
+    format: Annotated[
+        str, typer.Argument(metavar="FORMAT", help=", ".join(row.name for row in FORMATS) + ".")
+    ],
+    out: Out,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", metavar="MODEL", help=f"{MODEL_HELP} Vectors alone need none."),
+    ] = None,
+    corpus: SomeCorpus = None,
+    vectors: SomeVectors = None,
+    queries: Queries = None,
+    scale: Scale = None,
+    largest: Annotated[
+        int | None, typer.Option("--largest", help="Clip impacts above this: 255 for 8 bits.")
+    ] = None,
+    device: Device = "auto",
+    overwrite: Overwrite = False,
+) -> None:
+    """Write a corpus, or what encode wrote, in the layout of a search engine."""
+    from sparse_adapt.cli.devices import load
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.corpus import read_queries
+    from sparse_adapt.export import loading, writer
+    from sparse_adapt.export.formats import find_format
+    from sparse_adapt.export.quantise import DEFAULT_LARGEST, DEFAULT_SCALE, Quantisation
+    from sparse_adapt.shards import encode_queries
+
+    write, row = writer(format), find_format(format)
+    quantisation = None
+    if scale is not None or largest is not None:
+        quantisation = Quantisation.of(
+            DEFAULT_SCALE if scale is None else scale, DEFAULT_LARGEST if largest is None else largest
+        )
+    _one_source(corpus, vectors)
+    if model is None and (corpus is not None or queries is not None or row.holds_model):
+        raise ConfigError("--model: name the model that made the vectors; only vectors alone need none")
+    asked = list(read_queries(queries)) if queries is not None else None
+    encoder = load(model, device) if model is not None else None
+    with Bars() as bars:
+        manifest = write(
+            _vectors(encoder, model, corpus, vectors, bars),
+            out,
+            queries=None if asked is None or encoder is None else encode_queries(encoder, asked),
+            quantisation=quantisation,
+            overwrite=overwrite,
+            **({"encoder": encoder} if row.holds_model else {}),
+        )
+    say(_losses(manifest))
+    wrote(
+        out, f"{manifest.documents:,} documents, {manifest.entries:,} entries, {manifest.queries:,} queries"
+    )
+    say("next:")
+    for line in loading(format)(out, manifest).splitlines():
+        say(f"  {line}")
+
+
+def check_export(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What export wrote.")],
+    against: Annotated[str, typer.Option("--against", metavar="MODEL", help=MODEL_HELP)],
+    queries: Annotated[
+        str, typer.Option("--queries", metavar="FILE", help="Queries: BEIR, TSV or TREC topics.")
+    ],
+    corpus: SomeCorpus = None,
+    vectors: SomeVectors = None,
+    qrels: Annotated[
+        str | None, typer.Option("--qrels", metavar="FILE", help="Judgements, a file or a BEIR folder.")
+    ] = None,
+    split: Annotated[str, typer.Option("--split", help="Judgements: qrels/SPLIT.tsv.")] = "test",
+    top: Annotated[int, typer.Option("--top", min=1, help="Documents a query.")] = 10,
+    url: Annotated[str, typer.Option("--url", metavar="URL", help="Of an engine that is a server.")] = "",
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Load an export into its engine and hold each ranking against exact search.
+
+    Exit status 1 if a difference is neither a tie nor what the engine's rounding explains.
+    """
+    from sparse_adapt.cli.devices import load
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.corpus import read_judgements, read_queries
+    from sparse_adapt.engines import open_engine
+    from sparse_adapt.export.parts import read_manifest
+    from sparse_adapt.manifest import stamp
+    from sparse_adapt.parity import check_engine, headline, tables
+    from sparse_adapt.shards import encode_queries, join_blocks
+
+    _one_source(corpus, vectors)
+    manifest = read_manifest(folder)
+    asked = list(read_queries(queries))
+    judgements = None if qrels is None else read_judgements(qrels, split)
+    encoder = load(against, device)
+    if not manifest.model.fits(stamp(encoder)):
+        raise InputError(folder, f"was made by another model ({manifest.model.name}), not by {against}")
+    with Bars() as bars:
+        documents = join_blocks(_vectors(encoder, against, corpus, vectors, bars).blocks)
+    _same_number(folder, manifest, documents)
+    with open_engine(manifest.format, folder, url=url) as engine:
+        parity = check_engine(
+            engine,
+            documents,
+            encode_queries(encoder, asked),
+            k=top,
+            judgements=judgements,
+            texts=[query.text for query in asked],
+        )
+    if json:
+        show_json({"export": str(folder), "format": manifest.format, **parity.as_json()})
+    else:
+        show(headline(parity))
+        for table in tables(parity):
+            show_table(table)
+    for fault in parity.faults[:FAULTS_SHOWN]:
+        say(f"fault: {fault.query_id}: {fault.words}")
+    if parity.faults:
+        say(
+            f"error: {folder}: {len(parity.faults):,} of {parity.queries:,} rankings can't be explained; load it anew"
+        )
+        raise SystemExit(FAULTS)
+    say(f"{parity.queries:,} rankings are exact, or differ by no more than ties and rounding explain")
+
+
+def _one_source(corpus: str | None, vectors: Path | None) -> None:
+    if (corpus is None) == (vectors is None):
+        raise ConfigError("name the documents once: --corpus CORPUS, or --vectors DIR that encode wrote")
+
+
+def _vectors(
+    encoder: "SparseEncoder | None", name: str | None, corpus: str | None, folder: Path | None, bars: "Bars"
+) -> "Vectors":
+    """The documents' vectors: encoded as they are taken, or read from shards of the same model."""
+    from sparse_adapt.corpus import read_documents
+    from sparse_adapt.manifest import stamp
+    from sparse_adapt.shards import encode_vectors, open_vectors
+
+    if folder is not None:
+        opened = open_vectors(folder)
+        if encoder is not None and not opened.model.fits(stamp(encoder)):
+            raise InputError(folder, f"was encoded by another model ({opened.model.name}), not by {name}")
+        return opened
+    assert corpus is not None and encoder is not None, "checked before"
+    total = sum(1 for _ in read_documents(corpus))
+    return encode_vectors(
+        encoder, read_documents(corpus), model_name=name or "", progress=bars.count("documents", total)
+    )
+
+
+def _same_number(folder: Path, manifest: "Manifest", documents: "Block") -> None:
+    if manifest.documents not in (0, len(documents.ids)):
+        raise InputError(
+            folder, f"holds {manifest.documents:,} documents, not {len(documents.ids):,}; name its own corpus"
+        )
+
+
+def _losses(manifest: "Manifest") -> str:
+    if manifest.quantisation is not None:
+        return f"{manifest.dropped:,} weights rounded to nothing, {manifest.clipped:,} were clipped"
+    return f"weights are kept as floats, {manifest.clipped:,} were clipped"

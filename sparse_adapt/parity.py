@@ -1,0 +1,266 @@
+"""An engine's ranking held against exact search: every difference is explained, or it is a fault.
+
+For each query the engine's list is compared with the exact one over the float weights. Where they differ,
+the list must be right for the weights that the engine keeps (`Engine.stored`, `Engine.asked`):
+
+| kind | what it means |
+|---|---|
+| same | the same documents in the same order |
+| tie | documents of equal score stand in another order, or share the last place |
+| rounding | exact search over the rounded weights gives the engine's list: the format costs this |
+| fault | a score, an order, a missing or a foreign document that nothing explains |
+
+Dimensions: N documents, V vocabulary.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csc_matrix, csr_matrix
+
+from sparse_adapt.corpus import Judgements, Run
+from sparse_adapt.engines import Engine
+from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.evaluate import Figures, evaluate_run
+from sparse_adapt.report import Column, Row, Table
+from sparse_adapt.search import Searcher
+from sparse_adapt.shards import Block
+
+KINDS = ("same", "tie", "rounding", "fault")
+QUERIES_AT_ONCE = 64
+LEAST_TOLERANCE = 1e-9  # what float64 may be off
+EXACT_TOLERANCE = 1e-6  # what counts as equal among float32 scores, as a share
+MEASURED_DEPTH = 10  # of nDCG@10
+
+DECIMALS = 4
+
+Scores = NDArray[np.float64]
+
+
+class Difference(NamedTuple):
+    """A query whose list isn't the exact one: which kind, and in words where it differs first."""
+
+    query_id: str
+    kind: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parity:
+    """How an engine's lists compare with the exact ones.
+
+    `exact`, `engine`: measures, where there are judgements. `largest_difference`: of a score to that over the
+    float weights, as a share of the query's best score. `encoding_difference`: the largest between a weight of
+    a query as the export encodes it and as the model does, where the export holds an encoder.
+    """
+
+    engine_name: str
+    documents: int
+    queries: int
+    k: int
+    kinds: dict[str, int]
+    differences: tuple[Difference, ...]
+    largest_difference: float
+    encoding_difference: float | None
+    exact: Figures
+    engine: Figures
+
+    @property
+    def faults(self) -> tuple[Difference, ...]:
+        """What nothing explains."""
+        return tuple(each for each in self.differences if each.kind == "fault")
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything, for programs."""
+        lost = {name: self.exact[name] - self.engine[name] for name in self.exact}
+        return {
+            "engine": self.engine_name,
+            "documents": self.documents,
+            "queries": self.queries,
+            "top": self.k,
+            "kinds": self.kinds,
+            "largest_difference": self.largest_difference,
+            "encoding_difference": self.encoding_difference,
+            "measures": {"exact": self.exact, "engine": self.engine, "lost": lost},
+            "differences": [each._asdict() for each in self.differences],
+        }
+
+
+def check_engine(
+    engine: Engine,
+    documents: Block,
+    queries: Block,
+    *,
+    k: int = 10,
+    judgements: Judgements | None = None,
+    texts: Sequence[str] | None = None,
+) -> Parity:
+    """Put every query to the engine and to exact search over the float weights.
+
+    documents (N, V), queries (rows, V): weights as the model gives them. `texts`: the queries in words, for an
+    engine that holds an encoder. Raises ConfigError for judgements with lists too short to be measured.
+    """
+    if judgements is not None and k < MEASURED_DEPTH:
+        raise ConfigError(f"--top {k}: nDCG@10 needs {MEASURED_DEPTH} documents a query")
+    put, encoding_difference = _put(engine, queries, texts)
+    run = engine.search_all(put, k)
+    exact = Searcher(documents.vectors).top_k(queries.vectors, k)
+    columns = documents.vectors.astype(np.float64).T, engine.stored(documents).astype(np.float64).T
+    asked = engine.asked(put)
+    row_of = {document_id: row for row, document_id in enumerate(documents.ids)}
+    differences, largest = [], 0.0
+    for first in range(0, len(queries.ids), QUERIES_AT_ONCE):
+        part = slice(first, first + QUERIES_AT_ONCE)
+        scores = zip(
+            _scores(queries.vectors[part], columns[0]), _scores(asked[part], columns[1]), strict=True
+        )
+        for query_id, (rows, _), (plain, kept) in zip(queries.ids[part], exact[part], scores, strict=True):
+            ranking = run.get(query_id, {})
+            found = Ranking(query_id, ranking, row_of, k)
+            difference = found.explain(rows.tolist(), plain, kept, engine.tolerance)
+            differences += [difference] if difference else []
+            largest = max(largest, found.largest_difference(plain))
+    expected: Run = {
+        query_id: {documents.ids[row]: float(score) for row, score in zip(*each, strict=True)}
+        for query_id, each in zip(queries.ids, exact, strict=True)
+    }
+    counts = Counter(difference.kind for difference in differences)
+    counts["same"] = len(queries.ids) - len(differences)
+    return Parity(
+        engine_name=engine.name,
+        documents=len(documents.ids),
+        queries=len(queries.ids),
+        k=k,
+        kinds={kind: counts[kind] for kind in KINDS},
+        differences=tuple(differences),
+        largest_difference=largest,
+        encoding_difference=encoding_difference,
+        exact=_measure(expected, judgements),
+        engine=_measure(run, judgements),
+    )
+
+
+class Ranking:
+    """One query's list as an engine gave it."""
+
+    def __init__(
+        self, query_id: str, ranking: Mapping[str, float], row_of: Mapping[str, int], k: int
+    ) -> None:
+        self.query_id, self.k = query_id, k
+        self.foreign = next((each for each in ranking if each not in row_of), None)
+        self.ids = [each for each in ranking if each in row_of]
+        self.rows = [row_of[each] for each in self.ids]
+        self.scores = np.array([ranking[each] for each in self.ids], dtype=np.float64)
+
+    def explain(
+        self, exact_rows: list[int], plain: Scores, kept: Scores, tolerance: float
+    ) -> Difference | None:
+        """Why the list isn't the exact one, or None where it is.
+
+        plain, kept: (N) scores over the float weights, and over those that the engine keeps.
+        """
+        fault = self._fault(kept, max(tolerance, LEAST_TOLERANCE))
+        if fault:
+            return Difference(self.query_id, "fault", fault)
+        if self.rows == exact_rows:
+            return None
+        place = next(
+            (
+                place
+                for place, (ours, theirs) in enumerate(zip(exact_rows, self.rows, strict=False))
+                if ours != theirs
+            ),
+            min(len(exact_rows), len(self.rows)),
+        )
+        words = f"differs from rank {place + 1}"
+        kind = "rounding" if self._misplaced(plain, EXACT_TOLERANCE) else "tie"
+        return Difference(self.query_id, kind, words)
+
+    def largest_difference(self, plain: Scores) -> float:
+        """Of a score to the exact one, as a share of the best."""
+        if not self.rows:
+            return 0.0
+        return float(np.abs(self.scores - plain[self.rows]).max() / max(plain.max(), LEAST_TOLERANCE))
+
+    def _fault(self, kept: Scores, tolerance: float) -> str:
+        """The first thing wrong with the list, given the scores (N) that it should be made by; "" if none."""
+        if self.foreign is not None:
+            return f"names {self.foreign!r}, which is not in the corpus"
+        slack = tolerance * max(float(kept.max(initial=0.0)), LEAST_TOLERANCE)
+        off = np.abs(self.scores - kept[self.rows])
+        if (off > slack).any():
+            place = int(off.argmax())
+            return f"{self.ids[place]} scores {self.scores[place]:.6g}, not {kept[self.rows[place]]:.6g}"
+        return self._misplaced(kept, tolerance)
+
+    def _misplaced(self, scores: Scores, tolerance: float) -> str:
+        """Which document stands too low or is missing by these scores (N); "" if the list may be right."""
+        slack = tolerance * max(float(scores.max(initial=0.0)), LEAST_TOLERANCE)
+        listed = scores[self.rows]
+        rises = np.diff(listed) > slack
+        if rises.any():
+            place = int(rises.argmax())
+            return f"{self.ids[place + 1]} scores more than {self.ids[place]} above it"
+        rest = scores.copy()
+        rest[self.rows] = 0.0
+        worst = float(listed[-1]) if len(listed) == self.k else 0.0
+        if rest.max(initial=0.0) > worst + slack:
+            return f"row {int(rest.argmax())} of the corpus scores {rest.max():.6g} and is missing"
+        return ""
+
+
+def headline(parity: Parity) -> str:
+    """What was compared, and how far the numbers are apart, in two lines."""
+    line = f"{parity.engine_name} beside exact search: {parity.documents:,} documents, top {parity.k}\n"
+    line += f"scores differ by {parity.largest_difference:.1e} of the best at most"
+    if parity.encoding_difference is not None:
+        line += f"; query weights of the export's own encoder by {parity.encoding_difference:.1e}"
+    return line
+
+
+def tables(parity: Parity) -> Iterator[Table]:
+    """How many lists are of which kind, and the measures where there are judgements."""
+    kinds: list[Row] = [{"kind": kind, "queries": parity.kinds[kind]} for kind in KINDS]
+    yield Table("", (Column("kind", "rankings", "text"), Column("queries", "queries")), kinds)
+    if not parity.exact:
+        return
+    columns = (
+        Column("measure", "measure", "text"),
+        Column("exact", "exact", decimals=DECIMALS),
+        Column("engine", "engine", decimals=DECIMALS),
+        Column("lost", "lost", decimals=DECIMALS, signed=True),
+    )
+    rows: list[Row] = [
+        {"measure": name, "exact": value, "engine": parity.engine[name], "lost": value - parity.engine[name]}
+        for name, value in parity.exact.items()
+    ]
+    yield Table("", columns, rows)
+
+
+def _put(engine: Engine, queries: Block, texts: Sequence[str] | None) -> tuple[Block, float | None]:
+    """The queries as they reach the engine: encoded by the export where it can; how far that is from ours."""
+    encode = getattr(engine, "encode", None)
+    if encode is None or texts is None:
+        return queries, None
+    encoded = encode(texts)
+    if encoded.shape != queries.vectors.shape:
+        raise InputError("the export", f"encodes to {encoded.shape}, the model to {queries.vectors.shape}")
+    apart = abs(encoded - queries.vectors)
+    return Block(queries.ids, encoded), float(apart.max()) if apart.nnz else 0.0
+
+
+def _scores(queries: csr_matrix, columns: csc_matrix) -> Scores:
+    """Every query with every document (rows, N). columns: (V, N) float64."""
+    return np.asarray((queries.astype(np.float64) @ columns).todense())
+
+
+def _measure(run: Run, judgements: Judgements | None) -> Figures:
+    """nDCG@10 over the judged queries of the run."""
+    if judgements is None:
+        return {}
+    judged = {query_id: each for query_id, each in judgements.items() if query_id in run}
+    return {"ndcg@10": evaluate_run(run, judged).means["ndcg@10"]}
