@@ -310,7 +310,7 @@ def _missing(
         shard = shards.pop(number, None)
         if shard is not None:
             if _checksum_of_documents(chunk) != shard.documents_sha256:
-                raise _of_others(work / f"{shard.name}.jsonl")
+                raise _of_others(work, f"{shard.name}.jsonl")
             if progress is not None:
                 progress(shard.rows)
         elif chunk:
@@ -318,13 +318,12 @@ def _missing(
         else:
             break
     if shards:
-        raise _of_others(work / f"{next(iter(shards.values())).name}.jsonl")
+        raise _of_others(work, f"{next(iter(shards.values())).name}.jsonl")
 
 
-def _of_others(path: Path) -> InputError:
-    folder = path.parent if path.suffix else path
+def _of_others(work: Path, name: str = MANIFEST_FILE) -> InputError:
     return InputError(
-        path, f"the unfinished run encoded other documents; give it the same corpus, or delete {folder}"
+        work / name, f"the unfinished run encoded other documents; give it the same corpus, or delete {work}"
     )
 
 

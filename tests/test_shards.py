@@ -21,10 +21,17 @@ from sparse_adapt.encode import encode
 from sparse_adapt.errors import InputError
 from sparse_adapt.manifest import read_format, read_tokens, stamp, token_names
 from sparse_adapt.model import SparseEncoder
-from sparse_adapt.shards import encode_corpus, encode_vectors, open_vectors, read_manifest, read_vectors
+from sparse_adapt.shards import (
+    check_encoded,
+    encode_corpus,
+    encode_vectors,
+    open_vectors,
+    read_manifest,
+    read_vectors,
+)
 
-# Encodes the twelve documents five a shard and dies without a word at the n-th write of a manifest, or, where
-# n is negative, after the first -n documents.
+# Encodes the twelve documents five a shard and dies without a word at the n-th write of manifest or journal, or,
+# where n is negative, after the first -n documents.
 KILLED = """
 import json, os, signal, sys
 from pathlib import Path
@@ -36,12 +43,18 @@ folder, model, documents, when = sys.argv[1:]
 writes = 0
 
 def dying_write(path, content):
-    global writes
-    if Path(path).name == "manifest.json":
-        writes += 1
-        if writes == int(when):
-            os.kill(os.getpid(), signal.SIGKILL)
+    die_at_last()
     write_json(path, content)
+
+def dying_note(work, shard):
+    die_at_last()
+    note(work, shard)
+
+def die_at_last():
+    global writes
+    writes += 1
+    if writes == int(when):
+        os.kill(os.getpid(), signal.SIGKILL)
 
 def dying_stream():
     for number, fields in enumerate(json.loads(documents)):
@@ -50,6 +63,7 @@ def dying_stream():
         yield Document(*fields)
 
 write_json, shards.write_json = shards.write_json, dying_write
+note, shards._note = shards._note, dying_note
 shards.encode_corpus(SparseEncoder.load(model), dying_stream(), Path(folder), documents_a_shard=5)
 """
 
@@ -71,9 +85,11 @@ def unfinished(whole: Path, tmp_path: Path) -> Path:
     partial = tmp_path / "stopped.partial"
     shutil.copytree(whole, partial)
     manifest = json.loads((partial / "manifest.json").read_text())
-    last = manifest["shards"].pop()
-    manifest |= {"complete": False, "rows": 10, "nonzeros": manifest["nonzeros"] - last["nonzeros"]}
+    noted = [json.dumps(shard) + "\n" for shard in manifest["shards"]]
+    (partial / "shards.jsonl").write_text("".join([noted[1], noted[0], noted[2][:-7]]))  # cut by a kill
+    manifest |= {"complete": False, "rows": 0, "nonzeros": 0, "shards": []}
     (partial / "manifest.json").write_text(json.dumps(manifest))
+    (partial / ".shard-00002.jsonl.tmp").write_text("half a")
     return tmp_path / "stopped"
 
 
@@ -144,9 +160,9 @@ def test_progress_counts_every_document_once(model, twelve_documents, tmp_path, 
     assert sum(heard) == 12
 
 
-@pytest.mark.parametrize("when", [-7, *(pytest.param(n, marks=pytest.mark.slow) for n in (-3, 1, 2, 4))])
+@pytest.mark.parametrize("when", [-7, *(pytest.param(n, marks=pytest.mark.slow) for n in (-3, 1, 2, 3, 5))])
 def test_a_killed_run_continues_to_the_same_bytes(when, model, tiny_model, twelve_documents, whole, tmp_path):
-    """Killed in the first and second shard, and before the first, second and last write of a manifest."""
+    """Killed in the second and first shard, and before each kind of write: manifest, journal, whole manifest."""
     place = tmp_path / "killed"
     fields = json.dumps([[d.document_id, d.text, d.title] for d in twelve_documents])
     command = [sys.executable, "-c", KILLED, str(place), str(tiny_model), fields, str(when)]
@@ -185,6 +201,24 @@ def test_a_run_over_other_documents_is_not_continued(model, twelve_documents, un
         encode_corpus(model, changed, unfinished, documents_a_shard=5)
     with pytest.raises(InputError, match="encoded other documents"):
         encode_corpus(model, twelve_documents[:6], unfinished, documents_a_shard=5)
+
+
+def test_finished_vectors_are_taken_for_a_corpus_only_if_they_are_of_it(
+    model, tiny_model, twelve_documents, whole
+):
+    heard: list[int] = []
+    assert (
+        check_encoded(whole, stamp(model), twelve_documents, progress=heard.append).rows == sum(heard) == 12
+    )
+    more = [*twelve_documents, *(Document(f"x{number}", "more") for number in range(3))]
+    for others in (twelve_documents[:10], twelve_documents[1:], more, []):
+        with pytest.raises(InputError, match="encoded other documents"):
+            check_encoded(whole, stamp(model), others)
+    other = SparseEncoder.load(tiny_model)
+    with torch.no_grad():
+        other.output_bias[7] += 0.5
+    with pytest.raises(InputError, match=r"manifest\.json: these vectors are of another model"):
+        check_encoded(whole, stamp(other), twelve_documents)
 
 
 def test_a_run_with_other_shards_is_not_continued(model, twelve_documents, unfinished):
