@@ -33,6 +33,7 @@ READING_ORDER = (
     "head",
     "model",
     "vocabulary",
+    "dense",
     # learning
     "losses",
     "meanings",
@@ -51,6 +52,7 @@ READING_ORDER = (
     "coin",
     "recovery",
     "shards",
+    "cluster",
     "export",
     "engines",
     # showing it

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
+from sparse_adapt.dense import DenseEncoder, find_dense
 from sparse_adapt.errors import MissingExtraError, ModelError
 from sparse_adapt.teachers.bm25 import Bm25
-from sparse_adapt.teachers.dense import DenseEncoder, find_dense
 from sparse_adapt.teachers.ensemble import add_z_scores, best, scaled, sqrt_idf, z_scores
 
 TEXTS = ["plasmids carry genes", "genes genes everywhere carry on", "an empty shelf", ""]
@@ -19,10 +19,11 @@ TEXTS = ["plasmids carry genes", "genes genes everywhere carry on", "an empty sh
 
 def test_a_score_by_hand():
     bm25 = Bm25.fit(TEXTS)
-    # lengths 3, 5, 3, 0: 2.75 on average; "gene" is in 2 of 4 texts: idf = ln(1 + (4 - 2 + .5) / (2 + .5)) = ln 2
+    # lengths without stop words 3, 4, 2, 0: 2.25 on average; "gene" is in 2 of 4 texts,
+    # so its idf is ln(1 + (4 - 2 + .5) / (2 + .5)) = ln 2
     idf = math.log(2)
-    first = idf * 1 / (1 + 0.9 * (1 - 0.4 + 0.4 * 3 / 2.75))
-    second = idf * 2 / (2 + 0.9 * (1 - 0.4 + 0.4 * 5 / 2.75))
+    first = idf * 1 / (1 + 0.9 * (1 - 0.4 + 0.4 * 3 / 2.25))
+    second = idf * 2 / (2 + 0.9 * (1 - 0.4 + 0.4 * 4 / 2.25))
     assert bm25.scores(["gene"]) == pytest.approx(np.array([[first, second, 0, 0]]), rel=1e-5)
 
 
@@ -147,6 +148,6 @@ def test_a_broken_dense_model_is_one_line(tmp_path):
 
 
 def test_the_dense_model_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("sparse_adapt.teachers.dense.find_spec", lambda name: None)
+    monkeypatch.setattr("sparse_adapt.dense.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"pip install 'sparse-adapt\[teacher\]'"):
         DenseEncoder()

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.corpus import Document, read_candidates, read_run
+from sparse_adapt.dense import EXTRA, SMALL, DenseEncoder, find_dense
 from sparse_adapt.encode import encode
 from sparse_adapt.errors import InputError, MissingExtraError, ModelError
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.teachers.bm25 import Bm25
-from sparse_adapt.teachers.dense import EXTRA, SMALL, DenseEncoder, find_dense
 from sparse_adapt.teachers.ensemble import Scores, add_z_scores, scaled, sqrt_idf
 
 ENSEMBLE = "ensemble"
