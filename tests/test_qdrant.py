@@ -1,6 +1,7 @@
 """Qdrant: exact files, and the real engine in this process ranks them as exact search does."""
 
 import json
+import shutil
 from uuid import UUID
 
 import numpy as np
@@ -23,10 +24,16 @@ QUERIES = Block(["q1", "q2"], csr_matrix(np.array([[0, 1.5, 0.25], [0, 0, 0]], n
 TOKENS = ["a", "node.js", "supply chain"]
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("qdrant") / "out"
+    write(vectors_of(ODD_TOKENS, odd_documents()), folder, queries=odd_queries())
+    return folder
+
+
 @pytest.fixture
-def exported(tmp_path):
-    write(vectors_of(ODD_TOKENS, odd_documents()), tmp_path / "out", queries=odd_queries())
-    return tmp_path / "out"
+def exported(written, tmp_path):
+    return shutil.copytree(written, tmp_path / "exported")
 
 
 def test_every_file_is_as_it_was(tmp_path, golden):

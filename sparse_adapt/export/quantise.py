@@ -64,8 +64,12 @@ class Entries(NamedTuple):
 
 
 def as_floats(block: Block, largest: float = float(np.finfo(np.float32).max)) -> Entries:
-    """The weights themselves, float32, those above `largest` clipped; the same errors as for impacts."""
-    return _entries(block, _checked(block), largest, np.float32)
+    """The weights themselves, float32, those above `largest` clipped; the same errors as for impacts.
+
+    What is below the smallest normal float32 (1.2e-38) becomes nothing: Lucene refuses it, others disagree on it.
+    """
+    values = _checked(block)
+    return _entries(block, np.where(values < np.finfo(np.float32).tiny, 0, values), largest, np.float32)
 
 
 def _checked(block: Block) -> NDArray[Any]:

@@ -1,0 +1,342 @@
+"""OpenSearch and Elasticsearch: exact files, loaded and searched over HTTP; and Lucene's own feature fields."""
+
+import base64
+import importlib
+import json
+import shlex
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from odd import ODD_IDS, ODD_TOKENS, odd_documents, odd_queries, vectors_of, vouch_anew
+from scipy.sparse import csr_matrix
+from small_servers import BulkServer, served
+
+from sparse_adapt.engines import features, http, open_engine
+from sparse_adapt.engines.http import Server
+from sparse_adapt.engines.java import java_class
+from sparse_adapt.errors import ConfigError, InputError, OutputError
+from sparse_adapt.export import elasticsearch, opensearch, writer
+from sparse_adapt.export.features import as_kept, token_names
+from sparse_adapt.export.parts import unescape_token
+from sparse_adapt.export.quantise import as_floats
+from sparse_adapt.search import search
+from sparse_adapt.shards import Block
+
+KINDS = ("opensearch", "elasticsearch")
+TARGETS = {"opensearch": opensearch.TARGET, "elasticsearch": elasticsearch.TARGET}
+TOKENS = ["a", "node.js", "supply chain"]
+BLOCK = Block(["d1", 'd"2', "d3"], csr_matrix(np.array([[0.1, 0, 2], [0, 0, 0], [0, 1 / 3, 0]], np.float32)))
+QUERIES = Block(["q1", "q2"], csr_matrix(np.array([[0, 1.5, 0.25], [0, 0, 0]], np.float32)))
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("features")
+    for kind in KINDS:
+        writer(kind)(vectors_of(ODD_TOKENS, odd_documents()), folder / kind, queries=odd_queries())
+    return folder
+
+
+@pytest.fixture
+def exported(kind, written, tmp_path):
+    return shutil.copytree(written / kind, tmp_path / "out")
+
+
+@pytest.fixture
+def server(kind, monkeypatch):
+    monkeypatch.setattr(http, "FIRST_PAUSE", 0.001)
+    return BulkServer(kind)
+
+
+def load(kind, folder, url, index="documents"):
+    return features.load(TARGETS[kind], folder, Server(url, first_pause=0.001), index)
+
+
+def test_every_file_is_as_it_was(kind, tmp_path, golden):
+    manifest = writer(kind)(vectors_of(TOKENS, BLOCK), tmp_path / "out", queries=QUERIES)
+    files = sorted(path for path in (tmp_path / "out").rglob("*") if path.is_file())
+    names = [str(path.relative_to(tmp_path / "out")) for path in files]
+    assert names == [
+        "documents/part-00000.ndjson",
+        "index.json",
+        "manifest.json",
+        "queries.jsonl",
+        "tokens.json",
+    ]
+    for name, path in zip(names, files, strict=True):
+        golden(f"{kind}/{name}", path.read_bytes().decode())
+    assert (manifest.documents, manifest.empty_documents, manifest.entries) == (3, 1, 3)
+    assert (manifest.queries, manifest.empty_queries) == (1, 1)
+
+
+def test_an_export_ranks_as_exact_search_over_what_lucene_keeps(kind, exported, server):
+    documents, queries = odd_documents(), odd_queries()
+    with served(server) as url, open_engine(kind, exported, url=url) as engine:
+        run = engine.search_all(queries, 10)
+        exact = search(engine.asked(queries), queries.ids, engine.stored(documents), documents.ids, 10)
+    assert engine.name == f"{kind}-3.1.0"
+    assert run.keys() == exact.keys()
+    for query_id, found in run.items():
+        assert found == pytest.approx(exact[query_id], rel=engine.tolerance)
+    assert run[f"q{len(ODD_TOKENS) + 1}"] == {}  # the query without an entry
+    assert server.indices == {}  # the index that was made for it is gone
+
+
+def test_every_query_of_the_file_is_answered_as_it_stands(kind, exported, server):
+    with served(server) as url:
+        load(kind, exported, url)
+        for line in (exported / "queries.jsonl").read_bytes().splitlines():
+            query = json.loads(line)
+            answer = Server(url).ask("POST", "/documents/_search", query["search"])
+            assert answer.content["hits"]["hits"], query["query_id"]
+
+
+def test_loading_again_changes_nothing_and_empty_documents_are_in(kind, exported, server):
+    with served(server) as url:
+        assert [load(kind, exported, url), load(kind, exported, url)] == [10, 10]
+    stored = server.indices["documents"]["documents"]
+    assert list(stored) == ODD_IDS
+    assert [name for name, weights in stored.items() if not weights] == [ODD_IDS[3], ODD_IDS[8]]
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+def test_the_commands_that_export_prints_load_it(kind, exported, server):
+    lines = importlib.import_module(f"sparse_adapt.export.{kind}").loading(exported, None).split("\n\n")[0]
+    with served(server) as url:
+        script = lines.replace("URL=http://localhost:9200", f"URL={shlex.quote(url)}")
+        done = subprocess.run(["bash", "-ec", script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(server.indices["documents"]["documents"]) == len(ODD_IDS)
+
+
+@given(st.lists(st.text(st.sampled_from('._\\u02ejs \x00"'), min_size=1, max_size=12), unique=True))
+def test_names_go_back_and_never_meet(tokens):
+    names = token_names(elasticsearch.TARGET, tokens)
+    assert [unescape_token(name) for name in names] == tokens
+    assert len(set(names)) == len(tokens)
+    assert not any("." in name for name in names)
+    assert token_names(opensearch.TARGET, tokens) == tokens
+
+
+def test_names_by_hand():
+    assert [elasticsearch.token_name(token) for token in ("node.js", "node_js", "##ing", "\\u00002e")] == [
+        "node\\u00002ejs",
+        "node_js",
+        "##ing",
+        "\\u00005cu00002e",
+    ]
+
+
+# -- Lucene ---------------------------------------------------------------------------------------
+
+
+def test_lucene_keeps_and_scores_weights_as_said(tmp_path):
+    """The class that both engines store features with, from Lucene itself."""
+    documents, queries = odd_documents(), odd_queries()
+    names = token_names(opensearch.TARGET, ODD_TOKENS)
+    feature, document = (
+        java_class(f"org.apache.lucene.document.{name}") for name in ("FeatureField", "Document")
+    )
+    from jnius import cast
+
+    directory = java_class("org.apache.lucene.store.ByteBuffersDirectory")()
+    config = java_class("org.apache.lucene.index.IndexWriterConfig")()
+    index = java_class("org.apache.lucene.index.IndexWriter")(directory, config)
+    for _, columns, weights in as_floats(documents).rows():
+        made = document()
+        for column, weight in zip(columns, weights, strict=True):
+            made.add(feature("weights", names[column], weight))
+        index.addDocument(made)
+    index.close()
+    reader = java_class("org.apache.lucene.index.DirectoryReader").open(directory)
+    searcher = java_class("org.apache.lucene.search.IndexSearcher")(
+        cast("org.apache.lucene.index.IndexReader", reader)
+    )
+    should = java_class("org.apache.lucene.search.BooleanClause$Occur").SHOULD
+    exact = search(queries.vectors, queries.ids, as_kept(documents.vectors), documents.ids, 10)
+    for query_id, columns, weights in as_floats(queries).rows():
+        builder = java_class("org.apache.lucene.search.BooleanQuery$Builder")()
+        for column, weight in zip(columns, weights, strict=True):
+            builder.add(feature.newLinearQuery("weights", names[column], weight), should)
+        hits = searcher.search(builder.build(), 10).scoreDocs
+        assert {documents.ids[hit.doc]: hit.score for hit in hits} == pytest.approx(exact[query_id], rel=1e-6)
+    reader.close()
+
+
+def test_nine_bits_by_hand():
+    # 1 + 2^-8 has 9 significant bits; 1 + 2^-9 has 10, the last is cut off; 0.1 = 1.1001 1001 1001...b x 2^-4
+    weights = csr_matrix(np.array([[1 + 2**-8, 1 + 2**-9, 0.1, 255, 511.5]], np.float32))
+    assert as_kept(weights).toarray().tolist() == [[1 + 2**-8, 1, 0b110011001 / 2**12, 255, 511]]
+    assert as_kept(csr_matrix((2, 3), dtype=np.float32)).nnz == 0
+
+
+# -- what goes wrong ------------------------------------------------------------------------------
+
+
+def test_documents_that_are_refused_are_named_and_the_others_get_in(kind, exported, server):
+    server.refuse = {"d1", 'd"3'}
+    with (
+        served(server) as url,
+        pytest.raises(OutputError, match="/documents: refused 2 of 10 documents") as caught,
+    ):
+        load(kind, exported, url)
+    assert "'d1': [d1] can't be stored; 'd\"3': [d\"3] can't be stored" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(server.indices["documents"]["documents"]) == 8
+    server.refuse = set()
+    with served(server) as url:
+        assert load(kind, exported, url) == 10
+
+
+def test_a_dot_that_slipped_in_is_refused_by_name(tmp_path):
+    elasticsearch.write(vectors_of(TOKENS, BLOCK), tmp_path / "out")
+    part = tmp_path / "out/documents/part-00000.ndjson"
+    part.write_text(part.read_text().replace("node\\\\u00002ejs", "node.js"))
+    vouch_anew(tmp_path / "out")
+    with (
+        served(BulkServer("elasticsearch")) as url,
+        pytest.raises(OutputError, match=r"'d3': .*dots.*\[node\.js\]"),
+    ):
+        load("elasticsearch", tmp_path / "out", url)
+
+
+def test_a_request_that_is_too_large_is_halved(kind, exported, server):
+    server.largest_request = 25_000  # one document with both long names has 20,000
+    with served(server) as url:
+        assert load(kind, exported, url) == 10
+    assert max(size for _, path, size in server.requests[3:] if path.endswith("_bulk")) <= 10**5
+    server.largest_request, server.indices = 5_000, {}
+    with (
+        served(server) as url,
+        pytest.raises(OutputError, match=r"'d1': .* bytes are too many for the server"),
+    ):
+        load(kind, exported, url)
+    assert 0 < len(server.indices["documents"]["documents"]) < 10
+
+
+def test_a_busy_server_is_asked_again(kind, exported, server):
+    server.busy, server.busy_items = 3, 15
+    with served(server) as url:
+        assert load(kind, exported, url) == 10
+
+
+def test_a_server_that_stays_busy_is_told(kind, exported, server):
+    server.busy = 10**6
+    with (
+        served(server) as url,
+        pytest.raises(OutputError, match=r"can't be made \(status 429: too many requests\)"),
+    ):
+        load(kind, exported, url)
+    server.busy, server.busy_items = 0, 10**6
+    with served(server) as url, pytest.raises(OutputError, match=r"refused 10 of 10 documents .*and 7 more"):
+        load(kind, exported, url)
+
+
+def test_a_server_that_is_not_there_is_one_line(kind, exported):
+    with pytest.raises(
+        OutputError, match=r"^http://127\.0\.0\.1:9: can't be reached \(.*refused\)"
+    ) as caught:
+        open_engine(kind, exported, url="http://user:secret@127.0.0.1:9").__enter__()
+    assert "\n" not in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["localhost:9200", "ftp://localhost", "http://", "http://localhost:port"])
+def test_what_is_no_url_is_refused(kind, exported, url):
+    with pytest.raises(ConfigError, match="is no URL"):
+        open_engine(kind, exported, url=url).__enter__()
+
+
+def test_without_a_url_it_says_where_to_give_one(kind, exported):
+    with pytest.raises(ConfigError, match="is a server; say where with --url http://localhost:9200"):
+        open_engine(kind, exported).__enter__()
+
+
+def test_the_other_engine_is_told_apart(kind, exported):
+    other = KINDS[1 - KINDS.index(kind)]
+    with served(BulkServer(other)) as url, pytest.raises(OutputError, match=rf"is {other} 3\.1\.0, not"):
+        open_engine(kind, exported, url=url).__enter__()
+
+
+def test_an_index_of_something_else_is_left_alone(kind, exported, server):
+    server.indices["documents"] = {"mappings": {"properties": {"weights": {"type": "text"}}}, "documents": {}}
+    with served(server) as url:
+        with pytest.raises(OutputError, match=r"/documents: has no .* field 'weights'; choose another name"):
+            load(kind, exported, url)
+        with pytest.raises(OutputError, match=r"/Upper: can't be made \(status 400: Invalid index name"):
+            load(kind, exported, url, "Upper")
+    assert server.indices["documents"]["documents"] == {}
+
+
+def test_a_user_and_a_password_in_the_url_are_sent_as_such():
+    seen = []
+
+    class Echo:
+        def answer(self, method, path, body, headers):
+            seen.append((path, headers.get("Authorization")))
+            return {}
+
+    with served(Echo()) as url:
+        Server(url.replace("//", "//me:p%40ss@") + "/prefix/").ask("GET", "/x")
+    assert seen == [("/prefix/x", f"Basic {base64.b64encode(b'me:p@ss').decode()}")]
+
+
+def test_a_part_that_has_changed_is_refused_before_anything_is_loaded(kind, exported, server):
+    part = exported / "documents/part-00000.ndjson"
+    part.write_bytes(part.read_bytes()[:-20])
+    with served(server) as url:
+        with pytest.raises(InputError, match=r"part-00000\.ndjson: has changed"):
+            load(kind, exported, url)
+        assert server.indices == {}
+        vouch_anew(exported)
+        with pytest.raises(InputError, match=r"part-00000\.ndjson: isn't made of pairs of lines"):
+            load(kind, exported, url)
+
+
+@pytest.mark.parametrize("weight", [-0.5, float("nan"), float("inf")])
+def test_a_weight_that_no_model_should_make_is_refused_by_document(kind, weight, tmp_path):
+    block = Block(["fine", "wrong"], csr_matrix(np.array([[1.0, 0, 2.0], [0, weight, 1.0]], np.float32)))
+    with pytest.raises(InputError, match=f"wrong: has the weight {weight}"):
+        writer(kind)(vectors_of(TOKENS, block), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_weights_beyond_lucene_are_dropped_or_kept_in_range(kind, tmp_path, server):
+    block = Block(["d1", "d2"], csr_matrix(np.array([[1e-40, 3e38, 0], [1e-45, 0, 0]])))
+    manifest = writer(kind)(vectors_of(TOKENS, block), tmp_path / "out")
+    assert (manifest.dropped, manifest.entries, manifest.empty_documents) == (2, 1, 1)
+    with served(server) as url:
+        assert load(kind, tmp_path / "out", url) == 2
+
+
+def test_a_query_weight_above_64_is_scaled_with_its_whole_query(exported, kind, server):
+    queries = Block(["q"], csr_matrix(np.array([[200.0, 3.0] + [0] * (len(ODD_TOKENS) - 2)])))
+    documents = odd_documents()
+    with served(server) as url, open_engine(kind, exported, url=url) as engine:
+        run = engine.search_all(queries, 10)
+        exact = search(engine.asked(queries), queries.ids, engine.stored(documents), documents.ids, 10)
+    assert run["q"] == pytest.approx(exact["q"], rel=1e-5)
+    assert opensearch.share({"a": 200.0}) == 0.25  # 200 / 4 = 50
+    assert opensearch.share({"a": 64.0}) == opensearch.share({}) == 1.0
+
+
+@pytest.mark.parametrize("document_id", ["", "é" * 257])
+def test_an_id_that_is_no_id_there_is_refused(kind, document_id, tmp_path):
+    with pytest.raises(InputError, match=r"this document id has \d+ bytes, .* takes 1 to 512"):
+        writer(kind)(vectors_of(TOKENS, Block([document_id], BLOCK.vectors[:1])), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_token_that_is_no_term_of_lucene_is_refused(kind, tmp_path):
+    with pytest.raises(InputError, match=r"this token has 32,767 bytes, .* takes 1 to 32,766"):
+        writer(kind)(vectors_of(["a", "b", "x" * 32_767], BLOCK), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
