@@ -1,6 +1,7 @@
 """Small servers that answer over HTTP as engines are documented to, refusals included, and really search."""
 
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -159,6 +160,7 @@ def served(server: Any) -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = 1 << 16  # one packet an answer: no waiting for acknowledgements
 
         def log_message(self, *_: Any) -> None:
             """Nothing is written."""
@@ -197,3 +199,59 @@ def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             400, "illegal_argument_exception", "do not support indexing multiple values for the same feature"
         )
     return dict(pairs)
+
+
+class VespaServer:
+    """Vespa with the application of an export, as far as its document API and searching go."""
+
+    def __init__(self) -> None:
+        self.documents: dict[str, dict[str, Any]] = {}
+        self.refuse: set[str] = set()
+        self.busy = 0
+        self.deployed = True
+
+    def answer(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Any:
+        if self.busy:
+            self.busy -= 1
+            raise Refusal(429, "too_many_requests", "Rejecting execution due to overload")
+        if path == "/search/":
+            return {"root": self._search(json.loads(body))}
+        assert path.startswith("/document/v1/sparse-adapt/passage/docid/")
+        document_id = unquote(path.rsplit("/", 1)[1])
+        if method == "DELETE":
+            self.documents.pop(document_id, None)
+            return {}
+        fields = json.loads(body)["fields"]
+        if document_id in self.refuse:
+            raise Refusal(400, "bad_request", f"could not parse {document_id}")
+        assert fields.keys() <= {"document_id", "weights"}
+        assert fields["document_id"] == document_id
+        cells = fields.get("weights", {"cells": {}})["cells"]
+        self.documents[document_id] = {label: np.float32(value) for label, value in cells.items()}
+        return {"id": f"id:sparse-adapt:passage::{document_id}"}
+
+    def _search(self, body: dict[str, Any]) -> dict[str, Any]:
+        if not self.deployed:
+            return {
+                "fields": {"totalCount": 0},
+                "errors": [{"code": 4, "message": "Unknown source 'passage'"}],
+            }
+        if body["hits"] == 0:
+            return {"fields": {"totalCount": len(self.documents)}}
+        if body["hits"] > 400:
+            return {
+                "errors": [{"code": 3, "message": f"{body['hits']} hits requested, configured limit: 400."}]
+            }
+        assert body["ranking"] == "dot_product"
+        literal = body["input.query(weights)"]
+        wanted = dict(re.findall(r'\{token:"([^"\\{}:,\s]*)"\}:([0-9.e+-]+)', literal))
+        assert literal.count(":") == 2 * len(wanted)
+        scores = {
+            document_id: sum(np.float32(wanted[label]) * weights[label] for label in wanted.keys() & weights)
+            for document_id, weights in self.documents.items()
+        }
+        best = sorted((-score, document_id) for document_id, score in scores.items() if score > 0)[
+            : body["hits"]
+        ]
+        children = [{"relevance": -float(score), "fields": {"document_id": name}} for score, name in best]
+        return {"fields": {"totalCount": len(children)}, "children": children}

@@ -37,7 +37,7 @@ class Answer(NamedTuple):
 class Server:
     """A server at a URL, in which a user and a password may stand. One connection, renewed when it breaks."""
 
-    def __init__(self, url: str, *, seconds: float = SECONDS, first_pause: float = FIRST_PAUSE) -> None:
+    def __init__(self, url: str, *, seconds: float = SECONDS, first_pause: float | None = None) -> None:
         """Raises ConfigError for what is no URL."""
         parts = _parts(url)
         self.place = f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
@@ -46,7 +46,8 @@ class Server:
         if parts.username:
             user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             self._headers["Authorization"] = f"Basic {base64.b64encode(user.encode()).decode()}"
-        self._parts, self._seconds, self._first_pause = parts, seconds, first_pause
+        self._parts, self._seconds = parts, seconds
+        self._first_pause = FIRST_PAUSE if first_pause is None else first_pause
         self._connection: HTTPConnection | None = None
 
     def ask(

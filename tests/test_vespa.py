@@ -1,0 +1,187 @@
+"""Vespa: exact files in the documented form, fed and searched over HTTP."""
+
+import json
+import re
+import shutil
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from odd import EMPTY_ROWS, ODD_IDS, ODD_TOKENS, odd_documents, odd_queries, vectors_of, vouch_anew
+from scipy.sparse import csr_matrix
+from small_servers import VespaServer, served
+
+from sparse_adapt.engines import http
+from sparse_adapt.engines.vespa import load, open_engine
+from sparse_adapt.errors import ConfigError, InputError, OutputError
+from sparse_adapt.export.vespa import escape_label, unescape_label, write
+from sparse_adapt.search import search
+from sparse_adapt.shards import Block
+
+TOKENS = ["a", "node.js", "supply chain"]
+BLOCK = Block(["d1", 'd"2', "d3"], csr_matrix(np.array([[0.1, 0, 2], [0, 0, 0], [0, 1 / 3, 0]], np.float32)))
+QUERIES = Block(["q1", "q2"], csr_matrix(np.array([[0, 1.5, 0.25], [0, 0, 0]], np.float32)))
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("vespa") / "out"
+    write(vectors_of(ODD_TOKENS, odd_documents()), folder, queries=odd_queries())
+    return folder
+
+
+@pytest.fixture
+def exported(written, tmp_path):
+    return shutil.copytree(written, tmp_path / "out")
+
+
+@pytest.fixture(autouse=True)
+def no_long_pauses(monkeypatch):
+    monkeypatch.setattr(http, "FIRST_PAUSE", 0.001)
+
+
+def test_every_file_is_as_it_was(tmp_path, golden):
+    manifest = write(vectors_of(TOKENS, BLOCK), tmp_path / "out", queries=QUERIES)
+    files = sorted(path for path in (tmp_path / "out").rglob("*") if path.is_file())
+    names = [str(path.relative_to(tmp_path / "out")) for path in files]
+    assert names == [
+        "application/schemas/passage.sd",
+        "application/services.xml",
+        "documents/part-00000.jsonl",
+        "manifest.json",
+        "queries.jsonl",
+        "tokens.json",
+    ]
+    for name, path in zip(names, files, strict=True):
+        golden(f"vespa/{name}", path.read_bytes().decode())
+    assert (manifest.documents, manifest.empty_documents, manifest.entries) == (3, 1, 3)
+
+
+def test_the_application_is_of_one_piece(exported):
+    services = ElementTree.parse(exported / "application/services.xml").getroot()
+    (document,) = services.findall("content/documents/document")
+    assert services.find("container/document-api") is not None
+    assert services.find("container/search") is not None
+    schema = (exported / "application/schemas/passage.sd").read_text()
+    assert schema.count("{") == schema.count("}")
+    assert re.match(rf"schema {document.get('type')} \{{\s+document {document.get('type')} \{{", schema)
+    types = re.findall(
+        r"(?:field|query\()(?: ?)(\w+)\)? (?:type )?(tensor<float>\(token\{\}\)|string)", schema
+    )
+    assert types == [
+        ("document_id", "string"),
+        ("weights", "tensor<float>(token{})"),
+        ("weights", "tensor<float>(token{})"),
+    ]
+    for line in (exported / "documents/part-00000.jsonl").read_bytes().splitlines():
+        operation = json.loads(line)
+        assert operation["put"] == f"id:sparse-adapt:passage::{operation['fields']['document_id']}"
+        assert operation["fields"].keys() <= {name for name, _ in types}
+
+
+def test_an_export_ranks_as_exact_search(exported):
+    documents, queries, server = odd_documents(), odd_queries(), VespaServer()
+    exact = search(queries.vectors, queries.ids, documents.vectors, documents.ids, 10)
+    with served(server) as url, open_engine(exported, url=url) as engine:
+        assert list(server.documents) == ODD_IDS
+        assert [not weights for weights in server.documents.values()] == [
+            row in EMPTY_ROWS for row in range(10)
+        ]
+        run = engine.search_all(queries, 10)
+        assert (engine.stored(documents) != documents.vectors).nnz == 0
+        assert engine.search_all(queries, 1000) == run
+    assert run.keys() == exact.keys()
+    for query_id, found in run.items():
+        assert found == pytest.approx(exact[query_id], rel=engine.tolerance)
+    assert server.documents == {}  # emptied afterwards
+
+
+@given(st.lists(st.text(st.sampled_from("%0123ab\"'\\{}:, \x00\ufffeé日#.")), unique=True))
+def test_labels_go_back_never_meet_and_need_no_quoting(tokens):
+    labels = [escape_label(token) for token in tokens]
+    assert [unescape_label(label) for label in labels] == tokens
+    assert len(set(labels)) == len(tokens)
+    assert not any(set(label) & set("\"'\\{}:, \x00\ufffe") for label in labels)
+
+
+def test_labels_by_hand():
+    assert [escape_label(token) for token in ("##ing", "node.js", "supply chain", "100%", "a:b")] == [
+        "##ing",
+        "node.js",
+        "supply%000020chain",
+        "100%000025",
+        "a%00003ab",
+    ]
+
+
+# -- what goes wrong ------------------------------------------------------------------------------
+
+
+def test_documents_that_are_refused_are_named_and_the_others_get_in(exported):
+    server = VespaServer()
+    server.refuse, server.busy = {"d1", "d 4/?#&"}, 3
+    with served(server) as url:
+        with pytest.raises(OutputError, match="refused 2 of 10 documents") as caught:
+            load(exported, url)
+        assert "'d1': status 400: could not parse d1; 'd 4/?#&': status 400" in str(caught.value)
+        assert len(server.documents) == 8
+        server.refuse = set()
+        assert [load(exported, url), load(exported, url)] == [10, 10]
+
+
+def test_an_application_that_holds_documents_is_left_alone(exported):
+    server = VespaServer()
+    server.documents["mine"] = {}
+    with served(server) as url, pytest.raises(OutputError, match="holds 1 documents; check against an empty"):
+        open_engine(exported, url=url).__enter__()
+    assert list(server.documents) == ["mine"]
+
+
+def test_a_server_with_another_application_is_told(exported):
+    server = VespaServer()
+    server.deployed = False
+    with (
+        served(server) as url,
+        pytest.raises(OutputError, match=r"Unknown source 'passage'.*; deploy the export"),
+    ):
+        open_engine(exported, url=url).__enter__()
+
+
+def test_without_a_server_it_is_one_line(exported):
+    with pytest.raises(ConfigError, match="Vespa is a server; say where with --url http://localhost:8080"):
+        open_engine(exported).__enter__()
+    with pytest.raises(
+        OutputError, match=r"^http://127\.0\.0\.1:9: can't be reached \(.*refused\)"
+    ) as caught:
+        open_engine(exported, url="http://127.0.0.1:9").__enter__()
+    assert "\n" not in str(caught.value)
+
+
+def test_a_part_that_has_changed_is_refused_before_anything_is_fed(exported):
+    server = VespaServer()
+    part = exported / "documents/part-00000.jsonl"
+    part.write_bytes(part.read_bytes()[:-20])
+    with served(server) as url:
+        with pytest.raises(InputError, match=r"part-00000\.jsonl: has changed"):
+            load(exported, url)
+        assert server.documents == {}
+        vouch_anew(exported)
+        with pytest.raises(InputError, match=r"part-00000\.jsonl:10: isn't JSON"):
+            load(exported, url)
+
+
+@pytest.mark.parametrize("document_id", ["", "a\x00", "a\x0b", "a\ufffe", "a\U0001ffff"])
+def test_an_id_that_vespa_can_not_hold_is_refused(document_id, tmp_path):
+    with pytest.raises(InputError, match="this document id has characters that Vespa can't hold, or none"):
+        write(vectors_of(TOKENS, Block([document_id], BLOCK.vectors[:1])), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("weight", [-0.5, float("nan"), float("inf")])
+def test_a_weight_that_no_model_should_make_is_refused_by_document(weight, tmp_path):
+    block = Block(["fine", "wrong"], csr_matrix(np.array([[1.0, 0, 2.0], [0, weight, 1.0]], np.float32)))
+    with pytest.raises(InputError, match=f"wrong: has the weight {weight}"):
+        write(vectors_of(TOKENS, block), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
