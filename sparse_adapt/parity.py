@@ -107,6 +107,8 @@ def check_engine(
     if judgements is not None and k < MEASURED_DEPTH:
         raise ConfigError(f"--top {k}: nDCG@10 needs {MEASURED_DEPTH} documents a query")
     put, encoding_difference = _put(engine, queries, texts)
+    if hasattr(engine, "take"):
+        engine.take(documents)
     run = engine.search_all(put, k)
     exact = Searcher(documents.vectors).top_k(queries.vectors, k)
     columns = documents.vectors.astype(np.float64).T, engine.stored(documents).astype(np.float64).T

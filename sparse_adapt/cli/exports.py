@@ -63,7 +63,10 @@ def export(
         quantisation = Quantisation.of(
             DEFAULT_SCALE if scale is None else scale, DEFAULT_LARGEST if largest is None else largest
         )
-    _one_source(corpus, vectors)
+    if row.holds_vectors:
+        _one_source(corpus, vectors)
+    elif corpus is not None or vectors is not None:
+        raise ConfigError(f"{format} holds the encoder alone; leave out --corpus and --vectors")
     if model is None and (corpus is not None or queries is not None or row.holds_model):
         raise ConfigError("--model: name the model that made the vectors; only vectors alone need none")
     asked = list(read_queries(queries)) if queries is not None else None
@@ -77,10 +80,9 @@ def export(
             overwrite=overwrite,
             **({"encoder": encoder} if row.holds_model else {}),
         )
-    say(_losses(manifest))
-    wrote(
-        out, f"{manifest.documents:,} documents, {manifest.entries:,} entries, {manifest.queries:,} queries"
-    )
+    if row.holds_vectors:
+        say(_losses(manifest))
+    wrote(out, _counts(manifest))
     say("next:")
     for line in loading(format)(out, manifest).splitlines():
         say(f"  {line}")
@@ -161,9 +163,12 @@ def _vectors(
 ) -> "Vectors":
     """The documents' vectors: encoded as they are taken, or read from shards of the same model."""
     from sparse_adapt.corpus import read_documents
-    from sparse_adapt.manifest import stamp
-    from sparse_adapt.shards import encode_vectors, open_vectors
+    from sparse_adapt.manifest import stamp, token_names
+    from sparse_adapt.shards import Vectors, encode_vectors, open_vectors
 
+    if folder is None and corpus is None:
+        assert encoder is not None, "checked before"
+        return Vectors(stamp(encoder, name or ""), token_names(encoder), ())
     if folder is not None:
         opened = open_vectors(folder)
         if encoder is not None and not opened.model.fits(stamp(encoder)):
@@ -181,6 +186,18 @@ def _same_number(folder: Path, manifest: "Manifest", documents: "Block") -> None
         raise InputError(
             folder, f"holds {manifest.documents:,} documents, not {len(documents.ids):,}; name its own corpus"
         )
+
+
+def _counts(manifest: "Manifest") -> str:
+    """What was written, in words."""
+    counts = f"{manifest.documents:,} documents, {manifest.entries:,} entries, {manifest.queries:,} queries"
+    facts = [
+        f"{name.replace('_', ' ')} {value:.2g}"
+        if isinstance(value, float)
+        else f"{name.replace('_', ' ')} {value}"
+        for name, value in manifest.facts.items()
+    ]
+    return ", ".join([counts, *facts] if manifest.documents else facts)
 
 
 def _losses(manifest: "Manifest") -> str:

@@ -9,7 +9,10 @@ user has: a library in this process, a server at `url`, or a temporary index bes
 is opened has the attributes of `Engine`. The point of `stored` and `asked` is that an engine may round: exact
 search over them must give the engine's own ranking, and what they lose against the float weights is what the
 format costs. Raises InputError for a folder that its manifest doesn't vouch for, ConfigError where a `url` is
-missing or not wanted, OutputError for a server that refuses. Dimensions: V vocabulary.
+missing or not wanted, OutputError for a server that refuses.
+
+An engine whose export holds an encoder also has `encode(texts) -> csr_matrix`, and is then put its own queries;
+one whose export holds nothing else has `take(documents: Block)`, and searches those. Dimensions: V vocabulary.
 """
 
 from contextlib import AbstractContextManager
@@ -72,6 +75,7 @@ ENGINES = (
         "sentence_transformers",
         "sentence-transformers",
     ),
+    EngineRow("onnx", "sparse_adapt.engines.onnx", "onnxruntime", "onnx"),
 )
 
 

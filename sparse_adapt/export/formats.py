@@ -10,6 +10,7 @@ class Format(NamedTuple):
 
     `weights`: whether it holds whole impacts (and takes a quantisation) or floats. `needs`, `extra`: the package
     that writing imports, and the extra that brings it. `holds_model`: whether `write` takes `encoder=` as well.
+    `holds_vectors`: whether it holds documents at all.
     """
 
     name: str
@@ -19,6 +20,7 @@ class Format(NamedTuple):
     needs: str = ""
     extra: str = ""
     holds_model: bool = False
+    holds_vectors: bool = True
 
 
 FORMATS = (
@@ -59,6 +61,7 @@ FORMATS = (
         "onnxruntime",
         "onnx",
         holds_model=True,
+        holds_vectors=False,
     ),
 )
 
