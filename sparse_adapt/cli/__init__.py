@@ -3,8 +3,10 @@
 | module | commands |
 |---|---|
 | `adapt` | demo, run, terms |
-| `stages` | extend, warmup, dictionary, distill |
+| `corpus_only` | adapt, queries, candidates |
+| `stages` | extend, behaviour, warmup, dictionary, distill |
 | `insight` | check, diagnose, explain, evaluate |
+| `measure` | coin, recovery |
 | `serve` | encode, index, search |
 | `exports` | export, check-export |
 | `options`, `devices` | what they share |
@@ -21,17 +23,18 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from sparse_adapt.cli import adapt, exports, insight, serve, stages
+from sparse_adapt.cli import adapt, corpus_only, exports, insight, measure, serve, stages
 from sparse_adapt.cli.console import say
 from sparse_adapt.errors import SparseAdaptError
 
 GROUPS = (
-    ("Adapt", (adapt.demo, adapt.terms)),
-    ("Adapt", (stages.extend, stages.warmup, stages.dictionary, stages.distill, adapt.run)),
+    ("Adapt", (adapt.demo, corpus_only.adapt, adapt.terms, corpus_only.queries, corpus_only.candidates)),
+    ("Adapt", (stages.extend, stages.behaviour, stages.warmup, stages.dictionary, stages.distill, adapt.run)),
     ("Understand", (insight.check, insight.diagnose, insight.explain, insight.evaluate)),
+    ("Understand", (measure.coin, measure.recovery)),
     ("Serve", (serve.encode, exports.export, exports.check_export, serve.index, serve.search)),
 )
-RESUMABLE = ("demo", "warmup", "dictionary", "distill", "run", "encode")
+RESUMABLE = ("demo", "adapt", "behaviour", "warmup", "dictionary", "distill", "run", "encode")
 MISTAKE, INTERRUPTED = 2, 130
 LARGE_BLOCK = 4 << 20
 

@@ -21,6 +21,7 @@ EXTRA = "teacher"
 SATURATION = 0.9  # k1: how soon repeating a word stops to count
 LENGTH = 0.4  # b: how much a long document has to pay
 WORD = r"(?u)\b\w\w+\b"
+STOP_WORDS = "english"  # the 33 that Lucene leaves out, by bm25s's list
 
 
 class Bm25:
@@ -72,11 +73,14 @@ class Bm25:
 
 
 def _stemmed(texts: Sequence[str]) -> list[list[str]]:
-    """The words of each text by Porter's stems (Porter 1980), in lower case; single characters don't count."""
+    """The words of each text by Porter's stems (Porter 1980), in lower case.
+
+    Single characters and stop words are left out before stemming.
+    """
     stems: list[list[str]] = _bm25s().tokenize(
         list(texts),
         token_pattern=WORD,
-        stopwords=[],
+        stopwords=STOP_WORDS,
         stemmer=_porter(),
         return_ids=False,
         show_progress=False,

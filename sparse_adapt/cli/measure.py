@@ -1,0 +1,150 @@
+"""Commands that measure learning: coined terms in a collection, and how much a model recovers of them."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sparse_adapt.cli.console import say, show_json, show_table, then, wrote
+from sparse_adapt.cli.options import Device, Json, Model, Out, Overwrite
+
+if TYPE_CHECKING:
+    from sparse_adapt.coin import Report
+    from sparse_adapt.recovery import Account, Recovery
+    from sparse_adapt.report import Row, Table
+
+BASE = "splade-tiny"
+SPLIT = typer.Option("--split", help="Judgements: qrels/SPLIT.tsv.")
+
+
+def coin(
+    collection: Annotated[
+        str, typer.Option("--collection", metavar="DIR", help="BEIR folder, bundled name or ir_datasets id.")
+    ],
+    out: Out,
+    terms: Annotated[int, typer.Option("--terms", min=1, help="Words to replace.")] = 30,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same words.")] = 0,
+    model: Annotated[
+        str, typer.Option("--model", metavar="MODEL", help="No coined word is in its vocabulary.")
+    ] = BASE,
+    split: Annotated[
+        str, typer.Option("--split", help="Of an ir_datasets id; a folder's are all kept.")
+    ] = "test",
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Replace words of a collection's domain by invented ones, in the documents and not in the queries."""
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.coin import Settings
+    from sparse_adapt.coin import coin as replace_words
+    from sparse_adapt.model.saved import fetch, read_tokenizer
+
+    vocabulary = set(read_tokenizer(fetch(model), model).get_vocab())
+    with Bars() as bars:
+        report = replace_words(
+            Settings(collection=collection, terms=terms, seed=seed, split=split),
+            vocabulary,
+            out,
+            overwrite=overwrite,
+            counted=bars.count("documents counted"),
+            written=bars.count("documents written"),
+        )
+    if json:
+        show_json(report.model_dump())
+    else:
+        show_table(_coined_table(report))
+    wrote(out, f"{report.changed:,} of {report.documents:,} documents changed, {report.carried:,} queries")
+    then(
+        ["recovery", "--coined", str(out), "--model", "ADAPTED"],
+        ["evaluate", "--model", model, "--collection", str(out), "--split", split],
+    )
+
+
+def recovery(
+    coined: Annotated[str, typer.Option("--coined", metavar="DIR", help="What `sparse-adapt coin` wrote.")],
+    model: Model,
+    base: Annotated[str, typer.Option("--base", metavar="MODEL", help="The model before adaptation.")] = BASE,
+    original: Annotated[
+        str | None, typer.Option("--original", metavar="DIR", help="By default where `coin` read it.")
+    ] = None,
+    split: Annotated[str, SPLIT] = "test",
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Say how much of what a collection lost to coined terms an adapted model brings back."""
+    from sparse_adapt.cli.devices import load
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.recovery import measure_recovery, read_trial
+
+    trial = read_trial(coined, split, original)
+    adapted, unadapted = load(model, device), load(base, device)
+    with Bars() as bars:
+        heard = bars.count("documents", len(trial.coined.documents) * 3)
+        account = measure_recovery(adapted, unadapted, trial, heard)
+    if json:
+        show_json({"model": model, "base": base, "coined": coined, **account.to_json()})
+    else:
+        show_table(_recovery_table(account, f"{model} on {coined}, {split}: {trial.words} coined terms"))
+    if model == base:
+        say(f"{model} is the unadapted model itself; adapt one to {coined}")
+    then(["explain", "QUERY", "--model", model, "--corpus", coined])
+
+
+def _coined_table(report: "Report") -> "Table":
+    from sparse_adapt.report import Column, Table
+
+    columns = (
+        Column("word", "word", "token"),
+        Column("coined", "coined", "token"),
+        Column("documents", "documents"),
+        Column("queries", "queries"),
+        Column("times_general", "times general", decimals=0),
+        Column("forms", "forms replaced", "text"),
+    )
+    rows: list[Row] = [
+        {
+            **{
+                key: getattr(each, key) for key in ("word", "coined", "documents", "queries", "times_general")
+            },
+            "forms": ", ".join(f"{form} {count:,}" for form, count in each.forms.items()),
+        }
+        for each in report.coined
+    ]
+    note = f"{len(rows)} of {report.candidates:,} candidates; times general: frequency here, in general language 1"
+    return Table("", columns, rows, note)
+
+
+def _recovery_table(account: "Account", title: str) -> "Table":
+    from sparse_adapt.recovery import MEASURE
+    from sparse_adapt.report import Column, Table
+
+    columns = (
+        Column("wording", "queries", "text"),
+        Column("queries", "number"),
+        Column("floor", "floor", decimals=3),
+        Column("adapted", "adapted", decimals=3),
+        Column("ceiling", "ceiling", decimals=3),
+        Column("recovery", "recovery", "share"),
+        Column("low", "from", "share"),
+        Column("high", "to", "share"),
+    )
+    rows = [
+        _recovery_row("say the real word", account.said),
+        _recovery_row("type the coined word", account.typed),
+        _recovery_row("hold no such word", account.other),
+    ]
+    note = f"{MEASURE}; floor: unadapted; ceiling: unadapted on the original documents; from, to: 95 % of resamples"
+    return Table(title, columns, rows, note)
+
+
+def _recovery_row(wording: str, measured: "Recovery") -> "Row":
+    share = measured.recovery
+    return {
+        "wording": wording,
+        "queries": measured.queries,
+        "floor": measured.floor,
+        "adapted": measured.adapted,
+        "ceiling": measured.ceiling,
+        "recovery": None if share is None else share.value,
+        "low": None if share is None else share.low,
+        "high": None if share is None else share.high,
+    }
