@@ -70,7 +70,7 @@ def read_plan(path: str | Path, overrides: Mapping[str, Any] | None = None) -> P
 
     Raises InputError where the file is no TOML, ConfigError with the line for a key or value that can't be.
     """
-    file = _RunFile(path)
+    file = TomlFile(path)
     tables = {name: file.table(name) for name in STAGES}
     top = file.validate(Top, file.content, (), also=STAGES)
     if not top.stages:
@@ -99,7 +99,7 @@ def read_plan(path: str | Path, overrides: Mapping[str, Any] | None = None) -> P
     )
 
 
-class _RunFile:
+class TomlFile:
     """A TOML file whose errors name the line."""
 
     def __init__(self, path: str | Path) -> None:
