@@ -27,6 +27,7 @@ READING_ORDER = (
     "terms",
     "glossary",
     "queries",
+    "definitions",
     # the model: token ids in, one weight for each token of the vocabulary out
     "batches",
     "compiled",
@@ -36,6 +37,7 @@ READING_ORDER = (
     "dense",
     # learning
     "losses",
+    "nearness",
     "meanings",
     "sharing",
     "training",
@@ -57,7 +59,9 @@ READING_ORDER = (
     "engines",
     # showing it
     "report",
+    "suite",
     "parity",
+    "adapting",
     "demo",
     "cli",
 )

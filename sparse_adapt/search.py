@@ -7,7 +7,7 @@ in falling order until none is left that could hold a better document than the k
 and Tonellotto 2024, arXiv:2405.01117, whose weights are of 8 bits; here they are exact).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +42,25 @@ def search(
 def top_k(queries: csr_matrix, documents: csr_matrix, k: int) -> list[Found]:
     """For each query the rows and scores of its k best documents, as `Searcher` finds them."""
     return Searcher(documents).top_k(queries, k)
+
+
+def best_of_blocks(
+    query: csr_matrix, blocks: Iterable[tuple[Sequence[str], csr_matrix]], k: int
+) -> list[tuple[str, float]]:
+    """The k best documents of one query (1, V) with their scores, as `Searcher` finds them in all blocks at once.
+
+    blocks: ids and vectors (rows, V), taken in turn: memory for one of them.
+    """
+    best: list[tuple[float, int, str]] = []
+    before = 0
+    for ids, vectors in blocks:
+        rows, scores = top_k(query, vectors, k)[0]
+        found = [
+            (-float(score), before + int(row), ids[row]) for row, score in zip(rows, scores, strict=True)
+        ]
+        best = sorted([*best, *found])[:k]
+        before += len(ids)
+    return [(document_id, -score) for score, _, document_id in best]
 
 
 class Postings(NamedTuple):

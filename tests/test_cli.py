@@ -20,10 +20,10 @@ FLAGS = {
     "diagnose": {"--model", "--corpus", "--json"},
     "explain": {"--model", "--corpus", "--json"},
     "evaluate": {"--model", "--collection", "--split", "--baseline", "--json"},
-    "encode": {"--model", "--corpus", "-o", "--overwrite", "--resume"},
+    "encode": {"--model", "--corpus", "-o", "--overwrite", "--resume", "--engine", "--workers"},
     "export": {"--model", "--corpus", "--queries", "-o", "--overwrite"},
     "index": {"--vectors", "-o", "--overwrite"},
-    "search": {"--model", "--index", "--json"},
+    "search": {"--model", "--index", "--vectors", "--corpus", "--json"},
 }
 TRAINING = {
     "--seed",
@@ -257,6 +257,23 @@ MISTAKES = {
     ),
     "index of no vectors": (["index", "--vectors", "{taken}", "-o", "x"], "no manifest.json here"),
     "search in no index": (["search", "x", "--model", "{tiny}", "--index", "{taken}"], "no index.json here"),
+    "search nothing": (["search", "x", "--model", "{tiny}"], "name what to search once: --index INDEX"),
+    "search in two": (
+        ["search", "x", "--model", "{tiny}", "--corpus", "{corpus}", "--vectors", "{taken}"],
+        "name what to search once",
+    ),
+    "search no vectors": (
+        ["search", "x", "--model", "{tiny}", "--vectors", "{empty}"],
+        "sparse-adapt encode",
+    ),
+    "encode on an unknown engine": (
+        ["encode", "--model", "{tiny}", "--corpus", "{corpus}", "-o", "x", "--engine", "spark"],
+        "--engine spark: choose local or ray",
+    ),
+    "encode from nowhere": (
+        ["encode", "--model", "{tiny}", "--corpus", "nowhere2://x/corpus.jsonl", "-o", "x"],
+        "Protocol not known: nowhere2",
+    ),
     "search for nothing": (["search", "", "--model", "{tiny}", "--index", "{taken}"], "is empty"),
     "a command that doesn't exist": (["wramup"], "Did you mean 'warmup'?"),
     "a flag that doesn't exist": (["encode", "--modle", "x"], "No such option"),
@@ -497,6 +514,33 @@ def test_diagnose_and_explain_take_the_latest_run(
         content = json.loads(done.out)
         assert (content["model"], content["collection"]) == ("runs/mine/1-extend", str(zorvex_collection))
         assert "demo" not in done.err
+
+
+# -- without an index -------------------------------------------------------------------------------
+
+
+def test_search_needs_no_index(sparse_adapt, tmp_path, monkeypatch, extended, zorvex_collection):
+    monkeypatch.chdir(tmp_path)
+    model, query = str(extended), "nightly backup of the database"
+    encoded = sparse_adapt(
+        "encode", "--model", model, "--corpus", zorvex_collection, "-o", "v", "--shard", "5"
+    )
+    assert encoded.status == 0, encoded.err
+    explained = sparse_adapt(
+        "explain", query, "--model", model, "--corpus", zorvex_collection, "--top", "3", "--json"
+    )
+    matches = json.loads(explained.out)["matches"]
+    for source in (["--vectors", "v"], ["--corpus", str(zorvex_collection)]):
+        found = sparse_adapt("search", query, "--model", model, *source, "--top", "3", "--json")
+        results = json.loads(found.out)["results"]
+        assert [row["rank"] for row in results] == [1, 2, 3]
+        assert [row["document_id"] for row in results] == [row["document_id"] for row in matches]
+        assert [row["score"] for row in results] == pytest.approx([row["score"] for row in matches], rel=1e-4)
+    shown = sparse_adapt("search", query, "--model", model, "--vectors", "v")
+    assert "rank" in shown.out and "impact" not in shown.out
+    wrong = sparse_adapt("search", query, "--model", "splade-tiny", "--vectors", "v")
+    assert (wrong.status, len(wrong.errors)) == (2, 1)
+    assert "was encoded by another model" in wrong.err
 
 
 # -- Lucene -----------------------------------------------------------------------------------------

@@ -97,6 +97,19 @@ def test_threads_change_nothing(monkeypatch):
         torch.set_num_threads(allowed)
 
 
+@pytest.mark.parametrize("size", [1, 3, 7, 50])
+def test_blocks_taken_in_turn_give_what_all_at_once_do(size):
+    random = np.random.default_rng(4)
+    documents = sparse.csr_matrix(random.integers(0, 3, (50, 6)).astype(np.float32))  # many ties
+    query = sparse.csr_matrix(random.integers(0, 2, (1, 6)).astype(np.float32))
+    names = [f"d{row}" for row in range(50)]
+    blocks = [(names[start : start + size], documents[start : start + size]) for start in range(0, 50, size)]
+    rows, scores = top_k(query, documents, 12)[0]
+    expected = [(names[row], float(score)) for row, score in zip(rows, scores, strict=True)]
+    assert search.best_of_blocks(query, iter(blocks), 12) == expected
+    assert search.best_of_blocks(query, iter([]), 12) == []
+
+
 def test_a_run_names_queries_and_documents():
     documents = sparse.csr_matrix(np.array([[1, 0], [0, 2], [4, 0]], np.float32))
     queries = sparse.csr_matrix(np.array([[1, 0], [0, 0]], np.float32))

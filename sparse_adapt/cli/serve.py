@@ -1,4 +1,4 @@
-"""Commands around an index: encode a corpus, index it with Lucene, search the index."""
+"""Commands around an index: encode a corpus, index it with Lucene, search the index, or the vectors themselves."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -7,11 +7,13 @@ import typer
 
 from sparse_adapt.cli.console import say, show_json, show_table, then, wrote
 from sparse_adapt.cli.options import Corpus, Device, Json, Model, Out, Overwrite, Resume, Scale
-from sparse_adapt.errors import InputError
+from sparse_adapt.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
-    from sparse_adapt.engines.lucene import Found
-    from sparse_adapt.report import Table
+    from sparse_adapt.model import SparseEncoder
+    from sparse_adapt.report import Row, Table
+
+ENGINES = ("local", "ray")
 
 
 def encode(
@@ -21,24 +23,40 @@ def encode(
     device: Device = "auto",
     overwrite: Overwrite = False,
     resume: Resume = False,
+    engine: Annotated[
+        str, typer.Option("--engine", metavar="NAME", help="local, or ray: on all machines of a Ray cluster.")
+    ] = "local",
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", min=1, help="Shards at once on Ray; by default one a processor."),
+    ] = None,
+    shard: Annotated[int, typer.Option("--shard", min=1, help="Documents a shard.")] = 4096,
 ) -> None:
     """Turn a corpus into sparse vectors, shard by shard."""
+    from contextlib import nullcontext
+
     from sparse_adapt.cli.devices import load
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.corpus import read_documents
+    from sparse_adapt.cluster import connected, on_cluster
+    from sparse_adapt.corpus import count_documents, read_documents
     from sparse_adapt.shards import encode_corpus
 
-    total = sum(1 for _ in read_documents(corpus))
+    if engine not in ENGINES:
+        raise ConfigError(f"--engine {engine}: choose {' or '.join(ENGINES)}")
+    total = count_documents(corpus)
     encoder = load(model, device)
-    with Bars() as bars:
+    with connected(workers) if engine == "ray" else nullcontext() as cluster, Bars() as bars:
+        progress = bars.count("documents", total)
         manifest = encode_corpus(
             encoder,
             read_documents(corpus),
             out,
             model_name=model,
-            progress=bars.count("documents", total),
+            documents_a_shard=shard,
+            progress=progress,
             resume=resume,
             overwrite=overwrite,
+            work=None if cluster is None else on_cluster(cluster, model, progress=progress),
         )
     mean = manifest.nonzeros / manifest.rows
     wrote(out, f"{manifest.rows:,} vectors with {mean:.0f} non-zeros on average")
@@ -83,21 +101,30 @@ def index(
 def search(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="What to look for, in words.")],
     model: Model,
-    index: Annotated[Path, typer.Option("--index", metavar="INDEX", help="What index wrote.")],
+    index: Annotated[
+        Path | None, typer.Option("--index", metavar="INDEX", help="A Lucene index that index wrote.")
+    ] = None,
+    vectors: Annotated[
+        Path | None, typer.Option("--vectors", metavar="DIR", help="Or what encode wrote, searched exactly.")
+    ] = None,
+    corpus: Annotated[
+        str | None, typer.Option("--corpus", metavar="CORPUS", help="Or a corpus, encoded on the way.")
+    ] = None,
     top: Annotated[int, typer.Option("--top", min=1, help="Documents to show.")] = 10,
     json: Json = False,
 ) -> None:
-    """Search a Lucene index."""
-    from sparse_adapt.engines.lucene import LuceneIndex
-    from sparse_adapt.engines.lucene import search as look_up
+    """Search a Lucene index, or, without one, vectors or a corpus."""
     from sparse_adapt.model import SparseEncoder
     from sparse_adapt.stages.steps import inherited
 
     if not query.strip():
         raise InputError("QUERY", "is empty; say what to look for")
-    with LuceneIndex(index) as opened:
-        encoder = SparseEncoder.load(model)
-        found = look_up(query, encoder, opened, top)
+    if sum(each is not None for each in (index, vectors, corpus)) != 1:
+        raise ConfigError("name what to search once: --index INDEX, --vectors DIR or --corpus CORPUS")
+    if index is not None:
+        found = _in_index(query, model, index, top)
+    else:
+        found = _exactly(query, SparseEncoder.load(model), model, vectors, corpus, top)
     table = _found_table(query, found)
     if json:
         show_json({"query": query, "results": [dict(row) for row in table.rows]})
@@ -105,21 +132,53 @@ def search(
         show_table(table)
     if not found:
         say("no document shares a token with this query")
-    corpus = inherited(model).get("corpus", "CORPUS")
+    corpus = corpus or inherited(model).get("corpus", "CORPUS")
     then(["explain", query, "--model", model, "--corpus", corpus])
 
 
-def _found_table(query: str, found: "list[Found]") -> "Table":
-    from sparse_adapt.report import Column, Row, Table
+def _in_index(query: str, model: str, index: Path, top: int) -> "list[Row]":
+    from sparse_adapt.engines.lucene import LuceneIndex
+    from sparse_adapt.engines.lucene import search as look_up
+    from sparse_adapt.model import SparseEncoder
 
-    columns = (
+    with LuceneIndex(index) as opened:
+        found = look_up(query, SparseEncoder.load(model), opened, top)
+    return [{"document_id": each.document_id, "score": each.score, "impact": each.impact} for each in found]
+
+
+def _exactly(
+    query: str, encoder: "SparseEncoder", name: str, vectors: Path | None, corpus: str | None, top: int
+) -> "list[Row]":
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.corpus import count_documents, read_documents
+    from sparse_adapt.encode import encode
+    from sparse_adapt.manifest import stamp
+    from sparse_adapt.search import best_of_blocks
+    from sparse_adapt.shards import encode_vectors, open_vectors
+
+    if vectors is not None:
+        opened = open_vectors(vectors)
+        if not opened.model.fits(stamp(encoder)):
+            raise InputError(vectors, f"was encoded by another model ({opened.model.name}), not by {name}")
+        found = best_of_blocks(encode(encoder, [query]), opened.blocks, top)
+    else:
+        assert corpus is not None, "checked before"
+        total = count_documents(corpus)
+        with Bars() as bars:
+            opened = encode_vectors(encoder, read_documents(corpus), progress=bars.count("documents", total))
+            found = best_of_blocks(encode(encoder, [query]), opened.blocks, top)
+    return [{"document_id": document_id, "score": score} for document_id, score in found]
+
+
+def _found_table(query: str, found: "list[Row]") -> "Table":
+    """Rank, document and score; the impact too where the engine ranked by whole numbers."""
+    from sparse_adapt.report import Column, Table
+
+    columns = [
         Column("rank", "rank"),
         Column("document_id", "document", "text"),
         Column("score", "score", decimals=3, bar=True),
-        Column("impact", "impact"),
-    )
-    rows: list[Row] = [
-        {"rank": rank, "document_id": each.document_id, "score": each.score, "impact": each.impact}
-        for rank, each in enumerate(found, start=1)
     ]
-    return Table(query, columns, rows)
+    if not found or "impact" in found[0]:
+        columns.append(Column("impact", "impact"))
+    return Table(query, tuple(columns), [{"rank": rank, **row} for rank, row in enumerate(found, start=1)])

@@ -1,0 +1,196 @@
+"""Encoding on a real Ray cluster of two workers: the bytes of a local run, whoever dies on the way."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+
+import psutil
+import pytest
+
+from sparse_adapt import cluster
+from sparse_adapt.cluster import connected, on_cluster
+from sparse_adapt.corpus import Document, write_documents
+from sparse_adapt.errors import MissingExtraError, ModelError, OutputError
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.shards import JOURNAL_FILE, encode_corpus
+
+SHARD = 40
+TASK = "ray::_encode_chunk"  # what a worker calls itself while it encodes
+DRIVER = """
+import sys
+from sparse_adapt.cli import main
+sys.argv = ["sparse-adapt", "encode", "--model", {model!r}, "--corpus", {corpus!r}, "-o", {out!r}]
+sys.argv += ["--engine", "ray", "--workers", "2", "--shard", "{shard}", "--resume"]
+main()
+"""
+
+
+@pytest.fixture(scope="module")
+def documents(twelve_documents) -> list[Document]:
+    """Ten shards of texts that differ."""
+    return [
+        Document(f"{number}-{each.document_id}", f"{each.text} {number}", each.title)
+        for number in range(33)
+        for each in twelve_documents
+    ]
+
+
+@pytest.fixture(scope="module")
+def local(tiny_model, documents, tmp_path_factory) -> dict[str, bytes]:
+    folder = tmp_path_factory.mktemp("local") / "vectors"
+    encode_corpus(SparseEncoder.load(tiny_model), documents, folder, documents_a_shard=SHARD)
+    return content(folder)
+
+
+@pytest.fixture(scope="module")
+def two_workers() -> Iterator[None]:
+    import ray
+
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    ray.init(num_cpus=2, object_store_memory=80 << 20, include_dashboard=False, log_to_driver=False)
+    yield
+    ray.shutdown()
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def encode_there(model: Path, documents: list[Document], folder: Path, workers: int = 2) -> None:
+    with connected(workers) as there:
+        work = on_cluster(there, str(model))
+        encode_corpus(SparseEncoder.load(model), documents, folder, documents_a_shard=SHARD, work=work)
+
+
+def busy() -> list[psutil.Process]:
+    """The processes of our own cluster that encode at this moment."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        try:
+            if process.cmdline()[:1] == [TASK]:
+                found.append(process)
+        except (psutil.NoSuchProcess, psutil.ZombieProcess):
+            continue
+    return found
+
+
+@contextmanager
+def killing(at_most: int) -> Iterator[list[int]]:
+    """Kill whichever worker encodes, up to so many."""
+    killed: list[int] = []
+    enough = Event()
+
+    def kill() -> None:
+        while len(killed) < at_most and not enough.is_set():
+            for process in busy()[: at_most - len(killed)]:
+                process.send_signal(signal.SIGKILL)
+                killed.append(process.pid)
+            time.sleep(0.002)
+
+    thread = Thread(target=kill)
+    thread.start()
+    try:
+        yield killed
+    finally:
+        enough.set()
+        thread.join()
+
+
+@pytest.mark.slow
+def test_a_cluster_writes_the_bytes_of_a_local_run(two_workers, tiny_model, documents, local, tmp_path):
+    heard: list[int] = []
+    with connected() as there:
+        assert there == (2, False)
+        work = on_cluster(there, str(tiny_model), progress=heard.append)
+        model = SparseEncoder.load(tiny_model)
+        encode_corpus(model, documents, tmp_path / "vectors", documents_a_shard=SHARD, work=work)
+    assert content(tmp_path / "vectors") == local
+    assert sum(heard) == len(documents)
+
+
+@pytest.mark.slow
+def test_a_worker_killed_within_a_shard_leaves_no_trace(two_workers, tiny_model, documents, local, tmp_path):
+    with killing(at_most=1) as killed:
+        encode_there(tiny_model, documents, tmp_path / "vectors")
+    assert len(killed) == 1
+    assert content(tmp_path / "vectors") == local
+
+
+@pytest.mark.slow
+def test_workers_that_keep_dying_are_one_line_and_the_rest_is_kept(
+    two_workers, tiny_model, documents, local, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(cluster, "ATTEMPTS", 2)
+    place = tmp_path / "vectors"
+    with pytest.raises(OutputError) as caught, killing(at_most=1000):
+        encode_there(tiny_model, documents, place)
+    message = str(caught.value)
+    assert message.startswith("Ray: 2 workers died one after another on shard ")
+    assert message.endswith("pass --resume")
+    assert "\n" not in message
+    assert not place.exists()
+    encode_corpus(SparseEncoder.load(tiny_model), documents, place, documents_a_shard=SHARD)
+    assert content(place) == local
+
+
+@pytest.mark.slow
+def test_a_mistake_in_a_worker_is_told_as_here(two_workers, tiny_model, documents, tmp_path, monkeypatch):
+    files = {path.name: path.read_bytes() for path in tiny_model.iterdir()}
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    for name, stored in files.items():
+        (broken / name).write_bytes(stored if name != "model.safetensors" else stored[:100])
+    model = SparseEncoder.load(tiny_model)
+    with connected() as there, pytest.raises(ModelError) as caught:
+        encode_corpus(model, documents, tmp_path / "out", work=on_cluster(there, str(broken)))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.slow
+def test_a_killed_driver_goes_on_from_whole_shards(tiny_model, documents, local, tmp_path):
+    write_documents(tmp_path / "corpus.jsonl", documents)
+    place = tmp_path / "vectors"
+    fields = {"model": str(tiny_model), "corpus": str(tmp_path / "corpus.jsonl"), "out": str(place)}
+    driver = subprocess.Popen(
+        [sys.executable, "-c", DRIVER.format(**fields, shard=SHARD)],
+        stderr=subprocess.PIPE,
+        env={**os.environ, "RAY_ADDRESS": ""},
+    )
+    journal = place.with_name("vectors.partial") / JOURNAL_FILE
+    while driver.poll() is None and not (journal.is_file() and journal.read_bytes().count(b"\n") >= 2):
+        time.sleep(0.005)
+    driver.kill()
+    assert driver.wait() == -signal.SIGKILL, driver.communicate()[1].decode()
+    done = journal.read_bytes().count(b"\n")
+    assert 2 <= done < 10
+    model = SparseEncoder.load(tiny_model)
+    model_name = str(tiny_model)
+    heard: list[int] = []
+
+    def progress(number: int) -> None:
+        heard.append(number)
+
+    encode_corpus(
+        model,
+        documents,
+        place,
+        model_name=model_name,
+        documents_a_shard=SHARD,
+        progress=progress,
+        resume=True,
+    )
+    assert heard[:done].count(SHARD) == done  # told as done, not encoded again
+    assert content(place).keys() == local.keys()
+    assert all(stored == local[name] for name, stored in content(place).items() if name != "manifest.json")
+
+
+def test_without_ray_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'sparse-adapt\[ray\]'"), connected():
+        raise AssertionError
