@@ -8,7 +8,7 @@
 | `insight` | check, diagnose, explain, evaluate |
 | `measure` | coin, recovery |
 | `serve` | encode, index, search |
-| `exports` | export, check-export |
+| `exports`, `querying` | export, check-export, query-table |
 | `options`, `devices` | what they share |
 | `console`, `progress` | where their words go: data to standard output, the rest to standard error |
 
@@ -23,7 +23,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from sparse_adapt.cli import adapt, corpus_only, exports, insight, measure, serve, stages
+from sparse_adapt.cli import adapt, corpus_only, exports, insight, measure, querying, serve, stages
 from sparse_adapt.cli.console import say
 from sparse_adapt.errors import SparseAdaptError
 
@@ -32,7 +32,8 @@ GROUPS = (
     ("Adapt", (stages.extend, stages.behaviour, stages.warmup, stages.dictionary, stages.distill, adapt.run)),
     ("Understand", (insight.check, insight.diagnose, insight.explain, insight.evaluate)),
     ("Understand", (measure.coin, measure.recovery)),
-    ("Serve", (serve.encode, exports.export, exports.check_export, serve.index, serve.search)),
+    ("Serve", (serve.encode, exports.export, exports.check_export, querying.query_table)),
+    ("Serve", (serve.index, serve.search)),
 )
 RESUMABLE = ("demo", "adapt", "behaviour", "warmup", "dictionary", "distill", "run", "encode")
 MISTAKE, INTERRUPTED = 2, 130

@@ -73,7 +73,9 @@ def export(
     encoder = load(model, device) if model is not None else None
     with Bars() as bars:
         manifest = write(
-            _vectors(encoder, model, corpus, vectors, bars),
+            read_vectors_of(encoder, model, corpus, vectors, bars)
+            if row.holds_vectors
+            else _none(encoder, model),
             out,
             queries=None if asked is None or encoder is None else encode_queries(encoder, asked),
             quantisation=quantisation,
@@ -126,7 +128,7 @@ def check_export(
     if not manifest.model.fits(stamp(encoder)):
         raise InputError(folder, f"was made by another model ({manifest.model.name}), not by {against}")
     with Bars() as bars:
-        documents = join_blocks(_vectors(encoder, against, corpus, vectors, bars).blocks)
+        documents = join_blocks(read_vectors_of(encoder, against, corpus, vectors, bars).blocks)
     _same_number(folder, manifest, documents)
     with open_engine(manifest.format, folder, url=url) as engine:
         parity = check_engine(
@@ -158,17 +160,15 @@ def _one_source(corpus: str | None, vectors: Path | None) -> None:
         raise ConfigError("name the documents once: --corpus CORPUS, or --vectors DIR that encode wrote")
 
 
-def _vectors(
+def read_vectors_of(
     encoder: "SparseEncoder | None", name: str | None, corpus: str | None, folder: Path | None, bars: "Bars"
 ) -> "Vectors":
     """The documents' vectors: encoded as they are taken, or read from shards of the same model."""
     from sparse_adapt.corpus import read_documents
-    from sparse_adapt.manifest import stamp, token_names
-    from sparse_adapt.shards import Vectors, encode_vectors, open_vectors
+    from sparse_adapt.manifest import stamp
+    from sparse_adapt.shards import encode_vectors, open_vectors
 
-    if folder is None and corpus is None:
-        assert encoder is not None, "checked before"
-        return Vectors(stamp(encoder, name or ""), token_names(encoder), ())
+    _one_source(corpus, folder)
     if folder is not None:
         opened = open_vectors(folder)
         if encoder is not None and not opened.model.fits(stamp(encoder)):
@@ -179,6 +179,15 @@ def _vectors(
     return encode_vectors(
         encoder, read_documents(corpus), model_name=name or "", progress=bars.count("documents", total)
     )
+
+
+def _none(encoder: "SparseEncoder | None", name: str | None) -> "Vectors":
+    """Who would have made the vectors, and none of them."""
+    from sparse_adapt.manifest import stamp, token_names
+    from sparse_adapt.shards import Vectors
+
+    assert encoder is not None, "checked before"
+    return Vectors(stamp(encoder, name or ""), token_names(encoder), ())
 
 
 def _same_number(folder: Path, manifest: "Manifest", documents: "Block") -> None:
