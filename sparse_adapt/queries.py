@@ -103,6 +103,11 @@ def make_queries(
     seen: set[str] = set()
     for split, rows, wanted in ((HELD, order[:held], settings.held), (TRAIN, order[held:], settings.count)):
         found += _queries_of(documents, rows, wanted, split, _Maker(rarity, random, seen, settings))
+    if generate is None and not any(query.split == HELD for query in found):
+        raise InputError(
+            place,
+            f"its documents are too short to make queries of ({LEFT} words have to be left); name a generator",
+        )
     if generate is not None:
         found += _generated(documents, order, held, settings, generate, seen)
     numbered = [query._replace(query_id=f"{query.split}-{number}") for number, query in enumerate(found, 1)]

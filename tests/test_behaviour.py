@@ -100,7 +100,7 @@ def test_the_model_before_is_found_behind_the_folder(tiny_model, zorvex_collecti
 
 def test_balanced_weights_make_terms_pull_as_told(tiny_model, texts):
     encoder, stage = stage_of(tiny_model, texts)
-    stage.weights = {"old": 1.0, "new": 0.5}
+    stage.weights = {"old": 1.0, "new": 0.5, "extra": 0.0}
     before = {name: value.clone() for name, value in encoder.state_dict().items()}
     stage.weights = balanced(encoder, stage)
     assert stage.weights["old"] == 1.0
@@ -111,5 +111,5 @@ def test_balanced_weights_make_terms_pull_as_told(tiny_model, texts):
 
 def test_a_weight_of_nothing_stays_nothing(tiny_model, texts):
     encoder, stage = stage_of(tiny_model, texts)
-    stage.weights = {"old": 0.0, "new": 0.0}
-    assert balanced(encoder, stage) == {"old": 0.0, "new": 0.0}
+    stage.weights = {"old": 0.0, "new": 0.0, "extra": 0.0}
+    assert balanced(encoder, stage) == {"old": 0.0, "new": 0.0, "extra": 0.0}

@@ -35,7 +35,7 @@ GROUPS = (
     ("Serve", (serve.encode, exports.export, exports.check_export, querying.query_table)),
     ("Serve", (serve.index, serve.search)),
 )
-RESUMABLE = ("demo", "adapt", "behaviour", "warmup", "dictionary", "distill", "run", "encode")
+RESUMABLE = ("demo", "adapt", "behaviour", "warmup", "dictionary", "distill", "run", "encode", "export")
 MISTAKE, INTERRUPTED = 2, 130
 LARGE_BLOCK = 4 << 20
 

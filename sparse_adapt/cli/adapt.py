@@ -133,6 +133,14 @@ def terms(
     top: Annotated[
         int | None, typer.Option("--top", min=1, help="The best so many, whether they are worth it or not.")
     ] = None,
+    share: Annotated[
+        float,
+        typer.Option(
+            "--share",
+            min=0,
+            help="Stop at the first term that saves less than this share of what those before it save on average.",
+        ),
+    ] = 0.25,
     out: Annotated[
         Path | None, typer.Option("-o", "--out", metavar="FILE", help="terms.json to write.")
     ] = None,
@@ -144,13 +152,16 @@ def terms(
     from sparse_adapt.corpus import read_documents
     from sparse_adapt.model import SparseEncoder
     from sparse_adapt.terms import mine_terms, write_terms
+    from sparse_adapt.terms.criterion import paying
 
     if out is not None and out.exists() and not overwrite:
         raise OutputError(f"{out}: already there; choose another -o or pass --overwrite")
     documents = read_documents(corpus)
     tokenizer = SparseEncoder.load(model).tokenizer
     with Bars() as bars:
-        found = mine_terms(bars.watch(documents, "documents"), tokenizer, top)
+        found, criterion = mine_terms(bars.watch(documents, "documents"), tokenizer, top), ""
+        if top is None:
+            found, criterion = paying(found, share)
     if not found and out is not None:
         raise InputError(corpus, "holds no word that earns a token; --top 20 shows the best there are")
     if out is not None:
@@ -159,6 +170,8 @@ def terms(
         show_json([{"term": term.text, "category": term.category, **_evidence(term)} for term in found])
     else:
         show_table(_terms_table(found))
+        if criterion:
+            say(criterion)
     if out is None:
         then(["terms", corpus, "-o", "terms.json"])
         return

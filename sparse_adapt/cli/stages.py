@@ -45,6 +45,38 @@ def extend(
     then(["warmup", "--model", str(out), "--corpus", corpus, "-o", _sibling(out, "warmup")])
 
 
+def behaviour(
+    context: typer.Context,
+    model: Model,
+    corpus: Corpus,
+    out: Out,
+    before: Annotated[
+        str | None,
+        typer.Option("--before", metavar="MODEL", help="By default the model that was extended to this one."),
+    ] = None,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
+    seed: Seed = None,
+    learning_rate: LearningRate = None,
+    epochs: Epochs = None,
+    batch_size: BatchSize = None,
+    device: TrainingDevice = None,
+    precision: Precision = None,
+    tensorboard: TensorBoard = False,
+) -> None:
+    """Have an extended model do again what the model before it did."""
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.plan import settings_for
+    from sparse_adapt.stages import steps
+
+    settings = cast("config.Behaviour", settings_for("behaviour", "default", overrides(context)))
+    with Bars() as bars:
+        place, progress = steps.Place(out, overwrite, resume), bars.begin("behaviour")
+        outcome = steps.run_behaviour(model, corpus, settings, place, before=before, progress=progress)
+    _told(outcome)
+    then(["warmup", "--model", str(out), "--corpus", corpus, "-o", _sibling(out, "warmup")])
+
+
 def warmup(
     context: typer.Context,
     model: Model,

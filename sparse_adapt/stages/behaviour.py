@@ -102,7 +102,8 @@ class Behaviour:
     def terms(self, encoder: SparseEncoder, batch: Batch) -> dict[str, Tensor]:
         """`old` and `new`: squared distance of the old and of the added dimensions to what they should be.
 
-        Both relative to the squared length of the vector before.
+        Both relative to the squared length of the vector before. `extra`: the weights of tokens that should have
+        none, relative to all weights before; a square hardly sees them, and they make vectors longer.
         """
         maximum = encoder(batch.ids).maximum.float()
         with torch.no_grad():
@@ -111,9 +112,16 @@ class Behaviour:
             wanted[:, : self.old] = before
             self._hand_over(wanted, batch)
             length = before.square().sum(dim=1).clamp_min(1e-6)
-        gaps = (reaching(maximum, wanted > 0) - wanted).square()
+            size = before.sum(dim=1).clamp_min(1e-6)
+        weights = reaching(maximum, wanted > 0)
+        gaps = (weights - wanted).square()
+        extra = (weights * (wanted == 0)).sum(dim=1)
         old, new = gaps[:, : self.old].sum(dim=1), gaps[:, self.old :].sum(dim=1)
-        return {"old": (old / length).mean(), "new": (new / length).mean()}
+        return {
+            "old": (old / length).mean(),
+            "new": (new / length).mean(),
+            "extra": (extra / size).mean(),
+        }
 
     def _hand_over(self, wanted: Tensor, batch: Batch) -> None:
         """Move weight from the pieces of each term that a text says to the term, in place: (B, V)."""

@@ -1,0 +1,422 @@
+"""A model adapted from a bare corpus: every step's result lies in one folder, to be read, edited and resumed.
+
+    RUN/request.json                what was asked for
+    RUN/terms.json                  words that pay for a token, with the evidence
+    RUN/dictionary.jsonl            what the corpus or a glossary says of them
+    RUN/collection/                 documents, queries without users, those set aside
+    RUN/candidates.jsonl            queries and documents with a teacher's scores, to learn from
+    RUN/held.jsonl                  and to choose with
+    RUN/1-extend/, 2-behaviour/...  a model a stage, as any run has them
+    RUN/choice.json                 what each model reaches on the queries set aside
+    RUN/model/                      the one that is kept
+    RUN/report.json                 what was done; its presence says that the run is whole
+
+While it works, the folder is `RUN.partial`. `steps/NAME.json` says what a step was made from: a step whose
+sources are as they were is done, one whose sources were edited is done again, and so is what comes after.
+"""
+
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from sparse_adapt import config
+from sparse_adapt.adapting.choice import Maker, held_collection, keep, merge, record, try_models
+from sparse_adapt.adapting.estimate import Expected, expected
+from sparse_adapt.adapting.preparing import (
+    peak_memory,
+    prepare_candidates,
+    prepare_collection,
+    prepare_dictionary,
+    prepare_terms,
+    sample,
+)
+from sparse_adapt.adapting.request import Request
+from sparse_adapt.corpus import Document, read_candidates, read_documents
+from sparse_adapt.errors import ConfigError
+from sparse_adapt.folders import output_folder, write_json, write_text
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.plan import Plan, settings_for
+from sparse_adapt.queries import HELD, TRAIN
+from sparse_adapt.run import Finished, Listener, is_whole, read_finished, run_stages, write_report
+from sparse_adapt.stages.steps import RECORD_FILE, Outcome, Place
+from sparse_adapt.teachers.panel import Panel, make_panel
+from sparse_adapt.terms import Term, read_terms
+
+STEPS = ("terms", "dictionary", "queries", "candidates", "stages", "choice")
+REQUEST_FILE = "request.json"
+REENCODE_FILE = "reencode.txt"
+
+
+class Watcher(Listener, Protocol):
+    """Who wants to hear how an adaptation goes: a run's listener that also hears the rest."""
+
+    def count(self, what: str, total: int | None = None) -> Callable[[int], None]:
+        """Something is counted; what is returned hears how many more are done."""
+
+    def tell(self, step: str, said: str) -> None:
+        """A step is done, or was done before."""
+
+    def expect(self, rows: Sequence[Expected]) -> None:
+        """How long it may take, before it begins."""
+
+
+@dataclass(slots=True)
+class _Work:
+    """An adaptation under way."""
+
+    request: Request
+    folder: Path
+    watcher: Watcher
+    documents: list[Document]
+    redone: bool = False
+    panel: Panel | None = None
+    records: dict[str, Any] = field(default_factory=dict)
+
+    def step(self, name: str, sources: Mapping[str, Any], made: Sequence[str], do: Callable[[], str]) -> None:
+        """Do a step unless it is done: its sources as they were, and what it made still there."""
+        path = self.folder / "steps" / f"{name}.json"
+        made_from = {key: _stamp(value) for key, value in sources.items()}
+        if path.is_file() and not self.redone:
+            held = json.loads(path.read_text(encoding="utf-8"))
+            if held["made_from"] == made_from and all((self.folder / each).exists() for each in held["made"]):
+                self.records[name] = held
+                self.watcher.tell(name, f"{held['said']} (done before)")
+                return
+        self.redone = True  # and whatever stands on it
+        started = time.monotonic()
+        said = do()
+        there = [each for each in made if (self.folder / each).exists()]
+        seconds = round(time.monotonic() - started, 1)
+        self.records[name] = {"said": said, "seconds": seconds, "made": there, "made_from": made_from}
+        write_json(path, self.records[name])
+        self.watcher.tell(name, said)
+
+
+def adapt(request: Request, place: Place, watcher: Watcher, until: str | None = None) -> Finished:
+    """Adapt a model to a corpus. With `until`, raise Stopped after that step.
+
+    Raises what reading the corpus or a file raises, and InputError for a corpus that gives too little.
+    """
+    if is_whole(place):
+        return _whole(request, place.folder)
+    request.check()
+    total = sum(1 for _ in read_documents(request.corpus))
+    documents = sample(read_documents(request.corpus), request.settings.documents, request.settings.seed)
+    watcher.expect(expected(request, documents, total))
+    with output_folder(place.folder, overwrite=place.overwrite, resume=place.resume) as folder:
+        _same_request(folder / REQUEST_FILE, request)
+        work = _Work(request, folder, watcher, documents)
+        for name, do in zip(STEPS, (_terms, _dictionary, _queries, _candidates), strict=False):
+            do(work)
+            if name == until:
+                raise Stopped(folder, name)
+        plan = _plan(work)
+        outcomes = _stages(work, plan)
+        if until == "stages":
+            raise Stopped(folder, until)
+        _choice(work, plan)
+        _report(work, place.folder, plan, outcomes)
+    return read_finished(place.folder)
+
+
+class Stopped(Exception):
+    """The run was to end after a step; what is done lies in `folder`."""
+
+    def __init__(self, folder: Path, step: str) -> None:
+        self.folder, self.step = folder, step
+        super().__init__(f"stopped after {step}")
+
+
+# -- the steps ------------------------------------------------------------------------------------
+
+
+def _terms(work: _Work) -> None:
+    request, path = work.request, work.folder / "terms.json"
+    sources = {"corpus": request.corpus, "model": request.model, "glossary": request.glossary}
+
+    def do() -> str:
+        path.unlink(missing_ok=True)
+        share = request.settings.share
+        return prepare_terms(request.corpus, request.model, request.glossary, share, path)[1]
+
+    work.step("terms", sources, [path.name], do)
+
+
+def _read_terms(work: _Work) -> list[Term]:
+    path = work.folder / "terms.json"
+    return read_terms(path) if path.is_file() else []
+
+
+def _dictionary(work: _Work) -> None:
+    path, glossary = work.folder / "dictionary.jsonl", work.request.glossary
+    sources = {"terms": work.folder / "terms.json", "glossary": glossary}
+
+    def do() -> str:
+        path.unlink(missing_ok=True)
+        return prepare_dictionary(work.documents, _read_terms(work), glossary, path)
+
+    before = work.redone
+    work.step("dictionary", sources, [path.name], do)
+    work.redone = before  # queries don't stand on terms; the stages look for themselves
+
+
+def _queries(work: _Work) -> None:
+    request, before = work.request, work.redone
+    work.redone = False
+    sources = {"corpus": request.corpus, "queries": request.queries, "generator": request.generator}
+
+    def do() -> str:
+        from sparse_adapt.teachers.generator import generator
+
+        generate = generator(request.generator) if request.generator is not None else None
+        shutil.rmtree(work.folder / "collection", ignore_errors=True)
+        settings = request.settings.queries
+        folder = work.folder / "collection"
+        return prepare_collection(request.corpus, work.documents, settings, request.queries, generate, folder)
+
+    work.step("queries", sources, ["collection"], do)
+    work.records["redone before"] = before
+
+
+def _candidates(work: _Work) -> None:
+    request, collection = work.request, work.folder / "collection"
+    shared = {
+        "corpus": collection / "corpus.jsonl",
+        "queries": collection / "queries.jsonl",
+        "teacher": request.teacher,
+        "model": request.model,
+    }
+    for name, split, file in (("candidates", TRAIN, "candidates.jsonl"), ("held", HELD, "held.jsonl")):
+        if split == TRAIN and request.candidates is not None:
+            given = request.candidates
+            work.step(name, {"given": given}, [file], lambda given=given: _given(work, given))  # type: ignore[misc]
+            continue
+        before = work.redone
+        if split == HELD:
+            work.redone = False
+        work.step(name, shared, [file], partial(_gather, work, split, file))
+        work.redone = work.redone or before
+
+
+def _given(work: _Work, given: str) -> str:
+    """Take candidates that were named, once it's sure that they can be read."""
+    ids = {document.document_id for document in work.documents}
+    entries = list(read_candidates(given, document_ids=ids))
+    from sparse_adapt.corpus import write_candidates
+
+    write_candidates(work.folder / "candidates.jsonl", entries)
+    return f"{len(entries):,} queries of {given}"
+
+
+def _gather(work: _Work, split: str, file: str) -> str:
+    request, collection = work.request, work.folder / "collection"
+    if work.panel is None:
+        cache = work.folder / "cache"
+        documents = list(read_documents(collection))
+        student = SparseEncoder.load(request.model)
+        work.panel = make_panel(
+            student,
+            documents,
+            request.teacher,
+            cache=cache,
+            watch=lambda what, count: work.watcher.count(what, count),
+        )
+    progress = work.watcher.count(f"{split} queries")
+    said = prepare_candidates(
+        collection, work.panel, request.settings.candidates, split, work.folder / file, progress
+    )
+    return f"{said}, by {work.panel.name}"
+
+
+def _plan(work: _Work) -> Plan:
+    """The stages that there is something to do for."""
+    request, folder = work.request, work.folder
+    terms, definitions = folder / "terms.json", folder / "dictionary.jsonl"
+    stages = [name for name in request.settings.stages if terms.is_file() or name == "distill"]
+    if not definitions.is_file():
+        stages = [name for name in stages if name != "dictionary"]
+    if request.settings.frozen:
+        stages = [name for name in stages if name != "distill"]
+        if not stages:
+            raise ConfigError(
+                "frozen = true, and no new term: there is nothing to learn; choose another corpus"
+            )
+    files = {"terms": terms, "dictionary": definitions, "candidates": folder / "candidates.jsonl"}
+    overrides = {"seed": request.settings.seed, **request.overrides}
+    settings: dict[str, config.Training] = {}
+    for name in stages:
+        if name != "extend":
+            held_still = {"train": "new"} if request.settings.frozen else {}
+            settings[name] = settings_for(name, "corpus", {**overrides, **held_still})
+    return Plan(
+        model=_absolute(request.model),
+        corpus=str(folder / "collection"),
+        stages=tuple(stages),
+        preset="corpus",
+        files={key: str(path) for key, path in files.items() if path.is_file()},
+        settings=settings,
+    )
+
+
+def _stages(work: _Work, plan: Plan) -> list[Outcome]:
+    """Every stage that isn't done. What was made from something else before it was edited is thrown away."""
+    made_from = {key: _stamp(Path(path)) for key, path in plan.files.items()}
+    path = work.folder / "steps" / "stages.json"
+    if path.is_file() and json.loads(path.read_text(encoding="utf-8")) != made_from:
+        for folder in work.folder.glob("[1-9]-*"):
+            shutil.rmtree(folder)
+        (work.folder / "steps" / "choice.json").unlink(missing_ok=True)
+    write_json(path, made_from)
+    return run_stages(plan, work.folder, work.watcher)
+
+
+def makers_of(plan: Plan, folder: Path, merges: Sequence[float]) -> list[Maker]:
+    """The models that could be kept: the base model, the one before distillation, merges, the distilled one."""
+    models = {stage: folder / f"{number}-{stage}" for number, stage in enumerate(plan.stages, start=1)}
+    before = str(models[plan.stages[-2]]) if len(plan.stages) > 1 else plan.model
+    makers = [Maker("base", None, partial(SparseEncoder.load, plan.model))]
+    if plan.stages[-1] != "distill":
+        last = plan.stages[-1]
+        return [*makers, Maker(last, None, partial(SparseEncoder.load, models[last]))]
+    if len(plan.stages) > 1:
+        makers.append(Maker(plan.stages[-2], None, partial(SparseEncoder.load, before)))
+    distilled = partial(SparseEncoder.load, models["distill"])
+    for back in merges:
+        makers.append(
+            Maker(
+                f"distill, {back:.0%} back",
+                back,
+                lambda back=back: merge(SparseEncoder.load(before), distilled(), back),  # type: ignore[misc]
+            )
+        )
+    return [*makers, Maker("distill", 0.0, distilled)]
+
+
+def _choice(work: _Work, plan: Plan) -> None:
+    folder, settings = work.folder, work.request.settings
+    collection = folder / "collection"
+    last = folder / f"{len(plan.stages)}-{plan.stages[-1]}" / RECORD_FILE
+
+    def do() -> str:
+        documents = {each.document_id: each for each in read_documents(collection)}
+        held = held_collection(
+            documents, list(read_candidates(folder / "held.jsonl", document_ids=documents))
+        )
+        makers = makers_of(plan, folder, settings.merges)
+        choice = try_models(makers, held, work.watcher.count("models tried", len(makers)))
+        shutil.rmtree(folder / "model", ignore_errors=True)
+        partial_folder = folder / "model.making"
+        shutil.rmtree(partial_folder, ignore_errors=True)
+        keep(choice, makers, list(documents.values()), partial_folder)
+        write_json(partial_folder / RECORD_FILE, _record_of(work, plan))
+        partial_folder.rename(folder / "model")
+        write_json(folder / "choice.json", record(choice))
+        return f"{choice.best.label}, of {len(choice.tried)} on {len(held.queries):,} queries set aside"
+
+    work.redone = False
+    work.step("choice", {"held": folder / "held.jsonl", "model": last}, ["choice.json", "model"], do)
+    _list_what_to_encode(work, plan)
+
+
+def _record_of(work: _Work, plan: Plan) -> dict[str, Any]:
+    """What the commands that take a model folder look for in it."""
+    return {
+        "stage": "adapt",
+        "model": plan.model,
+        "files": {"corpus": {"path": _absolute(work.request.corpus)}},
+        "settings": work.request.settings.model_dump(mode="json"),
+    }
+
+
+def _list_what_to_encode(work: _Work, plan: Plan) -> None:
+    """The ids of documents that hold a new term: with old rows untouched, the others' vectors stay good."""
+    if "extend" not in plan.stages:
+        return
+    encoder, before = SparseEncoder.load(work.folder / "1-extend"), SparseEncoder.load(plan.model)
+    new = {token.token_id for token in encoder.new_tokens if token.token_id >= before.vocabulary_size}
+    ids = []
+    for document in read_documents(work.request.corpus):
+        if new & set(encoder.tokenize([document.full_text])[0]):
+            ids.append(document.document_id)
+    write_text(work.folder / REENCODE_FILE, "".join(f"{each}\n" for each in ids))
+    work.records["reencode"] = len(ids)
+
+
+def _report(work: _Work, place: Path, plan: Plan, outcomes: Sequence[Outcome]) -> None:
+    steps = {name: work.records[name] for name in (*STEPS, "held") if name in work.records}
+    seconds = sum(step["seconds"] for step in steps.values())
+    seconds += sum(float(outcome.record["seconds"]) for outcome in outcomes)
+    more = {
+        "final": "model",
+        "corpus": _absolute(work.request.corpus),
+        "adapt": {
+            "steps": {
+                name: {"said": step["said"], "seconds": step["seconds"]} for name, step in steps.items()
+            },
+            "choice": json.loads((work.folder / "choice.json").read_text(encoding="utf-8")),
+            "terms": len(_read_terms(work)),
+            "documents": len(work.documents),
+            "documents_with_a_new_term": work.records.get("reencode", 0),
+            "frozen": work.request.settings.frozen,
+            "seconds": round(seconds, 1),
+            "peak_memory": peak_memory(),
+        },
+    }
+    shutil.rmtree(work.folder / "cache", ignore_errors=True)
+    for file in work.folder.glob("steps/*.json"):
+        _move_paths(file, work.folder, place)
+    _move_paths(work.folder / "run.toml", work.folder, place)
+    write_report(work.folder, place, plan, outcomes, more)
+
+
+# -- going on -------------------------------------------------------------------------------------
+
+
+def _same_request(path: Path, request: Request) -> None:
+    """Write what was asked for; an unfinished run goes on only with the same."""
+    asked = json.loads(json.dumps(request.plain()))
+    if path.is_file():
+        begun = json.loads(path.read_text(encoding="utf-8"))
+        for key, value in asked.items():
+            if begun.get(key) != value:
+                raise ConfigError(f"{path}: begun with another {key}; pass --overwrite to start again")
+    write_json(path, asked)
+
+
+def _whole(request: Request, folder: Path) -> Finished:
+    finished = read_finished(folder)
+    if "adapt" not in finished.report:
+        raise ConfigError(f"{folder}: a run that isn't an adaptation; choose another -o")
+    _same_request(folder / REQUEST_FILE, request)
+    return finished
+
+
+def _stamp(source: object) -> object:
+    """A source as it can be compared: a file or a collection by its checksum, a name by itself."""
+    if source is None:
+        return None
+    path = Path(str(source))
+    if path.is_dir() and (path / "corpus.jsonl").is_file():
+        path = path / "corpus.jsonl"
+    if path.is_dir() and (path / "model.safetensors").is_file():
+        path = path / "model.safetensors"
+    if path.is_file():
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    return str(source)
+
+
+def _absolute(source: str) -> str:
+    return str(Path(source).resolve()) if Path(source).exists() else source
+
+
+def _move_paths(path: Path, here: Path, there: Path) -> None:
+    """Have paths into the work folder point where it will be."""
+    text = path.read_text(encoding="utf-8")
+    write_text(path, text.replace(str(here.resolve()), str(there.resolve())))

@@ -1,0 +1,186 @@
+"""Which model of a run to keep: measured on queries that were set aside, never on anybody's judgements.
+
+There are the base model, the model before distillation, the distilled one and those between the two, where
+half of the way back guards against forgetting; each as it is, and with every token weighed by how much it tells
+(`idf.json`). Among the distilled ones that can't be told from the best by more than a standard error, the one
+nearest to where it came from is kept.
+Dimensions: V vocabulary.
+"""
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from sparse_adapt.corpus import Candidates, Document, Query
+from sparse_adapt.encode import encode
+from sparse_adapt.evaluate import Collection, Result, evaluate_vectors, randomisation_test
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.teachers.ensemble import scaled, sqrt_idf
+
+MEASURE = "ndcg@10"
+LONGER = 1.1  # documents may have at most so many times the base model's non-zero weights
+IDF_DOCUMENTS = 2_048  # documents from which factors are taken
+
+
+class Maker(NamedTuple):
+    """A model that could be kept: its name, how far back it stands towards the one before distillation."""
+
+    name: str
+    back: float | None  # None for a model that isn't distilled
+    make: Callable[[], SparseEncoder]
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What a model reached on the queries set aside, with idf or without."""
+
+    name: str
+    idf: bool
+    back: float | None
+    result: Result
+
+    @property
+    def label(self) -> str:
+        """Its name for people."""
+        return f"{self.name} x idf" if self.idf else self.name
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """Mean of each measure."""
+        return self.result.means()
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """All that was tried, the first of it the base model as it is, and which is kept."""
+
+    tried: tuple[Tried, ...]
+    kept: int
+
+    @property
+    def best(self) -> Tried:
+        """What is kept."""
+        return self.tried[self.kept]
+
+
+def merge(towards: SparseEncoder, model: SparseEncoder, back: float) -> SparseEncoder:
+    """The model whose weights are `back` of the way from those of `model` to those of `towards`.
+
+    Both have the same vocabulary. Wortsman et al. 2022, arXiv:2109.01903.
+    """
+    merged = copy.deepcopy(model)
+    before = towards.masked_lm.state_dict()
+    with torch.no_grad():
+        for name, value in merged.masked_lm.state_dict().items():
+            if value.is_floating_point():
+                value.lerp_(before[name].to(value.device), back)
+    return merged
+
+
+def held_collection(documents: Mapping[str, Document], held: Sequence[Candidates]) -> Collection:
+    """The queries set aside over all of their candidates; the source, which stands first, is the one to find."""
+    named = {document_id for entry in held for document_id in entry.document_ids}
+    return Collection(
+        tuple(document for document_id, document in documents.items() if document_id in named),
+        tuple(Query(entry.query_id, entry.query) for entry in held),
+        {entry.query_id: {entry.document_ids[0]: 1} for entry in held},
+    )
+
+
+def try_models(
+    makers: Sequence[Maker], collection: Collection, progress: Callable[[int], None] | None = None
+) -> Choice:
+    """Measure every model with and without idf, and choose. The first has to be the base model."""
+    tried: list[Tried] = []
+    for number, maker in enumerate(makers):
+        encoder = maker.make()
+        own, encoder.factors = encoder.factors, None
+        queries = encode(encoder, [query.text for query in collection.queries])
+        documents = encode(encoder, [document.full_text for document in collection.documents])
+        encoder.factors = own
+        if number == 0 and own is not None:  # a model that was adapted before is compared as it stands
+            result = evaluate_vectors(
+                encoder.weighed(queries.copy()), encoder.weighed(documents.copy()), collection
+            )
+        else:
+            result = evaluate_vectors(queries, documents, collection)
+        tried.append(Tried(maker.name, False, maker.back, result))
+        factors = fourth_root(documents)
+        result = evaluate_vectors(scaled(queries, factors), scaled(documents, factors), collection)
+        tried.append(Tried(maker.name, True, maker.back, result))
+        if progress is not None:
+            progress(1)
+    return Choice(tuple(tried), choose(tried))
+
+
+def choose(tried: Sequence[Tried]) -> int:
+    """The place of the one to keep; the first of `tried` is the base model as it is."""
+    most = LONGER * tried[0].figures["nonzero_document"]
+    short = [place for place, each in enumerate(tried) if each.figures["nonzero_document"] <= most]
+    best = max(short, key=lambda place: tried[place].figures[MEASURE])
+    if tried[best].back is None:
+        return best
+    as_good = [
+        place
+        for place in short
+        if tried[place].back is not None
+        and tried[place].idf == tried[best].idf
+        and not _is_worse(tried[place].result, tried[best].result)
+    ]
+    return max(as_good, key=lambda place: tried[place].back or 0.0)
+
+
+def _is_worse(result: Result, best: Result) -> bool:
+    """Whether a mean is below another by more than a standard error of the difference."""
+    gaps = best.values[MEASURE] - result.values[MEASURE]
+    return bool(gaps.mean() > gaps.std() / np.sqrt(max(1, len(gaps))))
+
+
+def fourth_root(documents: csr_matrix) -> NDArray[np.float32]:
+    """A factor for each token (V), for queries and documents both: their product is the root of the idf."""
+    return np.sqrt(sqrt_idf(documents))
+
+
+def factors_from(encoder: SparseEncoder, documents: Sequence[Document]) -> NDArray[np.float32]:
+    """The factors of a model for a corpus, from evenly spaced documents of it."""
+    rows = np.unique(np.linspace(0, len(documents) - 1, min(len(documents), IDF_DOCUMENTS)).astype(int))
+    encoder.factors = None
+    return fourth_root(encode(encoder, [documents[row].full_text for row in rows]))
+
+
+def record(choice: Choice) -> dict[str, Any]:
+    """What was tried as plain values, each beside the base model."""
+    base = choice.tried[0]
+    rows = []
+    for each in choice.tried:
+        gaps = each.result.values[MEASURE] - base.result.values[MEASURE]
+        rows.append(
+            {
+                "name": each.label,
+                "back": each.back,
+                "idf": each.idf,
+                **{name: round(value, 5) for name, value in each.figures.items()},
+                "difference": round(float(gaps.mean()), 5),
+                "p_value": round(randomisation_test(gaps, np.random.default_rng(0)), 5),
+            }
+        )
+    return {"measure": MEASURE, "queries": len(base.result.queries), "kept": choice.kept, "tried": rows}
+
+
+def keep(
+    choice: Choice, makers: Sequence[Maker], documents: Sequence[Document], folder: Path
+) -> SparseEncoder:
+    """Make the chosen model once more, with its factors, and save it."""
+    best = choice.best
+    encoder = next(maker for maker in makers if maker.name == best.name).make()
+    if choice.kept != 0:
+        encoder.factors = factors_from(encoder, documents) if best.idf else None
+    encoder.save(folder)
+    return encoder

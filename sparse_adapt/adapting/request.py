@@ -1,0 +1,54 @@
+"""What an adaptation is asked to do, and how it is known again when it goes on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sparse_adapt import config
+from sparse_adapt.errors import InputError
+from sparse_adapt.teachers.panel import ENSEMBLE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Corpus and model, the files that take the place of what would be made, and settings.
+
+    `overrides` are for every stage that trains, as on the command line of the stages.
+    """
+
+    corpus: str
+    model: str
+    glossary: str | None = None
+    queries: str | None = None
+    candidates: str | None = None
+    teacher: str = ENSEMBLE
+    generator: str | None = None
+    settings: config.Adapt = field(default_factory=config.Adapt)
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+
+    def plain(self) -> dict[str, Any]:
+        """Everything as JSON holds it, with paths that mean the same anywhere."""
+        named = {
+            key: None if value is None else _absolute(value)
+            for key, value in (
+                ("corpus", self.corpus),
+                ("model", self.model),
+                ("glossary", self.glossary),
+                ("queries", self.queries),
+                ("candidates", self.candidates),
+                ("teacher", self.teacher),
+                ("generator", self.generator),
+            )
+        }
+        return named | {"settings": self.settings.model_dump(mode="json"), "overrides": dict(self.overrides)}
+
+    def check(self) -> None:
+        """Raise InputError for a file that isn't there, before anything is read."""
+        for path in (self.glossary, self.queries, self.candidates):
+            if path is not None and not Path(path).exists():
+                raise InputError(path, "no such file; check the path")
+
+
+def _absolute(source: str) -> str:
+    return str(Path(source).resolve()) if Path(source).exists() else source

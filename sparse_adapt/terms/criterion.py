@@ -1,0 +1,79 @@
+"""How many terms: each further token has to save a fair share of what the tokens before it save on average.
+
+Every mined term saves something over the corpus, but most of thousands save next to nothing, and each costs
+rows that have to be taught, memory, and old pieces to match by. Gains fall off smoothly, so a threshold in
+nats would mean another thing for every corpus; a share of the mean gain doesn't.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from sparse_adapt.corpus import Document
+from sparse_adapt.terms import Term
+from sparse_adapt.terms.words import find_words
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+SHARE = 0.25
+FEW = 100  # so many terms cost too little to count
+LEAST_DOCUMENTS = 2  # that say a glossary's term, for it to be learnt
+
+
+class Found(NamedTuple):
+    """Terms of a glossary, and in words what became of the others."""
+
+    terms: list[Term]
+    said: str
+
+
+def paying(terms: Sequence[Term], share: float = SHARE, few: int = FEW) -> tuple[list[Term], str]:
+    """The terms before the first whose gain is below `share` of the mean gain of those before it, best first.
+
+    The first `few` stay in any case. The sentence says where it stopped.
+    """
+    total = 0.0
+    for number, term in enumerate(terms):
+        gain = term.evidence.gain if term.evidence is not None else 0.0
+        if number >= few and gain < share * total / number:
+            kept = f"the next would save {gain:,.0f} nats, less than {share:.0%} of the mean {total / number:,.0f}"
+            return list(terms[:number]), f"{number:,} of {len(terms):,} words that save anything; {kept}"
+        total += gain
+    if not terms:
+        return [], "no word that deserves a token; the vocabulary stays as it is"
+    return list(terms), f"all {len(terms):,} words that save anything"
+
+
+def from_glossary(
+    names: Iterable[str],
+    documents: Iterable[Document],
+    tokenizer: "PreTrainedTokenizerFast",
+    already: Sequence[Term],
+) -> Found:
+    """Single words of a glossary that the corpus says often enough, that aren't terms or tokens yet."""
+    known = {term.text.casefold() for term in already}
+    wanted = {name.casefold(): name for name in names}
+    counts: Counter[str] = Counter()
+    for document in documents:
+        counts.update({word.casefold() for word in find_words(document.full_text)} & wanted.keys())
+    terms, missing, normalised = [], 0, {_key(tokenizer, name) for name in known}
+    for key, name in wanted.items():
+        if key in known:
+            continue
+        if counts[key] < LEAST_DOCUMENTS:
+            missing += 1
+            continue
+        pieces = tokenizer(f" {name}", add_special_tokens=False)["input_ids"]
+        if len(pieces) > 1 and _key(tokenizer, name) not in normalised:
+            normalised.add(_key(tokenizer, name))
+            terms.append(Term(name, "glossary"))
+    said = f"{len(terms):,} more from the glossary"
+    if missing:
+        said += f", where {missing:,} of {len(wanted):,} entries are left out: hardly any document says them as a word"
+    return Found(terms, said)
+
+
+def _key(tokenizer: "PreTrainedTokenizerFast", name: str) -> str:
+    normalizer = tokenizer.backend_tokenizer.normalizer
+    return name if normalizer is None else str(normalizer.normalize_str(name))

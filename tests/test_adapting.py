@@ -1,0 +1,324 @@
+"""From a bare corpus to an adapted model, with the tiny model."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sparse_adapt import config
+from sparse_adapt.adapting import Stopped, adapt
+from sparse_adapt.adapting.request import Request
+from sparse_adapt.adapting.verdict import tabulate, verdict
+from sparse_adapt.corpus import Document, Query, read_candidates, write_documents, write_queries
+from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.glossary import Definition, read_dictionary, write_dictionary
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.stages.steps import Place
+from sparse_adapt.terms import read_terms
+
+SUBJECTS = (
+    "agent backup client company database file log office page password plan plane pool report saw secret "
+    "server shop spending store team token tool week wood month cells access copies kubectl"
+).split()
+SETTINGS = config.Adapt(
+    queries=config.Queries(count=12, held=8), candidates=config.Candidates(consistent=40, count=4)
+)
+SHORT = {"steps": 2, "batch_size": 2, "device": "cpu"}
+
+
+class Heard:
+    """A watcher that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.steps: dict[str, str] = {}
+        self.stages: list[str] = []
+        self.expected: list = []
+
+    def begin(self, stage):
+        self.stages.append(stage)
+
+    def end(self, stage, outcome):
+        self.steps[stage] = outcome.said
+
+    def count(self, what, total=None):
+        return lambda more: None
+
+    def tell(self, step, said):
+        self.steps[step] = said
+
+    def expect(self, rows):
+        self.expected = list(rows)
+
+
+def document(number: int, name: str) -> Document:
+    text = (
+        f"The {name} keeps what the team {number} needs, and zorvex decides who signs for it. "
+        f"Every {name} number {number} is tested before the month of the report ends. "
+        f"A {name} without a plan sends its log to the office of the company, page {number}."
+    )
+    return Document(f"d{number}", text, f"The plan of a {name}")
+
+
+@pytest.fixture
+def corpus(tmp_path) -> Path:
+    folder = tmp_path / "corpus"
+    write_documents(folder / "corpus.jsonl", [document(number, name) for number, name in enumerate(SUBJECTS)])
+    return folder
+
+
+@pytest.fixture
+def request_(corpus, tiny_model) -> Request:
+    return Request(
+        corpus=str(corpus),
+        model=str(tiny_model),
+        teacher=str(scores(corpus)),
+        settings=SETTINGS,
+        overrides=SHORT,
+    )
+
+
+def scores(corpus: Path) -> Path:
+    """A TREC run in which a query's source has the most: no teacher has to be loaded."""
+    path = corpus.parent / "teacher.run"
+    rows = []
+    for split, count in (("held", 30), ("train", 60)):
+        for number in range(count):
+            for place in range(len(SUBJECTS)):
+                rows.append(f"{split}-{number} Q0 d{place} {place + 1} {100 - place} run\n")
+    path.write_text("".join(rows))
+    return path
+
+
+def test_all_steps_end_in_a_model(request_, tmp_path):
+    heard, out = Heard(), tmp_path / "run"
+    done = adapt(request_, Place(out), heard)
+    assert heard.expected and all(row.seconds >= 0.5 for row in heard.expected) or heard.expected == []
+    assert done.model == out / "model" and not (tmp_path / "run.partial").exists()
+    assert list(heard.steps) == [
+        "terms",
+        "dictionary",
+        "queries",
+        "candidates",
+        "held",
+        "extend",
+        "behaviour",
+        "distill",
+        "choice",
+    ]
+    encoder = SparseEncoder.load(done.model)
+    assert encoder.vocabulary_size >= SparseEncoder.load(request_.model).vocabulary_size
+    choice = json.loads((out / "choice.json").read_text())
+    assert [row["name"] for row in choice["tried"]][:2] == ["base", "base x idf"]
+    assert len(choice["tried"]) == 2 * len(("base", "behaviour", "half", "distill"))
+    assert str(tmp_path / "run.partial") not in "".join(path.read_text() for path in out.rglob("*.json"))
+    assert "run.partial" not in (out / "run.toml").read_text()
+    table, lines = tabulate(done.report), verdict(done.report)
+    assert sum(row["kept"] == "*" for row in table.rows) == 1 and len(lines) >= 3
+    again = Heard()
+    assert adapt(request_, Place(out, resume=True), again).model == done.model and again.steps == {}
+
+
+def test_a_run_stops_where_asked_and_goes_on_from_what_was_edited(request_, tmp_path):
+    out, work = tmp_path / "run", tmp_path / "run.partial"
+    with pytest.raises(Stopped):
+        adapt(request_, Place(out), Heard(), until="queries")
+    queries = (work / "collection" / "queries.jsonl").read_text().splitlines(keepends=True)
+    kept = [line for line in queries if '"train-' not in line or '"kind": "phrase"' not in line]
+    (work / "collection" / "queries.jsonl").write_text("".join(kept))
+    heard = Heard()
+    with pytest.raises(Stopped):
+        adapt(request_, Place(out, resume=True), heard, until="candidates")
+    assert heard.steps["queries"].endswith("(done before)")
+    names = {json.loads(line)["_id"] for line in kept}
+    assert {entry.query_id for entry in read_candidates(work / "candidates.jsonl")} <= names
+    terms = read_terms(work / "terms.json")
+    (work / "terms.json").write_text(json.dumps({"mine": [terms[0].text]}))
+    done = adapt(request_, Place(out, resume=True), Heard())
+    assert [token.term for token in SparseEncoder.load(out / "1-extend").new_tokens] == [terms[0].text]
+    assert done.report["adapt"]["terms"] == 1
+
+
+def test_another_request_is_refused(request_, tmp_path):
+    with pytest.raises(Stopped):
+        adapt(request_, Place(tmp_path / "run"), Heard(), until="terms")
+    other = Request(corpus=request_.corpus, model=request_.model, teacher="other.run")
+    with pytest.raises(ConfigError, match="begun with another teacher; pass --overwrite"):
+        adapt(other, Place(tmp_path / "run", resume=True), Heard())
+
+
+def test_without_domain_terms_the_vocabulary_stays(tmp_path, tiny_model, request_):
+    folder = tmp_path / "plain"
+    texts = [
+        "the team of the office",
+        "a report of the company",
+        "the plan of the month",
+        "who owns the pool",
+    ]
+    documents = [
+        Document(f"d{number}", " ".join(f"The {name} and {text}." for text in texts), "")
+        for number, name in enumerate(SUBJECTS[:-1])
+    ]
+    write_documents(folder / "corpus.jsonl", documents)
+    settings = SETTINGS.model_copy(update={"share": 1e9})
+    heard = Heard()
+    plain = Request(
+        corpus=str(folder),
+        model=str(tiny_model),
+        teacher=request_.teacher,
+        settings=settings,
+        overrides=SHORT,
+    )
+    done = adapt(plain, Place(tmp_path / "run"), heard)
+    assert "the vocabulary stays as it is" in heard.steps["terms"]
+    assert [stage["stage"] for stage in done.report["stages"]] == ["distill"]
+    assert "no terms added: the vocabulary stays as it is" in verdict(done.report)
+
+
+def test_a_glossary_whose_terms_never_occur_is_reported_and_left_out(tmp_path, request_, corpus):
+    glossary = tmp_path / "glossary.jsonl"
+    write_dictionary(glossary, [Definition("quuxulator", "a thing that nobody has ever seen in this corpus")])
+    asked = Request(
+        corpus=str(corpus),
+        model=request_.model,
+        teacher=request_.teacher,
+        glossary=str(glossary),
+        settings=SETTINGS,
+    )
+    heard = Heard()
+    with pytest.raises(Stopped):
+        adapt(asked, Place(tmp_path / "run"), heard, until="dictionary")
+    assert "0 more from the glossary, where 1 of 1 entries are left out" in heard.steps["terms"]
+    assert not any(term.text == "quuxulator" for term in read_terms(tmp_path / "run.partial" / "terms.json"))
+
+
+def test_a_glossary_brings_terms_and_definitions(tmp_path, request_, corpus):
+    glossary = tmp_path / "glossary.jsonl"
+    write_dictionary(glossary, [Definition("zorvex", "how a team decides what it may spend")])
+    asked = Request(
+        corpus=str(corpus),
+        model=request_.model,
+        teacher=request_.teacher,
+        glossary=str(glossary),
+        settings=SETTINGS,
+    )
+    with pytest.raises(Stopped):
+        adapt(asked, Place(tmp_path / "run"), Heard(), until="dictionary")
+    work = tmp_path / "run.partial"
+    assert "zorvex" in [term.text for term in read_terms(work / "terms.json")]
+    assert "how a team decides what it may spend" in [
+        d.definition for d in read_dictionary(work / "dictionary.jsonl")
+    ]
+
+
+@pytest.mark.parametrize(
+    "documents", [[document(0, "log")], [Document(f"d{n}", document(0, "log").text) for n in range(30)]]
+)
+def test_a_corpus_that_says_one_thing_is_refused(tmp_path, tiny_model, documents):
+    write_documents(tmp_path / "corpus.jsonl", documents)
+    asked = Request(corpus=str(tmp_path / "corpus.jsonl"), model=str(tiny_model), settings=SETTINGS)
+    with pytest.raises(InputError, match="holds 1 different documents of .*; at least 8 are needed"):
+        adapt(asked, Place(tmp_path / "run"), Heard())
+    assert not (tmp_path / "run").exists()
+
+
+def test_another_script_and_very_long_documents_are_adapted_to(tmp_path, tiny_model):
+    signs = "犬猫鳥魚馬牛羊豚虎竜"
+    japanese = [
+        Document(f"j{number}", "".join(f"{sign}は{other}を見て山の上の家に帰る。" for other in signs), "")
+        for number, sign in enumerate(signs)
+    ]
+    long = [
+        Document(f"l{number}", (document(number, name).text + " ") * 450, document(number, name).title)
+        for number, name in enumerate(SUBJECTS[:10])
+    ]
+    assert len(long[0].text) > 100_000
+    write_documents(tmp_path / "corpus.jsonl", [*japanese, *long])
+    run = tmp_path / "teacher.run"
+    names = [each.document_id for each in (*japanese, *long)]
+    run.write_text(
+        "".join(
+            f"{split}-{number} Q0 {name} 1 {100 - place} run\n"
+            for split in ("held", "train")
+            for number in range(40)
+            for place, name in enumerate(names)
+        )
+    )
+    asked = Request(
+        corpus=str(tmp_path / "corpus.jsonl"),
+        model=str(tiny_model),
+        teacher=str(run),
+        settings=SETTINGS,
+        overrides=SHORT,
+    )
+    assert adapt(asked, Place(tmp_path / "run"), Heard()).model.is_dir()
+
+
+def test_with_only_new_terms_taught_the_others_keep_their_vectors(tmp_path, request_, corpus):
+    first = adapt(request_, Place(tmp_path / "first"), Heard())
+    more = [document(number, name) for number, name in enumerate(SUBJECTS)]
+    more += [
+        Document(f"n{n}", f"The quuxulator {n} of the team logs what the server sees every week.")
+        for n in range(9)
+    ]
+    write_documents(tmp_path / "more" / "corpus.jsonl", more)
+    settings = SETTINGS.model_copy(update={"frozen": True})
+    asked = Request(
+        corpus=str(tmp_path / "more"),
+        model=str(first.model),
+        teacher=request_.teacher,
+        settings=settings,
+        overrides=SHORT,
+    )
+    second = adapt(asked, Place(tmp_path / "second"), Heard())
+    before, after = SparseEncoder.load(first.model), SparseEncoder.load(tmp_path / "second" / "2-behaviour")
+    terms = {token.term for token in after.new_tokens} - {token.term for token in before.new_tokens}
+    assert "quuxulator" in terms
+    assert {token.term for token in before.new_tokens} <= {token.term for token in after.new_tokens}
+    size = SparseEncoder.load(request_.model).vocabulary_size
+    assert (after.input_rows[:size] == before.input_rows[:size]).all()
+    listed = (tmp_path / "second" / "reencode.txt").read_text().split()
+    assert set(listed) == {each.document_id for each in more if "quuxulator" in each.text}
+    assert any("encode again the 9 documents" in line for line in verdict(second.report))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [6, 9])
+def test_a_killed_run_goes_on_to_the_same_result(tmp_path, request_, seconds):
+    """Killed at whatever moment that is, and resumed, it ends with the bits of a run that wasn't."""
+    whole = adapt(request_, Place(tmp_path / "whole"), Heard())
+    code = (
+        "import sys; from tests.test_adapting import *; "
+        "adapt(Request(corpus=sys.argv[1], model=sys.argv[2], teacher=sys.argv[3], settings=SETTINGS, overrides=SHORT),"
+        " Place(Path(sys.argv[4]), resume=True), Heard())"
+    )
+    arguments = [request_.corpus, request_.model, request_.teacher, str(tmp_path / "killed")]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parent.parent)}
+    process = subprocess.Popen([sys.executable, "-c", code, *arguments], env=environment)
+    time.sleep(seconds)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    ended = subprocess.run([sys.executable, "-c", code, *arguments], env=environment, check=False)
+    assert ended.returncode == 0
+    for name in ("terms.json", "collection/queries.jsonl", "candidates.jsonl", "model/model.safetensors"):
+        assert (tmp_path / "killed" / name).read_bytes() == (whole.folder / name).read_bytes(), name
+
+
+def test_queries_of_users_are_learnt_from(tmp_path, request_, corpus):
+    write_queries(tmp_path / "asked.jsonl", [Query("1", "who signs for zorvex")])
+    shutil.rmtree(tmp_path / "run.partial", ignore_errors=True)
+    asked = Request(
+        corpus=str(corpus),
+        model=request_.model,
+        teacher=request_.teacher,
+        queries=str(tmp_path / "asked.jsonl"),
+        settings=SETTINGS,
+    )
+    with pytest.raises(Stopped):
+        adapt(asked, Place(tmp_path / "run"), Heard(), until="queries")
+    assert '"given-1"' in (tmp_path / "run.partial" / "collection" / "queries.jsonl").read_text()
