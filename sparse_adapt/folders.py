@@ -66,6 +66,20 @@ def output_folder(
             raise
 
 
+def check_free(path: str | Path, *, overwrite: bool = False) -> None:
+    """Raise OutputError where `output_folder` could not begin a new result, before there is anything to put there."""
+    place = _checked(Path(path))
+    partial = place.with_name(f"{place.name}.partial")
+    _refuse_taken(place, partial, path, overwrite=overwrite, resume=False, resumable=False)
+
+
+def discard_unfinished(path: str | Path) -> None:
+    """Remove what a killed run left beside `path` and nobody can go on from. Raises OutputError where one is at it."""
+    place = _checked(Path(path))
+    with _locked(place, path):
+        shutil.rmtree(place.with_name(f"{place.name}.partial"), ignore_errors=True)
+
+
 @contextmanager
 def open_output(path: str | Path) -> Iterator[IO[str]]:
     """A text file to write to, which appears at `path` when the block ends well; gzip if it ends in .gz.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sparse_adapt.cli.console import say, show, show_json, show_table, wrote
-from sparse_adapt.cli.options import CORPUS_HELP, MODEL_HELP, Device, Json, Out, Overwrite, Scale
+from sparse_adapt.cli.options import CORPUS_HELP, MODEL_HELP, Device, Json, Out, Overwrite, Resume, Scale
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.export.formats import FORMATS
 
@@ -47,13 +47,17 @@ def export(
     ] = None,
     device: Device = "auto",
     overwrite: Overwrite = False,
+    resume: Resume = False,
 ) -> None:
     """Write a corpus, or what encode wrote, in the layout of a search engine."""
+    from contextlib import ExitStack
+
     from sparse_adapt.cli.devices import load
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.corpus import read_queries
+    from sparse_adapt.corpus import count_documents, read_documents, read_queries
     from sparse_adapt.export import loading, writer
     from sparse_adapt.export.formats import find_format
+    from sparse_adapt.export.interim import interim_vectors
     from sparse_adapt.export.quantise import DEFAULT_LARGEST, DEFAULT_SCALE, Quantisation
     from sparse_adapt.shards import encode_queries
 
@@ -71,11 +75,24 @@ def export(
         raise ConfigError("--model: name the model that made the vectors; only vectors alone need none")
     asked = list(read_queries(queries)) if queries is not None else None
     encoder = load(model, device) if model is not None else None
-    with Bars() as bars:
+    with Bars() as bars, ExitStack() as stack:
+        if not row.holds_vectors:
+            documents = _none(encoder, model)
+        elif corpus is None or encoder is None:
+            documents = read_vectors_of(encoder, model, corpus, vectors, bars)
+        else:
+            kept = interim_vectors(
+                encoder,
+                read_documents(corpus),
+                out,
+                model_name=model or "",
+                overwrite=overwrite,
+                resume=resume,
+                progress=bars.count("documents", count_documents(corpus)),
+            )
+            documents = stack.enter_context(kept)
         manifest = write(
-            read_vectors_of(encoder, model, corpus, vectors, bars)
-            if row.holds_vectors
-            else _none(encoder, model),
+            documents,
             out,
             queries=None if asked is None or encoder is None else encode_queries(encoder, asked),
             quantisation=quantisation,
@@ -164,7 +181,7 @@ def read_vectors_of(
     encoder: "SparseEncoder | None", name: str | None, corpus: str | None, folder: Path | None, bars: "Bars"
 ) -> "Vectors":
     """The documents' vectors: encoded as they are taken, or read from shards of the same model."""
-    from sparse_adapt.corpus import read_documents
+    from sparse_adapt.corpus import count_documents, read_documents
     from sparse_adapt.manifest import stamp
     from sparse_adapt.shards import encode_vectors, open_vectors
 
@@ -175,7 +192,7 @@ def read_vectors_of(
             raise InputError(folder, f"was encoded by another model ({opened.model.name}), not by {name}")
         return opened
     assert corpus is not None and encoder is not None, "checked before"
-    total = sum(1 for _ in read_documents(corpus))
+    total = count_documents(corpus)
     return encode_vectors(
         encoder, read_documents(corpus), model_name=name or "", progress=bars.count("documents", total)
     )

@@ -1,0 +1,123 @@
+"""kill -9 at any moment of encode and export, then resume: the same bytes, nothing lost, nothing twice."""
+
+import os
+import random
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sparse_adapt.corpus import Document, write_documents
+from sparse_adapt.errors import InputError, OutputError
+from sparse_adapt.export.anserini import write
+from sparse_adapt.export.interim import interim_folder, interim_vectors
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.shards import encode_corpus
+
+SHARD = 12
+MOMENTS = 50
+
+Work = Callable[..., None]
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def documents(twelve_documents) -> list[Document]:
+    """Eight shards of texts that differ."""
+    return [
+        Document(f"{number}-{each.document_id}", f"{each.text} {number}", each.title)
+        for number in range(8)
+        for each in twelve_documents
+    ]
+
+
+def run_encode(model: SparseEncoder, documents: list[Document], out: Path) -> None:
+    encode_corpus(model, documents, out, documents_a_shard=SHARD, resume=True)
+
+
+def run_export(model: SparseEncoder, documents: list[Document], out: Path) -> None:
+    with interim_vectors(model, documents, out, documents_a_shard=SHARD, resume=True) as vectors:
+        write(vectors, out)
+
+
+def killed_after(seconds: float, work: Work, *arguments: object) -> bool:
+    """Do it in a process of its own and kill that; whether it was still at work."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work(*arguments)
+        finally:
+            os._exit(0)
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("work", [run_encode, run_export])
+@pytest.mark.parametrize(
+    "moments", [3, pytest.param(MOMENTS, marks=pytest.mark.slow)], ids=lambda number: f"{number}-moments"
+)
+def test_a_kill_at_any_moment_leaves_no_trace(work, moments, tiny_model, documents, tmp_path):
+    import torch
+
+    torch.set_num_threads(1)  # a forked process has no other threads
+    model = SparseEncoder.load(tiny_model)
+    work(model, documents, tmp_path / "first")  # compiles what is compiled
+    started = time.monotonic()
+    work(model, documents, tmp_path / "whole")
+    whole, longest = content(tmp_path / "whole"), time.monotonic() - started
+    chance = random.Random(moments)
+    place = tmp_path / "killed"
+    hits = 0
+    for moment in range(moments):
+        hits += killed_after(chance.uniform(0.0, longest), work, model, documents, place)
+        if not place.exists() and moment % 3 == 0:
+            continue  # killed again before it is whole
+        if not place.exists():
+            work(model, documents, place)
+        assert content(place) == whole
+        left = {path.name for path in tmp_path.glob("killed*")}
+        assert left <= {place.name, interim_folder(place).name}
+        for name in left:
+            shutil.rmtree(tmp_path / name)
+    assert hits > moments // 4
+
+
+def test_a_resumed_export_encodes_nothing_twice(tiny_model, documents, tmp_path, monkeypatch):
+    model = SparseEncoder.load(tiny_model)
+    out = tmp_path / "export"
+    with pytest.raises(RuntimeError), interim_vectors(model, documents, out):
+        raise RuntimeError("while it is written")
+    assert [path.name for path in tmp_path.iterdir()] == [interim_folder(out).name]
+    monkeypatch.setattr("sparse_adapt.shards.encode", lambda *_, **__: pytest.fail("encoded again"))
+    refused = (
+        (OutputError, "already there; choose another -o or pass --overwrite", documents, False),
+        (InputError, "encoded other documents", documents[1:], True),
+    )
+    for error, words, given, resume in refused:
+        with pytest.raises(error, match=words), interim_vectors(model, given, out, resume=resume):
+            raise AssertionError
+    with interim_vectors(model, documents, out, resume=True) as vectors:
+        manifest = write(vectors, out)
+    assert [path.name for path in tmp_path.iterdir()] == ["export"]
+    assert manifest.documents == len(documents)
+    with (
+        pytest.raises(OutputError, match="already there"),
+        interim_vectors(model, documents, out, resume=True),
+    ):
+        raise AssertionError
+
+
+def test_an_export_to_a_taken_place_is_refused_before_anything_is_encoded(tiny_model, documents, tmp_path):
+    out = tmp_path / "taken"
+    write_documents(out / "file", documents[:1])
+    kept = interim_vectors(SparseEncoder.load(tiny_model), documents, out)
+    with pytest.raises(OutputError, match="already there"), kept:
+        raise AssertionError
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
