@@ -63,6 +63,14 @@ FORMATS = (
         holds_model=True,
         holds_vectors=False,
     ),
+    Format(
+        "opensearch-model",
+        "sparse_adapt.export.opensearch_model",
+        "the encoder itself, in TorchScript, for OpenSearch's ML Commons",
+        "floats",
+        holds_model=True,
+        holds_vectors=False,
+    ),
 )
 
 

@@ -1,0 +1,167 @@
+"""The encoder for OpenSearch's ML Commons: TorchScript and tokenizer in a zip file, and what registers it.
+
+    FOLDER/model.zip            model.pt and tokenizer.json
+    FOLDER/model_config.json    name, version, format, function, and the size and SHA-256 of the zip file
+    FOLDER/tokens.json, manifest.json
+
+ML Commons calls the model with {"input_ids", "attention_mask"} of one text each and wants {"output": weights}.
+It names weights by decoding each token's id, leaves out special tokens and reads the longest text from the
+tokenizer. The script is run before it is kept, and refused where a weight differs from torch's by more than
+`BOUND`. Tokens that decode to another name than theirs are counted (`renamed_tokens`): an index that this model
+and an export for opensearch both fill would hold them twice. Dimensions: B texts, L positions, V vocabulary.
+"""
+
+import warnings
+import zipfile
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+from torch import Tensor, nn
+
+from sparse_adapt.batches import pad
+from sparse_adapt.errors import ConfigError, ModelError
+from sparse_adapt.export.onnx import BOUND, EXAMPLE, LENGTHS, PooledEncoder
+from sparse_adapt.export.parts import Manifest, begin, file_part, finish
+from sparse_adapt.export.quantise import Quantisation
+from sparse_adapt.folders import output_folder, write_json
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.model.saved import write_tokenizer
+from sparse_adapt.shards import Block, Vectors
+
+ZIP_FILE, CONFIG_FILE = "model.zip", "model_config.json"
+SCRIPT, TOKENIZER = "model.pt", "tokenizer.json"
+INPUTS, OUTPUT = ("input_ids", "attention_mask"), "output"
+EPOCH = (1980, 1, 1, 0, 0, 0)  # of the files inside: the same model gives the same zip file
+
+
+class ScriptedEncoder(nn.Module):
+    """The encoder as ML Commons calls it: a dictionary in, a dictionary out, nothing for special tokens."""
+
+    kept: Tensor
+
+    def __init__(self, encoder: SparseEncoder) -> None:
+        super().__init__()
+        self.encoder = PooledEncoder(encoder)
+        kept = torch.ones(encoder.vocabulary_size)
+        kept[list(encoder.tokenizer.all_special_ids)] = 0.0
+        self.register_buffer("kept", kept)
+
+    def forward(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Weights (B, V) of token ids and mask (B, L)."""
+        return {OUTPUT: self.encoder(inputs[INPUTS[0]], inputs[INPUTS[1]]) * self.kept}
+
+
+def write(
+    vectors: Vectors,
+    folder: Path,
+    *,
+    encoder: SparseEncoder,
+    queries: Block | None = None,
+    quantisation: Quantisation | None = None,
+    overwrite: bool = False,
+) -> Manifest:
+    """Write the encoder into a new folder; nothing stays there if it fails. Of `vectors` only the stamp is used.
+
+    Raises ModelError where the script's weights aren't those of torch, ConfigError for queries.
+    """
+    if queries is not None:
+        raise ConfigError("opensearch-model holds an encoder and no vectors; leave out --queries")
+    manifest = begin("opensearch-model", vectors, quantisation)
+    with output_folder(folder, overwrite=overwrite, resumable=False) as work:
+        with TemporaryDirectory() as scratch:
+            difference = _write_script(encoder, Path(scratch) / SCRIPT)
+            if not difference <= BOUND:
+                raise ModelError(
+                    f"{vectors.model.name}: TorchScript's weights differ from torch's by {difference:.1e}, which "
+                    f"is more than {BOUND:.0e}; encode outside of OpenSearch and export for opensearch instead"
+                )
+            write_tokenizer(Path(scratch), encoder.tokenizer, encoder.max_tokens)
+            with zipfile.ZipFile(work / ZIP_FILE, "w", zipfile.ZIP_DEFLATED) as archive:
+                for name in (SCRIPT, TOKENIZER):
+                    archive.writestr(
+                        zipfile.ZipInfo(name, EPOCH),
+                        (Path(scratch) / name).read_bytes(),
+                        zipfile.ZIP_DEFLATED,
+                    )
+        bundle = file_part(work, ZIP_FILE, 0)
+        write_json(
+            work / CONFIG_FILE, _config(vectors.model.name, bundle.sha256, (work / ZIP_FILE).stat().st_size)
+        )
+        facts = {
+            "largest_difference": difference,
+            "bound": BOUND,
+            "renamed_tokens": renamed_tokens(encoder, vectors.tokens),
+        }
+        parts = (bundle, file_part(work, CONFIG_FILE, 0))
+        return finish(work, manifest.model_copy(update={"facts": facts, "parts": parts}), vectors.tokens)
+
+
+def loading(folder: Path, manifest: Manifest) -> str:
+    """Shell commands that register and deploy it, once the zip file is where the cluster can fetch it."""
+    return "\n".join(
+        [
+            "URL=http://localhost:9200",
+            f"# put {folder / ZIP_FILE} where the cluster can fetch it, and name that place here",
+            "FROM=https://example.org/model.zip",
+            f'sed "1s|{{|{{\\"url\\": \\"$FROM\\",|" \'{folder / CONFIG_FILE}\' |',
+            "  curl -fsS \"$URL/_plugins/_ml/models/_register?deploy=true\" -H 'Content-Type: application/json' -d @-",
+        ]
+    )
+
+
+def renamed_tokens(encoder: SparseEncoder, tokens: list[str]) -> int:
+    """How many tokens ML Commons knows by another name than theirs, special ones aside: those it decodes so."""
+    special = set(encoder.tokenizer.all_special_ids)
+    decode = encoder.tokenizer.backend_tokenizer.decode
+    return sum(
+        decode([token_id]) != token for token_id, token in enumerate(tokens) if token_id not in special
+    )
+
+
+def largest_difference(encoder: SparseEncoder, path: Path) -> float:
+    """Between a weight as the script and as torch give it, over seeded batches of many shapes, padding and all."""
+    script = torch.jit.load(str(path))
+    generator = torch.Generator().manual_seed(0)
+    kept = torch.ones(encoder.vocabulary_size)
+    kept[list(encoder.tokenizer.all_special_ids)] = 0.0
+    largest = 0.0
+    for lengths in LENGTHS:
+        texts = [
+            torch.randint(encoder.vocabulary_size, (min(length, encoder.max_tokens),), generator=generator)
+            for length in lengths
+        ]
+        ids, mask = pad([text.tolist() for text in texts], encoder.tokenizer.pad_token_id or 0)
+        with torch.inference_mode():
+            found = script(dict(zip(INPUTS, (ids, mask.long()), strict=True)))[OUTPUT]
+            expected = encoder.pool(ids.to(encoder.device), mask.to(encoder.device)).weights.cpu() * kept
+        largest = max(largest, float((found - expected).abs().max()))
+    return largest
+
+
+def _write_script(encoder: SparseEncoder, path: Path) -> float:
+    """Trace the model, on the CPU, and run what was written; its largest difference from torch."""
+    device = encoder.device
+    ids = torch.ones(EXAMPLE, dtype=torch.long)
+    inputs = dict(zip(INPUTS, (ids, torch.ones_like(ids)), strict=True))
+    try:
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")  # that shapes may have become constants: the runs below tell
+            module = ScriptedEncoder(encoder).cpu().eval()
+            torch.jit.save(torch.jit.trace(module, (inputs,), strict=False), str(path))
+        return largest_difference(encoder, path)
+    finally:
+        encoder.masked_lm.to(device)
+
+
+def _config(name: str, sha256: str, size: int) -> dict[str, object]:
+    """What `_plugins/_ml/models/_register` takes beside the URL of the zip file."""
+    return {
+        "name": Path(name).name or "sparse-adapt",
+        "version": "1.0.0",
+        "description": "A SPLADE encoder: texts to weights over its vocabulary.",
+        "model_format": "TORCH_SCRIPT",
+        "function_name": "SPARSE_ENCODING",
+        "model_content_size_in_bytes": size,
+        "model_content_hash_value": sha256,
+    }
