@@ -26,7 +26,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sparse_adapt import config
-from sparse_adapt.adapting.choice import Maker, held_collection, keep, merge, record, try_models
+from sparse_adapt.adapting.choice import (
+    Maker,
+    compare_as_they_are,
+    held_collection,
+    keep,
+    merge,
+    record,
+    try_models,
+)
 from sparse_adapt.adapting.estimate import Expected, expected
 from sparse_adapt.adapting.preparing import (
     peak_memory,
@@ -74,7 +82,6 @@ class _Work:
     folder: Path
     watcher: Watcher
     documents: list[Document]
-    redone: bool = False
     panel: Panel | None = None
     records: dict[str, Any] = field(default_factory=dict)
 
@@ -82,13 +89,12 @@ class _Work:
         """Do a step unless it is done: its sources as they were, and what it made still there."""
         path = self.folder / "steps" / f"{name}.json"
         made_from = {key: _stamp(value) for key, value in sources.items()}
-        if path.is_file() and not self.redone:
+        if path.is_file():
             held = json.loads(path.read_text(encoding="utf-8"))
             if held["made_from"] == made_from and all((self.folder / each).exists() for each in held["made"]):
                 self.records[name] = held
                 self.watcher.tell(name, f"{held['said']} (done before)")
                 return
-        self.redone = True  # and whatever stands on it
         started = time.monotonic()
         said = do()
         there = [each for each in made if (self.folder / each).exists()]
@@ -155,20 +161,17 @@ def _read_terms(work: _Work) -> list[Term]:
 
 def _dictionary(work: _Work) -> None:
     path, glossary = work.folder / "dictionary.jsonl", work.request.glossary
-    sources = {"terms": work.folder / "terms.json", "glossary": glossary}
+    sources = {"corpus": work.request.corpus, "terms": work.folder / "terms.json", "glossary": glossary}
 
     def do() -> str:
         path.unlink(missing_ok=True)
         return prepare_dictionary(work.documents, _read_terms(work), glossary, path)
 
-    before = work.redone
     work.step("dictionary", sources, [path.name], do)
-    work.redone = before  # queries don't stand on terms; the stages look for themselves
 
 
 def _queries(work: _Work) -> None:
-    request, before = work.request, work.redone
-    work.redone = False
+    request = work.request
     sources = {"corpus": request.corpus, "queries": request.queries, "generator": request.generator}
 
     def do() -> str:
@@ -181,7 +184,6 @@ def _queries(work: _Work) -> None:
         return prepare_collection(request.corpus, work.documents, settings, request.queries, generate, folder)
 
     work.step("queries", sources, ["collection"], do)
-    work.records["redone before"] = before
 
 
 def _candidates(work: _Work) -> None:
@@ -197,11 +199,7 @@ def _candidates(work: _Work) -> None:
             given = request.candidates
             work.step(name, {"given": given}, [file], lambda given=given: _given(work, given))  # type: ignore[misc]
             continue
-        before = work.redone
-        if split == HELD:
-            work.redone = False
         work.step(name, shared, [file], partial(_gather, work, split, file))
-        work.redone = work.redone or before
 
 
 def _given(work: _Work, given: str) -> str:
@@ -309,17 +307,17 @@ def _choice(work: _Work, plan: Plan) -> None:
             documents, list(read_candidates(folder / "held.jsonl", document_ids=documents))
         )
         makers = makers_of(plan, folder, settings.merges)
-        choice = try_models(makers, held, work.watcher.count("models tried", len(makers)))
+        measure = compare_as_they_are if settings.frozen else try_models
+        choice = measure(makers, held, work.watcher.count("models tried", len(makers)))
         shutil.rmtree(folder / "model", ignore_errors=True)
         partial_folder = folder / "model.making"
         shutil.rmtree(partial_folder, ignore_errors=True)
-        keep(choice, makers, list(documents.values()), partial_folder)
+        keep(choice, makers, None if settings.frozen else list(documents.values()), partial_folder)
         write_json(partial_folder / RECORD_FILE, _record_of(work, plan))
         partial_folder.rename(folder / "model")
         write_json(folder / "choice.json", record(choice))
         return f"{choice.best.label}, of {len(choice.tried)} on {len(held.queries):,} queries set aside"
 
-    work.redone = False
     work.step("choice", {"held": folder / "held.jsonl", "model": last}, ["choice.json", "model"], do)
     _list_what_to_encode(work, plan)
 

@@ -120,6 +120,22 @@ def try_models(
     return Choice(tuple(tried), choose(tried))
 
 
+def compare_as_they_are(
+    makers: Sequence[Maker], collection: Collection, progress: Callable[[int], None] | None = None
+) -> Choice:
+    """Measure models with the factors they have; the last is kept unless it is worse than the first."""
+    tried = []
+    for maker in makers:
+        encoder = maker.make()
+        queries = encode(encoder, [query.text for query in collection.queries])
+        documents = encode(encoder, [document.full_text for document in collection.documents])
+        tried.append(Tried(maker.name, False, None, evaluate_vectors(queries, documents, collection)))
+        if progress is not None:
+            progress(1)
+    worse = _is_worse(tried[-1].result, tried[0].result)
+    return Choice(tuple(tried), 0 if worse else len(tried) - 1)
+
+
 def choose(tried: Sequence[Tried]) -> int:
     """The place of the one to keep; the first of `tried` is the base model as it is."""
     most = LONGER * tried[0].figures["nonzero_document"]
@@ -175,12 +191,12 @@ def record(choice: Choice) -> dict[str, Any]:
 
 
 def keep(
-    choice: Choice, makers: Sequence[Maker], documents: Sequence[Document], folder: Path
+    choice: Choice, makers: Sequence[Maker], documents: Sequence[Document] | None, folder: Path
 ) -> SparseEncoder:
-    """Make the chosen model once more, with its factors, and save it."""
+    """Make the chosen model once more, with its factors, and save it; without documents it keeps those it has."""
     best = choice.best
     encoder = next(maker for maker in makers if maker.name == best.name).make()
-    if choice.kept != 0:
+    if choice.kept != 0 and documents is not None:
         encoder.factors = factors_from(encoder, documents) if best.idf else None
     encoder.save(folder)
     return encoder

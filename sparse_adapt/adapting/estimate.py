@@ -9,7 +9,7 @@ from sparse_adapt.corpus import Document
 from sparse_adapt.encode import encode
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.plan import settings_for
-from sparse_adapt.teachers.panel import ENSEMBLE, _small_dense
+from sparse_adapt.teachers.panel import ENSEMBLE, small_dense
 
 TRIED = 8  # documents
 MODELS_TRIED = 4  # at the choice
@@ -29,7 +29,7 @@ def expected(request: Request, documents: Sequence[Document], total: int) -> lis
     encode(encoder, texts[:1])  # compiles, which counts once
     encoding = _seconds(lambda: encode(encoder, texts)) / len(texts)
     learning = _seconds(lambda: _learn(encoder, texts)) / len(texts)
-    dense = _small_dense(None) if request.teacher == ENSEMBLE else None
+    dense = small_dense(None) if request.teacher == ENSEMBLE else None
     judging = 0.0
     if dense is not None:
         dense.encode(texts[:1])

@@ -37,7 +37,8 @@ TeacherOption = Annotated[
     typer.Option(
         "--teacher",
         metavar="NAME_OR_PATH",
-        help="ensemble, a dense model, a cross-encoder, or a file of scores (candidates.jsonl or a TREC run).",
+        help="ensemble, bm25 (quick: without a dense model), a dense model, a cross-encoder, or a file of scores "
+        "(candidates.jsonl or a TREC run).",
     ),
 ]
 GeneratorOption = Annotated[
@@ -94,6 +95,14 @@ def adapt(
     documents: Annotated[
         int | None, typer.Option("--documents", min=8, help="Look at so many documents of a larger corpus.")
     ] = None,
+    stages: Annotated[
+        str | None,
+        typer.Option(
+            "--stages",
+            metavar="NAMES",
+            help="Which of extend,behaviour,warmup,dictionary,distill, by commas.",
+        ),
+    ] = None,
     only_new: Annotated[
         bool,
         typer.Option(
@@ -137,7 +146,7 @@ def adapt(
         candidates=candidates,
         teacher=teacher,
         generator=query_generator,
-        settings=_settings(seed, documents, only_new),
+        settings=_settings(seed, documents, only_new, stages),
         overrides={key: value for key, value in overrides(context).items() if key != "seed"},
     )
     place = Place(out or RUNS / Path(corpus).resolve().name, overwrite, resume)
@@ -212,8 +221,8 @@ def candidates(
     from sparse_adapt import config
     from sparse_adapt.adapting.preparing import prepare_candidates
     from sparse_adapt.corpus import read_documents
-    from sparse_adapt.model import SparseEncoder
     from sparse_adapt.errors import unknown
+    from sparse_adapt.model import SparseEncoder
     from sparse_adapt.teachers.panel import make_panel
 
     if split not in ("train", "held"):
@@ -242,14 +251,22 @@ def candidates(
     )
 
 
-def _settings(seed: int | None, documents: int | None, only_new: bool) -> Any:  # noqa: ANN401 - config loads late
+def _settings(seed: int | None, documents: int | None, only_new: bool, stages: str | None) -> Any:  # noqa: ANN401 - config loads late
     from sparse_adapt import config
+    from sparse_adapt.errors import unknown
+    from sparse_adapt.stages import STAGES
 
     content: dict[str, Any] = {"frozen": only_new}
     if seed is not None:
         content |= {"seed": seed, "queries": {"seed": seed}, "candidates": {"seed": seed}}
     if documents is not None:
         content["documents"] = documents
+    if stages is not None:
+        named = tuple(name.strip() for name in stages.split(","))
+        for name in named:
+            if name not in STAGES:
+                raise ConfigError(unknown("stage", name, STAGES))
+        content["stages"] = tuple(name for name in STAGES if name in named)
     return config.Adapt.model_validate(content)
 
 

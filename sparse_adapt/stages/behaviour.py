@@ -11,6 +11,7 @@ Dimensions: B texts, D tokens that the extension added, V vocabulary, O the voca
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -63,6 +64,10 @@ class Behaviour:
         self.documents = documents
         self.saying = _saying(encoder.tokenize(documents), self.pieces)
         self.taught = sorted(self.saying)
+        if settings.train == "new":  # rows of an earlier extension are old ones here
+            for rows in (encoder.input_rows, encoder.output_rows, encoder.output_bias):
+                if rows is not None:
+                    rows.requires_grad_(True).register_hook(partial(_from_row, self.old))
 
     def batch(self, random: Generator) -> Batch:
         """Half documents, half snippets; most say a new term, each term as often as any other."""
@@ -144,6 +149,13 @@ def reaching(maximum: Tensor, wanted: Tensor) -> Tensor:
     A weight that is off has no gradient, and would stay off.
     """
     return torch.where(wanted & (maximum < 0), SLOPE_BELOW * maximum, activate(maximum))
+
+
+def _from_row(first: int, gradient: Tensor) -> Tensor:
+    """A gradient that leaves the rows before `first` alone; Adam doesn't move what never had one."""
+    kept = gradient.clone()
+    kept[:first] = 0.0
+    return kept
 
 
 def _saying(token_ids: Sequence[TokenIds], tokens: Mapping[int, object]) -> dict[int, np.ndarray]:

@@ -25,6 +25,7 @@ from sparse_adapt.teachers.bm25 import Bm25
 from sparse_adapt.teachers.ensemble import Scores, add_z_scores, scaled, sqrt_idf
 
 ENSEMBLE = "ensemble"
+QUICK = "bm25"  # the ensemble without its slowest member
 SCORE_FILES = (".jsonl", ".jsonl.gz", ".tsv", ".trec", ".run", ".txt")
 
 Rank = Callable[[Sequence[str]], NDArray[np.floating]]
@@ -104,13 +105,15 @@ def make_panel(
 ) -> Panel:
     """The panel for some documents: base model, BM25 and, where one is installed or named, a dense model.
 
-    `teacher`: "ensemble", a dense model or a cross-encoder (a folder or Hub id), or a file of scores
-    (candidates.jsonl or a TREC run). Raises what reading it raises.
+    `teacher`: "ensemble", "bm25" (without a dense model), a dense model or a cross-encoder (a folder or Hub
+    id), or a file of scores (candidates.jsonl or a TREC run). Raises what reading it raises.
     """
     heard: Watch = watch or (lambda what, count: lambda more: None)
     judge, dense = None, None
     if teacher == ENSEMBLE:
-        dense = _small_dense(cache)
+        dense = small_dense(cache)
+    elif teacher == QUICK:
+        pass
     elif is_score_file(teacher):
         judge = score_file(teacher)
     elif is_cross_encoder(teacher):
@@ -147,7 +150,7 @@ def _statistics(texts: Sequence[str]) -> Bm25 | None:
         return None
 
 
-def _small_dense(cache: Path | None) -> DenseEncoder | None:
+def small_dense(cache: Path | None) -> DenseEncoder | None:
     """The small dense model, where it is installed with what reads it."""
     try:
         import sentence_transformers  # noqa: F401
