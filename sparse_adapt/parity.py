@@ -194,7 +194,7 @@ class Ranking:
             return f"names {self.foreign!r}, which is not in the corpus"
         slack = tolerance * max(float(kept.max(initial=0.0)), LEAST_TOLERANCE)
         off = np.abs(self.scores - kept[self.rows])
-        if (off > slack).any():
+        if not (off <= slack).all():  # so that a score that is no number is off, too
             place = int(off.argmax())
             return f"{self.ids[place]} scores {self.scores[place]:.6g}, not {kept[self.rows[place]]:.6g}"
         return self._misplaced(kept, tolerance)

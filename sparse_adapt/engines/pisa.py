@@ -79,7 +79,9 @@ def open_engine(folder: Path, *, url: str = "") -> Iterator[PisaIndex]:
     if manifest.entries == 0:
         raise InputError(folder, "holds no impacts, of which PISA makes no index; export other documents")
     with TemporaryDirectory() as scratch:
-        yield PisaIndex(folder, manifest, import_ciff(folder / INDEX_FILE, Path(scratch)))
+        with quiet():
+            index = import_ciff(folder / INDEX_FILE, Path(scratch))
+        yield PisaIndex(folder, manifest, index)
 
 
 def import_ciff(path: Path, folder: Path) -> Any:  # noqa: ANN401 - PISA's index

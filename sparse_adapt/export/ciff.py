@@ -104,11 +104,9 @@ def _invert(scratch: Path, manifest: Manifest, blocks: Iterable[Block]) -> tuple
                 raise InputError("documents", f"CIFF numbers {MOST_DOCUMENTS:,} at most; export two halves")
             columns = entries.vectors.tocsc()
             columns.sort_indices()
-            np.save(scratch / f"{number}-starts.npy", columns.indptr.astype(np.int64))
-            np.save(
-                scratch / f"{number}-documents.npy", columns.indices.astype(np.int64) + manifest.documents
-            )
-            np.save(scratch / f"{number}-impacts.npy", columns.data)
+            _store(scratch / f"{number}-starts", columns.indptr)
+            _store(scratch / f"{number}-documents", columns.indices.astype(np.int64) + manifest.documents)
+            _store(scratch / f"{number}-impacts", columns.data)
             ids.writelines(json.dumps(each) + "\n" for each in entries.ids)
             lengths.append(np.asarray(entries.vectors.sum(axis=1, dtype=np.int64)).ravel())
             manifest = counted(manifest, entries)
@@ -124,11 +122,20 @@ def _check_ids(ids: Sequence[str]) -> None:
 
 
 def _open(scratch: Path) -> list[Inverted]:
-    count = len(list(scratch.glob("*-starts.npy")))
+    count = len(list(scratch.glob("*-starts")))
     return [
-        Inverted(*(np.load(scratch / f"{number}-{name}.npy", mmap_mode="r") for name in Inverted._fields))
+        Inverted(*(_load(scratch / f"{number}-{name}") for name in Inverted._fields))
         for number in range(count)
     ]
+
+
+def _store(path: Path, numbers: Array) -> None:
+    """Whole numbers as they are in memory; a full disk is an OSError that says so, unlike with `numpy.save`."""
+    path.write_bytes(numbers.astype(np.int64).tobytes())
+
+
+def _load(path: Path) -> Array:
+    return np.memmap(path, np.int64, "r") if path.stat().st_size else np.zeros(0, np.int64)
 
 
 # -- the file -------------------------------------------------------------------------------------

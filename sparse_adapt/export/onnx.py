@@ -83,12 +83,14 @@ def write(
 def loading(folder: Path, manifest: Manifest) -> str:
     """Python that encodes a text."""
     return f"""\
+import numpy
 import onnxruntime
 from tokenizers import Tokenizer
 tokenizer = Tokenizer.from_file({str(folder / "tokenizer.json")!r})
 session = onnxruntime.InferenceSession({str(folder / MODEL_FILE)!r})
 text = tokenizer.encode("QUERY")
-weights = session.run(None, {{"input_ids": [text.ids], "attention_mask": [text.attention_mask]}})[0]
+feed = {{"input_ids": numpy.array([text.ids]), "attention_mask": numpy.array([text.attention_mask])}}
+weights = session.run(None, feed)[0]
 print(sorted(((float(w), tokenizer.id_to_token(t)) for t, w in enumerate(weights[0]) if w > 0), reverse=True)[:10])"""
 
 

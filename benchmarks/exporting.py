@@ -1,0 +1,112 @@
+"""Writers of exports: entries and documents a second, beside the encoder that feeds them.
+
+    python -m benchmarks.exporting --data DIR
+
+The documents are cranfield, encoded once and read from memory, so that a writer is timed alone, fsync and all. A writer
+must never be what an export waits for: `ratio` is how many times as fast as the encoder it is.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+
+from benchmarks.measure import add_options, take_turns
+from sparse_adapt.corpus import read_documents
+from sparse_adapt.encode import encode
+from sparse_adapt.errors import MissingExtraError
+from sparse_adapt.export import FORMATS, writer
+from sparse_adapt.manifest import stamp, token_names
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.shards import Block, Vectors
+
+MODEL, COLLECTION = "splade-tiny", "cranfield"
+RESULTS = Path(__file__).parent / "results"
+ENCODER = "encoder"
+COLUMNS = ("format", "time", "documents a second", "entries a second", "times the encoder")
+
+Row = dict[str, object]
+
+
+def writers(vectors: Vectors, model: SparseEncoder, folder: Path) -> dict[str, Callable[[], object]]:
+    """Each format that holds vectors and whose package is there, ready to write the same blocks."""
+    ready: dict[str, Callable[[], object]] = {}
+    for row in FORMATS:
+        if not row.holds_vectors:
+            continue
+        try:
+            write = writer(row.name)
+        except MissingExtraError as error:
+            print(error, file=sys.stderr)
+            continue
+        more = {"encoder": model} if row.holds_model else {}
+        place = folder / row.name
+        ready[row.name] = lambda write=write, place=place, more=more: write(
+            vectors, place, overwrite=True, **more
+        )
+    return ready
+
+
+def measure(data: Path, turns: int, clock: str, documents: int | None = None) -> list[Row]:
+    """A row a format, the encoder first."""
+    model = SparseEncoder.load(MODEL)
+    texts = list(read_documents(data / COLLECTION))[:documents]
+    encoded = encode(model, [text.full_text for text in texts])
+    block = Block([text.document_id for text in texts], encoded)
+    vectors = Vectors(stamp(model, MODEL), token_names(model), [block])
+    encoding = take_turns({ENCODER: lambda: encode(model, [text.full_text for text in texts])}, 1, clock, 0)
+    with TemporaryDirectory() as folder:
+        times = take_turns(writers(vectors, model, Path(folder)), turns, clock)
+    seconds = {ENCODER: encoding.median(ENCODER)} | {name: times.median(name) for name in times.seconds}
+    return [
+        {
+            "format": name,
+            "seconds": each,
+            "documents_a_second": len(texts) / each,
+            "entries_a_second": encoded.nnz / each,
+            "ratio": seconds[ENCODER] / each,
+        }
+        for name, each in seconds.items()
+    ]
+
+
+def markdown(rows: list[Row]) -> str:
+    """The table."""
+    lines = [COLUMNS, ("---",) * len(COLUMNS)]
+    lines += [
+        (
+            str(row["format"]),
+            f"{row['seconds']:.2f} s",
+            f"{row['documents_a_second']:,.0f}",
+            f"{row['entries_a_second']:,.0f}",
+            f"{row['ratio']:.1f}",
+        )
+        for row in rows
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def main() -> None:
+    """Measure, print the table, save both."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_options(parser)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--documents", type=int, help="at most so many; by default all")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    rows = measure(arguments.data, arguments.turns, arguments.clock, arguments.documents)
+    RESULTS.mkdir(exist_ok=True)
+    about = {"model": MODEL, "collection": COLLECTION, "threads": arguments.threads, "clock": arguments.clock}
+    (RESULTS / "exporting.json").write_text(json.dumps({**about, "rows": rows}, indent=2) + "\n")
+    (RESULTS / "exporting.md").write_text(markdown(rows))
+    print(markdown(rows))
+
+
+if __name__ == "__main__":
+    main()

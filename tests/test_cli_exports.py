@@ -1,0 +1,106 @@
+"""The commands for engines: export, check-export and query-table, as a user runs them."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from sparse_adapt.cli import main
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.shards import encode_corpus
+
+
+@pytest.fixture
+def run(monkeypatch, capfd):
+    """Exit status, standard output and the lines of standard error of one command."""
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["sparse-adapt", *map(str, words)])
+        status = 0
+        try:
+            main()
+        except SystemExit as error:
+            status = error.code or 0
+        out, err = capfd.readouterr()
+        return status, out, err.splitlines()
+
+    return call
+
+
+@pytest.fixture
+def vectors(tiny_model, twelve_documents, tmp_path):
+    encode_corpus(
+        SparseEncoder.load(tiny_model), twelve_documents, tmp_path / "vectors", model_name=str(tiny_model)
+    )
+    return tmp_path / "vectors"
+
+
+def test_vectors_are_exported_and_checked(run, vectors, tiny_model, zorvex_collection, tmp_path):
+    status, _, words = run("export", "ciff", "--vectors", vectors, "-o", tmp_path / "out", "--largest", 255)
+    assert (status, words[-4:][0]) == (0, "next:")
+    against = ("--against", tiny_model, "--vectors", vectors, "--queries", zorvex_collection)
+    status, out, words = run(
+        "check-export", tmp_path / "out", *against, "--qrels", zorvex_collection, "--json"
+    )
+    content = json.loads(out)
+    assert (status, content["kinds"]["fault"], content["queries"], content["top"]) == (0, 0, 6, 10)
+    assert content["measures"]["exact"].keys() == {"ndcg@10"}
+    assert "rankings are exact, or differ by no more than" in words[-1]
+
+
+def test_a_fault_is_exit_status_1(run, vectors, tiny_model, zorvex_collection, tmp_path, monkeypatch):
+    run("export", "ciff", "--vectors", vectors, "-o", tmp_path / "out")
+    from sparse_adapt.engines.pisa import PisaIndex
+
+    def halved(self, queries, k, search=PisaIndex.search_all):
+        return {
+            name: {each: score / 2 for each, score in found.items()}
+            for name, found in search(self, queries, k).items()
+        }
+
+    monkeypatch.setattr(PisaIndex, "search_all", halved)
+    against = ("--against", tiny_model, "--vectors", vectors, "--queries", zorvex_collection)
+    status, _, words = run("check-export", tmp_path / "out", *against)
+    assert status == 1
+    assert words[-1].startswith(f"error: {tmp_path / 'out'}: 6 of 6 rankings can't be explained")
+    assert words[0].startswith("fault: q1: d")
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        (["export", "cif", "-o", "x"], "unknown export format 'cif'; did you mean 'ciff'?"),
+        (["export", "ciff", "-o", "x"], "name the documents once: --corpus CORPUS, or --vectors DIR"),
+        (
+            ["export", "ciff", "-o", "x", "--corpus", "gatrocraptic"],
+            "--model: name the model that made the vectors",
+        ),
+        (["export", "onnx", "-o", "x", "--model", "m", "--vectors", "v"], "onnx holds the encoder alone"),
+        (["export", "seismic", "-o", "x", "--vectors", "v", "--scale", "9"], "no manifest.json here"),
+        (
+            ["query-table", "--model", "m", "--vectors", "v", "-o", "x", "--queries", "q"],
+            "needs both --queries and",
+        ),
+    ],
+)
+def test_a_mistake_is_one_line(run, command, problem, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    status, out, words = run(*command)
+    assert (status, out, len(words)) == (2, "", 1), words
+    assert problem in words[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_query_table_says_what_it_costs(run, vectors, tiny_model, zorvex_collection, tmp_path):
+    asked = ("--queries", zorvex_collection, "--qrels", zorvex_collection, "--learn", zorvex_collection)
+    table = tmp_path / "idf.json"
+    status, out, _ = run(
+        "query-table", "--model", tiny_model, "--vectors", vectors, "-o", table, *asked, "--json"
+    )
+    content = json.loads(out)
+    assert status == 0
+    assert [row["queries"] for row in content["measures"]] == ["model", "idf", "learnt"]
+    assert content["tokens"] == len(json.loads(table.read_text()))
+    assert all(0 <= row["ndcg@10"] <= 1 for row in content["measures"])
+    assert np.isfinite(list(json.loads(table.read_text()).values())).all()
