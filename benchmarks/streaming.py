@@ -1,0 +1,164 @@
+"""Memory and speed over a corpus of any length: `python -m benchmarks.streaming --documents 1000000`.
+
+A seeded generator writes documents of everyday words, `encode` turns them into shards, `export anserini` takes
+these. Each step runs in a process of its own, whose largest memory is read above what the loaded model takes.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import random
+import resource
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+WORDS = 30_000
+SHORTEST, LONGEST = 8, 40  # words of a document
+HUNDRED_MILLION = 100_000_000
+MEBIBYTE = 1 << 20
+
+
+def main() -> None:
+    """Generate, encode and export; print one line a step and keep the figures as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--documents", type=int, default=50_000)
+    parser.add_argument("--model", default="splade-tiny")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--folder", type=Path, help="to work in; by default a temporary one")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        figures = measure(Path(folder), given.documents, given.model, given.threads)
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"streaming-{given.documents}.json"
+    path.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    print(f"wrote {path}")
+
+
+def measure(folder: Path, documents: int, model: str, threads: int) -> dict[str, Any]:
+    """Figures of each step over a corpus of so many documents."""
+    corpus, vectors, exported = folder / "corpus.jsonl.gz", folder / "vectors", folder / "anserini"
+    steps: tuple[tuple[str, Callable[..., None], tuple[Any, ...]], ...] = (
+        ("generate", generate, (corpus, documents)),
+        ("read", read, (corpus,)),
+        ("encode", encode, (model, corpus, vectors)),
+        ("export", export, (vectors, exported)),
+    )
+    figures: dict[str, Any] = {"documents": documents, "threads": threads, "load": os.getloadavg()[0]}
+    for name, work, arguments in steps:
+        figures[name] = apart(work, arguments, threads)
+        rate = documents / figures[name]["processor_seconds"]
+        figures[name]["documents_a_processor_second"] = round(rate, 1)
+        figures[name]["processor_hours_for_a_hundred_million"] = round(HUNDRED_MILLION / rate / 3600, 1)
+        print(f"{name}: {figures[name]}")
+    figures["vectors_bytes"] = sum(path.stat().st_size for path in vectors.iterdir())
+    figures["export_bytes"] = sum(path.stat().st_size for path in exported.rglob("*") if path.is_file())
+    return figures
+
+
+def apart(work: Callable[..., None], arguments: tuple[Any, ...], threads: int) -> dict[str, float]:
+    """Do one step in a fresh process: seconds, and its largest memory above that before it began."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_told, args=(theirs, work, arguments, threads))
+    process.start()
+    theirs.close()
+    found: dict[str, float] = ours.recv()
+    process.join()
+    return found
+
+
+def _told(pipe: Any, work: Callable[..., None], arguments: tuple[Any, ...], threads: int) -> None:  # noqa: ANN401
+    import torch
+
+    from sparse_adapt.cli import _give_memory_back
+
+    torch.set_num_threads(threads)
+    _give_memory_back()
+    started = time.perf_counter(), time.process_time()
+    before = work(*arguments) or 0
+    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    pipe.send(
+        {
+            "seconds": round(time.perf_counter() - started[0], 1),
+            "processor_seconds": round(time.process_time() - started[1], 1),
+            "mebibytes_above_the_start": round((largest - before) / MEBIBYTE),
+        }
+    )
+
+
+# -- the steps: each returns the memory that doesn't count, in bytes -------------------------------
+
+
+def generate(path: Path, documents: int) -> int:
+    """A compressed corpus of short documents: common words more often, some of a topic again and again."""
+    from sparse_adapt.corpus import Document, write_documents
+
+    before = _resident()
+    words = _words()
+
+    def texts() -> Iterator[Document]:
+        chance = random.Random(0)
+        for number in range(documents):
+            topic = [words[chance.randrange(len(words))] for _ in range(4)]
+            length = chance.randint(SHORTEST, LONGEST)
+            text = [
+                chance.choice(topic)
+                if chance.random() < 0.2
+                else words[int(len(words) ** chance.random()) - 1]
+                for _ in range(length)
+            ]
+            yield Document(f"doc-{number}", " ".join(text) + ".", " ".join(topic[:2]))
+
+    write_documents(path, texts())
+    return before
+
+
+def read(path: Path) -> int:
+    """Every document once, as `encode` counts them."""
+    from sparse_adapt.corpus import count_documents
+
+    before = _resident()
+    count_documents(path)
+    return before
+
+
+def encode(model: str, corpus: Path, vectors: Path) -> int:
+    """Shards of vectors."""
+    from sparse_adapt.corpus import read_documents
+    from sparse_adapt.model import SparseEncoder
+    from sparse_adapt.shards import encode_corpus
+
+    encoder = SparseEncoder.load(model)
+    before = _resident()
+    encode_corpus(encoder, read_documents(corpus), vectors)
+    return before
+
+
+def export(vectors: Path, folder: Path) -> int:
+    """Impacts for Anserini, from the shards."""
+    from sparse_adapt.export.anserini import write
+    from sparse_adapt.shards import open_vectors
+
+    before = _resident()
+    write(open_vectors(vectors), folder)
+    return before
+
+
+def _words() -> list[str]:
+    from wordfreq import top_n_list
+
+    return [word for word in top_n_list("en", WORDS) if word.isalpha()]
+
+
+def _resident() -> int:
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize()
+
+
+if __name__ == "__main__":
+    main()
