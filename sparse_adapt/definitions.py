@@ -100,7 +100,9 @@ def long_form(short: str, before: str) -> str | None:
             text[place].casefold() != letter or (number == 0 and place > 0 and text[place - 1].isalnum())
         ):
             place -= 1
-        if place < 0:
+        if place < 0 or (
+            number == len(letters) - 1 and " " in text[place:]
+        ):  # the last word has the last letter
             return None
         place -= 1
     found = text[place + 1 :].strip()

@@ -10,6 +10,7 @@ from sparse_adapt.encode import encode
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.plan import settings_for
 from sparse_adapt.teachers.panel import ENSEMBLE, small_dense
+from sparse_adapt.training import epochs_to_steps
 
 TRIED = 8  # documents
 MODELS_TRIED = 4  # at the choice
@@ -38,6 +39,8 @@ def expected(request: Request, documents: Sequence[Document], total: int) -> lis
     held = min(settings.queries.held, len(documents) // 4)
     pool = min(len(documents), held * settings.candidates.count)
     stages = {name: settings_for(name, "corpus", request.overrides) for name in ("behaviour", "distill")}
+    keeping = epochs_to_steps(stages["behaviour"], len(documents))
+    ranking = epochs_to_steps(stages["distill"], queries)
     texts_a_step = stages["distill"].batch_size * (settings.candidates.count + 1)
     rows = [
         Expected(f"reading {total:,} documents for terms", total * 1e-3),
@@ -45,12 +48,12 @@ def expected(request: Request, documents: Sequence[Document], total: int) -> lis
         Expected(f"{len(documents):,} documents by the dense teacher", len(documents) * judging),
         Expected(f"candidates of {queries + held:,} queries", (queries + held) * (encoding / 4 + 0.01)),
         Expected(
-            f"{stages['behaviour'].steps:,} steps to keep what the model does",
-            stages["behaviour"].steps * stages["behaviour"].batch_size * (learning + encoding) / 3,
+            f"{keeping:,} steps to keep what the model does",
+            keeping * stages["behaviour"].batch_size * (learning + encoding) / 3,
         ),
         Expected(
-            f"{stages['distill'].steps:,} steps to rank as the teacher does",
-            0.0 if settings.frozen else stages["distill"].steps * texts_a_step * learning,
+            f"{ranking:,} steps to rank as the teacher does",
+            0.0 if settings.frozen else ranking * texts_a_step * learning,
         ),
         Expected("choosing on the queries set aside", MODELS_TRIED * pool * encoding),
     ]
