@@ -37,8 +37,9 @@ READING_ORDER = (
     "dense",
     # learning
     "losses",
-    "nearness",
     "meanings",
+    "nearness",
+    "judged",
     "sharing",
     "training",
     "stages",

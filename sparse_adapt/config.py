@@ -95,7 +95,7 @@ class Warmup(Training):
     meant: float = 5.0  # raw logit of a term in a text that surely means it
     quiet: float = -1.0  # largest raw logit of a term in a document that doesn't say it
     far: float = -4.0  # raw logit of a term in a text that surely doesn't mean it
-    border: float = 1.0  # raw logit of a term in a text as near to it as to anything else
+    border: float = 2.0  # raw logit of a term in a text as near to it as to anything else
     slope: float = Field(25.0, gt=0)  # raw logits for a unit of nearness, a difference of cosines
     silence: float = Field(2.0, ge=0)  # weight of being silent where a term isn't meant, beside being lit
     judge: str = JUDGE
@@ -125,7 +125,7 @@ class Distill(Training):
     meant: float = 5.0
     quiet: float = -1.0
     far: float = -4.0
-    border: float = 1.0
+    border: float = 2.0
     slope: float = Field(25.0, gt=0)
     judge: str = JUDGE
     raw_logits: bool = True

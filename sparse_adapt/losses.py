@@ -131,6 +131,21 @@ def hinge_below(values: Tensor, where: Tensor, ceiling: float) -> Tensor:
     return excess.sum() / where.any(dim=1).sum().clamp_min(1) / math.sqrt(max(1, where.shape[1]))
 
 
+def graded(values: Tensor, wanted: Tensor, lowest: float, highest: float) -> Tensor:
+    """Distance of raw logits from wanted ones (Huber's, 1964), but for what lies beyond the lowest or the highest.
+
+    values, wanted: (B, D). The mean over entries that want a positive logit, and the mean over texts of the sum
+    over the others by the root of D, for the reason that `hinge_below` gives.
+    """
+    gap = values.float() - wanted
+    gap = torch.where(wanted <= lowest, gap.relu(), torch.where(wanted >= highest, -(-gap).relu(), gap))
+    far = functional.huber_loss(gap, torch.zeros_like(gap), reduction="none")
+    lit = wanted > 0
+    above = far[lit].mean() if lit.any() else far.sum() * 0.0
+    texts = (~lit).any(dim=1).sum().clamp_min(1)
+    return above + (far * ~lit).sum() / texts / math.sqrt(max(1, wanted.shape[1]))
+
+
 def expand(values: Tensor, where: Tensor) -> Tensor:
     """Mean over the domain tokens of a query's relevant documents of -log sigmoid(its value in the query)."""
     return -functional.logsigmoid(values.float())[where].mean() if where.any() else values.sum() * 0.0

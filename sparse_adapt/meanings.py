@@ -36,11 +36,15 @@ ALIKE = 0.5  # a text as close to a term's own texts as the median of them may m
 
 
 class Samples(NamedTuple):
-    """Texts as token ids, and per new token whether the text means it (B, D) or should be silent on it (B, D)."""
+    """Texts as token ids, and per new token whether the text means it (B, D) or should be silent on it (B, D).
+
+    Where a judge says it by degrees, `nearness` (B, D) tells how far each means it, 0 being the border.
+    """
 
     token_ids: list[list[int]]
     meant: Tensor
     quiet: Tensor
+    nearness: Tensor | None = None
 
 
 Ends = tuple[list[int], list[int]]
@@ -64,13 +68,13 @@ class Meanings:
     def __init__(self, reference: SparseEncoder, sources: Sequence[TokenIds], about: NDArray[Any]) -> None:
         self.first_new = reference.old_size
         self.special = set(reference.tokenizer.all_special_ids)
-        self.ends = _ends(reference)
+        self.ends = ends_of(reference)
         self.about = about
         self.cut = [[token for token in source if token < self.first_new] for source in sources]
-        words = _starts_word(reference, reference.vocabulary_size)
+        words = starts_word(reference, reference.vocabulary_size)
         old = np.arange(len(words)) < self.first_new  # a model that knows a term associates it with its texts
         old_words = words * old
-        weights, self.substitutes = _associations(reference, self.cut, old_words)
+        weights, self.substitutes = associations(reference, self.cut, old_words)
         share = np.asarray((weights > 0).mean(axis=0)).ravel()
         telling = weights.multiply((np.log(1.0 / (share + 0.01)).clip(0) * words)[None, :]).tocsr()
         self.document_share = share
@@ -147,7 +151,7 @@ class Meanings:
 
 
 @torch.no_grad()
-def _associations(
+def associations(
     reference: SparseEncoder, token_ids: Sequence[TokenIds], words: NDArray[Any]
 ) -> tuple[csr_matrix, list[dict[int, list[int]]]]:
     """Weights of the texts (B, V), and for each text the words that the model found at each of its places."""
@@ -171,7 +175,7 @@ def _associations(
     return vstack(parts, format="csr") if parts else empty, found
 
 
-def _ends(encoder: SparseEncoder) -> Ends:
+def ends_of(encoder: SparseEncoder) -> Ends:
     """Special tokens before and after a text."""
     ids = encoder.tokenize(["a"])[0]
     inner = encoder.tokenizer("a", add_special_tokens=False)["input_ids"]
@@ -179,7 +183,7 @@ def _ends(encoder: SparseEncoder) -> Ends:
     return ids[:start], ids[start + len(inner) :]
 
 
-def _starts_word(encoder: SparseEncoder, size: int) -> NDArray[Any]:
+def starts_word(encoder: SparseEncoder, size: int) -> NDArray[Any]:
     """1.0 for each token that can stand for a word (V), else 0.0."""
     tokens = [token or "" for token in encoder.tokenizer.convert_ids_to_tokens(list(range(size)))]
     marked = any(token.startswith(("\u0120", "\u2581")) for token in tokens)
@@ -209,9 +213,9 @@ def _neighbours(
         return [Profile(np.array([], dtype=np.int64), np.array([])) for _ in range(about.shape[1])]
     wanted = csr_matrix(about.T.astype(np.float64)) @ telling
     first = {int(token) for profile in _profiles(wanted) for token in profile.tokens}
-    second = _associations(reference, [[*ends[0], word, *ends[1]] for word in sorted(first)], words)[0]
+    second = associations(reference, [[*ends[0], word, *ends[1]] for word in sorted(first)], words)[0]
     chosen = np.flatnonzero(np.asarray((second > 0).sum(axis=0)).ravel() * words)
-    vectors = _associations(reference, [[*ends[0], int(word), *ends[1]] for word in chosen], words)[0]
+    vectors = associations(reference, [[*ends[0], int(word), *ends[1]] for word in chosen], words)[0]
     vectors = vectors.multiply(words[None, :]).tocsr()
     rarity = np.log(max(1, len(chosen)) / (1.0 + np.asarray((vectors > 0).sum(axis=0)).ravel())).clip(0)
     vectors = vectors.multiply(rarity[None, :]).tocsr()

@@ -359,3 +359,23 @@ def test_total_by_hand():
 def test_total_insists_on_a_weight_for_each_term(weights):
     with pytest.raises(AssertionError):
         losses.total({"kd": tensor(2.0), "rank": tensor(3.0)}, weights)
+
+
+class TestGraded:
+    def test_by_hand(self):
+        values = torch.tensor([[3.0, 0.0], [0.5, -9.0]])
+        wanted = torch.tensor([[5.0, -1.0], [1.0, -4.0]])
+        # lit: 2 too low, Huber 2 - 1/2 = 1.5, and 1/2 too low, 1/8; their mean is .8125
+        # silent: 1 too high, 1/2, and below the lowest, free; 1/2 over 2 texts and the root of 2 tokens
+        expected = 0.8125 + 0.5 / 2 / 2**0.5
+        assert_close(losses.graded(values, wanted, -4.0, 6.0), torch.tensor(expected))
+
+    def test_nothing_to_gain_beyond_the_highest_and_the_lowest(self):
+        wanted = torch.tensor([[5.0, -4.0]])
+        assert losses.graded(torch.tensor([[9.0, -8.0]]), wanted, -4.0, 5.0) == 0.0
+
+    def test_without_a_text_it_is_zero_and_has_a_gradient(self):
+        values = torch.zeros(0, 3, requires_grad=True)
+        loss = losses.graded(values, torch.zeros(0, 3), -4.0, 5.0)
+        loss.backward()
+        assert loss == 0.0

@@ -20,9 +20,9 @@ from torch import Tensor
 from sparse_adapt import config, losses
 from sparse_adapt.corpus import Candidates
 from sparse_adapt.head import activate
-from sparse_adapt.meanings import Meanings, Samples
+from sparse_adapt.meanings import Samples
 from sparse_adapt.model import Pooled, SparseEncoder
-from sparse_adapt.stages.lesson import marks, new_logits, recall
+from sparse_adapt.stages.lesson import marks, meanings, new_logits, recall
 from sparse_adapt.stages.texts import Remembered, Texts, vectors
 from sparse_adapt.training import epochs_to_steps
 
@@ -67,7 +67,7 @@ class Distill:
         sources = [*self.documents.ids, *self.queries.ids]
         about = np.concatenate([self.documents.says, self.positive | self.queries.says])
         unread = self.weights["anchor"] == 0.0 and self.weights["recall"] == 0.0
-        self.meanings = None if unread else Meanings(self.reference, sources, about)
+        self.meanings = None if unread else meanings(self.reference, sources, about, settings)
         self.scale, share = self._scale()
         if self.meanings is not None:
             share = self.meanings.document_share
@@ -90,12 +90,16 @@ class Distill:
             places[row, :held] = torch.tensor([place[self.number[name]] for name in entry.document_ids])
             teacher[row, :held] = torch.tensor(entry.teacher_scores)
             present[row, :held] = True
-        nothing = torch.zeros(0, self.documents.new, dtype=torch.bool)
-        samples = (
-            Samples([], nothing, nothing) if self.meanings is None else self.meanings.draw(2 * count, random)
-        )
+        samples = self._samples(count, random)
         others = [int(row) for row in random.choice(len(self.documents), max(1, count // 2))]
         return Batch(queries, documents, places, teacher, present, samples, others)
+
+    def _samples(self, count: int, random: Generator) -> Samples:
+        """Made-up texts for a batch of so many queries; more where they are judged by degrees."""
+        if self.meanings is None:
+            nothing = torch.zeros(0, self.documents.new, dtype=torch.bool)
+            return Samples([], nothing, nothing)
+        return self.meanings.draw((2 if self.settings.judge == "none" else 4) * count, random)
 
     def terms(self, encoder: SparseEncoder, batch: Batch) -> dict[str, Tensor]:
         """The six terms, `anchor` and `recall`, unweighted."""

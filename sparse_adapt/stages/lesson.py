@@ -21,7 +21,9 @@ from torch.nn import functional
 
 from sparse_adapt import config, losses
 from sparse_adapt.batches import pad
+from sparse_adapt.dense import DenseEncoder
 from sparse_adapt.head import activate, splade_pool
+from sparse_adapt.judged import JudgedMeanings
 from sparse_adapt.meanings import Meanings, Samples
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.sharing import own_share, shared_out, total
@@ -58,7 +60,7 @@ class Lesson:
         self.texts, self.about = texts, about
         reference = copy.deepcopy(encoder).requires_grad_(False)
         self.before = Remembered(reference, texts.old_ids)
-        self.meanings = Meanings(reference, texts.ids, about)
+        self.meanings = meanings(reference, texts.ids, about, settings)
         self.vocabulary = domain_vocabulary(texts, settings.softmax)
         self.mask_id = encoder.tokenizer.mask_token_id
         self.special = set(encoder.tokenizer.all_special_ids)
@@ -148,8 +150,28 @@ def new_logits(encoder: SparseEncoder, token_ids: Sequence[Sequence[int]], texts
     return shared_out(logits, token_ids)
 
 
+def meanings(
+    reference: SparseEncoder,
+    sources: Sequence[Sequence[int]],
+    about: NDArray[np.bool_],
+    settings: config.Warmup | config.Distill,
+) -> Meanings | JudgedMeanings:
+    """Made-up texts from a stage's sources, judged by the dense encoder that the settings name, if any."""
+    if settings.judge == "none":
+        return Meanings(reference, sources, about)
+    random = np.random.default_rng(settings.seed)
+    return JudgedMeanings(reference, sources, about, DenseEncoder(settings.judge), random)
+
+
 def recall(meant: Tensor, samples: Samples, settings: config.Warmup | config.Distill) -> Tensor:
-    """Lit where a made-up text means a term, silent where it doesn't; `meant` (B, D) as the hinges take it."""
+    """How far made-up texts are from lighting what they mean; `meant` (B, D) as the hinges take it.
+
+    Judged by degrees, a term's logit follows the nearness; else it is lit above or silent below a bound.
+    """
+    if samples.nearness is not None:
+        wanted = settings.border + settings.slope * samples.nearness.to(meant.device)
+        wanted = wanted.clamp(settings.far, settings.meant)
+        return losses.graded(meant, wanted, settings.far, settings.meant)
     lit = losses.hinge_above(meant, samples.meant.to(meant.device), settings.meant)
     return lit + settings.silence * losses.hinge_below(meant, samples.quiet.to(meant.device), settings.quiet)
 

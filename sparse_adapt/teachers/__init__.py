@@ -1,1 +1,1 @@
-"""What a student learns from without a label: word statistics (`bm25`), a dense model's (`dense`, above), and their sum."""
+"""What a student learns from without a label: word statistics (`bm25`), a dense model, and their sum."""

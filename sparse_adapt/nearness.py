@@ -1,0 +1,72 @@
+"""Whether a text means a term: how much nearer it is to what is about the term than to anything else.
+
+A dense encoder that knows ordinary language tells it, without a label and without the term itself: where the
+text nearest to a question is one about the term, the question means it. Zero is where that changes.
+
+Dimensions: B texts, S sources, D terms, H width of a dense vector.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparse_adapt.dense import DenseEncoder
+
+TEXTS_AT_ONCE = 1024
+
+Nearness = NDArray[np.float32]
+
+
+class Judge:
+    """Texts that are about terms, and texts that aren't, as a dense encoder sees them."""
+
+    def __init__(self, encoder: DenseEncoder, sources: Sequence[str], about: NDArray[np.bool_]) -> None:
+        """`sources`: texts with the terms cut out of them; `about`: (S, D), which terms each is about."""
+        self.encoder, self.about = encoder, about
+        self.vectors = encoder.encode(sources)
+        self.owned = [np.flatnonzero(column) for column in about.T]
+
+    def nearness(self, texts: Sequence[str]) -> Nearness:
+        """(B, D) in [-2, 2]: cosine to the nearest source about a term, less that to the nearest other one.
+
+        Where no source is about a term it is -1: nothing means it. Where all are, the other cosine is 0.
+        """
+        parts = [
+            self._between(self.encoder.encode(texts[start : start + TEXTS_AT_ONCE]))
+            for start in range(0, len(texts), TEXTS_AT_ONCE)
+        ]
+        return np.concatenate(parts) if parts else np.zeros((0, self.about.shape[1]), np.float32)
+
+    def alike(self) -> NDArray[np.bool_]:
+        """Sources that don't say a term but are as close to its own as the median of these: (S, D) booleans."""
+        found = np.zeros_like(self.about)
+        for term, own in enumerate(self.owned):
+            if len(own) < 2:
+                continue
+            cosines = self.vectors @ self.vectors[own].T
+            among = (cosines[own].sum(axis=1) - 1.0) / (len(own) - 1)
+            found[:, term] = cosines.mean(axis=1) >= np.median(among)
+        return np.asarray(found & ~self.about)
+
+    def nearest(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Cosine of each text to each source, less the text's mean over all: what it has with that one. (B, S)."""
+        cosines = vectors @ self.vectors.T
+        return np.asarray(cosines - cosines.mean(axis=1, keepdims=True))
+
+    def _between(self, vectors: NDArray[np.float32]) -> Nearness:
+        cosines = vectors @ self.vectors.T
+        result = np.full((len(vectors), self.about.shape[1]), -1.0, dtype=np.float32)
+        most = min(max((len(own) for own in self.owned), default=0) + 1, len(self.vectors))
+        best = np.argsort(-cosines, axis=1, kind="stable")[:, :most]  # one of these isn't about the term
+        for term, own in enumerate(self.owned):
+            if len(own):
+                result[:, term] = cosines[:, own].max(axis=1) - self._other(cosines, best, term)
+        return result
+
+    def _other(self, cosines: NDArray[np.float32], best: NDArray[Any], term: int) -> NDArray[np.float32]:
+        """The largest cosine to a source that isn't about a term (B,), or 0 where every source is."""
+        others = ~self.about[best, term]
+        first = best[np.arange(len(best)), others.argmax(axis=1)]
+        return np.where(others.any(axis=1), cosines[np.arange(len(best)), first], 0.0).astype(np.float32)

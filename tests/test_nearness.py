@@ -1,0 +1,93 @@
+"""How near a text is to what is about a term, by vectors small enough to reckon by hand."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from sparse_adapt.dense import DenseEncoder
+from sparse_adapt.nearness import Judge
+
+VECTORS = {
+    "own": (1.0, 0.0),
+    "also own": (0.6, 0.8),
+    "other": (0.0, 1.0),
+    "question": (0.8, 0.6),
+}
+
+
+class Table:
+    """An encoder of four texts."""
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.array([VECTORS[text] for text in texts], dtype=np.float32).reshape(len(texts), 2)
+
+
+def judge(sources: list[str], *about: list[bool]) -> Judge:
+    return Judge(Table(), sources, np.array(about, dtype=bool).T.reshape(len(sources), len(about)))
+
+
+def test_nearness_by_hand():
+    asked = judge(["own", "other"], [True, False], [False, True]).nearness(["question", "other"])
+    # question: cosines .8 and .6, so .8 - .6 and .6 - .8; other: cosines 0 and 1
+    np.testing.assert_allclose(asked, [[0.2, -0.2], [-1.0, 1.0]], atol=1e-6)
+
+
+def test_the_nearest_of_several_counts():
+    asked = judge(["own", "also own", "other"], [True, True, False]).nearness(["question"])
+    np.testing.assert_allclose(asked, [[0.96 - 0.6]], atol=1e-6)  # .8 x .6 + .6 x .8 = .96
+
+
+def test_nothing_means_a_term_that_no_source_is_about():
+    assert judge(["own", "other"], [False, False]).nearness(["own"]).tolist() == [[-1.0]]
+
+
+def test_where_every_source_is_about_a_term_there_is_nothing_to_be_nearer_to():
+    np.testing.assert_allclose(
+        judge(["own", "also own"], [True, True]).nearness(["question"]), [[0.96]], atol=1e-6
+    )
+
+
+def test_no_text_and_no_term():
+    assert judge(["own", "other"], [True, False]).nearness([]).shape == (0, 1)
+    assert judge(["own", "other"]).nearness(["question"]).shape == (1, 0)
+
+
+def test_many_terms_agree_with_one_at_a_time():
+    random = np.random.default_rng(0)
+    vectors = random.normal(size=(60, 8)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    about = random.random((40, 7)) < 0.2
+
+    class Rows:
+        def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            return vectors[[int(text) for text in texts]]
+
+    found = Judge(Rows(), [str(row) for row in range(40)], about).nearness(
+        [str(row) for row in range(40, 60)]
+    )
+    cosines = vectors[40:] @ vectors[:40].T
+    for term in range(7):
+        own = about[:, term]
+        np.testing.assert_allclose(
+            found[:, term], cosines[:, own].max(1) - cosines[:, ~own].max(1), atol=1e-6
+        )
+
+
+def test_a_source_as_close_as_the_terms_own_is_alike():
+    found = judge(["own", "also own", "question", "other"], [True, True, False, False]).alike()
+    # the two are .6 alike; question is (.8 + .96) / 2 = .88 like them, other (0 + .8) / 2 = .4
+    assert found[:, 0].tolist() == [False, False, True, False]
+
+
+@pytest.mark.slow
+def test_the_dense_model_finds_what_a_plain_question_means():
+    sources = [
+        "The practice of steering an organisation's spending through approvals and forecasts.",
+        "A nightly job copies the database to a second server.",
+    ]
+    asked = Judge(DenseEncoder(), sources, np.array([[True], [False]])).nearness(
+        ["who has to agree before we buy something", "how do I restore a table from yesterday"]
+    )
+    assert asked[0, 0] > 0 > asked[1, 0]
