@@ -23,7 +23,7 @@ def run(monkeypatch, capfd):
         except SystemExit as error:
             status = error.code or 0
         out, err = capfd.readouterr()
-        return status, out, err.splitlines()
+        return status, out, [line for line in err.splitlines() if line.strip()]  # the bar leaves an empty one
 
     return call
 
@@ -64,7 +64,7 @@ def test_a_fault_is_exit_status_1(run, vectors, tiny_model, zorvex_collection, t
     status, _, words = run("check-export", tmp_path / "out", *against)
     assert status == 1
     assert words[-1].startswith(f"error: {tmp_path / 'out'}: 6 of 6 rankings can't be explained")
-    assert words[0].startswith("fault: q1: d")
+    assert any(line.startswith("fault: q1: d") for line in words)
 
 
 @pytest.mark.parametrize(

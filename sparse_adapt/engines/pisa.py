@@ -2,6 +2,7 @@
 
 The CIFF file is read with ciff-toolkit and laid out as PISA's uncompressed inverted index, which is what a
 CIFF importer does; PISA then compresses and searches it with its `quantized` scorer, which multiplies impacts.
+Terms are numbered, since PISA makes those of a query lower case and would not find `[SEP]` or `Ünï` by name.
 PISA sums in float32, exact for whole scores up to 16,777,216. Dimensions: V vocabulary.
 """
 
@@ -32,11 +33,13 @@ class PisaIndex:
 
     tolerance = 1e-6
 
-    def __init__(self, folder: Path, manifest: Manifest, index: Any) -> None:  # noqa: ANN401 - theirs
+    def __init__(self, folder: Path, manifest: Manifest, index: Any, terms: list[str]) -> None:  # noqa: ANN401
         assert manifest.quantisation is not None, manifest.format
         self.name = f"PISA (pyterrier_pisa {version('pyterrier_pisa')}, {ALGORITHM})"
         self.quantisation = manifest.quantisation
-        self._names = [escape_token(token) for token in read_tokens(folder, manifest.model)]
+        numbers = {term: number for number, term in enumerate(terms)}
+        names = (escape_token(token) for token in read_tokens(folder, manifest.model))
+        self._terms = [numbered(numbers[name]) if name in numbers else "" for name in names]
         self._index = index
 
     def stored(self, documents: Block) -> csr_matrix:
@@ -53,9 +56,9 @@ class PisaIndex:
 
         run: Run = {query_id: {} for query_id in queries.ids}
         words = [
-            (query_id, {self._names[column]: value for column, value in zip(columns, values, strict=True)})
+            (query_id, known)
             for query_id, columns, values in self.quantisation.impacts(queries).rows()
-            if columns
+            if (known := self._known(columns, values))
         ]
         frame = pandas.DataFrame(words, columns=["qid", "query_toks"])
         if not words:
@@ -69,6 +72,11 @@ class PisaIndex:
             run[query_id][document_id] = self.quantisation.score(round(float(score)))
         return run
 
+    def _known(self, columns: list[int], values: list[int]) -> dict[str, int]:
+        """A query's impacts by the terms of the index, without tokens that no document has."""
+        pairs = zip(columns, values, strict=True)
+        return {self._terms[column]: value for column, value in pairs if self._terms[column]}
+
 
 @contextmanager
 def open_engine(folder: Path, *, url: str = "") -> Iterator[PisaIndex]:
@@ -80,12 +88,17 @@ def open_engine(folder: Path, *, url: str = "") -> Iterator[PisaIndex]:
         raise InputError(folder, "holds no impacts, of which PISA makes no index; export other documents")
     with TemporaryDirectory() as scratch:
         with quiet():
-            index = import_ciff(folder / INDEX_FILE, Path(scratch))
-        yield PisaIndex(folder, manifest, index)
+            index, terms = import_ciff(folder / INDEX_FILE, Path(scratch))
+        yield PisaIndex(folder, manifest, index, terms)
 
 
-def import_ciff(path: Path, folder: Path) -> Any:  # noqa: ANN401 - PISA's index
-    """A PISA index in `folder`, made from a CIFF file. Raises InputError for terms that aren't in order."""
+def numbered(term: int) -> str:
+    """What a term is called in PISA: its place in the file, all of one length, so that they stay in order."""
+    return f"{term:010d}"
+
+
+def import_ciff(path: Path, folder: Path) -> tuple[Any, list[str]]:
+    """A PISA index in `folder`, made from a CIFF file, and the terms that its numbers stand for."""
     from ciff_toolkit.read import CiffReader
     from pyterrier_pisa import PisaIndex as TheirIndex
     from pyterrier_pisa import _pisathon
@@ -94,16 +107,15 @@ def import_ciff(path: Path, folder: Path) -> Any:  # noqa: ANN401 - PISA's index
         header = reader.header
         terms = _write_postings(folder, reader)
         documents = list(reader.read_documents())
-    if terms != sorted(terms, key=str.encode):
-        raise InputError(path, "its terms aren't in the order of their bytes; PISA can't look them up")
     _numbers([header.num_docs, *(document.doclength for document in documents)]).tofile(folder / "inv.sizes")
-    for name, lines in (("terms", terms), ("documents", [each.collection_docid for each in documents])):
+    names = [numbered(number) for number in range(len(terms))]
+    for name, lines in (("terms", names), ("documents", [each.collection_docid for each in documents])):
         (folder / f"fwd.{name}").write_bytes("".join(f"{line}\n" for line in lines).encode())
     _pisathon.build_binlex(str(folder / "fwd.documents"), str(folder / "fwd.doclex"))
     _pisathon.build_binlex(str(folder / "fwd.terms"), str(folder / "fwd.termlex"))
     card = {"type": "sparse_index", "format": "pisa", "package_hint": "pyterrier-pisa", "stemmer": "none"}
     (folder / "pt_meta.json").write_text(json.dumps(card))
-    return TheirIndex(str(folder), stemmer="none", stops="none")
+    return TheirIndex(str(folder), stemmer="none", stops="none"), terms
 
 
 def _write_postings(folder: Path, reader: Any) -> list[str]:  # noqa: ANN401 - a CiffReader
