@@ -10,6 +10,7 @@ import json
 import os
 import tempfile
 import time
+from collections import deque
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -44,7 +45,7 @@ def measure(documents: int, shard: int, model: str, turns: int) -> dict[str, Any
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=400 << 20)
     try:
         with tempfile.TemporaryDirectory() as folder:
-            generate(Path(folder) / "corpus.jsonl", documents)
+            deque(generate(Path(folder) / "corpus.jsonl", documents), maxlen=0)
             texts = list(read_documents(Path(folder) / "corpus.jsonl"))
             encoder = SparseEncoder.load(model)
             with connected() as cluster:

@@ -42,7 +42,7 @@ def main() -> None:
 def measure(folder: Path, documents: int, model: str, threads: int) -> dict[str, Any]:
     """Figures of each step over a corpus of so many documents."""
     corpus, vectors, exported = folder / "corpus.jsonl.gz", folder / "vectors", folder / "anserini"
-    steps: tuple[tuple[str, Callable[..., None], tuple[Any, ...]], ...] = (
+    steps: tuple[tuple[str, Callable[..., Iterator[None]], tuple[Any, ...]], ...] = (
         ("generate", generate, (corpus, documents)),
         ("read", read, (corpus,)),
         ("encode", encode, (model, corpus, vectors)),
@@ -60,7 +60,7 @@ def measure(folder: Path, documents: int, model: str, threads: int) -> dict[str,
     return figures
 
 
-def apart(work: Callable[..., None], arguments: tuple[Any, ...], threads: int) -> dict[str, float]:
+def apart(work: Callable[..., Iterator[None]], arguments: tuple[Any, ...], threads: int) -> dict[str, float]:
     """Do one step in a fresh process: seconds, and its largest memory above that before it began."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
@@ -72,15 +72,17 @@ def apart(work: Callable[..., None], arguments: tuple[Any, ...], threads: int) -
     return found
 
 
-def _told(pipe: Any, work: Callable[..., None], arguments: tuple[Any, ...], threads: int) -> None:  # noqa: ANN401
+def _told(pipe: Any, work: Callable[..., Iterator[None]], arguments: tuple[Any, ...], threads: int) -> None:  # noqa: ANN401
     import torch
 
     from sparse_adapt.cli import _give_memory_back
 
     torch.set_num_threads(threads)
     _give_memory_back()
-    started = time.perf_counter(), time.process_time()
-    before = work(*arguments) or 0
+    step = work(*arguments)
+    next(step)  # what it imports and loads doesn't count
+    before, started = _resident(), (time.perf_counter(), time.process_time())
+    next(step, None)
     largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     pipe.send(
         {
@@ -91,15 +93,15 @@ def _told(pipe: Any, work: Callable[..., None], arguments: tuple[Any, ...], thre
     )
 
 
-# -- the steps: each returns the memory that doesn't count, in bytes -------------------------------
+# -- the steps: each yields once, between what it needs and what it does ---------------------------
 
 
-def generate(path: Path, documents: int) -> int:
+def generate(path: Path, documents: int) -> Iterator[None]:
     """A compressed corpus of short documents: common words more often, some of a topic again and again."""
     from sparse_adapt.corpus import Document, write_documents
 
-    before = _resident()
     words = _words()
+    yield
 
     def texts() -> Iterator[Document]:
         chance = random.Random(0)
@@ -115,38 +117,34 @@ def generate(path: Path, documents: int) -> int:
             yield Document(f"doc-{number}", " ".join(text) + ".", " ".join(topic[:2]))
 
     write_documents(path, texts())
-    return before
 
 
-def read(path: Path) -> int:
+def read(path: Path) -> Iterator[None]:
     """Every document once, as `encode` counts them."""
     from sparse_adapt.corpus import count_documents
 
-    before = _resident()
+    yield
     count_documents(path)
-    return before
 
 
-def encode(model: str, corpus: Path, vectors: Path) -> int:
+def encode(model: str, corpus: Path, vectors: Path) -> Iterator[None]:
     """Shards of vectors."""
     from sparse_adapt.corpus import read_documents
     from sparse_adapt.model import SparseEncoder
     from sparse_adapt.shards import encode_corpus
 
     encoder = SparseEncoder.load(model)
-    before = _resident()
+    yield
     encode_corpus(encoder, read_documents(corpus), vectors)
-    return before
 
 
-def export(vectors: Path, folder: Path) -> int:
+def export(vectors: Path, folder: Path) -> Iterator[None]:
     """Impacts for Anserini, from the shards."""
     from sparse_adapt.export.anserini import write
     from sparse_adapt.shards import open_vectors
 
-    before = _resident()
+    yield
     write(open_vectors(vectors), folder)
-    return before
 
 
 def _words() -> list[str]:
