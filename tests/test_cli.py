@@ -19,7 +19,7 @@ FLAGS = {
     "check": {"--json"},
     "diagnose": {"--model", "--corpus", "--json"},
     "explain": {"--model", "--corpus", "--json"},
-    "evaluate": {"--model", "--collection", "--split", "--baseline", "--json"},
+    "evaluate": {"--model", "--collection", "--split", "--baseline", "--suite", "--explain", "-o", "--json"},
     "encode": {"--model", "--corpus", "-o", "--overwrite", "--resume", "--engine", "--workers"},
     "export": {"--model", "--corpus", "--queries", "-o", "--overwrite"},
     "index": {"--vectors", "-o", "--overwrite"},
@@ -230,7 +230,10 @@ MISTAKES = {
         ["evaluate", "--model", "{tiny}", "--collection", "{corpus}", "--split", "dev"],
         'no split "dev"; there are test, train',
     ),
-    "evaluate without a collection": (["evaluate", "--model", "{tiny}"], "Missing option '--collection'"),
+    "evaluate without a collection": (
+        ["evaluate", "--model", "{tiny}"],
+        "evaluate needs --model and --collection, or --suite FILE",
+    ),
     "encode an empty corpus": (
         ["encode", "--model", "{tiny}", "--corpus", "{empty}", "-o", "x"],
         "holds no documents",

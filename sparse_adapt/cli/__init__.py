@@ -109,7 +109,7 @@ def _help() -> str:
 
 def _interrupted(words: list[str]) -> str:
     """What Ctrl-C leaves, and how to go on."""
-    if not words or words[0] not in RESUMABLE:
+    if not words or (words[0] not in RESUMABLE and "--suite" not in words):
         return "stopped; nothing was written"
     again = words if "--resume" in words else [*words, "--resume"]
     return f"stopped; go on with: {shlex.join(['sparse-adapt', *again])}"

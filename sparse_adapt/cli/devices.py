@@ -12,9 +12,14 @@ DEVICES = ("auto", "cpu", "cuda", "mps")
 
 def load(model: str, device: str) -> "SparseEncoder":
     """Load a model for encoding; `auto` takes the fastest device there is."""
-    import torch
-
     from sparse_adapt.model import SparseEncoder
+
+    return SparseEncoder.load(model, choose(device))
+
+
+def choose(device: str) -> str:
+    """The device that a name means. Raises ConfigError for one that isn't there."""
+    import torch
 
     there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if device not in DEVICES:
@@ -23,4 +28,4 @@ def load(model: str, device: str) -> "SparseEncoder":
         device = next(name for name in ("cuda", "mps", "cpu") if there[name])
     if not there[device]:
         raise ConfigError(f"--device {device}: no such device is visible; use --device cpu")
-    return SparseEncoder.load(model, device)
+    return device

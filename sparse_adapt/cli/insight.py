@@ -14,9 +14,10 @@ from sparse_adapt.cli.options import (
     RUNS,
     Device,
     Json,
-    Model,
     OptionalCorpus,
     OptionalModel,
+    Overwrite,
+    Resume,
 )
 
 if TYPE_CHECKING:
@@ -129,24 +130,51 @@ def explain(
 
 
 def evaluate(
-    model: Model,
+    model: Annotated[str | None, typer.Option("--model", metavar="MODEL", help=MODEL_HELP)] = None,
     collection: Annotated[
-        str,
+        str | None,
         typer.Option("--collection", metavar="DIR", help="BEIR folder, bundled name or ir_datasets id."),
-    ],
+    ] = None,
     split: Annotated[str, typer.Option("--split", help="Judgements: qrels/SPLIT.tsv.")] = "test",
     baseline: Annotated[
         str | None, typer.Option("--baseline", metavar="MODEL", help=f"To compare with. {MODEL_HELP}")
     ] = None,
+    suite: Annotated[
+        Path | None,
+        typer.Option(
+            "--suite", metavar="FILE", help="Many rows over many collections, instead of one model."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="DIR", help="Of a suite: tables, plot and vectors.")
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Of a suite: what gained and lost most, and by which tokens.")
+    ] = False,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Measure a model on judged queries, and test its difference to a baseline."""
+    """Measure a model on judged queries against a baseline; or with --suite, many over many collections."""
     from sparse_adapt.cli.devices import load
+    from sparse_adapt.cli.measure import measure_suite
     from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.errors import ConfigError
     from sparse_adapt.evaluate import evaluate_model, evaluation, read_collection
     from sparse_adapt.report import tabulate_evaluation
 
+    if suite is not None:
+        if model is not None or collection is not None or baseline is not None:
+            raise ConfigError("--suite names its own models and collections; leave the other options out")
+        measure_suite(
+            suite, out, explain=explain, overwrite=overwrite, resume=resume, device=device, json=json
+        )
+        return
+    if model is None or collection is None:
+        raise ConfigError("evaluate needs --model and --collection, or --suite FILE")
+    if out is not None or explain:
+        raise ConfigError("-o and --explain are for a suite; name one: --suite FILE")
     judged = read_collection(collection, split)
     texts = len(judged.documents) + len(judged.queries)
     encoders = [(name, load(name, device)) for name in (model, baseline) if name is not None]

@@ -1,0 +1,190 @@
+"""Each row of a suite on each collection: what it finds, and what it costs.
+
+Vectors and indexes are kept by the checksum of model and texts, part by part, so a suite that was killed goes
+on where it stopped. Dimensions: Q queries, N documents, V tokens, H width of a dense model.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, vstack
+
+from sparse_adapt.dense import DenseEncoder
+from sparse_adapt.encode import encode
+from sparse_adapt.evaluate import DEPTH, Collection
+from sparse_adapt.kept import checksum_of, keep_vectors, kept_vectors
+from sparse_adapt.manifest import stamp, token_names
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.search import Found, Searcher
+from sparse_adapt.suite.settings import Row
+from sparse_adapt.teachers.bm25 import Bm25
+from sparse_adapt.teachers.ensemble import add_z_scores, best, scaled, sqrt_idf
+
+TEXTS_A_PART = 4096
+QUERIES_AT_ONCE = 64  # whose scores of all documents are held: 64 million numbers for a million documents
+Heard = Callable[[int], None]
+
+
+class Costs(NamedTuple):
+    """What a sparse ranker's vectors cost. `flops`: expected products (Paria et al. 2020, arXiv:2004.05665)."""
+
+    nonzero_document: float
+    nonzero_query: float
+    flops: float
+    longest_list: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sparse:
+    """Queries (Q, V), documents (N, V), and the names of V tokens."""
+
+    queries: csr_matrix
+    documents: csr_matrix
+    names: Sequence[str]
+
+    def scores(self, first: int, last: int) -> NDArray[np.float32]:
+        """Of some queries against every document."""
+        scores: NDArray[np.float32] = (self.queries[first:last] @ self.documents.T).toarray()
+        return scores
+
+    def find(self) -> list[Found]:
+        """The best documents of each query."""
+        return Searcher(self.documents).top_k(self.queries, DEPTH)
+
+
+@dataclass(frozen=True, slots=True)
+class Dense:
+    """Queries (Q, H) and documents (N, H), of length 1."""
+
+    queries: NDArray[np.float32]
+    documents: NDArray[np.float32]
+
+    def scores(self, first: int, last: int) -> NDArray[np.float32]:
+        """Of some queries against every document."""
+        return self.queries[first:last] @ self.documents.T
+
+    def find(self) -> list[Found]:
+        """The best documents of each query."""
+        return _find(len(self.queries), self.scores)
+
+
+Ranker = Sparse | Dense
+
+
+@dataclass(slots=True)
+class Workshop:
+    """Makes rankers, each once a collection. `kept` is where vectors stay; `old` where they may be already."""
+
+    rows: dict[str, Row]
+    kept: Path | None = None
+    old: Path | None = None
+    device: str = "cpu"
+    loaded: dict[str, tuple[SparseEncoder, str]] = field(default_factory=dict)
+
+    def check(self) -> None:
+        """Load every model once: a mistake in the last is better known before the first is put to work."""
+        for row in self.rows.values():
+            if row.model is not None:
+                self.model(row.model)
+            elif row.dense is not None:
+                DenseEncoder(row.dense)
+            elif row.bm25:
+                Bm25.fit(["a word"])
+
+    def model(self, source: str) -> tuple[SparseEncoder, str]:
+        """A model and the checksum of its weights, vocabulary and length of texts."""
+        if source not in self.loaded:
+            encoder = SparseEncoder.load(source, self.device)
+            made = stamp(encoder)
+            mark = checksum_of([made.weights_sha256, made.vocabulary_sha256, str(made.max_tokens)])
+            self.loaded[source] = encoder, mark
+        return self.loaded[source]
+
+    def rankers(self, collection: Collection, heard: Heard | None) -> dict[str, Ranker]:
+        """Every row that isn't a sum. `heard` hears of encoded documents."""
+        documents = [document.full_text for document in collection.documents]
+        queries = [query.text for query in collection.queries]
+        made: dict[str, Ranker] = {}
+        for name, row in self.rows.items():
+            if row.model is not None:
+                made[name] = self._sparse(row, queries, documents, heard)
+            elif row.dense is not None:
+                dense = DenseEncoder(row.dense, device=self.device, cache=self.kept)
+                made[name] = Dense(dense.encode(queries), dense.encode(documents, progress=heard))
+            elif row.bm25:
+                bm25 = Bm25.fit(documents)
+                made[name] = Sparse(bm25.queries(queries), bm25.documents, bm25.stems)
+                if heard is not None:
+                    heard(len(documents))
+        return made
+
+    def find(self, name: str, rankers: dict[str, Ranker]) -> list[Found]:
+        """The best documents of each query, by one row."""
+        members = self.rows[name].sum
+        if members is None:
+            return rankers[name].find()
+        parts = [rankers[member] for member in members]
+        queries = parts[0].queries.shape[0]
+        return _find(queries, lambda first, last: add_z_scores([part.scores(first, last) for part in parts]))
+
+    def _sparse(self, row: Row, queries: list[str], documents: list[str], heard: Heard | None) -> Sparse:
+        assert row.model is not None
+        encoder, mark = self.model(row.model)
+        vectors = self._encode(encoder, mark, documents, heard)
+        asked = self._encode(encoder, mark, queries, None)
+        if row.scale == "sqrt-idf":
+            asked = scaled(asked, sqrt_idf(vectors))
+        return Sparse(asked, vectors, token_names(encoder))
+
+    def _encode(self, encoder: SparseEncoder, mark: str, texts: list[str], heard: Heard | None) -> csr_matrix:
+        parts = []
+        for start in range(0, len(texts), TEXTS_A_PART):
+            part = texts[start : start + TEXTS_A_PART]
+            name = f"sparse-{checksum_of([mark, *part])[:32]}.safetensors"
+            vectors = self._kept(name)
+            if vectors is None:
+                vectors = encode(encoder, part)
+                if self.kept is not None:
+                    keep_vectors(self.kept / name, vectors)
+            parts.append(vectors)
+            if heard is not None:
+                heard(len(part))
+        return csr_matrix(vstack(parts, format="csr")) if parts else encode(encoder, [])
+
+    def _kept(self, name: str) -> csr_matrix | None:
+        for folder in (self.kept, self.old):
+            vectors = None if folder is None else kept_vectors(folder / name)
+            if vectors is not None:
+                if folder is not self.kept and self.kept is not None:
+                    keep_vectors(self.kept / name, vectors)
+                return vectors
+        return None
+
+
+def costs(ranker: Any) -> Costs | None:  # noqa: ANN401 - a sum has no vectors
+    """What a row's vectors cost; None for rows that aren't sparse."""
+    if not isinstance(ranker, Sparse):
+        return None
+    lists = np.bincount(ranker.documents.indices, minlength=ranker.documents.shape[1])
+    asked = np.bincount(ranker.queries.indices, minlength=ranker.queries.shape[1])
+    number = max(1, ranker.documents.shape[0]), max(1, ranker.queries.shape[0])
+    return Costs(
+        nonzero_document=ranker.documents.nnz / number[0],
+        nonzero_query=ranker.queries.nnz / number[1],
+        flops=float((lists / number[0]) @ (asked / number[1])),
+        longest_list=int(lists.max(initial=0)),
+    )
+
+
+def _find(queries: int, scores: Callable[[int, int], NDArray[np.float32]]) -> list[Found]:
+    """The best documents by scores of all, some queries at a time."""
+    return [pair for first, last in _parts(queries) for pair in best(scores(first, last), DEPTH)]
+
+
+def _parts(queries: int) -> Iterator[tuple[int, int]]:
+    for first in range(0, queries, QUERIES_AT_ONCE):
+        yield first, min(first + QUERIES_AT_ONCE, queries)

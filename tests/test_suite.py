@@ -1,0 +1,225 @@
+"""Suites: settings and their mistakes, tests by hand, costs, what changed, tables, and going on after a kill."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from sparse_adapt import cli
+from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, ModelError, OutputError
+from sparse_adapt.suite import Training, run_suite, training_of
+from sparse_adapt.suite.compare import holm
+from sparse_adapt.suite.rankers import Sparse, costs
+from sparse_adapt.suite.settings import read_suite
+from sparse_adapt.suite.tables import plot, tables, to_object, write_results
+
+SUITE = """
+baseline = "base"
+
+[rows]
+base = {{ model = "{tiny}" }}
+weighed = {{ model = "{tiny}", scale = "sqrt-idf" }}
+bm25 = {{ bm25 = true }}
+both = {{ sum = ["weighed", "bm25"] }}
+
+[collections]
+ours = {{ path = "{ours}" }}
+control = {{ path = "{ours}", split = "train", control = true, loses_at_most = {tolerance} }}
+"""
+
+
+@pytest.fixture
+def write_suite(tmp_path, tiny_model, zorvex_collection):
+    """Put a suite.toml somewhere, one string in it replaced by another."""
+
+    def write(old="", new="", tolerance=1.0):
+        text = SUITE.format(tiny=tiny_model, ours=zorvex_collection, tolerance=tolerance)
+        assert old in text
+        path = tmp_path / "suite.toml"
+        path.write_text(text.replace(old, new, 1) if old else text)
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory, tiny_model, zorvex_collection):
+    """The whole suite, measured once; its folder beside it. Read only."""
+    folder = tmp_path_factory.mktemp("suite")
+    text = SUITE.format(tiny=tiny_model, ours=zorvex_collection, tolerance=0.0)
+    (folder / "suite.toml").write_text(text)
+    suite = read_suite(folder / "suite.toml")
+    return run_suite(suite, folder / "out", explain=True, finish=write_results), folder / "out"
+
+
+# -- figures --------------------------------------------------------------------------------------
+
+
+def test_holm_by_hand():
+    # sorted .01 .02 .04: times 3, 2, 1; the last may not be smaller than the one before it
+    assert holm([0.04, 0.01, 0.02]) == pytest.approx([0.04, 0.03, 0.04])
+    assert holm([0.03, 0.01, 0.02]) == pytest.approx([0.04, 0.03, 0.04])
+    assert holm([0.6, 0.7]) == [1.0, 1.0] and holm([]) == [] and holm([0.2]) == [0.2]
+
+
+def test_costs_by_hand():
+    documents = csr_matrix(np.array([[1, 2, 0], [3, 0, 0]], np.float32))
+    queries = csr_matrix(np.array([[1, 0, 5]], np.float32))
+    # shares of documents 1, 1/2, 0 and of queries 1, 0, 1: products 1 + 0 + 0
+    assert costs(Sparse(queries, documents, "abc")) == (1.5, 2.0, 1.0, 2)
+    assert costs(None) is None
+
+
+def test_every_row_is_measured_on_every_collection(outcome):
+    measured, _ = outcome
+    assert [(each.row, each.collection) for each in measured.reached] == [
+        (row, name) for name in ("ours", "control") for row in ("base", "weighed", "bm25", "both")
+    ]
+    assert measured.at("bm25", "ours").measured.query_ids == ("q4", "q5", "q6")
+    assert measured.at("bm25", "ours").measured.means["mrr@10"] > 0.6  # two of the three say words of theirs
+    assert len(measured.differences) == 6
+    for each in measured.differences:
+        assert each.value.low <= each.value.value <= each.value.high
+        assert each.p_value <= each.adjusted <= 1
+        gap = measured.at(each.row, each.collection).measured.means["ndcg@10"]
+        gap -= measured.at("base", each.collection).measured.means["ndcg@10"]
+        assert each.value.value == pytest.approx(gap)
+        assert each.holds is (gap >= 0 if each.collection == "control" else None)
+
+
+def test_what_changed_is_named_with_the_tokens_that_did_it(outcome):
+    measured, _ = outcome
+    changed = [change for change in measured.changes if change.row == "bm25" and change.collection == "ours"]
+    assert changed and changed[0].after > changed[0].before
+    for change in changed:
+        assert (change.rank_before, change.rank_after) != (None, None)
+        assert all(token.before != token.after for token in change.tokens)
+    assert any(change.tokens for change in changed)
+    assert all(change.tokens == () for change in measured.changes if change.row == "both")
+
+
+def test_results_are_written_in_every_form(outcome):
+    measured, folder = outcome
+    content = json.loads((folder / "suite.json").read_text())
+    assert content == json.loads(json.dumps(to_object(measured)))
+    assert {row["row"] for row in content["results"]["ours"]} == {"base", "weighed", "bm25", "both"}
+    assert content["costs"][0]["nonzero_document"] > 0
+    page = (folder / "suite.md").read_text()
+    assert "## control: 3 queries of train, control" in page and "| bm25 |" in page
+    assert (folder / "suite.png").read_bytes().startswith(b"\x89PNG")
+    assert {table.title for table in tables(measured)} >= {"Costs", "ours: 3 queries of test"}
+
+
+def test_a_plot_says_what_to_install(outcome, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'sparse-adapt\[plot\]'"):
+        plot(outcome[0], tmp_path / "plot.png")
+
+
+def test_a_killed_suite_goes_on_from_what_it_had_encoded(write_suite, tmp_path, monkeypatch, outcome):
+    suite = read_suite(write_suite())
+    out = tmp_path / "out"
+
+    def killed(outcome, folder):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_suite(suite, out, finish=killed)
+    assert not out.exists() and list((tmp_path / "out.partial" / "vectors").iterdir())
+    with pytest.raises(OutputError, match="unfinished run"):
+        run_suite(suite, out)
+
+    def encoded_again(*_, **__):
+        raise AssertionError("encoded again")
+
+    monkeypatch.setattr("sparse_adapt.suite.rankers.encode", encoded_again)
+    again = run_suite(suite, out, resume=True, finish=write_results)
+    assert again.at("base", "ours").measured.means == outcome[0].at("base", "ours").measured.means
+    run_suite(suite, out, overwrite=True, finish=write_results)  # and a finished one from its predecessor
+
+
+def test_what_a_run_folder_tells_of_training(tmp_path):
+    (tmp_path / "2-model").mkdir()
+    assert training_of(str(tmp_path / "2-model")) == Training(None, None)
+    (tmp_path / "2-model" / "stage.json").write_text('{"seconds": 3.5}')
+    assert training_of(str(tmp_path / "2-model")) == Training(3.5, None)
+    (tmp_path / "report.json").write_text('{"seconds": 60, "peak_memory": 5000}')
+    assert training_of(str(tmp_path / "2-model")) == Training(60.0, 5000)
+
+
+def test_without_a_baseline_the_first_row_is_one(write_suite):
+    assert read_suite(write_suite('baseline = "base"', "")).top.baseline == "base"
+
+
+# -- mistakes -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ('baseline = "base"', 'baselin = "base"', r"unknown key 'baselin'; did you mean 'baseline'"),
+        ('baseline = "base"', 'baseline = "bas"', r"unknown baseline 'bas'; did you mean 'base'"),
+        ('baseline = "base"', 'baseline = "base"\nmeasure = "ndcg"', r":3: unknown measure 'ndcg'"),
+        ("bm25 = true", "bm52 = true", r":7: \[rows\.bm25\] unknown key 'bm52'; did you mean 'bm25'"),
+        ("bm25 = true", "bm25 = 3", r"bm25 should be a valid boolean \(found: 3\)"),
+        ("bm25 = true", "", r"needs one of model, bm25, dense, sum \(found: none\)"),
+        ("bm25 = true", 'bm25 = true, dense = "x"', r"needs one of .* \(found: bm25, dense\)"),
+        ("bm25 = true", 'bm25 = true, scale = "sqrt-idf"', "scale is for a model"),
+        ('["weighed", "bm25"]', '["weighed", "bm"]', "sum names 'bm', which is no row; there are base"),
+        ('["weighed", "bm25"]', '["weighed", "both"]', "'both' is a sum itself"),
+        ("control = true", "contrl = true", r"unknown key 'contrl'; did you mean 'control'"),
+        ("control = true", 'coined_from = "mine"', "coined_from names no collection: 'mine'"),
+        ("control = true", 'pat = "x"', r"unknown key 'pat'; did you mean 'path'"),
+        ("[rows]", "[row]", r"unknown key 'row'; did you mean 'rows'"),
+        ("[collections]", "[rows.more]", r"needs a table \[collections\] with at least one entry"),
+    ],
+)
+def test_a_mistake_in_a_suite_names_its_line(write_suite, old, new, problem):
+    with pytest.raises(ConfigError, match=problem):
+        read_suite(write_suite(old, new))
+
+
+def test_everything_is_looked_at_before_anything_is_encoded(write_suite, tmp_path, monkeypatch):
+    def encoded(*_, **__):
+        raise AssertionError("encoded")
+
+    monkeypatch.setattr("sparse_adapt.suite.rankers.encode", encoded)
+    for old, new, kind, problem in (
+        ("bm25 = true", 'model = "./nowhere"', ModelError, "nowhere: no such model folder"),
+        ("bm25 = true", 'dense = "./nowhere"', ModelError, "no such dense model"),
+        ('split = "train"', 'split = "dev"', InputError, 'no split "dev"; there are test, train'),
+        ('split = "train"', 'queries = "no.jsonl"', InputError, "no such file"),
+        ('split = "train"', 'coined_from = "ours"', ConfigError, "wasn't coined from ours"),
+    ):
+        with pytest.raises(kind, match=problem):
+            run_suite(read_suite(write_suite(old, new)), tmp_path / "out")
+        assert not (tmp_path / "out").exists() and not (tmp_path / "out.partial").exists()
+
+
+def test_a_suite_as_a_command(write_suite, tmp_path, capsys, monkeypatch):
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["sparse-adapt", "evaluate", *map(str, words)])
+        capsys.readouterr()
+        try:
+            cli.main()
+        except SystemExit as end:
+            return end.code or 0, *capsys.readouterr()
+        return 0, *capsys.readouterr()
+
+    path, out = write_suite(), tmp_path / "out"
+    status, shown, said = run("--suite", path, "-o", out, "--device", "cpu")
+    assert status == 0, said
+    assert "control: 3 queries of train, control" in shown and "longest list" in shown
+    assert f"sparse-adapt evaluate --suite {path} -o {out} --overwrite --explain" in said
+    for words, problem in (
+        (("--suite", path, "-o", out), "already there"),
+        (("--suite", path, "--model", "splade-tiny"), "--suite names its own models"),
+        (("--model", "a", "--collection", "b", "--explain"), "-o and --explain are for a suite"),
+        (("--suite", tmp_path / "none.toml"), "no such file"),
+    ):
+        status, shown, said = run(*words)
+        assert (status, shown) == (2, "")
+        (line,) = [line for line in said.splitlines() if line.startswith("error: ")]
+        assert problem in line
