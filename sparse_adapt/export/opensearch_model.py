@@ -151,7 +151,7 @@ def _write_script(encoder: SparseEncoder, path: Path) -> float:
             torch.jit.save(torch.jit.trace(module, (inputs,), strict=False), str(path))
         return largest_difference(encoder, path)
     finally:
-        encoder.masked_lm.to(device)
+        encoder.to(device)
 
 
 def _config(name: str, sha256: str, size: int) -> dict[str, object]:
