@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
@@ -101,6 +101,7 @@ def test_a_scale_that_means_nothing_is_refused(scale, largest, problem):
         Quantisation.of(scale, largest)
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.integers(0, 7), st.integers(1, 500), max_size=8))
 def test_the_json_reads_back_as_the_impacts(tmp_path_factory, row):
     dense = np.zeros((1, 8), dtype=np.float32)

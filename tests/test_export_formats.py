@@ -4,7 +4,7 @@ import importlib.util
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
@@ -71,6 +71,7 @@ def test_the_manifest_of_another_format_or_with_another_part_is_refused(tmp_path
         read_manifest(tmp_path / "out")
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.text(st.sampled_from('\\u0123c \t"#.é𝄞'), max_size=12), unique=True))
 def test_escaped_names_go_back_and_never_meet(tokens):
     names = [escape_token(token, lambda character: character in ". ") for token in tokens]
