@@ -102,8 +102,9 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     rows = measure(arguments.data, arguments.turns, arguments.clock, arguments.documents)
     RESULTS.mkdir(exist_ok=True)
-    about = {"model": MODEL, "collection": COLLECTION, "threads": arguments.threads, "clock": arguments.clock}
-    (RESULTS / "exporting.json").write_text(json.dumps({**about, "rows": rows}, indent=2) + "\n")
+    how = {"threads": arguments.threads, "clock": arguments.clock, "turns": arguments.turns}
+    about = {"model": MODEL, "collection": COLLECTION, "documents": arguments.documents}
+    (RESULTS / "exporting.json").write_text(json.dumps({**about, **how, "rows": rows}, indent=2) + "\n")
     (RESULTS / "exporting.md").write_text(markdown(rows))
     print(markdown(rows))
 
