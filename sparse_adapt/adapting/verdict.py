@@ -33,10 +33,15 @@ def verdict(report: Mapping[str, Any]) -> list[str]:
     found = report["adapt"]
     choice = found["choice"]
     kept, base = choice["tried"][choice["kept"]], choice["tried"][0]
-    lines = [
+    added = (
         f"{found['terms']:,} terms added"
         if found["terms"]
-        else "no terms added: the vocabulary stays as it is",
+        else "no terms added: the vocabulary stays as it is"
+    )
+    if found["terms"] and kept["name"].startswith("base"):
+        added = f"{found['terms']:,} terms tried, none added: the base model's own vocabulary ranks better"
+    lines = [
+        added,
         f"{duration(found['seconds'])}, {found['peak_memory'] / 2**30:.1f} GiB of memory at the most",
     ]
     if choice["kept"] == 0:
