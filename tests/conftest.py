@@ -2,10 +2,11 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 from sparse_adapt.corpus import Document
 
@@ -50,6 +51,14 @@ TWELVE = [
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files of file formats")
+
+
+@pytest.fixture(autouse=True)
+def threads_as_before() -> Iterator[None]:
+    """Whatever number of threads a test sets, the next one starts with torch's own."""
+    allowed = torch.get_num_threads()
+    yield
+    torch.set_num_threads(allowed)
 
 
 @pytest.fixture

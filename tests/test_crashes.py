@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 from sparse_adapt.corpus import Document, write_documents
 from sparse_adapt.errors import InputError, OutputError
@@ -64,8 +65,6 @@ def killed_after(seconds: float, work: Work, *arguments: object) -> bool:
     "moments", [3, pytest.param(MOMENTS, marks=pytest.mark.slow)], ids=lambda number: f"{number}-moments"
 )
 def test_a_kill_at_any_moment_leaves_no_trace(work, moments, tiny_model, documents, tmp_path):
-    import torch
-
     torch.set_num_threads(1)  # a forked process has no other threads
     model = SparseEncoder.load(tiny_model)
     work(model, documents, tmp_path / "first")  # compiles what is compiled

@@ -203,31 +203,24 @@ def test_the_same_input_gives_the_same_bits(share, small_blocks, monkeypatch):
 def test_threads_change_nothing_but_the_time(small_blocks, monkeypatch):
     tensors = tuple(tensor.round() for tensor in inputs(5, 33, 1031, 16))
     alone = *splade_pool(*tensors), *gradients(splade_pool, tensors, 0.02)
-    allowed = torch.get_num_threads()
     monkeypatch.setattr(cpu, "WORTH_A_THREAD", 1)
-    try:
-        torch.set_num_threads(3)
-        together = *splade_pool(*tensors), *gradients(splade_pool, tensors, 0.02)
-        assert torch.get_num_threads() == 3
-    finally:
-        torch.set_num_threads(allowed)
+    torch.set_num_threads(3)
+    together = *splade_pool(*tensors), *gradients(splade_pool, tensors, 0.02)
+    assert torch.get_num_threads() == 3
     assert all(torch.equal(first, second) for first, second in zip(alone, together, strict=True))
 
 
 def test_an_error_in_a_thread_is_raised_and_ends_the_rest(monkeypatch):
     monkeypatch.setattr(cpu, "WORTH_A_THREAD", 1)
-    allowed, begun = torch.get_num_threads(), []
+    begun = []
 
     def fail(item: int) -> None:
         begun.append(item)
         raise KeyError(item)
 
-    try:
-        torch.set_num_threads(2)
-        with pytest.raises(KeyError):
-            cpu.share(lambda: fail, range(1000), 1000)
-    finally:
-        torch.set_num_threads(allowed)
+    torch.set_num_threads(2)
+    with pytest.raises(KeyError):
+        cpu.share(lambda: fail, range(1000), 1000)
     assert len(begun) <= 2  # one for each thread
 
 
