@@ -20,7 +20,7 @@ from sparse_adapt.engines.http import Server
 from sparse_adapt.engines.java import java_class
 from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.export import elasticsearch, opensearch, writer
-from sparse_adapt.export.features import as_kept, token_names
+from sparse_adapt.export.features import rounded, token_names
 from sparse_adapt.export.parts import unescape_token
 from sparse_adapt.export.quantise import as_floats
 from sparse_adapt.search import search
@@ -151,7 +151,7 @@ def test_lucene_keeps_and_scores_weights_as_said(tmp_path):
     directory = java_class("org.apache.lucene.store.ByteBuffersDirectory")()
     config = java_class("org.apache.lucene.index.IndexWriterConfig")()
     index = java_class("org.apache.lucene.index.IndexWriter")(directory, config)
-    for _, columns, weights in as_floats(documents).rows():
+    for _, columns, weights in as_floats(documents._replace(vectors=rounded(documents.vectors))).rows():
         made = document()
         for column, weight in zip(columns, weights, strict=True):
             made.add(feature("weights", names[column], weight))
@@ -162,7 +162,7 @@ def test_lucene_keeps_and_scores_weights_as_said(tmp_path):
         cast("org.apache.lucene.index.IndexReader", reader)
     )
     should = java_class("org.apache.lucene.search.BooleanClause$Occur").SHOULD
-    exact = search(queries.vectors, queries.ids, as_kept(documents.vectors), documents.ids, 10)
+    exact = search(queries.vectors, queries.ids, rounded(documents.vectors), documents.ids, 10)
     for query_id, columns, weights in as_floats(queries).rows():
         builder = java_class("org.apache.lucene.search.BooleanQuery$Builder")()
         for column, weight in zip(columns, weights, strict=True):
@@ -173,10 +173,14 @@ def test_lucene_keeps_and_scores_weights_as_said(tmp_path):
 
 
 def test_nine_bits_by_hand():
-    # 1 + 2^-8 has 9 significant bits; 1 + 2^-9 has 10, the last is cut off; 0.1 = 1.1001 1001 1001...b x 2^-4
-    weights = csr_matrix(np.array([[1 + 2**-8, 1 + 2**-9, 0.1, 255, 511.5]], np.float32))
-    assert as_kept(weights).toarray().tolist() == [[1 + 2**-8, 1, 0b110011001 / 2**12, 255, 511]]
-    assert as_kept(csr_matrix((2, 3), dtype=np.float32)).nnz == 0
+    # 1 + 2^-8 has 9 significant bits; 1 + 2^-9 has 10; 0.1 = 1.1001 1001 1001...b x 2^-4, nearer to ...010b
+    weights = csr_matrix(np.array([[1 + 2**-8, 1 + 2**-10, 1 + 2**-9, 0.1, 255, 511.4, 511.5]], np.float32))
+    assert rounded(weights).toarray().tolist() == [
+        [1 + 2**-8, 1, 1 + 2**-8, 0b110011010 / 2**12, 255, 511, 512]
+    ]
+    greatest = csr_matrix(np.array([[np.finfo(np.float32).max, np.finfo(np.float32).tiny]]))
+    assert np.isfinite(rounded(greatest).data).all()
+    assert rounded(csr_matrix((2, 3), dtype=np.float32)).nnz == 0
 
 
 # -- what goes wrong ------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from sparse_adapt.corpus import Run
 from sparse_adapt.engines.http import BUSY, TRIES, Server
 from sparse_adapt.engines.loading import Refused, document_parts, refuse
 from sparse_adapt.errors import ConfigError, InputError, OutputError
-from sparse_adapt.export.features import FIELD, INDEX_FILE, Target, as_kept, token_names
+from sparse_adapt.export.features import FIELD, INDEX_FILE, Target, rounded, token_names
 from sparse_adapt.export.opensearch import share
 from sparse_adapt.export.parts import Manifest, read_manifest
 from sparse_adapt.manifest import read_tokens
@@ -42,8 +42,8 @@ class FeatureIndex:
         self._names = token_names(target, tokens)
 
     def stored(self, documents: Block) -> csr_matrix:
-        """The documents as Lucene keeps them (rows, V): cut off after 9 significant bits."""
-        return as_kept(self.manifest.take(documents).vectors)
+        """The documents as Lucene keeps them (rows, V): rounded to 9 significant bits."""
+        return rounded(self.manifest.take(documents).vectors)
 
     def asked(self, queries: Block) -> csr_matrix:
         """The queries as float32 (rows, V)."""
