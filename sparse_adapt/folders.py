@@ -9,6 +9,7 @@ import gzip
 import json
 import math
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,6 +20,7 @@ from filelock import FileLock, Timeout
 
 from sparse_adapt.errors import OutputError, SparseAdaptError
 
+ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # of which `Path` leaves one slash
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 FULL_WORDS = (
     "no space left on device",
@@ -86,6 +88,7 @@ def open_output(path: str | Path) -> Iterator[IO[str]]:
 
     Raises OutputError where the place can't be written or the disk is full; nothing is left then.
     """
+    _refuse_address(path)
     place = Path(path)
     part = None
     try:
@@ -127,6 +130,7 @@ def write_json(path: str | Path, content: object) -> None:
 
 def _checked(path: Path) -> Path:
     """The place without symbolic links, its parent made. Refuses one that could never be renamed onto."""
+    _refuse_address(path)
     try:
         place = path.resolve()
         if place in (Path.cwd(), *Path.cwd().parents, Path("~").expanduser()):
@@ -137,6 +141,11 @@ def _checked(path: Path) -> Path:
     except (OSError, RuntimeError) as error:
         _fail(path, error)
     return place
+
+
+def _refuse_address(path: str | Path) -> None:
+    if ADDRESS.match(str(path)):
+        raise OutputError(f"{path}: results are written to a local folder; give one with -o and copy it there")
 
 
 @contextmanager

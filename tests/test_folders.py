@@ -422,6 +422,16 @@ class TestSingleFiles:
         assert Path("/dev/null").is_char_device()
 
 
+@pytest.mark.parametrize("place", ["s3://bucket/model", "gs://bucket/model", Path("s3://bucket/model")])
+def test_an_address_is_no_place_to_write_to(place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OutputError, match="local folder"), output_folder(place):
+        pass
+    with pytest.raises(OutputError, match="local folder"):
+        write_text(place, "text")
+    assert names(tmp_path) == []
+
+
 def test_sync_tolerates_what_a_file_system_cannot_do(tmp_path, monkeypatch):
     def refuse(descriptor: int) -> None:
         raise OSError(errno.EINVAL, "Invalid argument")
