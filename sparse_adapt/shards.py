@@ -142,6 +142,7 @@ def encode_corpus(
                 write_json(place / MANIFEST_FILE, manifest.model_dump())
             shards[chunk.number] = _write_shard(place, chunk, vectors)
             _note(place, shards[chunk.number])
+            del chunk, vectors  # not beside the next ones
         if not shards:
             raise InputError(folder, "no documents to encode; check the corpus")
         write_tokens(place, token_names(model))
