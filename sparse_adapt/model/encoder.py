@@ -1,0 +1,157 @@
+"""What sparse and dense encoders have in common: a transformer, its tokenizer, the tokens that extensions added.
+
+Stages that teach either kind go by four steps: `read` token ids to states, `vectors` of texts from states, and,
+to tell what word was masked, `for_words`, which `output_rows` are multiplied with.
+Dimensions: B texts, L positions, H hidden, V vocabulary.
+"""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedTokenizerFast
+
+from sparse_adapt.batches import TokenIds
+from sparse_adapt.errors import ModelError
+from sparse_adapt.folders import write_json
+
+VOCABULARY_FILE = "vocabulary.json"
+DEFAULT_MAX_TOKENS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class NewToken:
+    """One vocabulary entry that an extension added, and the old pieces it stands for."""
+
+    token_id: int
+    token: str
+    term: str
+    category: str
+    pieces: tuple[int, ...]
+
+
+class Encoder(nn.Module, ABC):
+    """Texts to vectors, by a vocabulary that can grow."""
+
+    def __init__(
+        self, tokenizer: PreTrainedTokenizerFast, new_tokens: Sequence[NewToken], max_tokens: int
+    ) -> None:
+        super().__init__()
+        self.tokenizer = tokenizer
+        self.new_tokens = tuple(new_tokens)
+        self.max_tokens = max_tokens
+
+    @property
+    def new_tokens(self) -> tuple[NewToken, ...]:
+        """The tokens that extensions added, in the order of their ids."""
+        return self._new_tokens
+
+    @new_tokens.setter
+    def new_tokens(self, tokens: tuple[NewToken, ...]) -> None:
+        self._new_tokens = tokens
+        self._pieces = {token.token_id: token.pieces for token in tokens}
+
+    # -- what each kind has of its own --------------------------------------------------------
+
+    @abstractmethod
+    def save(self, folder: Path) -> None:
+        """Write the model so that its other loaders read the same."""
+
+    @property
+    @abstractmethod
+    def input_rows(self) -> nn.Parameter:
+        """Input embeddings (V, H)."""
+
+    @property
+    @abstractmethod
+    def output_rows(self) -> nn.Parameter:
+        """Decoder rows (V, H); the same parameter as `input_rows` where the model ties them."""
+
+    @property
+    @abstractmethod
+    def output_bias(self) -> nn.Parameter | None:
+        """Decoder bias (V), where the model has one."""
+
+    @abstractmethod
+    def grow(self, rows: int) -> None:
+        """Make room for so many tokens; what is in the new rows is left to the caller."""
+
+    @abstractmethod
+    def read(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """States (B, L, H) of one padded batch, of which vectors and masked words are made."""
+
+    @abstractmethod
+    def vectors(self, states: Tensor, attention_mask: Tensor) -> Tensor:
+        """The vector of each text, one row each, whose products are scores."""
+
+    @abstractmethod
+    def for_words(self, states: Tensor) -> Tensor:
+        """States (rows, H) as `output_rows` are multiplied with, for the logits of masked words."""
+
+    # -- what both have -----------------------------------------------------------------------
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.input_rows.device
+
+    @property
+    def vocabulary_size(self) -> int:
+        """V: rows of the decoder, new tokens included."""
+        return self.output_rows.shape[0]
+
+    @property
+    def old_size(self) -> int:
+        """Size of the vocabulary before any extension; new ids start here."""
+        return min((token.token_id for token in self.new_tokens), default=self.vocabulary_size)
+
+    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text with its special tokens, cut at `max_tokens`."""
+        if not texts:
+            return []
+        encoded = self.tokenizer(
+            list(texts),
+            truncation=True,
+            max_length=self.max_tokens,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+        )
+        ids: list[list[int]] = encoded["input_ids"]
+        return ids
+
+    def old_tokenization(self, token_ids: TokenIds) -> list[int]:
+        """The same text in the vocabulary from before extension: every new token replaced by its pieces.
+
+        That is how the base model cut the text, but for words that begin with a new token (`kubectl`, `##s`).
+        """
+        old: list[int] = []
+        for token_id in token_ids:
+            old.extend(self._pieces.get(token_id, (token_id,)))
+        if len(old) > self.max_tokens:
+            old = [*old[: self.max_tokens - 1], old[-1]]
+        return old
+
+
+def write_vocabulary(folder: Path, encoder: Encoder) -> None:
+    """Write what an extension added, and the longest text, beside a model."""
+    write_json(
+        folder / VOCABULARY_FILE,
+        {"max_tokens": encoder.max_tokens, "new_tokens": [asdict(token) for token in encoder.new_tokens]},
+    )
+
+
+def read_vocabulary(folder: Path, longest: int = DEFAULT_MAX_TOKENS) -> tuple[list[NewToken], int]:
+    """New tokens and the longest text of a model folder; none, and `longest`, where no extension wrote them."""
+    path = folder / VOCABULARY_FILE
+    if not path.is_file():
+        return [], longest
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        tokens = [NewToken(**{**entry, "pieces": tuple(entry["pieces"])}) for entry in stored["new_tokens"]]
+        return tokens, int(stored["max_tokens"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise ModelError(f"{path}: damaged ({error}); repeat the extension") from error

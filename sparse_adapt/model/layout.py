@@ -1,0 +1,106 @@
+"""The folder of a dense sentence encoder as sentence-transformers lays it out: read, checked, written.
+
+modules.json                         a transformer, a pooling, and perhaps a normalisation, in this order
+sentence_bert_config.json            the longest text
+config_sentence_transformers.json    prompts and the like, which stay as they are
+1_Pooling/config.json                how token states become one vector
+config.json, model.safetensors, ...  the transformer, as transformers reads it
+"""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from sparse_adapt import __version__
+from sparse_adapt.errors import ModelError
+from sparse_adapt.folders import write_json
+
+MODULES_FILE = "modules.json"
+LENGTH_FILE = "sentence_bert_config.json"
+ABOUT_FILE = "config_sentence_transformers.json"
+FOLDERS_LEFT = ("onnx/*", "openvino/*", "*/*.safetensors")  # of the Hub, beside the folders of the modules
+MODES = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}  # as older versions wrote them
+KNOWN = ("Transformer", "Pooling", "Normalize")
+
+Mode = Literal["mean", "cls"]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How token states become a vector, and what the folder says beside it."""
+
+    mode: Mode = "mean"
+    normalised: bool = True
+    longest: int | None = None  # tokens
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+def is_dense(folder: Path) -> bool:
+    """Whether a model folder is a dense sentence encoder's, by its modules."""
+    return "Pooling" in _kinds(folder) if (folder / MODULES_FILE).is_file() else False
+
+
+def read_layout(folder: Path, source: str | Path) -> Layout:
+    """The layout of a folder. Raises ModelError, naming `source`, for one that this project can't train."""
+    kinds = _kinds(folder)
+    if tuple(kinds) not in (KNOWN, KNOWN[:2]):
+        raise ModelError(
+            f"{source}: its modules are {', '.join(kinds) or 'none'}; only {' + '.join(KNOWN[:2])}, with "
+            f"{KNOWN[2]} or without, can be adapted"
+        )
+    place = _json(folder / MODULES_FILE)[1].get("path") or "1_Pooling"
+    about = _json(folder / ABOUT_FILE) if (folder / ABOUT_FILE).is_file() else {}
+    if about.get("default_prompt_name") is not None:
+        raise ModelError(f"{source}: puts a prompt before every text, which can't be adapted; choose another")
+    length = _json(folder / LENGTH_FILE) if (folder / LENGTH_FILE).is_file() else {}
+    longest = length.get("max_seq_length")
+    return Layout(_mode(folder / place / "config.json", source), len(kinds) == len(KNOWN), longest, about)
+
+
+def write_layout(folder: Path, layout: Layout, width: int, longest: int) -> None:
+    """Write what sentence-transformers reads beside the transformer. width: of the vectors; longest: in tokens."""
+    names = KNOWN if layout.normalised else KNOWN[:2]
+    places = ("", "1_Pooling", "2_Normalize")
+    modules = [
+        {"idx": number, "name": str(number), "path": place, "type": f"sentence_transformers.models.{name}"}
+        for number, (name, place) in enumerate(zip(names, places, strict=False))
+    ]
+    write_json(folder / MODULES_FILE, modules)
+    write_json(folder / LENGTH_FILE, {"max_seq_length": longest, "do_lower_case": False})
+    versions = {**layout.about.get("__version__", {}), "sparse_adapt": __version__}
+    write_json(folder / ABOUT_FILE, {**layout.about, "__version__": versions})
+    modes = {key: mode == layout.mode for key, mode in MODES.items()}
+    for place in places[1 : len(names)]:
+        (folder / place).mkdir(exist_ok=True)
+    write_json(folder / places[1] / "config.json", {"word_embedding_dimension": width, **modes})
+
+
+def _kinds(folder: Path) -> list[str]:
+    """The last names of a folder's modules, in their order."""
+    modules = _json(folder / MODULES_FILE)
+    try:
+        return [str(module["type"]).rsplit(".", 1)[-1] for module in modules]
+    except (TypeError, KeyError) as error:
+        raise ModelError(f"{folder / MODULES_FILE}: damaged ({error!r}); fetch the model again") from error
+
+
+def _mode(path: Path, source: str | Path) -> Mode:
+    stored = _json(path)
+    found = stored.get("pooling_mode")
+    if found is None:
+        modes = [key for key, value in stored.items() if key.startswith("pooling_mode_") and value is True]
+        found = MODES.get(modes[0], modes[0]) if len(modes) == 1 else modes
+    if found == "mean" or found == ["mean"]:
+        return "mean"
+    if found == "cls" or found == ["cls"]:
+        return "cls"
+    raise ModelError(f"{source}: pools by {found!r}; only mean and cls can be adapted")
+
+
+def _json(path: Path) -> Any:  # noqa: ANN401 - whatever the file holds
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ModelError(f"{path}: can't be read ({reason}); fetch the model again") from error
