@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from sparse_adapt.terms import Term
 
 SHOWN_TERMS = 40
+CRITERIA = GAIN, WORDPIECE = ("gain", "wordpiece")
 DEMO_TAKES = "about three minutes on two idle cores"
 
 
@@ -138,9 +139,15 @@ def terms(
         typer.Option(
             "--share",
             min=0,
-            help="Stop at the first term that saves less than this share of what those before it save on average.",
+            help="Of gain: stop at the first term that saves less than this share of the mean before it.",
         ),
     ] = 0.25,
+    by: Annotated[
+        str,
+        typer.Option(
+            "--by", metavar="NAME", help="gain, or wordpiece: what a vocabulary trained on the corpus has."
+        ),
+    ] = GAIN,
     out: Annotated[
         Path | None, typer.Option("-o", "--out", metavar="FILE", help="terms.json to write.")
     ] = None,
@@ -150,18 +157,26 @@ def terms(
     """Rank the words of a corpus that deserve a token of their own, with the evidence."""
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.corpus import read_documents
-    from sparse_adapt.model import SparseEncoder
+    from sparse_adapt.errors import ConfigError, unknown
+    from sparse_adapt.model.saved import fetch, read_tokenizer
     from sparse_adapt.terms import mine_terms, write_terms
     from sparse_adapt.terms.criterion import paying
+    from sparse_adapt.terms.wordpiece import domain_vocabulary
 
+    if by not in CRITERIA:
+        raise ConfigError(unknown("--by", by, CRITERIA))
     if out is not None and out.exists() and not overwrite:
         raise OutputError(f"{out}: already there; choose another -o or pass --overwrite")
     documents = read_documents(corpus)
-    tokenizer = SparseEncoder.load(model).tokenizer
+    tokenizer, criterion = read_tokenizer(fetch(model), model), ""
     with Bars() as bars:
-        found, criterion = mine_terms(bars.watch(documents, "documents"), tokenizer, top), ""
-        if top is None:
-            found, criterion = paying(found, share)
+        watched = bars.watch(documents, "documents")
+        if by == WORDPIECE:
+            found = domain_vocabulary(watched, tokenizer, top=top)
+        else:
+            found = mine_terms(watched, tokenizer, top)
+            if top is None:
+                found, criterion = paying(found, share)
     if not found and out is not None:
         raise InputError(corpus, "holds no word that earns a token; --top 20 shows the best there are")
     if out is not None:

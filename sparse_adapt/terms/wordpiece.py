@@ -1,0 +1,90 @@
+"""The other way to a domain's vocabulary: what a tokenizer trained on the corpus has and the model's lacks.
+
+A WordPiece vocabulary is trained on the corpus; of its words those stay that the model's tokenizer lacks and can
+spell (Pavlova and Makhlouf, MOSAIC). `mine_terms` asks instead what a token saves: it finds fewer words, knows
+what general language says anyway, and takes compounds, which WordPiece cuts at every sign.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from sparse_adapt.corpus import Document
+from sparse_adapt.terms import Term, category_of
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast
+
+SIZE = 30_000  # entries of the trained vocabulary at most, its pieces and signs included
+LEAST = 2  # occurrences, for a pair of pieces to be joined and for a word to be one
+UNKNOWN = "[UNK]"
+INSIDE = "##"  # before what stands within words, which no term can be
+PART = 1000  # documents
+
+
+def domain_vocabulary(
+    documents: Iterable[Document],
+    tokenizer: "PreTrainedTokenizerFast",
+    size: int = SIZE,
+    top: int | None = None,
+) -> list[Term]:
+    """Words of a vocabulary trained on the corpus that the tokenizer splits, those that were joined first in front.
+
+    Left out: pieces that stand within words or never for a whole one, what holds no letter, and what the
+    tokenizer can't spell. The documents are read once and kept.
+    """
+    texts = [document.full_text for document in documents]
+    raw = _trained(texts, tokenizer, size)
+    said = _whole_words(texts, raw)
+    ranked = sorted(raw.get_vocab().items(), key=lambda entry: entry[1])
+    words = [
+        word
+        for word, _ in ranked
+        if not word.startswith(INSIDE) and said[word] >= LEAST and any(map(str.isalpha, word))
+    ]
+    lacking = [word for word in words if _lacks(tokenizer, word)]
+    return [Term(word, category_of(word)) for word in lacking[:top]]
+
+
+def _trained(texts: list[str], tokenizer: "PreTrainedTokenizerFast", size: int) -> "Tokenizer":
+    """A WordPiece tokenizer for the texts, normalised as the model's is where that is WordPiece too."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+
+    model = tokenizer.backend_tokenizer
+    raw = Tokenizer(models.WordPiece({UNKNOWN: 0}, unk_token=UNKNOWN))
+    is_wordpiece = type(model.model).__name__ == "WordPiece" and model.normalizer is not None
+    raw.normalizer = model.normalizer if is_wordpiece else normalizers.NFC()
+    raw.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=size,
+        min_frequency=LEAST,
+        special_tokens=[UNKNOWN],
+        continuing_subword_prefix=INSIDE,
+        show_progress=False,
+    )
+    raw.train_from_iterator(texts, trainer)
+    return raw
+
+
+def _whole_words(texts: list[str], raw: "Tokenizer") -> Counter[str]:
+    """How often each word is one token of the trained vocabulary."""
+    counts: Counter[str] = Counter()
+    for part in _parts(texts):
+        for encoding in raw.encode_batch(part, add_special_tokens=False):
+            for token, following in pairwise([*encoding.tokens, ""]):
+                if not token.startswith(INSIDE) and not following.startswith(INSIDE):
+                    counts[token] += 1
+    return counts
+
+
+def _parts(texts: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(texts), PART):
+        yield texts[start : start + PART]
+
+
+def _lacks(tokenizer: "PreTrainedTokenizerFast", word: str) -> bool:
+    """Whether the model's tokenizer makes several pieces of a word, none of them the unknown one."""
+    pieces = tokenizer(f" {word}", add_special_tokens=False)["input_ids"]
+    return word not in tokenizer.get_vocab() and len(pieces) > 1 and tokenizer.unk_token_id not in pieces
