@@ -27,6 +27,7 @@ READING_ORDER = (
     "terms",
     "glossary",
     "queries",
+    "pairs",
     "definitions",
     # the model: token ids in, one weight for each token of the vocabulary out
     "batches",

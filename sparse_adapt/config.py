@@ -136,6 +136,43 @@ class Distill(Training):
     balanced: bool = False  # weights are shares of the gradient, beside that of the first term that has one
 
 
+class ContrastWeights(Settings):
+    """Loss weights of the contrastive stage."""
+
+    infonce: float = Field(1.0, ge=0)
+    sparsity: float = Field(0.01, ge=0)  # of sparse encoders; a dense one has no such term
+
+
+class JointWeights(ContrastWeights):
+    """Loss weights of the joint stage; that of masked words is the published alpha."""
+
+    mlm: float = Field(0.3, ge=0)
+
+
+class Contrast(Training):
+    """A query's document before the others of its batch."""
+
+    weights: ContrastWeights = ContrastWeights()
+    train: Literal["new", "all"] = "all"
+    new_learning_rate: float = Field(3e-4, gt=0)
+    batch_size: int = Field(32, ge=1)  # pairs, each with the others' documents as negatives
+    temperature: float | None = Field(None, gt=0)  # by default 1 for a dot product, 0.05 for a cosine
+    longest: int = Field(128, ge=8)  # tokens of a text; what is beyond them doesn't teach
+    hard_negatives: int = Field(0, ge=0)  # of a query, mined by the incoming model
+    depth: int = Field(30, ge=1)  # among the best so many
+    below: float = Field(
+        0.95, gt=0, le=1
+    )  # of the score of its own document; what scores higher may be relevant
+
+
+class Joint(Contrast):
+    """The same on texts with words masked, and the masked words told at once."""
+
+    weights: JointWeights = JointWeights()
+    masked: Literal["domain", "all"] = "domain"  # the tokens that are masked, and that the softmax runs over
+    mask_rate: float = Field(0.15, gt=0, lt=1)
+
+
 class Queries(Settings):
     """Queries without users: how many, of which kinds, how many are set aside."""
 
@@ -217,12 +254,20 @@ def preset(name: str) -> dict[str, Training]:
     hinges on pooled weights; no regard for how common a token is; nothing that keeps the base model.
     Corpus: for queries that nobody asked, the teacher's ranking alone, gently, at no more weights a text.
     """
+    pairs = {"joint": Joint(), "contrast": Contrast()}  # as published in every preset
     if name == "plain":
         return {
             "behaviour": Behaviour(),
             "warmup": Warmup.model_validate(PLAIN_LESSON),
             "dictionary": Dictionary.model_validate(PLAIN_LESSON),
             "distill": Distill.model_validate(PLAIN_DISTILL),
+            **pairs,
         }
     distill = Distill.model_validate(CORPUS_DISTILL) if name == "corpus" else Distill()
-    return {"behaviour": Behaviour(), "warmup": Warmup(), "dictionary": Dictionary(), "distill": distill}
+    return {
+        "behaviour": Behaviour(),
+        "warmup": Warmup(),
+        "dictionary": Dictionary(),
+        "distill": distill,
+        **pairs,
+    }

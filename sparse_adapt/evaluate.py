@@ -31,7 +31,8 @@ from sparse_adapt.corpus import (
 )
 from sparse_adapt.encode import encode
 from sparse_adapt.errors import InputError
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.model.kinds import EitherEncoder
+from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.search import search
 
 DEPTH = 1000
@@ -185,7 +186,7 @@ def read_collection(source: str | Path, split: str = "test") -> Collection:
 
 
 def evaluate_model(
-    model: SparseEncoder,
+    model: EitherEncoder,
     collection: str | Path | Collection,
     split: str = "test",
     *,
@@ -194,8 +195,12 @@ def evaluate_model(
     """Encode a collection, search it exactly, and measure. `progress` hears how many texts are done."""
     if not isinstance(collection, Collection):
         collection = read_collection(collection, split)
-    queries = encode(model, [query.text for query in collection.queries], progress=progress)
-    documents = encode(model, [document.full_text for document in collection.documents], progress=progress)
+    asked = [query.text for query in collection.queries]
+    texts = [document.full_text for document in collection.documents]
+    if isinstance(model, SentenceEncoder):
+        dense = model.encode(asked, progress=progress), model.encode(texts, progress=progress)
+        return evaluate_dense(*dense, collection)
+    queries, documents = (encode(model, each, progress=progress) for each in (asked, texts))
     return evaluate_vectors(queries, documents, collection)
 
 
@@ -204,8 +209,28 @@ def evaluate_vectors(queries: csr_matrix, documents: csr_matrix, collection: Col
     query_ids = [query.query_id for query in collection.queries]
     document_ids = [document.document_id for document in collection.documents]
     run = search(queries, query_ids, documents, document_ids, DEPTH)
-    measured = evaluate_run(run, {query_id: collection.judgements[query_id] for query_id in query_ids})
     sizes = [np.diff(vectors.indptr).astype(np.float64) for vectors in (documents, queries)]
+    return _measured(run, sizes, collection)
+
+
+def evaluate_dense(
+    queries: NDArray[np.float32], documents: NDArray[np.float32], collection: Collection
+) -> Result:
+    """The same for dense vectors: queries (queries, H), documents (documents, H), every entry one that counts."""
+    document_ids = [document.document_id for document in collection.documents]
+    run: Run = {}
+    for query, vector in zip(collection.queries, queries, strict=True):
+        scores = documents @ vector
+        best = np.argsort(-scores, kind="stable")[:DEPTH]
+        run[query.query_id] = {document_ids[row]: float(scores[row]) for row in best}
+    sizes = [np.full(len(vectors), vectors.shape[1], np.float64) for vectors in (documents, queries)]
+    return _measured(run, sizes, collection)
+
+
+def _measured(run: Run, sizes: Sequence[Values], collection: Collection) -> Result:
+    """Measures of a run over a collection; sizes: non-zero weights of each document, then of each query."""
+    query_ids = [query.query_id for query in collection.queries]
+    measured = evaluate_run(run, {query_id: collection.judgements[query_id] for query_id in query_ids})
     return Result(collection.queries, {**measured.values, **dict(zip(SIZES, sizes, strict=True))})
 
 

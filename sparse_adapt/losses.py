@@ -1,4 +1,4 @@
-"""The six distillation terms, each a pure function of tensors, mean over the batch, in float32.
+"""The six distillation terms, and two for pairs and masked words: pure functions of tensors, in float32.
 
 Dimensions: Q queries, N candidates each, V all tokens, D domain tokens (the new ones), B texts.
 `student` and `teacher` are scores (Q, N); `present` marks real candidates among padding.
@@ -166,3 +166,30 @@ def total(terms: Mapping[str, Tensor], weights: Mapping[str, float]) -> Tensor:
     """Weighted sum; a term without a weight, or a weight without a term, is a bug."""
     assert terms.keys() == weights.keys(), (sorted(terms), sorted(weights))
     return torch.stack([weights[key] * term for key, term in terms.items()]).sum()
+
+
+# -- pairs and masked words ------------------------------------------------------------------------
+
+
+def infonce(scores: Tensor, own: Tensor, relevant: Tensor, temperature: float) -> Tensor:
+    """-log softmax(score / temperature) at each query's own document, the batch's others being its negatives.
+
+    scores: (Q, B); own: (Q) the column of each query's document; relevant: (Q, B) marks documents that aren't
+    negatives of a query. 0 where a query has none. van den Oord et al. 2018, arXiv:1807.03748.
+    """
+    left_out = relevant.scatter(1, own.unsqueeze(1), False)
+    return functional.cross_entropy((scores.float() / temperature).masked_fill(left_out, float("-inf")), own)
+
+
+def masked_words(
+    states: Tensor, rows: Tensor, bias: Tensor | None, words: Tensor, vocabulary: Tensor
+) -> Tensor:
+    """-log softmax at the word that was masked, over some of the vocabulary; 0 where nothing was masked.
+
+    states: (M, H); rows: (V, H) and bias: (V), or None, of the decoder; words: (M) ids, each among
+    `vocabulary` (D), sorted ids that the softmax runs over.
+    """
+    if not len(words):
+        return states.sum() * 0.0
+    logits = functional.linear(states, rows[vocabulary], None if bias is None else bias[vocabulary])
+    return functional.cross_entropy(logits.float(), torch.searchsorted(vocabulary, words))

@@ -21,15 +21,20 @@ SETTINGS: dict[str, type[config.Training]] = {
     "behaviour": config.Behaviour,
     "warmup": config.Warmup,
     "dictionary": config.Dictionary,
+    "joint": config.Joint,
+    "contrast": config.Contrast,
     "distill": config.Distill,
 }
 PRESETS = ("default", "plain", "corpus")
 BASE_MODEL = "splade-tiny"
-NEED_CORPUS = ("behaviour", "warmup", "distill")
+NEED_CORPUS = ("behaviour", "warmup", "joint", "contrast", "distill")
 
 
 class Reads(NamedTuple):
-    """A file that a stage needs: its key in the stage's table, its name in a corpus folder."""
+    """A file that a stage needs: its key in the stage's table, its name in a corpus folder.
+
+    Stages with the same key read the same file.
+    """
 
     stage: str
     key: str
@@ -39,6 +44,8 @@ class Reads(NamedTuple):
 FILES = (
     Reads("extend", "terms", "terms.json"),
     Reads("dictionary", "dictionary", "dictionary.jsonl"),
+    Reads("joint", "pairs", "pairs.jsonl"),
+    Reads("contrast", "pairs", "pairs.jsonl"),
     Reads("distill", "candidates", "candidates.jsonl"),
 )
 
@@ -51,7 +58,7 @@ class Plan:
     corpus: str | None
     stages: tuple[str, ...]
     preset: str
-    files: Mapping[str, str]  # by key: terms, dictionary, candidates
+    files: Mapping[str, str]  # by key: terms, dictionary, pairs, candidates
     settings: Mapping[str, config.Training]  # by stage, for those that train
 
 

@@ -19,6 +19,7 @@ from sparse_adapt.corpus import read_candidates, read_documents
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.folders import write_json, write_text
 from sparse_adapt.glossary import read_dictionary
+from sparse_adapt.pairs import read_pairs
 from sparse_adapt.plan import FILES, Plan, plan_text
 from sparse_adapt.processes import common_folder, is_main
 from sparse_adapt.stages import steps
@@ -85,6 +86,9 @@ def check_files(plan: Plan) -> None:
     document_ids: set[str] | None = None
     if plan.corpus is not None:
         document_ids = {document.document_id for document in read_documents(plan.corpus)}
+    if "pairs" in plan.files:
+        for _ in read_pairs(plan.files["pairs"], document_ids=document_ids):
+            pass
     if "candidates" in plan.files:
         for _ in read_candidates(plan.files["candidates"], document_ids=document_ids):
             pass
@@ -124,6 +128,12 @@ def run_stage(stage: str, plan: Plan, model: str, place: Place, progress: Progre
         case "dictionary":
             wanted = cast(config.Dictionary, settings)
             return steps.run_dictionary(model, plan.files["dictionary"], corpus, wanted, place, progress)
+        case "joint" | "contrast":
+            assert corpus is not None
+            pairs = plan.files["pairs"]
+            return steps.run_pairs(
+                model, pairs, corpus, cast(config.Contrast, settings), place, progress, name=stage
+            )
         case "distill":
             assert corpus is not None
             candidates = plan.files["candidates"]

@@ -15,12 +15,15 @@
     [dictionary]
     dictionary = "dictionary.jsonl"
 
+    [joint]
+    pairs = "pairs.jsonl"
+
     [distill]
     candidates = "candidates.jsonl"
     weights = { kd = 0.5 }
 
 Every key may be left out but the corpus. Paths are relative to the file; where the corpus is a folder that
-holds `terms.json`, `dictionary.jsonl` and `candidates.jsonl`, these needn't be named. Unknown keys are
+holds `terms.json`, `dictionary.jsonl`, `pairs.jsonl` and `candidates.jsonl`, these needn't be named. Unknown keys are
 refused.
 """
 
@@ -78,7 +81,7 @@ def read_plan(path: str | Path, overrides: Mapping[str, Any] | None = None) -> P
     for name in top.stages:
         file.check_known("stage", name, STAGES, "stages")
     file.check_known("preset", top.preset, PRESETS, "preset")
-    named = {row.key: file.take(tables[row.stage], row.stage, row.key) for row in FILES}
+    named = _named_files(file, tables)
     for key in tables["extend"]:
         file.fail(unknown("key", key, ("terms",)), ("extend",), key)
     seed = {} if top.seed is None else {"seed": top.seed}
@@ -97,6 +100,17 @@ def read_plan(path: str | Path, overrides: Mapping[str, Any] | None = None) -> P
         files=files_for(corpus, top.stages, given, str(path)),
         settings={name: settings[name] for name in SETTINGS if name in top.stages},
     )
+
+
+def _named_files(file: "TomlFile", tables: Mapping[str, dict[str, Any]]) -> dict[str, str | None]:
+    """The file that each key names, taken out of the tables. Raises ConfigError where two tables differ."""
+    named: dict[str, str | None] = {}
+    for row in FILES:
+        found, before = file.take(tables[row.stage], row.stage, row.key), named.get(row.key)
+        if found is not None and before is not None and found != before:
+            file.fail(f"{row.key} is {before} for an earlier stage; a run has one", (row.stage,), row.key)
+        named[row.key] = found or before
+    return named
 
 
 class TomlFile:

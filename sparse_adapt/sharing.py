@@ -17,6 +17,7 @@ from torch import Tensor, distributed, nn
 
 from sparse_adapt.batches import TokenIds
 from sparse_adapt.model import Pooled, SparseEncoder
+from sparse_adapt.model.encoder import Encoder
 
 T = TypeVar("T")
 
@@ -64,9 +65,14 @@ def add_gradients(parameters: Iterable[nn.Parameter]) -> None:
             distributed.all_reduce(parameter.grad)
 
 
-def sharing(encoder: SparseEncoder) -> SparseEncoder:
-    """The encoder, or, where there are several processes, one that shares out the texts of each forward pass."""
-    return encoder if _place()[1] == 1 else SharingEncoder(encoder)
+def sharing(encoder: Encoder) -> Encoder:
+    """The encoder, or, where there are several processes, one that shares out the texts of each forward pass.
+
+    A dense encoder has no such pass: stages that read one share out themselves.
+    """
+    if _place()[1] == 1 or not isinstance(encoder, SparseEncoder):
+        return encoder
+    return SharingEncoder(encoder)
 
 
 class SharingEncoder(SparseEncoder):

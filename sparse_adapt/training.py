@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any, Protocol, TypeVar
 
 import torch
 from accelerate import Accelerator
@@ -26,17 +26,19 @@ from sparse_adapt.config import Training
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError
 from sparse_adapt.folders import write_text
 from sparse_adapt.losses import total
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.processes import is_main, several, told
 from sparse_adapt.sharing import add_gradients, sharing
 
 STATE_FILE = "state.safetensors"
 HISTORY_FILE = "history.jsonl"
 Progress = Callable[[int, int, Mapping[str, float]], None]
+Either = TypeVar("Either", bound=Encoder)
+Taught = TypeVar("Taught", bound=Encoder, contravariant=True)
 
 
-class Stage(Protocol):
-    """What a stage has to say; `train` says how it is done."""
+class Stage(Protocol[Taught]):
+    """What a stage has to say to a kind of encoder; `train` says how it is done."""
 
     @property
     def name(self) -> str:
@@ -57,12 +59,12 @@ class Stage(Protocol):
     def batch(self, random: Generator) -> Any:  # noqa: ANN401 - each stage has its own
         """The next batch, a function of the generator alone."""
 
-    def terms(self, encoder: SparseEncoder, batch: Any) -> dict[str, Tensor]:  # noqa: ANN401
+    def terms(self, encoder: Taught, batch: Any) -> dict[str, Tensor]:  # noqa: ANN401
         """Unweighted loss terms under their keys."""
 
 
 def train(
-    encoder: SparseEncoder, stage: Stage, folder: Path, *, progress: Progress | None = None
+    encoder: Either, stage: Stage[Either], folder: Path, *, progress: Progress | None = None
 ) -> list[dict[str, float]]:
     """Train in place and return the history, a row a step. `folder` keeps history and state, and resumes from them.
 
@@ -124,7 +126,7 @@ def random_at(seed: int, step: int) -> Generator:
 class Objective(nn.Module):
     """Encoder and stage as one module, so that wrappers for many devices see a single forward."""
 
-    def __init__(self, encoder: SparseEncoder, stage: Stage) -> None:
+    def __init__(self, encoder: Encoder, stage: Stage[Any]) -> None:
         super().__init__()
         self.encoder = encoder
         self.stage = stage
@@ -142,7 +144,7 @@ class Parameters:
     copied back after every step; the old rows of a matrix that isn't trained stay the same bit for bit.
     """
 
-    def __init__(self, encoder: SparseEncoder, settings: Training) -> None:
+    def __init__(self, encoder: Encoder, settings: Training) -> None:
         self.first = encoder.old_size
         self.count = len(encoder.new_tokens)
         self.settings = settings
@@ -202,7 +204,7 @@ class Parameters:
 def _step(
     accelerator: Accelerator,
     objective: nn.Module,
-    stage: Stage,
+    stage: Stage[Any],
     optimiser: Any,  # noqa: ANN401
     parameters: Parameters,
     step: int,

@@ -379,3 +379,95 @@ class TestGraded:
         loss = losses.graded(values, torch.zeros(0, 3), -4.0, 5.0)
         loss.backward()
         assert loss == 0.0
+
+
+# -- infonce ---------------------------------------------------------------------------------------
+
+
+def of_pairs(seed: int, queries: int, documents: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Scores, each query's own document, and no others that are relevant."""
+    own = torch.arange(queries) % documents
+    return scores(seed, queries, documents), own, torch.zeros(queries, documents, dtype=torch.bool)
+
+
+def test_infonce_by_hand():
+    values = tensor([[2.0, 1.0], [0.0, 3.0]])
+    nothing = torch.zeros(2, 2, dtype=torch.bool)
+    # softmax at the own one: e^2/(e^2+e^1) = 1/(1+e^-1), and 1/(1+e^-3)
+    expected = (math.log1p(math.exp(-1.0)) + math.log1p(math.exp(-3.0))) / 2
+    assert_close(losses.infonce(values, tensor([0, 1]), nothing, 1.0), tensor(expected))
+    sharper = (math.log1p(math.exp(-2.0)) + math.log1p(math.exp(-6.0))) / 2  # gaps by 0.5
+    assert_close(losses.infonce(values, tensor([0, 1]), nothing, 0.5), tensor(sharper))
+
+
+def test_infonce_takes_no_relevant_document_for_a_negative():
+    values, own, relevant = of_pairs(3, 3, 4)
+    relevant[0, 2] = True
+    kept = [0, 1, 3]
+    alone = losses.infonce(values[:1, kept], tensor([0]), torch.zeros(1, 3, dtype=torch.bool), 2.0)
+    assert_close(losses.infonce(values[:1], own[:1], relevant[:1], 2.0), alone)
+    relevant[range(3), own] = True  # a query's own document stays, marked or not
+    assert_close(losses.infonce(values[:1], own[:1], relevant[:1], 2.0), alone)
+
+
+def test_infonce_of_one_pair_or_of_copies_only_is_zero():
+    values = tensor([[4.0]], requires_grad=True)
+    loss = losses.infonce(values, tensor([0]), torch.zeros(1, 1, dtype=torch.bool), 0.05)
+    loss.backward()
+    assert loss.item() == 0.0
+    assert values.grad is not None
+    assert values.grad.item() == 0.0
+    everything = torch.ones(2, 2, dtype=torch.bool)
+    assert losses.infonce(tensor([[1.0, 9.0], [9.0, 1.0]]), tensor([0, 1]), everything, 1.0).item() == 0.0
+
+
+@settings(deadline=None)
+@given(st.integers(0, 99), st.integers(1, 6), st.integers(1, 6), st.floats(-50, 50))
+def test_infonce_is_blind_to_a_querys_level_and_to_the_order_of_documents(seed, queries, documents, shift):
+    values, own, relevant = of_pairs(seed, queries, documents)
+    loss = losses.infonce(values, own, relevant, 1.5)
+    assert_close(losses.infonce(values + shift, own, relevant, 1.5), loss, atol=1e-4, rtol=1e-4)
+    order = torch.randperm(documents, generator=torch.Generator().manual_seed(seed))
+    moved = order.argsort()[own]
+    assert_close(losses.infonce(values[:, order], moved, relevant[:, order], 1.5), loss)
+
+
+# -- masked words ----------------------------------------------------------------------------------
+
+
+def test_masked_words_by_hand():
+    rows = tensor([[1.0, 0.0], [0.0, 1.0], [5.0, 5.0]])
+    states = tensor([[2.0, 1.0]])
+    # over the first two: logits 2 + 0 and 1 + 0.5; the third, with the highest, is out of the question
+    loss = losses.masked_words(states, rows, tensor([0.0, 0.5, 0.0]), tensor([1]), tensor([0, 1]))
+    assert_close(loss, tensor(math.log1p(math.exp(0.5))))
+    without = losses.masked_words(states, rows, None, tensor([1]), tensor([0, 1]))
+    assert_close(without, tensor(math.log1p(math.exp(1.0))))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_masked_words_over_domain_tokens_alone_are_those_of_a_vocabulary_that_has_no_others(seed):
+    random = torch.Generator().manual_seed(seed)
+    rows, bias = torch.randn(9, 4, generator=random), torch.randn(9, generator=random)
+    states, domain = torch.randn(5, 4, generator=random), tensor([2, 5, 6, 8])
+    words = tensor([5, 5, 2, 8, 6])
+    restricted = losses.masked_words(states, rows, bias, words, domain)
+    own = torch.searchsorted(domain, words)
+    full = losses.masked_words(states, rows[domain], bias[domain], own, torch.arange(4))
+    assert_close(restricted, full)
+    assert_close(full, torch.nn.functional.cross_entropy(states @ rows[domain].T + bias[domain], own))
+    over_all = losses.masked_words(states, rows, bias, words, torch.arange(9))
+    assert restricted < over_all  # fewer words to mistake it for
+
+
+def test_masked_words_of_none_is_zero_and_has_a_gradient_of_zero():
+    states = torch.zeros(0, 4, requires_grad=True)
+    loss = losses.masked_words(
+        states, torch.ones(9, 4), None, torch.zeros(0, dtype=torch.long), torch.arange(3)
+    )
+    loss.backward()
+    assert loss.item() == 0.0
+
+
+def test_masked_words_over_one_word_have_nothing_to_learn():
+    assert losses.masked_words(torch.ones(2, 4), torch.ones(9, 4), None, tensor([3, 3]), tensor([3])) == 0.0

@@ -5,6 +5,7 @@
 | `adapt` | demo, run, terms |
 | `corpus_only` | adapt, queries, candidates |
 | `stages` | extend, behaviour, warmup, dictionary, distill |
+| `pairs` | pairs, joint, contrast |
 | `insight` | check, diagnose, explain, evaluate |
 | `measure` | coin, recovery |
 | `serve` | encode, index, search |
@@ -23,19 +24,32 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from sparse_adapt.cli import adapt, corpus_only, exports, insight, measure, querying, serve, stages
+from sparse_adapt.cli import adapt, corpus_only, exports, insight, measure, pairs, querying, serve, stages
 from sparse_adapt.cli.console import say
 from sparse_adapt.errors import SparseAdaptError
 
 GROUPS = (
     ("Adapt", (adapt.demo, corpus_only.adapt, adapt.terms, corpus_only.queries, corpus_only.candidates)),
-    ("Adapt", (stages.extend, stages.behaviour, stages.warmup, stages.dictionary, stages.distill, adapt.run)),
+    ("Adapt", (stages.extend, stages.behaviour, stages.warmup, stages.dictionary, stages.distill)),
+    ("Adapt", (pairs.pairs, pairs.joint, pairs.contrast, adapt.run)),
     ("Understand", (insight.check, insight.diagnose, insight.explain, insight.evaluate)),
     ("Understand", (measure.coin, measure.recovery)),
     ("Serve", (serve.encode, exports.export, exports.check_export, querying.query_table)),
     ("Serve", (serve.index, serve.search)),
 )
-RESUMABLE = ("demo", "adapt", "behaviour", "warmup", "dictionary", "distill", "run", "encode", "export")
+RESUMABLE = (
+    "demo",
+    "adapt",
+    "behaviour",
+    "warmup",
+    "dictionary",
+    "joint",
+    "contrast",
+    "distill",
+    "run",
+    "encode",
+    "export",
+)
 MISTAKE, INTERRUPTED = 2, 130
 LARGE_BLOCK = 4 << 20
 

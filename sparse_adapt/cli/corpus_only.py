@@ -254,7 +254,7 @@ def candidates(
 def _settings(seed: int | None, documents: int | None, only_new: bool, stages: str | None) -> Any:  # noqa: ANN401 - config loads late
     from sparse_adapt import config
     from sparse_adapt.errors import unknown
-    from sparse_adapt.stages import STAGES
+    from sparse_adapt.stages import OF_ADAPT
 
     content: dict[str, Any] = {"frozen": only_new}
     if seed is not None:
@@ -264,9 +264,9 @@ def _settings(seed: int | None, documents: int | None, only_new: bool, stages: s
     if stages is not None:
         named = tuple(name.strip() for name in stages.split(","))
         for name in named:
-            if name not in STAGES:
-                raise ConfigError(unknown("stage", name, STAGES))
-        content["stages"] = tuple(name for name in STAGES if name in named)
+            if name not in OF_ADAPT:
+                raise ConfigError(unknown("stage", name, OF_ADAPT))
+        content["stages"] = tuple(name for name in OF_ADAPT if name in named)
     return config.Adapt.model_validate(content)
 
 

@@ -6,6 +6,7 @@ from sparse_adapt.errors import ConfigError
 
 if TYPE_CHECKING:
     from sparse_adapt.model import SparseEncoder
+    from sparse_adapt.model.kinds import EitherEncoder
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
@@ -15,6 +16,13 @@ def load(model: str, device: str) -> "SparseEncoder":
     from sparse_adapt.model import SparseEncoder
 
     return SparseEncoder.load(model, choose(device))
+
+
+def load_either(model: str, device: str) -> "EitherEncoder":
+    """The same for a SPLADE model or a dense one."""
+    from sparse_adapt.model.kinds import load_encoder
+
+    return load_encoder(model, choose(device))
 
 
 def choose(device: str) -> str:

@@ -157,7 +157,7 @@ def evaluate(
     json: Json = False,
 ) -> None:
     """Measure a model on judged queries against a baseline; or with --suite, many over many collections."""
-    from sparse_adapt.cli.devices import load
+    from sparse_adapt.cli.devices import load_either
     from sparse_adapt.cli.measure import measure_suite
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.errors import ConfigError
@@ -177,7 +177,7 @@ def evaluate(
         raise ConfigError("-o and --explain are for a suite; name one: --suite FILE")
     judged = read_collection(collection, split)
     texts = len(judged.documents) + len(judged.queries)
-    encoders = [(name, load(name, device)) for name in (model, baseline) if name is not None]
+    encoders = [(name, load_either(name, device)) for name in (model, baseline) if name is not None]
     with Bars() as bars:
         results = [
             evaluate_model(encoder, judged, split, progress=bars.count(name, texts))

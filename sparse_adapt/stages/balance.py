@@ -18,7 +18,7 @@ BATCHES = 4
 BEFORE_THE_FIRST = 1 << 40  # steps that no training reaches, so that these batches are none of its own
 
 
-def balanced(encoder: SparseEncoder, stage: Stage) -> dict[str, float]:
+def balanced(encoder: SparseEncoder, stage: Stage[SparseEncoder]) -> dict[str, float]:
     """The stage's weights, each divided by its term's gradient beside that of the first term with a weight.
 
     A term without gradient keeps its weight. Leaves the encoder as it was.

@@ -20,18 +20,21 @@ from sparse_adapt.errors import ConfigError, InputError, SparseAdaptError
 from sparse_adapt.folders import write_json
 from sparse_adapt.glossary import read_dictionary
 from sparse_adapt.model import SparseEncoder
+from sparse_adapt.model.kinds import EitherEncoder, load_encoder
+from sparse_adapt.pairs import read_pairs
 from sparse_adapt.processes import common_folder, is_main
 from sparse_adapt.stages.balance import balanced
 from sparse_adapt.stages.behaviour import Behaviour
 from sparse_adapt.stages.dictionary import dictionary
 from sparse_adapt.stages.distill import Distill
+from sparse_adapt.stages.pairing import Pairing
 from sparse_adapt.stages.warmup import warmup
 from sparse_adapt.terms import read_terms
 from sparse_adapt.training import STATE_FILE, Progress, Stage, device_of, forget, train
 
 RECORD_FILE = "stage.json"
 PACKAGES = ("sparse-adapt", "torch", "transformers", "tokenizers", "accelerate")
-AnySettings = TypeVar("AnySettings", bound=config.Training)
+Kind = TypeVar("Kind", bound=EitherEncoder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +56,10 @@ class Outcome:
 
 
 def extend(model: str, terms: str | Path, place: Place) -> Outcome:
-    """Give every term in a file a token and rows of its own."""
+    """Give every term in a file a token and rows of its own, in a model of either kind."""
     started = time.monotonic()
     wanted = read_terms(terms)
-    encoder = SparseEncoder.load(model)
+    encoder = load_encoder(model)
     try:
         extension = vocabulary.extend(encoder, wanted)
     except vocabulary.TermError as error:
@@ -83,11 +86,13 @@ def run_behaviour(
     documents = [document.full_text for document in read_documents(corpus)]
     before = before or _extended_from(model)
 
-    def build(encoder: SparseEncoder) -> Stage:
+    def build(encoder: SparseEncoder) -> Stage[SparseEncoder]:
         reference = SparseEncoder.load(before, str(encoder.device))
         return Behaviour(encoder, reference, documents, settings)
 
-    return _run("behaviour", model, {"corpus": corpus}, settings, place, build, progress)
+    return _run(
+        "behaviour", model, {"corpus": corpus}, settings, place, (SparseEncoder.load, build), progress
+    )
 
 
 def _extended_from(model: str) -> str:
@@ -107,10 +112,10 @@ def run_warmup(
     """Teach the new rows from the documents of a corpus."""
     documents = list(read_documents(corpus))
 
-    def build(encoder: SparseEncoder) -> Stage:
+    def build(encoder: SparseEncoder) -> Stage[SparseEncoder]:
         return warmup(encoder, [document.full_text for document in documents], settings)
 
-    return _run("warmup", model, {"corpus": corpus}, settings, place, build, progress)
+    return _run("warmup", model, {"corpus": corpus}, settings, place, (SparseEncoder.load, build), progress)
 
 
 def run_dictionary(
@@ -126,11 +131,11 @@ def run_dictionary(
     corpus = corpus or inherited(model).get("corpus")
     others = [document.full_text for document in read_documents(corpus)] if corpus else []
 
-    def build(encoder: SparseEncoder) -> Stage:
+    def build(encoder: SparseEncoder) -> Stage[SparseEncoder]:
         return dictionary(encoder, entries, others, settings)
 
     files = {"dictionary": str(definitions), **({"corpus": corpus} if corpus else {})}
-    return _run("dictionary", model, files, settings, place, build, progress)
+    return _run("dictionary", model, files, settings, place, (SparseEncoder.load, build), progress)
 
 
 def run_distill(
@@ -148,14 +153,35 @@ def run_distill(
         for document_id, text in zip(entry.document_ids, entry.texts, strict=False):
             documents.setdefault(document_id, text)
 
-    def build(encoder: SparseEncoder) -> Stage:
+    def build(encoder: SparseEncoder) -> Stage[SparseEncoder]:
         stage = Distill(encoder, entries, documents, settings)
         if settings.balanced:
             stage.weights = balanced(encoder, stage)
         return stage
 
     files = {"candidates": str(candidates), "corpus": corpus}
-    return _run("distill", model, files, settings, place, build, progress)
+    return _run("distill", model, files, settings, place, (SparseEncoder.load, build), progress)
+
+
+def run_pairs(
+    model: str,
+    pairs: str | Path,
+    corpus: str,
+    settings: config.Contrast,
+    place: Place,
+    progress: Progress | None = None,
+    *,
+    name: str,
+) -> Outcome:
+    """Teach a model of either kind from pairs: the stage `joint` or `contrast`, as `name` and settings say."""
+    documents = {document.document_id: document.full_text for document in read_documents(corpus)}
+    entries = list(read_pairs(pairs, document_ids=documents))
+
+    def build(encoder: EitherEncoder) -> Stage[EitherEncoder]:
+        return Pairing(name, encoder, entries, documents, settings)
+
+    files = {"pairs": str(pairs), "corpus": corpus}
+    return _run(name, model, files, settings, place, (load_encoder, build), progress)
 
 
 def inherited(model: str) -> dict[str, str]:
@@ -173,11 +199,13 @@ def _run(
     files: Mapping[str, str],
     settings: config.Training,
     place: Place,
-    build: Callable[[SparseEncoder], Stage],
+    made_by: tuple[Callable[[str, str], Kind], Callable[[Kind], Stage[Kind]]],
     progress: Progress | None,
 ) -> Outcome:
+    """`made_by`: what loads the model on a device, and what makes the stage for it."""
     started = time.monotonic()
-    encoder = SparseEncoder.load(model, device_of(settings))
+    load, build = made_by
+    encoder = load(model, device_of(settings))
     stage = build(encoder)
     with common_folder(place.folder, overwrite=place.overwrite, resume=place.resume) as work:
         record = _record(name, model, files, settings.model_dump(mode="json"), started)
@@ -249,7 +277,7 @@ def _line_of(path: Path, term: str) -> int | None:
     return None
 
 
-def _told_of(extension: vocabulary.Extension, encoder: SparseEncoder) -> str:
+def _told_of(extension: vocabulary.Extension, encoder: EitherEncoder) -> str:
     told = f"{len(extension.new_tokens):,} new tokens, {encoder.vocabulary_size:,} in all"
     if extension.folded:
         told += f"; {len(extension.folded):,} variants of the same token folded"

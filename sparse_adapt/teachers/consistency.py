@@ -1,0 +1,62 @@
+"""Pairs that hold: those whose document a reference encoder finds for the query, among all of a corpus.
+
+A title says what its document is about, a sentence often doesn't. A pair stays where at most so many documents
+score higher than its own by exact search (Dai et al. 2022, arXiv:2209.11755).
+Dimensions: Q queries, N documents.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparse_adapt.corpus import Document
+from sparse_adapt.encode import encode
+from sparse_adapt.model.kinds import EitherEncoder
+from sparse_adapt.model.sentence import SentenceEncoder
+from sparse_adapt.pairs import Pair
+from sparse_adapt.queries import PseudoQuery
+from sparse_adapt.teachers.panel import Rank
+
+DEPTH = 10
+QUERIES_A_PART = 64
+
+
+def ranked_by(
+    encoder: EitherEncoder, texts: Sequence[str], progress: Callable[[int], None] | None = None
+) -> Rank:
+    """How an encoder of either kind scores some texts for queries: (Q, N), by exact products."""
+    if isinstance(encoder, SentenceEncoder):
+        dense = encoder.encode(texts, progress=progress).T
+        return lambda queries: encoder.encode(queries) @ dense
+    sparse = encode(encoder, texts, progress=progress).T.tocsr()
+
+    def rank(queries: Sequence[str]) -> NDArray[np.floating]:
+        return np.asarray((encode(encoder, list(queries)) @ sparse).todense())
+
+    return rank
+
+
+def consistent(
+    queries: Sequence[PseudoQuery],
+    documents: Sequence[Document],
+    rank: Rank,
+    depth: int = DEPTH,
+    progress: Callable[[int], None] | None = None,
+) -> list[Pair]:
+    """The queries whose source is among the `depth` best by `rank`, as pairs in their order.
+
+    Documents that score the same as the source don't count against it. Queries without a source are left out.
+    """
+    row_of = {document.document_id: row for row, document in enumerate(documents)}
+    found: list[Pair] = []
+    for start in range(0, len(queries), QUERIES_A_PART):
+        part = queries[start : start + QUERIES_A_PART]
+        scores = np.asarray(rank([query.text for query in part]))
+        for query, row in zip(part, scores, strict=True):
+            source = row_of.get(query.document_id)
+            if source is not None and int((row > row[source]).sum()) < depth:
+                found.append(Pair(query.text, query.document_id, query.query_id))
+        if progress is not None:
+            progress(len(part))
+    return found

@@ -1,0 +1,380 @@
+"""Joint and contrastive stages: what is masked, who is a negative, what is learnt, and what a kill leaves."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from dense_models import tiny_dense
+from torch.testing import assert_close
+
+from sparse_adapt import config, losses
+from sparse_adapt.batches import pad
+from sparse_adapt.corpus import Document, write_documents
+from sparse_adapt.errors import ConfigError, InputError, ModelError
+from sparse_adapt.model.encoder import Encoder
+from sparse_adapt.model.kinds import load_encoder
+from sparse_adapt.pairs import Pair, write_pairs
+from sparse_adapt.plan import make_plan
+from sparse_adapt.run import run
+from sparse_adapt.runfile import read_plan
+from sparse_adapt.stages import steps
+from sparse_adapt.stages.pairing import SHOWN, Batch, Pairing
+from sparse_adapt.stages.steps import Place
+from sparse_adapt.terms import Term, write_terms
+from sparse_adapt.training import random_at, train
+from sparse_adapt.vocabulary import extend
+
+TERMS = [Term("zorvex", "jargon"), Term("kubectl", "jargon")]
+DOCUMENTS = {
+    "d0": "A zorvex report compares what a team spent, zorvex by zorvex.",
+    "d1": "kubectl logs show what the agent saw of zorvex.",
+    "d2": "A nightly backup copies the database to a second server.",
+    "d3": "The client refuses a certificate that the server sends.",
+    "copy": "a nightly  backup copies the database to a second server.",
+}
+PAIRS = [
+    Pair("zorvex reports of a team", "d0"),
+    Pair("what the agent saw", "d1"),
+    Pair("the kubectl log", "d1"),
+    Pair("copies of the database", "d2"),
+    Pair("Copies of the  database", "copy"),
+    Pair("refused certificates", "d3"),
+    Pair("what the agent saw", "d0"),
+]
+QUICK = {"device": "cpu", "steps": 4, "batch_size": 4, "checkpoint_every": 1, "learning_rate": 1e-3}
+KINDS = ("sparse", "dense")
+
+
+@pytest.fixture(params=KINDS)
+def base(request: pytest.FixtureRequest, tiny_model: Path, tmp_path: Path) -> Path:
+    """A tiny model of either kind."""
+    return tiny_model if request.param == "sparse" else tiny_dense(tiny_model, tmp_path / "dense")
+
+
+@pytest.fixture
+def encoder(base: Path) -> Encoder:
+    return extended(base)
+
+
+@pytest.fixture
+def files(base: Path, tmp_path: Path) -> Path:
+    """A folder with an extended `model`, `corpus.jsonl`, `terms.json` and `pairs.jsonl`."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    write_documents(folder / "corpus.jsonl", [Document(name, text, "") for name, text in DOCUMENTS.items()])
+    write_pairs(folder / "pairs.jsonl", PAIRS)
+    write_terms(folder / "terms.json", TERMS)
+    steps.extend(str(base), folder / "terms.json", Place(folder / "model"))
+    return folder
+
+
+def extended(base: Path) -> Encoder:
+    encoder = load_encoder(base)
+    extend(encoder, TERMS)
+    return encoder
+
+
+def joint(encoder: Encoder, pairs: list[Pair] | None = None, **given: object) -> Pairing:
+    settings = config.Joint.model_validate({**QUICK, **given})
+    return Pairing("joint", encoder, pairs or PAIRS, DOCUMENTS, settings)
+
+
+def contrast(encoder: Encoder, pairs: list[Pair] | None = None, **given: object) -> Pairing:
+    settings = config.Contrast.model_validate({**QUICK, **given})
+    return Pairing("contrast", encoder, pairs or PAIRS, DOCUMENTS, settings)
+
+
+def teach(files: Path, name: str, stage: str = "joint", resume: bool = False, **given: object) -> Path:
+    kind = config.Joint if stage == "joint" else config.Contrast
+    settings = kind.model_validate({**QUICK, **given})
+    place = Place(files / name, resume=resume)
+    steps.run_pairs(
+        str(files / "model"), files / "pairs.jsonl", str(files / "corpus.jsonl"), settings, place, name=stage
+    )
+    return files / name
+
+
+# -- what is masked --------------------------------------------------------------------------------
+
+
+def test_new_words_alone_are_masked_at_their_rate(encoder):
+    stage, hidden, seen = joint(encoder, mask_rate=0.3), 0, 0
+    mask = encoder.tokenizer.mask_token_id
+    for step in range(300):
+        batch = stage.batch(random_at(0, step))
+        for ids, labels in zip(batch.ids, batch.labels, strict=True):
+            for token, label in zip(ids, labels, strict=True):
+                assert (label != SHOWN) == (token == mask)
+                assert label == SHOWN or label >= 200
+                hidden += label != SHOWN
+                seen += label != SHOWN or token >= 200
+    assert hidden / seen == pytest.approx(0.3, abs=0.04)
+
+
+def test_all_words_but_the_special_ones_are_masked_when_asked(encoder):
+    stage, hidden, seen = joint(encoder, masked="all", mask_rate=0.3), 0, 0
+    special = set(encoder.tokenizer.all_special_ids)
+    for step in range(100):
+        for labels in stage.batch(random_at(0, step)).labels:
+            assert not special & set(labels)
+            hidden += sum(label != SHOWN for label in labels)
+            seen += len(labels) - 2
+    assert hidden / seen == pytest.approx(0.3, abs=0.03)
+    assert len(stage.vocabulary) == encoder.vocabulary_size == 202
+
+
+def test_the_contrastive_stage_hides_nothing(encoder):
+    stage = contrast(encoder)
+    batch = stage.batch(random_at(0, 0))
+    assert {label for labels in batch.labels for label in labels} == {SHOWN}
+    assert "mlm" not in stage.terms(encoder, batch)
+
+
+def test_both_branches_see_the_same_masked_texts(encoder):
+    """Terms from the encoder's own steps on the batch as it is."""
+    stage = joint(encoder, mask_rate=0.9)
+    batch = stage.batch(random_at(0, 3))
+    terms = stage.terms(encoder, batch)
+    ids, mask = pad(batch.ids, encoder.tokenizer.pad_token_id)
+    states = encoder.read(ids, mask)
+    found = encoder.vectors(states, mask)
+    count = len(batch.own)
+    expected = losses.infonce(found[:count] @ found[count:].T, batch.own, batch.relevant, stage.temperature)
+    assert_close(terms["infonce"], expected, rtol=1e-4, atol=1e-5)
+    labels = pad(batch.labels, SHOWN)[0]
+    assert (labels >= 200).any()
+    logits = (
+        encoder.for_words(states[labels >= 200]) @ encoder.output_rows[200:].T + encoder.output_bias[200:]
+    )
+    masked = torch.nn.functional.cross_entropy(logits, labels[labels >= 200] - 200)
+    assert_close(terms["mlm"], masked, rtol=1e-4, atol=1e-5)
+
+
+def test_a_batch_without_a_new_word_has_nothing_masked_to_tell(encoder):
+    stage = joint(encoder, [PAIRS[3], PAIRS[5]], mask_rate=0.9)
+    batch = stage.batch(random_at(0, 0))
+    terms = stage.terms(encoder, batch)
+    assert terms["mlm"].item() == 0.0
+    losses.total(terms, stage.weights).backward()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in encoder.parameters())
+
+
+# -- who is a negative -----------------------------------------------------------------------------
+
+
+def batch_of(stage: Pairing) -> Batch:
+    """All pairs at once."""
+    stage.settings = stage.settings.model_copy(update={"batch_size": 99})
+    return stage.batch(random_at(0, 0))
+
+
+def test_documents_of_a_query_and_copies_are_no_negatives(encoder):
+    batch = batch_of(contrast(encoder))
+    # columns as the pairs name them first: d0, d1, d2 (and its copy), d3
+    assert batch.own.tolist() == [0, 1, 1, 2, 2, 3, 0]
+    assert batch.relevant.int().tolist() == [
+        [1, 0, 0, 0],
+        [1, 1, 0, 0],  # what the agent saw: d1 and d0
+        [0, 1, 0, 0],
+        [0, 0, 1, 0],
+        [0, 0, 1, 0],
+        [0, 0, 0, 1],
+        [1, 1, 0, 0],
+    ]
+    assert len(batch.ids) == 7 + 4
+
+
+def test_one_pair_has_no_negatives_and_trains_all_the_same(encoder, tmp_path):
+    stage = contrast(encoder, PAIRS[:1])
+    assert stage.terms(encoder, stage.batch(random_at(0, 0)))["infonce"].item() == 0.0
+    assert len(train(encoder, stage, tmp_path)) == 4
+    assert all(parameter.isfinite().all() for parameter in encoder.parameters())
+
+
+def test_mined_negatives_are_neither_relevant_nor_as_good_as_the_own_document(encoder):
+    stage = contrast(encoder, hard_negatives=2, depth=3, below=0.999)
+    assert any(stage.hard)
+    for pair, rows in enumerate(stage.hard):
+        assert not set(rows) & stage.relevant[pair]
+        assert len(rows) <= 3
+        assert 4 not in rows  # a copy of d2
+    batch = stage.batch(random_at(0, 0))
+    alone = contrast(encoder).batch(random_at(0, 0))
+    assert len(batch.ids) > len(alone.ids)
+    assert stage.terms(encoder, batch)["infonce"] > 0.0
+
+
+def test_long_texts_are_cut_and_keep_their_end(encoder):
+    stage = joint(encoder, longest=8)
+    assert all(len(ids) <= 8 and ids[-1] == 3 for ids in [*stage.queries, *stage.documents])
+
+
+# -- what is learnt --------------------------------------------------------------------------------
+
+
+def test_the_terms_of_each_kind(encoder):
+    keys = {"infonce", "mlm", *(("sparsity",) if "masked_lm" in dict(encoder.named_children()) else ())}
+    stage = joint(encoder)
+    assert stage.weights.keys() == keys
+    assert stage.weights["mlm"] == 0.3
+    assert stage.terms(encoder, stage.batch(random_at(0, 0))).keys() == keys
+
+
+def test_the_terms_fall_on_the_same_texts(encoder, tmp_path):
+    given = {"steps": 60, "batch_size": 7, "learning_rate": 3e-3, "new_learning_rate": 3e-3}
+    stage = joint(encoder, masked="all", mask_rate=0.3, weights={"mlm": 1.0}, **given)
+
+    @torch.no_grad()
+    def measured() -> dict[str, float]:
+        found = [stage.terms(encoder, stage.batch(random_at(1, step))) for step in range(8)]
+        return {key: float(np.mean([each[key] for each in found])) for key in ("infonce", "mlm")}
+
+    before = measured()
+    train(encoder, stage, tmp_path)
+    for key, value in measured().items():
+        assert value < 0.8 * before[key], key
+
+
+def test_a_masked_word_teaches_the_rows_of_new_tokens_alone_when_asked(encoder, tmp_path):
+    before = {name: value.detach().clone() for name, value in encoder.named_parameters()}
+    train(encoder, joint(encoder, train="new", mask_rate=0.5), tmp_path)
+    for name, value in encoder.named_parameters():
+        old = slice(0, 200) if value.shape[:1] == (202,) else slice(None)
+        assert torch.equal(value[old], before[name][old]), name
+    assert not torch.equal(encoder.input_rows, before[next(n for n in before if "word_emb" in n)])
+
+
+# -- as steps of a run -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stage", ["joint", "contrast"])
+def test_a_step_leaves_a_model_of_the_same_kind(files, stage):
+    folder = teach(files, stage, stage)
+    made, before = load_encoder(folder), load_encoder(files / "model")
+    assert type(made) is type(before)
+    assert made.new_tokens == before.new_tokens
+    assert not torch.equal(made.input_rows, before.input_rows)
+    record = json.loads((folder / "stage.json").read_text())
+    assert (record["stage"], record["steps"]) == (stage, 4)
+    assert record["files"].keys() == {"pairs", "corpus"}
+
+
+KILL = """
+import os, signal, sys
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+from test_pairing import QUICK
+from sparse_adapt import config
+from sparse_adapt.stages import steps
+from sparse_adapt.stages.steps import Place
+
+def progress(step, *_):
+    if step == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+folder = Path({folder!r})
+settings = config.Joint.model_validate({{**QUICK, **{given!r}}})
+steps.run_pairs(str(folder / "model"), folder / "pairs.jsonl", str(folder / "corpus.jsonl"), settings,
+                Place(folder / "killed"), progress, name="joint")
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_stage_resumes_to_the_same_bits(files):
+    given = {"hard_negatives": 1, "below": 0.999}
+    whole = teach(files, "whole", **given)
+    script = KILL.format(tests=str(Path(__file__).parent), folder=str(files), given=given)
+    one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=one_thread)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    assert (files / "killed.partial" / "state.safetensors").is_file()
+    killed = teach(files, "killed", resume=True, **given)
+    names = [path.name for path in whole.iterdir() if path.is_file() and path.name != "stage.json"]
+    assert {"model.safetensors", "history.jsonl", "vocabulary.json"} <= set(names)
+    for name in names:
+        assert (killed / name).read_bytes() == (whole / name).read_bytes(), name
+
+
+def test_a_run_file_takes_the_stages_in_any_order(files, base):
+    (files / "run.toml").write_text(
+        f'model = "{base}"\ncorpus = "corpus.jsonl"\nstages = ["extend", "contrast", "joint"]\n'
+        '[extend]\nterms = "terms.json"\n'
+        '[joint]\npairs = "pairs.jsonl"\nmasked = "all"\nmask_rate = 0.3\nweights = { mlm = 0.5 }\n'
+    )
+    plan = read_plan(files / "run.toml", QUICK)
+    assert plan.files["pairs"] == str(files / "pairs.jsonl")
+    assert plan.settings["joint"].weights.mlm == 0.5
+    done = run(plan, Place(files / "run"))
+    assert [path.name for path in sorted((files / "run").iterdir()) if path.is_dir()] == [
+        "1-extend",
+        "2-contrast",
+        "3-joint",
+    ]
+    assert [stage.get("steps") for stage in done.report["stages"]] == [None, 4, 4]
+    again = run(read_plan(files / "run" / "run.toml"), Place(files / "again"))
+    weights = [(each.model / "model.safetensors").read_bytes() for each in (done, again)]
+    assert weights[0] == weights[1]
+
+
+def test_a_corpus_folder_brings_its_pairs(files, base):
+    plan = make_plan(str(files), model=str(base), stages=("joint",), overrides=QUICK)
+    assert plan.files == {"pairs": str(files / "pairs.jsonl")}
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+def refused(text: str, files: Path) -> str:
+    (files / "run.toml").write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        read_plan(files / "run.toml")
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("base", ["sparse"], indirect=True)
+def test_bad_settings_are_named_with_their_line(files):
+    head = 'corpus = "corpus.jsonl"\nstages = ["joint", "contrast"]\n'
+    assert ":4: [joint] mask_rate " in refused(f"{head}[joint]\nmask_rate = 1.0\n", files)
+    assert ":4: [joint] masked " in refused(f'{head}[joint]\nmasked = "some"\n', files)
+    assert "unknown key 'mask_rate'" in refused(f"{head}[contrast]\nmask_rate = 0.1\n", files)
+    assert "unknown key 'mlm'" in refused(f"{head}[contrast]\nweights = {{ mlm = 0.1 }}\n", files)
+    assert "temperature" in refused(f"{head}[contrast]\ntemperature = 0.0\n", files)
+    two = '[joint]\npairs = "pairs.jsonl"\n[contrast]\npairs = "other.jsonl"\n'
+    assert "for an earlier stage; a run has one" in refused(head + two, files)
+    alone = refused('stages = ["contrast"]\n[contrast]\npairs = "pairs.jsonl"\n', files)
+    assert "the stage contrast needs a corpus" in alone
+    (files / "pairs.jsonl").unlink()
+    assert "the stage joint needs pairs" in refused('corpus = "."\nstages = ["joint"]\n', files)
+
+
+def test_a_model_without_new_words_has_nothing_to_mask(base, files):
+    settings = config.Joint.model_validate(QUICK)
+    given = str(base), files / "pairs.jsonl", str(files / "corpus.jsonl")
+    with pytest.raises(ConfigError, match="no new tokens to mask; extend it first"):
+        steps.run_pairs(*given, settings, Place(files / "joint"), name="joint")
+    assert not (files / "joint").exists()
+    assert not (files / "joint.partial").exists()
+    everything = settings.model_copy(update={"masked": "all"})
+    steps.run_pairs(*given, everything, Place(files / "joint"), name="joint")
+
+
+def test_a_pair_of_no_document_is_named_before_anything_is_written(files):
+    write_pairs(files / "pairs.jsonl", [*PAIRS, Pair("more", "d9")])
+    with pytest.raises(InputError, match=r'pairs\.jsonl:8: no document "d9"'):
+        teach(files, "joint")
+    assert not list(files.glob("joint*"))
+
+
+@pytest.mark.parametrize("base", ["dense"], indirect=True)
+def test_stages_of_sparse_models_refuse_a_dense_one(files):
+    settings = config.Warmup.model_validate({**QUICK})
+    with pytest.raises(ModelError, match="no masked-language-model head"):
+        steps.run_warmup(str(files / "model"), str(files / "corpus.jsonl"), settings, Place(files / "warmup"))
+    assert not list(files.glob("warmup*"))
