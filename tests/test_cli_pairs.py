@@ -1,0 +1,126 @@
+"""Terms, pairs, the stages that learn from them and measuring, as commands, for both kinds of encoder."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from dense_models import tiny_dense
+
+from sparse_adapt import cli
+from sparse_adapt.config import Queries
+from sparse_adapt.corpus import Document
+from sparse_adapt.pairs import read_pairs
+from sparse_adapt.queries import make_queries, write_collection
+from sparse_adapt.terms import read_terms
+
+NAMES = ["pump", "valve", "gate", "lock", "crane", "hoist", "drill", "lathe"]
+ABOUT = ["steel", "brass", "copper", "iron", "bronze", "nickel", "zinc", "lead"]
+
+
+@pytest.fixture
+def sparse_adapt(capsys, monkeypatch):
+    """Run a command in this process: its status, what it printed, and what it said."""
+
+    def run(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["sparse-adapt", *map(str, words)])
+        capsys.readouterr()
+        status = 0
+        try:
+            cli.main()
+        except SystemExit as end:
+            status = int(end.code or 0)
+        printed = capsys.readouterr()
+        return status, printed.out, printed.err
+
+    return run
+
+
+@pytest.fixture(params=["sparse", "dense"])
+def model(request: pytest.FixtureRequest, tiny_model: Path, tmp_path: Path) -> Path:
+    return tiny_model if request.param == "sparse" else tiny_dense(tiny_model, tmp_path / "dense")
+
+
+@pytest.fixture
+def collection(tmp_path: Path) -> Path:
+    documents = [
+        Document(
+            name,
+            f"The zorvex of this {name} is made of {about}. Whoever sees the {name} of {about} knows that it was "
+            f"the team of the server that made a zorvex for the {name} and not for the others in the long list.",
+            f"A zorvex for the {name} of {about}",
+        )
+        for name, about in zip(NAMES, ABOUT, strict=True)
+    ]
+    write_collection(tmp_path / "asked", make_queries(documents, Queries(held=2)))
+    return tmp_path / "asked"
+
+
+def refused(result: tuple[int, str, str]) -> str:
+    status, _, said = result
+    errors = [line for line in said.splitlines() if line.startswith("error: ")]
+    assert status == 2
+    assert len(errors) == 1, said
+    assert "Traceback" not in said
+    return errors[0]
+
+
+def test_from_a_collection_to_a_measured_model(sparse_adapt, model, collection, tmp_path):
+    terms, pairs, extended = tmp_path / "terms.json", tmp_path / "pairs.jsonl", tmp_path / "extended"
+    status, out, _ = sparse_adapt(
+        "terms", collection, "--model", model, "--by", "wordpiece", "--top", 5, "-o", terms, "--json"
+    )
+    assert status == 0
+    assert [row["term"] for row in json.loads(out)] == [term.text for term in read_terms(terms)]
+    assert "zorvex" in {term.text for term in read_terms(terms)}
+    assert sparse_adapt("extend", "--model", model, "--terms", terms, "-o", extended)[0] == 0
+    status, _, said = sparse_adapt("pairs", collection, "--reference", model, "--depth", 99, "-o", pairs)
+    assert status == 0
+    found = list(read_pairs(pairs))
+    assert f"{len(found)} of {len(found)} queries" in said
+    files = ["--pairs", pairs, "--corpus", collection, "--epochs", 0.5, "--device", "cpu"]
+    assert sparse_adapt("joint", "--model", extended, *files, "-o", tmp_path / "joint")[0] == 0
+    status, _, said = sparse_adapt("contrast", "--model", tmp_path / "joint", *files, "-o", tmp_path / "last")
+    assert status == 0
+    assert "infonce" in said
+    measured = ["evaluate", "--collection", collection, "--split", "held", "--json", "--device", "cpu"]
+    status, out, _ = sparse_adapt(*measured, "--model", tmp_path / "last", "--baseline", model)
+    assert status == 0
+    content = json.loads(out)
+    assert 0.0 <= content["model"]["ndcg@10"] <= 1.0
+    if "dense" in model.name:
+        assert content["model"]["nonzero_document"] == 16
+
+
+def test_mistakes_are_one_line_and_leave_nothing(sparse_adapt, model, collection, tmp_path):
+    pairs = tmp_path / "pairs.jsonl"
+    said = refused(sparse_adapt("terms", collection, "--by", "words", "-o", tmp_path / "terms.json"))
+    assert "unknown --by 'words'; there are gain, wordpiece" in said or "did you mean" in said
+    said = refused(sparse_adapt("pairs", collection, "--reference", tmp_path / "nowhere", "-o", pairs))
+    assert "no such model folder" in said
+    assert not pairs.exists()
+    pairs.write_text('{"query": "a pump", "doc_id": "nowhere"}\n')
+    said = refused(sparse_adapt("pairs", collection, "-o", pairs))
+    assert "already there" in said
+    files = ["--model", model, "--pairs", pairs, "--corpus", collection, "-o", tmp_path / "out"]
+    assert 'pairs.jsonl:1: no document "nowhere"' in refused(sparse_adapt("contrast", *files))
+    pairs.write_text('{"query": "a pump", "doc_id": "pump"}\n')
+    assert "extend it first" in refused(sparse_adapt("joint", *files))
+    assert "learning_rate" in refused(sparse_adapt("joint", *files, "--learning-rate", "-1"))
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_pairs_that_nobody_finds_are_none(sparse_adapt, model, collection, tmp_path):
+    documents = (collection / "corpus.jsonl").read_text().splitlines()
+    moved = [json.loads(line) for line in documents]
+    for document in moved:
+        document["_id"] = f"x{document['_id']}"
+    (collection / "corpus.jsonl").write_text("".join(json.dumps(document) + "\n" for document in moved))
+    said = refused(sparse_adapt("pairs", collection, "--reference", model, "-o", tmp_path / "pairs.jsonl"))
+    assert "finds the source of none of" in said
+    assert not (tmp_path / "pairs.jsonl").exists()
+
+
+def test_adapt_takes_no_stage_that_it_cannot_feed(sparse_adapt, collection, tmp_path):
+    said = refused(sparse_adapt("adapt", "--corpus", collection, "--stages", "joint", "-o", tmp_path / "out"))
+    assert "unknown stage 'joint'" in said
