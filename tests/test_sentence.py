@@ -118,8 +118,24 @@ def test_a_fresh_head_by_hand(folder):
     activated = 2.0 * 0.97725
     mean = activated / 16
     deviation = ((activated - mean) ** 2 + 15 * mean**2) / 16
-    assert float(found[0]) == pytest.approx((activated - mean) / deviation**0.5, rel=1e-3)
-    assert float(found[1]) == pytest.approx(-mean / deviation**0.5, rel=1e-3)
+    assert found[0].item() == pytest.approx((activated - mean) / deviation**0.5, rel=1e-3)
+    assert found[1].item() == pytest.approx(-mean / deviation**0.5, rel=1e-3)
+
+
+def test_the_dense_encoder_has_the_same_verbs(folder, tmp_path):
+    encoder = DenseEncoder.load(folder)
+    before = encoder.encode(TEXTS)
+    assert_allclose(before, theirs(folder).encode(TEXTS), atol=1e-6)
+    assert encoder.encode([]).shape == (0, 16)
+    extension = encoder.extend(TERMS)
+    assert [token.term for token in extension.new_tokens] == ["zorvex", "kubectl"]
+    after = encoder.encode(TEXTS)
+    assert np.array_equal(after[0], before[0])  # says neither
+    assert not np.allclose(after[2], before[2])
+    encoder.save(tmp_path / "saved")
+    assert np.array_equal(DenseEncoder.load(tmp_path / "saved").encode(TEXTS), after)
+    with pytest.raises(ModelError, match="no such dense model"):
+        DenseEncoder.load(tmp_path / "nowhere")
 
 
 # -- which kind it is ------------------------------------------------------------------------------
