@@ -145,7 +145,9 @@ def _checked(path: Path) -> Path:
 
 def _refuse_address(path: str | Path) -> None:
     if ADDRESS.match(str(path)):
-        raise OutputError(f"{path}: results are written to a local folder; give one with -o and copy it there")
+        raise OutputError(
+            f"{path}: results are written to a local folder; give one with -o and copy it there"
+        )
 
 
 @contextmanager

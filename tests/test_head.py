@@ -2,6 +2,7 @@
 
 from types import ModuleType
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -208,6 +209,23 @@ def test_threads_change_nothing_but_the_time(small_blocks, monkeypatch):
     together = *splade_pool(*tensors), *gradients(splade_pool, tensors, 0.02)
     assert torch.get_num_threads() == 3
     assert all(torch.equal(first, second) for first, second in zip(alone, together, strict=True))
+
+
+def test_rows_multiplied_by_the_dozen_give_the_same_products_in_few_shapes(small_blocks, monkeypatch):
+    states, weight = torch.arange(90.0).view(45, 2), torch.arange(80.0).view(40, 2)
+    bounds, shapes, multiply = np.array([0, 7, 19, 45]), set(), torch.mm
+
+    def note(left, right, out):
+        shapes.add(left.shape[0])
+        multiply(left, right, out=out)
+
+    monkeypatch.setattr(torch, "mm", note)
+
+    def compare(block, logits):
+        assert torch.equal(logits, states[block.rows] @ weight[block.tokens].T)
+
+    cpu.multiply(states, bounds, weight, compare, rows_by=12)
+    assert shapes == {24, 36}
 
 
 def test_an_error_in_a_thread_is_raised_and_ends_the_rest(monkeypatch):

@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
+from math import prod
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional
 
 from sparse_adapt.compiled import compiled
 
@@ -26,6 +28,7 @@ Item = TypeVar("Item")
 BLOCK_ROWS = 2048
 BLOCK_LOGITS = 1 << 20  # 4 MB in float32: a core's own cache and a little of the shared one
 NARROWEST, WIDEST = 256, 1 << 14
+ROWS_OF_A_WIDTH = 256
 WORTH_A_THREAD = 1 << 28  # multiply-adds, about a millisecond: to start a thread takes a tenth of that
 
 
@@ -126,21 +129,31 @@ def share(
         torch.set_num_threads(allowed)  # threads that start later take their number from the last call
 
 
-def multiply(states: Tensor, bounds: Array, weight: Tensor, use: Callable[[Block, Tensor], None]) -> None:
-    """Hand each block's products (rows, tokens) to `use`, which must be done with them when it returns."""
+def multiply(
+    states: Tensor, bounds: Array, weight: Tensor, use: Callable[[Block, Tensor], None], *, rows_by: int = 1
+) -> None:
+    """Hand each block's products (rows, tokens) to `use`, which must be done with them when it returns.
+
+    Rows are multiplied in multiples of `rows_by`, for a library that prepares and keeps code for every shape.
+    """
     blocks = list(_blocks(bounds, len(weight)))
-    largest_size = max(
-        ((b.rows.stop - b.rows.start) * (b.tokens.stop - b.tokens.start) for b in blocks), default=0
-    )
+    padded = functional.pad(states, (0, 0, 0, rows_by - 1)) if rows_by > 1 else states
+
+    def shape_of(block: Block) -> tuple[int, int]:
+        rows, tokens = block.rows.stop - block.rows.start, block.tokens.stop - block.tokens.start
+        return -(-rows // rows_by) * rows_by, tokens
+
+    largest_size = max((prod(shape_of(block)) for block in blocks), default=0)
 
     def make_worker() -> Callable[[Block], None]:
         space = states.new_empty(largest_size)
 
         def multiply(block: Block) -> None:
-            shape = block.rows.stop - block.rows.start, block.tokens.stop - block.tokens.start
-            logits = space[: shape[0] * shape[1]].view(shape)
-            torch.mm(states[block.rows], weight[block.tokens].T, out=logits)
-            use(block, logits)
+            shape = shape_of(block)
+            logits = space[: prod(shape)].view(shape)
+            first = block.rows.start
+            torch.mm(padded[first : first + shape[0]], weight[block.tokens].T, out=logits)
+            use(block, logits[: block.rows.stop - first])
 
         return multiply
 
@@ -151,6 +164,7 @@ def _blocks(bounds: Array, vocabulary: int) -> Iterator[Block]:
     """Cut the work so that a block's logits fit a cache; the blocks of the same tokens follow each other."""
     texts = list(_neighbours(bounds))
     most = max((int(bounds[part.stop] - bounds[part.start]) for part in texts), default=0)
+    most = -(-most // ROWS_OF_A_WIDTH) * ROWS_OF_A_WIDTH  # a few widths serve all batches
     width = min(max(BLOCK_LOGITS // max(most, 1), NARROWEST), WIDEST)
     for first in range(0, vocabulary, width):
         tokens = slice(first, min(first + width, vocabulary))

@@ -17,6 +17,7 @@ from torch import Tensor
 from sparse_adapt.compiled import compiled
 from sparse_adapt.head.cpu import Block, multiply
 
+ROWS_BY = 64  # oneDNN keeps code for a thousand shapes of bfloat16 products, a megabyte each
 ROUNDING = 2.0**-8  # of bfloat16: largest relative error
 
 
@@ -60,7 +61,7 @@ def rough_largest(states: Tensor, starts: Tensor, weight: Tensor) -> Tensor:
         where = block.texts.start, block.texts.stop, block.tokens.start
         _largest_bits(logits.view(torch.int16).numpy(), bounds, out, *where)
 
-    multiply(states, bounds, weight, pool_block)
+    multiply(states, bounds, weight, pool_block, rows_by=ROWS_BY)
     return largest.view(torch.bfloat16).float()
 
 
