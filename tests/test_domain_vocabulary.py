@@ -48,6 +48,7 @@ def test_every_word_found_can_be_given_a_token(documents, tokenizer, tiny_model)
 
 def test_a_smaller_vocabulary_and_fewer_terms(documents, tokenizer):
     everything = domain_vocabulary(documents, tokenizer)
+    assert everything[0].text == "zorvex"  # said more often than any other
     assert domain_vocabulary(documents, tokenizer, top=1) == everything[:1]
     assert domain_vocabulary(documents, tokenizer, size=10) == []  # room for signs alone
     assert domain_vocabulary(documents, tokenizer) == everything

@@ -21,7 +21,7 @@ SIZE = 30_000  # entries of the trained vocabulary at most, its pieces and signs
 LEAST = 2  # occurrences, for a pair of pieces to be joined and for a word to be one
 UNKNOWN = "[UNK]"
 INSIDE = "##"  # before what stands within words, which no term can be
-PART = 1000  # documents
+PART = 1000  # texts encoded at once
 
 
 def domain_vocabulary(
@@ -30,7 +30,7 @@ def domain_vocabulary(
     size: int = SIZE,
     top: int | None = None,
 ) -> list[Term]:
-    """Words of a vocabulary trained on the corpus that the tokenizer splits, those that were joined first in front.
+    """Words of a vocabulary trained on the corpus that the tokenizer splits, the most frequent first.
 
     Left out: pieces that stand within words or never for a whole one, what holds no letter, and what the
     tokenizer can't spell. The documents are read once and kept.
@@ -38,13 +38,12 @@ def domain_vocabulary(
     texts = [document.full_text for document in documents]
     raw = _trained(texts, tokenizer, size)
     said = _whole_words(texts, raw)
-    ranked = sorted(raw.get_vocab().items(), key=lambda entry: entry[1])
     words = [
         word
-        for word, _ in ranked
+        for word in sorted(raw.get_vocab(), key=lambda word: (-said[word], word))
         if not word.startswith(INSIDE) and said[word] >= LEAST and any(map(str.isalpha, word))
     ]
-    lacking = [word for word in words if _lacks(tokenizer, word)]
+    lacking = _lacking(tokenizer, words)
     return [Term(word, category_of(word)) for word in lacking[:top]]
 
 
@@ -80,11 +79,17 @@ def _whole_words(texts: list[str], raw: "Tokenizer") -> Counter[str]:
 
 
 def _parts(texts: list[str]) -> Iterator[list[str]]:
+    """At most so many texts at a time."""
     for start in range(0, len(texts), PART):
         yield texts[start : start + PART]
 
 
-def _lacks(tokenizer: "PreTrainedTokenizerFast", word: str) -> bool:
-    """Whether the model's tokenizer makes several pieces of a word, none of them the unknown one."""
-    pieces = tokenizer(f" {word}", add_special_tokens=False)["input_ids"]
-    return word not in tokenizer.get_vocab() and len(pieces) > 1 and tokenizer.unk_token_id not in pieces
+def _lacking(tokenizer: "PreTrainedTokenizerFast", words: list[str]) -> list[str]:
+    """The words of which the model's tokenizer makes several pieces, none of them the unknown one."""
+    vocabulary, found = tokenizer.get_vocab(), []
+    for part in _parts(words):
+        encoded = tokenizer([f" {word}" for word in part], add_special_tokens=False)["input_ids"]
+        for word, pieces in zip(part, encoded, strict=True):
+            if word not in vocabulary and len(pieces) > 1 and tokenizer.unk_token_id not in pieces:
+                found.append(word)
+    return found
