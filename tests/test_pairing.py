@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 import torch
 from dense_models import tiny_dense
+from safetensors.torch import load_file
+from test_sharing import start
 from torch.testing import assert_close
 
 from sparse_adapt import config, losses
@@ -299,6 +301,30 @@ def test_a_killed_stage_resumes_to_the_same_bits(files):
     assert {"model.safetensors", "history.jsonl", "vocabulary.json"} <= set(names)
     for name in names:
         assert (killed / name).read_bytes() == (whole / name).read_bytes(), name
+
+
+IN_PROCESSES = """
+    from test_pairing import teach
+    teach(Path({folder!r}), "two", mask_rate=0.5)
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_train_as_one_does(files):
+    """Four pairs are seven or eight texts, so that one process may have more of them, or no masked word."""
+    one = teach(files, "one", mask_rate=0.5)
+    ended = start(files / "together.py", IN_PROCESSES.format(folder=str(files)))
+    assert ended.returncode == 0, ended.stderr
+    alone, together = (
+        [json.loads(line) for line in (files / name / "history.jsonl").read_text().splitlines()]
+        for name in ("one", "two")
+    )
+    assert len(alone) == len(together) == 4
+    for first, second in zip(alone, together, strict=True):
+        assert second == pytest.approx(first, rel=2e-4, abs=2e-5)
+    weights = [load_file(folder / "model.safetensors") for folder in (one, files / "two")]
+    for name, tensor in weights[0].items():
+        assert_close(weights[1][name], tensor, rtol=1e-3, atol=1e-4)
 
 
 def test_a_run_file_takes_the_stages_in_any_order(files, base):
