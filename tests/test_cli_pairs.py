@@ -73,8 +73,11 @@ def test_from_a_collection_to_a_measured_model(sparse_adapt, model, collection, 
     assert status == 0
     assert [row["term"] for row in json.loads(out)] == [term.text for term in read_terms(terms)]
     assert "zorvex" in {term.text for term in read_terms(terms)}
-    assert sparse_adapt("extend", "--model", model, "--terms", terms, "-o", extended)[0] == 0
+    status, _, said = sparse_adapt("extend", "--model", model, "--terms", terms, "-o", extended)
+    assert status == 0
+    assert ("joint --model" in said) == ("dense" in model.name)
     status, _, said = sparse_adapt("pairs", collection, "--reference", model, "--depth", 99, "-o", pairs)
+    assert "joint --model" in said
     assert status == 0
     found = list(read_pairs(pairs))
     assert f"{len(found)} of {len(found)} queries" in said

@@ -401,6 +401,6 @@ def test_a_pair_of_no_document_is_named_before_anything_is_written(files):
 @pytest.mark.parametrize("base", ["dense"], indirect=True)
 def test_stages_of_sparse_models_refuse_a_dense_one(files):
     settings = config.Warmup.model_validate({**QUICK})
-    with pytest.raises(ModelError, match="no masked-language-model head"):
+    with pytest.raises(ModelError, match="is a dense model, where a SPLADE model is needed"):
         steps.run_warmup(str(files / "model"), str(files / "corpus.jsonl"), settings, Place(files / "warmup"))
     assert not list(files.glob("warmup*"))

@@ -148,6 +148,12 @@ def test_a_folder_says_which_kind_it_is(folder, tiny_model, tmp_path):
     assert isinstance(load_encoder(folder), SentenceEncoder)
     with pytest.raises(ModelError, match="no such model folder"):
         load_encoder(tmp_path / "nowhere")
+    with pytest.raises(ModelError, match="is a dense model, where a SPLADE model is needed"):
+        SparseEncoder.load(folder)
+    with pytest.raises(ModelError, match="its modules are Transformer, SpladePooling"):
+        SentenceEncoder.load(tmp_path / "sparse")
+    with pytest.raises(ModelError, match=r"holds no modules\.json"):
+        SentenceEncoder.load(tiny_model)
 
 
 @pytest.mark.slow

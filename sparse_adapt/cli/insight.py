@@ -40,6 +40,7 @@ def check(
     """Read a whole corpus and all files beside it, and report the first bad line."""
     from sparse_adapt.corpus import read_candidates, read_documents, read_queries
     from sparse_adapt.glossary import read_dictionary
+    from sparse_adapt.pairs import read_pairs
     from sparse_adapt.reading.sources import bundled
     from sparse_adapt.terms import read_terms
 
@@ -49,6 +50,7 @@ def check(
     readers: dict[str, Callable[[Path], Sequence[object]]] = {
         "queries": lambda path: list(read_queries(path)),
         "candidates": lambda path: list(read_candidates(path, document_ids=document_ids)),
+        "pairs": lambda path: list(read_pairs(path, document_ids=document_ids)),
         "terms": read_terms,
         "dictionary": read_dictionary,
     }

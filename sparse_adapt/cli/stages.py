@@ -37,11 +37,18 @@ def extend(
     resume: Resume = False,
 ) -> None:
     """Give every term a token, an input row, a head row and a bias of its own."""
+    from sparse_adapt.model.layout import is_dense
     from sparse_adapt.stages import steps
 
     outcome = steps.extend(model, terms, steps.Place(out, overwrite, resume))
     _told(outcome)
     corpus = _folder_of(terms)
+    if is_dense(out):
+        pairs = _beside(corpus, "pairs.jsonl")
+        then(
+            ["joint", "--model", str(out), "--pairs", pairs, "--corpus", corpus, "-o", _sibling(out, "joint")]
+        )
+        return
     then(["warmup", "--model", str(out), "--corpus", corpus, "-o", _sibling(out, "warmup")])
 
 

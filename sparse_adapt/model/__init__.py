@@ -23,6 +23,7 @@ from sparse_adapt.head import activate, splade_pool
 from sparse_adapt.model.encoder import DEFAULT_MAX_TOKENS, Encoder, read_vocabulary, write_vocabulary
 from sparse_adapt.model.encoder import VOCABULARY_FILE as VOCABULARY_FILE
 from sparse_adapt.model.encoder import NewToken as NewToken
+from sparse_adapt.model.layout import is_dense
 from sparse_adapt.model.saved import (
     fetch,
     longest_text,
@@ -71,9 +72,14 @@ class SparseEncoder(Encoder):
     def load(cls, source: str | Path, device: str = "cpu") -> "SparseEncoder":
         """Read a model from a folder, an alias or a Hub id. Safetensors only, no remote code.
 
-        Raises ModelError where there is no model, no masked-language-model head or no fast tokenizer.
+        Raises ModelError where there is no model, no masked-language-model head or no fast tokenizer, and
+        for a dense model.
         """
         folder = fetch(source)
+        if is_dense(folder):
+            raise ModelError(
+                f"{source}: is a dense model, where a SPLADE model is needed, such as splade-tiny"
+            )
         masked_lm = read_masked_lm(folder, source)
         tokenizer = read_tokenizer(folder, source)
         new_tokens, max_tokens = read_vocabulary(folder)

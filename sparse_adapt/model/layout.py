@@ -43,6 +43,8 @@ def is_dense(folder: Path) -> bool:
 
 def read_layout(folder: Path, source: str | Path) -> Layout:
     """The layout of a folder. Raises ModelError, naming `source`, for one that this project can't train."""
+    if not (folder / MODULES_FILE).is_file():
+        raise ModelError(f"{source}: holds no {MODULES_FILE}, so it is no dense model; check --model")
     kinds = _kinds(folder)
     if tuple(kinds) not in (KNOWN, KNOWN[:2]):
         raise ModelError(
