@@ -98,6 +98,7 @@ class Warmup(Training):
     slope: float = Field(25.0, gt=0)  # raw logits for a unit of nearness, a difference of cosines
     silence: float = Field(2.0, ge=0)  # weight of being silent where a term isn't meant, beside being lit
     judge: str = JUDGE
+    samples: int = Field(32, ge=1)  # made-up texts from anywhere in a step, and as many that mean a term
     raw_logits: bool = True  # hinges on raw logits; on pooled weights a dead token has no gradient
 
 
@@ -140,7 +141,7 @@ class ContrastWeights(Settings):
     """Loss weights of the contrastive stage."""
 
     infonce: float = Field(1.0, ge=0)
-    sparsity: float = Field(0.01, ge=0)  # of sparse encoders; a dense one has no such term
+    sparsity: float = Field(0.005, ge=0)  # of sparse encoders; a dense one has no such term
 
 
 class JointWeights(ContrastWeights):
@@ -154,7 +155,8 @@ class Contrast(Training):
 
     weights: ContrastWeights = ContrastWeights()
     train: Literal["new", "all"] = "all"
-    new_learning_rate: float = Field(3e-4, gt=0)
+    learning_rate: float = Field(1e-4, gt=0)  # for a model of 4 M parameters; a larger one takes 3e-5
+    new_learning_rate: float = Field(1e-3, gt=0)
     batch_size: int = Field(32, ge=1)  # pairs, each with the others' documents as negatives
     temperature: float | None = Field(None, gt=0)  # by default 1 for a dot product, 0.05 for a cosine
     longest: int = Field(128, ge=8)  # tokens of a text; what is beyond them doesn't teach
