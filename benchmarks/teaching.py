@@ -221,7 +221,7 @@ def main() -> None:
     parser.add_argument("--rows", nargs="*", default=[row.name for row in ROWS])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, help="of each stage; by default the stage's own")
-    parser.add_argument("--learning-rate", type=float, help="by default the stage's own")
+    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="of every stage, as JSON")
     parser.add_argument("--terms", type=int, default=2000, help="at most, of the trained vocabulary")
     parser.add_argument("--held", action="store_true", help="measure on queries set aside instead of test")
     parser.add_argument("--control", action="store_true", help=f"measure on {CONTROL} too")
@@ -233,8 +233,8 @@ def main() -> None:
     torch.set_num_threads(asked.threads)
     path = RESULTS / f"{asked.name}.json"
     results: list[dict[str, Any]] = json.loads(path.read_text()) if path.is_file() else []
-    given = {"device": asked.device, "steps": asked.steps, "learning_rate": asked.learning_rate}
-    given = {key: value for key, value in given.items() if value is not None}
+    given = {"device": asked.device} | ({} if asked.steps is None else {"steps": asked.steps})
+    given |= {key: json.loads(value) for key, value in (each.split("=", 1) for each in asked.set)}
     also = {"control": read_collection(asked.data / CONTROL)} if asked.control else {}
     for collection in asked.collections:
         for kind in asked.kinds:

@@ -344,6 +344,7 @@ def test_a_run_file_takes_the_stages_in_any_order(files, base):
     ]
     assert [stage.get("steps") for stage in done.report["stages"]] == [None, 4, 4]
     again = run(read_plan(files / "run" / "run.toml"), Place(files / "again"))
+    assert run(plan, Place(files / "run", resume=True)).model == done.model  # nothing left to do
     weights = [(each.model / "model.safetensors").read_bytes() for each in (done, again)]
     assert weights[0] == weights[1]
 
