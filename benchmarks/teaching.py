@@ -228,10 +228,10 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--device", default="auto")
     parser.add_argument("--work", type=Path, default=Path("runs/teaching"))
-    parser.add_argument("--name", default="teaching", help="of the result files")
+    parser.add_argument("--name", default="teaching", help="of the result files, with -held behind it")
     asked = parser.parse_args()
     torch.set_num_threads(asked.threads)
-    path = RESULTS / f"{asked.name}.json"
+    path = RESULTS / f"{asked.name}{'-held' if asked.held else ''}.json"
     results: list[dict[str, Any]] = json.loads(path.read_text()) if path.is_file() else []
     given = {"device": asked.device} | ({} if asked.steps is None else {"steps": asked.steps})
     given |= {key: json.loads(value) for key, value in (each.split("=", 1) for each in asked.set)}
