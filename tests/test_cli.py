@@ -390,7 +390,10 @@ def test_the_whole_flow(sparse_adapt, tmp_path, monkeypatch, tiny_model, zorvex_
             "distill",
         ),
         (
-            ["distill", "--model", "3", "--candidates", corpus, "--corpus", corpus, "-o", "4", *quick],
+            [
+                *("distill", "--model", "3", "--candidates", corpus, "--corpus", corpus, "-o", "4"),
+                *("--judge", "none", *quick),
+            ],
             "4",
             "evaluate",
         ),

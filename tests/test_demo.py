@@ -16,7 +16,7 @@ from sparse_adapt.report import to_json
 from sparse_adapt.run import run
 from sparse_adapt.stages.steps import Place
 
-QUICK = {"steps": 2, "batch_size": 4, "checkpoint_every": 1, "device": "cpu"}
+QUICK = {"steps": 2, "batch_size": 4, "checkpoint_every": 1, "device": "cpu", "judge": "none"}
 
 
 def no_noise(model, queries, documents):

@@ -15,7 +15,7 @@ from sparse_adapt.run import latest_run, read_finished, run
 from sparse_adapt.runfile import read_plan
 from sparse_adapt.stages.steps import Place
 
-QUICK = {"steps": 4, "batch_size": 4, "checkpoint_every": 1, "device": "cpu"}
+QUICK = {"steps": 4, "batch_size": 4, "checkpoint_every": 1, "device": "cpu", "judge": "none"}
 
 
 class Interrupted(Exception):

@@ -20,7 +20,7 @@ from sparse_adapt.stages.steps import Place
 
 STAGES = ("warmup", "dictionary", "distill")
 GIVEN = {"device": "cpu", "steps": 6, "checkpoint_every": 4, "batch_size": 3, "learning_rate": 1e-3}
-DISTILL = config.Distill.model_validate(GIVEN)
+DISTILL = config.Distill.model_validate({**GIVEN, "judge": "none"})
 TOGETHER = """
 import os, sys
 from pathlib import Path
@@ -135,6 +135,7 @@ def test_a_launched_command_speaks_and_writes_once(tiny_model, zorvex_collection
     command = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2"]
     command += ["--main_process_port", str(20_001 + os.getpid() % 20_000)]
     command += ["-m", "launched", "distill", "--model", str(tmp_path / "extend"), "--device", "cpu"]
+    command += ["--judge", "none"]
     command += ["--candidates", str(zorvex_collection), "--corpus", str(zorvex_collection), "--epochs", "8"]
     (tmp_path / "launched.py").write_text("from sparse_adapt.cli import main\nmain()\n")
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(tmp_path)}

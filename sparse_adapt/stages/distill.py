@@ -26,6 +26,7 @@ from sparse_adapt.stages.lesson import marks, meanings, new_logits, recall
 from sparse_adapt.stages.texts import Remembered, Texts, vectors
 from sparse_adapt.training import epochs_to_steps
 
+SHORT = 32  # made-up texts that the anchor holds, besides documents
 SCALE_QUERIES = 300  # queries from which the scale is taken, where there are more
 
 
@@ -90,16 +91,15 @@ class Distill:
             places[row, :held] = torch.tensor([place[self.number[name]] for name in entry.document_ids])
             teacher[row, :held] = torch.tensor(entry.teacher_scores)
             present[row, :held] = True
-        samples = self._samples(count, random)
+        samples = self._samples(random)
         others = [int(row) for row in random.choice(len(self.documents), max(1, count // 2))]
         return Batch(queries, documents, places, teacher, present, samples, others)
 
-    def _samples(self, count: int, random: Generator) -> Samples:
-        """Made-up texts for a batch of so many queries; more where they are judged by degrees."""
+    def _samples(self, random: Generator) -> Samples:
         if self.meanings is None:
             nothing = torch.zeros(0, self.documents.new, dtype=torch.bool)
             return Samples([], nothing, nothing)
-        return self.meanings.draw((2 if self.settings.judge == "none" else 4) * count, random)
+        return self.meanings.draw(self.settings.samples, random)
 
     def terms(self, encoder: SparseEncoder, batch: Batch) -> dict[str, Tensor]:
         """The six terms, `anchor` and `recall`, unweighted."""
@@ -165,7 +165,7 @@ class Distill:
         """Distance to the incoming model on texts like queries and on documents, common words left free."""
         if self.weights["anchor"] == 0.0:
             return encoder.output_rows.sum() * 0.0
-        short = batch.samples.token_ids[: len(batch.queries)]
+        short = batch.samples.token_ids[:SHORT]
         ids = [*short, *(self.documents.ids[row] for row in batch.others)]
         with torch.no_grad():
             before = torch.cat([self.reference(short).weights, self.before.weights(batch.others)])

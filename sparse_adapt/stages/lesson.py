@@ -157,10 +157,10 @@ def meanings(
     settings: config.Warmup | config.Distill,
 ) -> Meanings | JudgedMeanings:
     """Made-up texts from a stage's sources, judged by the dense encoder that the settings name, if any."""
-    if settings.judge == "none":
+    if settings.judge == "none" or not about.shape[1]:
         return Meanings(reference, sources, about)
     random = np.random.default_rng(settings.seed)
-    return JudgedMeanings(reference, sources, about, DenseEncoder(settings.judge), random)
+    return JudgedMeanings(reference, sources, about, DenseEncoder(settings.judge, rough=True), random)
 
 
 def recall(meant: Tensor, samples: Samples, settings: config.Warmup | config.Distill) -> Tensor:

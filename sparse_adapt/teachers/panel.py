@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.corpus import Document, read_candidates, read_run
-from sparse_adapt.dense import EXTRA, SMALL, DenseEncoder, find_dense
+from sparse_adapt.dense import SMALL, DenseEncoder
 from sparse_adapt.encode import encode
 from sparse_adapt.errors import InputError, MissingExtraError, ModelError
 from sparse_adapt.model import SparseEncoder
@@ -103,7 +103,7 @@ def make_panel(
     cache: Path | None = None,
     watch: Watch | None = None,
 ) -> Panel:
-    """The panel for some documents: base model, BM25 and, where one is installed or named, a dense model.
+    """The panel for some documents: base model, BM25 where it is installed, and a dense model.
 
     `teacher`: "ensemble", "bm25" (without a dense model), a dense model or a cross-encoder (a folder or Hub
     id), or a file of scores (candidates.jsonl or a TREC run). Raises what reading it raises.
@@ -111,7 +111,7 @@ def make_panel(
     heard: Watch = watch or (lambda what, count: lambda more: None)
     judge, dense = None, None
     if teacher == ENSEMBLE:
-        dense = small_dense(cache)
+        dense = DenseEncoder(SMALL, cache=cache)
     elif teacher == QUICK:
         pass
     elif is_score_file(teacher):
@@ -150,17 +150,6 @@ def _statistics(texts: Sequence[str]) -> Bm25 | None:
         return None
 
 
-def small_dense(cache: Path | None) -> DenseEncoder | None:
-    """The small dense model, where it is installed with what reads it."""
-    try:
-        import sentence_transformers  # noqa: F401
-
-        find_dense(SMALL)
-    except (ImportError, MissingExtraError):
-        return None
-    return DenseEncoder(SMALL, cache=cache)
-
-
 def _short(source: str) -> str:
     return Path(source).name or source
 
@@ -187,10 +176,8 @@ def is_cross_encoder(teacher: str) -> bool:
 
 def cross_encoder(source: str) -> Judge:
     """A model that reads query and document together. Safetensors only, no remote code."""
-    try:
-        from sentence_transformers import CrossEncoder
-    except ImportError as error:
-        raise MissingExtraError("sentence-transformers", EXTRA) from error
+    from sentence_transformers import CrossEncoder
+
     try:
         model = CrossEncoder(
             source,
