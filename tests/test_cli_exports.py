@@ -49,6 +49,31 @@ def test_vectors_are_exported_and_checked(run, vectors, tiny_model, zorvex_colle
     assert "rankings are exact, or differ by no more than" in words[-1]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("format", ["anserini", "seismic", "qdrant", "milvus"])
+def test_an_export_is_checked_in_its_engine(format, run, vectors, tiny_model, zorvex_collection, tmp_path):
+    assert run("export", format, "--vectors", vectors, "-o", tmp_path / "out")[0] == 0
+    against = ("--against", tiny_model, "--vectors", vectors, "--queries", zorvex_collection, "--json")
+    status, out, _ = run("check-export", tmp_path / "out", *against)
+    content = json.loads(out)
+    assert (status, content["kinds"]["fault"], content["queries"]) == (0, 0, 6)
+
+
+@pytest.mark.parametrize("format", ["opensearch", "elasticsearch", "vespa"])
+def test_a_server_that_is_not_there_is_one_line(
+    format, run, vectors, tiny_model, zorvex_collection, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("sparse_adapt.engines.http.FIRST_PAUSE", 0.001)
+    run("export", format, "--vectors", vectors, "-o", tmp_path / "out")
+    against = ("--against", tiny_model, "--vectors", vectors, "--queries", zorvex_collection)
+    status, _, words = run("check-export", tmp_path / "out", *against)
+    assert status == 2
+    assert "--url" in words[-1]
+    status, out, words = run("check-export", tmp_path / "out", *against, "--url", "http://127.0.0.1:9")
+    assert (status, out) == (2, "")
+    assert words[-1].startswith("error: http://127.0.0.1:9")
+
+
 def test_a_fault_is_exit_status_1(run, vectors, tiny_model, zorvex_collection, tmp_path, monkeypatch):
     run("export", "ciff", "--vectors", vectors, "-o", tmp_path / "out")
     from sparse_adapt.engines.pisa import PisaIndex
