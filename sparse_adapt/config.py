@@ -111,7 +111,6 @@ class Distill(Training):
 
     weights: DistillWeights = DistillWeights()
     train: Literal["new", "all"] = "all"
-    learning_rate: float = Field(1e-4, gt=0)
     new_learning_rate: float = Field(
         1e-3, gt=0
     )  # the earlier stages have taught the rows; they need no haste

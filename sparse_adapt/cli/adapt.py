@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 SHOWN_TERMS = 40
 CRITERIA = GAIN, WORDPIECE = ("gain", "wordpiece")
-DEMO_TAKES = "about three minutes on two idle cores"
+DEMO_TAKES = "about five minutes on two idle cores"
 
 
 def demo(
