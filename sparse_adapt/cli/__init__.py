@@ -51,7 +51,7 @@ RESUMABLE = (
     "export",
 )
 MISTAKE, INTERRUPTED = 2, 130
-LARGE_BLOCK = 4 << 20
+LARGE_BLOCK = 8 << 20
 
 app = typer.Typer(
     name="sparse-adapt",
