@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from sparse_adapt.encode import exact_precision
 from sparse_adapt.errors import ModelError
+from sparse_adapt.head.filter import exact_precision
 from sparse_adapt.kept import checksum_of, keep_arrays, kept_arrays
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.terms import Term

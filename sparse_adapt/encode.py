@@ -8,7 +8,7 @@ maxima and the matrix no row is touched by Python.
 
 from collections.abc import Callable, Sequence
 from threading import Lock
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,10 +20,8 @@ from sparse_adapt.compiled import compiled
 from sparse_adapt.errors import ModelError
 from sparse_adapt.head import pack, splade_pool
 from sparse_adapt.head.cpu import share
-from sparse_adapt.head.filter import positive_logits
+from sparse_adapt.head.filter import Precision, exact_precision, positive_logits
 from sparse_adapt.model import SparseEncoder
-
-Precision = Literal["float32", "bfloat16"]
 
 TOKENS_A_BATCH = 8192
 
@@ -58,12 +56,6 @@ def encode(
         model, model.tokenize(texts), tokens_a_batch=tokens_a_batch, precision=precision, progress=progress
     )
     return model.weighed(_stack(parts, len(texts), model.vocabulary_size))
-
-
-def exact_precision(device: torch.device) -> Precision:
-    """The fastest precision that gives float32 weights: "bfloat16" on processors with tiles for it (AMX)."""
-    known = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
-    return "bfloat16" if device.type == "cpu" and known.get("amx_bf16") else "float32"
 
 
 @torch.inference_mode()

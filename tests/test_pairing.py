@@ -289,6 +289,7 @@ steps.run_pairs(str(folder / "model"), folder / "pairs.jsonl", str(folder / "cor
 
 @pytest.mark.slow
 def test_a_killed_stage_resumes_to_the_same_bits(files):
+    torch.set_num_threads(1)
     given = {"hard_negatives": 1, "below": 0.999}
     whole = teach(files, "whole", **given)
     script = KILL.format(tests=str(Path(__file__).parent), folder=str(files), given=given)

@@ -7,7 +7,7 @@ again in float32. The result is that of float32 products throughout.
 """
 
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -17,8 +17,16 @@ from torch import Tensor
 from sparse_adapt.compiled import compiled
 from sparse_adapt.head.cpu import Block, multiply
 
+Precision = Literal["float32", "bfloat16"]
+
 ROWS_BY = 64  # oneDNN keeps code for a thousand shapes of bfloat16 products, a megabyte each
 ROUNDING = 2.0**-8  # of bfloat16: largest relative error
+
+
+def exact_precision(device: torch.device) -> Precision:
+    """The fastest precision that gives float32 weights: "bfloat16" on processors with tiles for it (AMX)."""
+    known = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    return "bfloat16" if device.type == "cpu" and known.get("amx_bf16") else "float32"
 
 
 def positive_logits(states: Tensor, starts: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
