@@ -117,7 +117,7 @@ class DenseEncoder:
     def _encode(self, texts: Sequence[str]) -> Vectors:
         if self._module is not None:
             return self._module.encode(texts)
-        with torch.autocast(self.device, torch.bfloat16, enabled=self.rough):
+        with torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=self.rough):
             vectors: Vectors = self._loaded().encode(
                 list(texts), convert_to_numpy=True, normalize_embeddings=True, show_progress_bar=False
             )
@@ -129,9 +129,9 @@ class DenseEncoder:
         model = self._loaded()
         return int(model.get_embedding_dimension())
 
-    def _loaded(self) -> Any:  # noqa: ANN401 - a class of a package that may be absent
+    def _loaded(self) -> Any:  # noqa: ANN401 - a class of a package that is slow to import
         if self._model is None:
-            self._model = _loaded(self.place, self.source, self.device)
+            self._model = _read(self.place, self.source, self.device)
         return self._model
 
 
@@ -156,7 +156,7 @@ def find_dense(source: str | Path) -> str:
 
 
 @lru_cache(maxsize=2)
-def _loaded(place: str, source: str, device: str) -> Any:  # noqa: ANN401
+def _read(place: str, source: str, device: str) -> Any:  # noqa: ANN401
     from sentence_transformers import SentenceTransformer
 
     try:

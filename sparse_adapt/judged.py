@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 
 from sparse_adapt.batches import TokenIds
 from sparse_adapt.dense import DenseEncoder
-from sparse_adapt.meanings import Profile, Samples, associations, ends_of, starts_word
+from sparse_adapt.meanings import Profile, Samples, associations, ends_of, paraphrase, starts_word
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.nearness import Judge, Nearness
 
-SHORTEST, LONGEST = 3, 16  # tokens of a window of a text
-REPLACED = 0.4  # share of its words that give way to an associated one
 PARAPHRASED, NEAR = 0.35, 0.5  # shares of windows, and of words near a text; the rest are words at random
 STRAY = 0.3  # share of texts of near words that hold some of another source too
 POOL, POOL_A_TERM, LARGEST_POOL = 12_000, 150, 20_000  # texts that are made
@@ -102,16 +100,7 @@ class JudgedMeanings:
         return [[*self.ends[0], *text, *self.ends[1]] for text in pool], nearness
 
     def _paraphrase(self, row: int, random: Generator) -> list[int]:
-        """A few neighbouring tokens of a source, some replaced by what the model associates with their place."""
-        places = [place for place, token in enumerate(self.cut[row]) if token not in self.special]
-        length = int(random.integers(SHORTEST, LONGEST + 1))
-        start = int(random.integers(0, max(1, len(places) - length + 1)))
-        text = []
-        for place in places[start : start + length]:
-            others = self.substitutes[row].get(place, ())
-            replaced = len(others) and random.random() < REPLACED
-            text.append(int(random.choice(others)) if replaced else self.cut[row][place])
-        return text
+        return paraphrase(self.cut[row], self.substitutes[row], self.special, random)
 
     def _loose(self, row: int, other: NDArray[Any], random: Generator) -> list[int]:
         """Words near a source among common ones, now and then with some that are near another."""

@@ -10,7 +10,7 @@ Dimensions: D new tokens, V vocabulary.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -129,15 +129,7 @@ class Meanings:
         return [*self.ends[0], *text, *self.ends[1]]
 
     def _paraphrase(self, row: int, random: Generator) -> list[int]:
-        """A few neighbouring tokens of a source, some replaced by what the model associates with their place."""
-        places = [place for place, token in enumerate(self.cut[row]) if token not in self.special]
-        length = int(random.integers(SHORTEST, LONGEST + 1))
-        start = int(random.integers(0, max(1, len(places) - length + 1)))
-        text = []
-        for place in places[start : start + length]:
-            others = self.substitutes[row].get(place, ())
-            replaced = len(others) and random.random() < REPLACED
-            text.append(int(random.choice(others)) if replaced else self.cut[row][place])
+        text = paraphrase(self.cut[row], self.substitutes[row], self.special, random)
         return [*self.ends[0], *text, *self.ends[1]]
 
     def _loose(self, row: int, random: Generator) -> list[int]:
@@ -148,6 +140,24 @@ class Meanings:
         words = random.choice(profile.tokens, int(random.integers(1, 6)), p=profile.chances)
         words = np.concatenate([words, random.choice(self.glue, int(random.integers(1, 7)))])
         return [*self.ends[0], *map(int, random.permutation(words)), *self.ends[1]]
+
+
+def paraphrase(
+    source: Sequence[int],
+    substitutes: Mapping[int, Sequence[int]],
+    special: Container[int],
+    random: Generator,
+) -> list[int]:
+    """A few neighbouring tokens of a source, some replaced by what the model associates with their place."""
+    places = [place for place, token in enumerate(source) if token not in special]
+    length = int(random.integers(SHORTEST, LONGEST + 1))
+    start = int(random.integers(0, max(1, len(places) - length + 1)))
+    text = []
+    for place in places[start : start + length]:
+        others = substitutes.get(place, ())
+        replaced = len(others) and random.random() < REPLACED
+        text.append(int(random.choice(others)) if replaced else source[place])
+    return text
 
 
 @torch.no_grad()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from sparse_adapt.cli.console import say, then, wrote
+from sparse_adapt.cli.console import then, wrote
 from sparse_adapt.cli.options import (
     BatchSize,
     Corpus,
@@ -22,6 +22,7 @@ from sparse_adapt.cli.options import (
     TrainingDevice,
     overrides,
 )
+from sparse_adapt.cli.stages import told
 from sparse_adapt.errors import InputError, OutputError
 
 if TYPE_CHECKING:
@@ -126,5 +127,4 @@ def _teach(stage: str, context: typer.Context, model: str, pairs: str, corpus: s
     place = steps.Place(out, context.params["overwrite"], context.params["resume"])
     with Bars() as bars:
         outcome = steps.run_pairs(model, pairs, corpus, settings, place, bars.begin(stage), name=stage)
-    say(outcome.said)
-    wrote(outcome.folder, "a model for transformers, sentence-transformers and tokenizers")
+    told(outcome)

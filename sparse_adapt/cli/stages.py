@@ -42,7 +42,7 @@ def extend(
     from sparse_adapt.stages import steps
 
     outcome = steps.extend(model, terms, steps.Place(out, overwrite, resume))
-    _told(outcome)
+    told(outcome)
     corpus = _folder_of(terms)
     if is_dense(out):
         pairs = _beside(corpus, "pairs.jsonl")
@@ -81,7 +81,7 @@ def behaviour(
     with Bars() as bars:
         place, progress = steps.Place(out, overwrite, resume), bars.begin("behaviour")
         outcome = steps.run_behaviour(model, corpus, settings, place, before=before, progress=progress)
-    _told(outcome)
+    told(outcome)
     then(["warmup", "--model", str(out), "--corpus", corpus, "-o", _sibling(out, "warmup")])
 
 
@@ -110,7 +110,7 @@ def warmup(
     with Bars() as bars:
         place = steps.Place(out, overwrite, resume)
         outcome = steps.run_warmup(model, corpus, settings, place, bars.begin("warmup"))
-    _told(outcome)
+    told(outcome)
     definitions = _beside(corpus, "dictionary.jsonl")
     then(["dictionary", "--model", str(out), "--dictionary", definitions, "-o", _sibling(out, "dictionary")])
 
@@ -144,7 +144,7 @@ def dictionary(
         place = steps.Place(out, overwrite, resume)
         progress = bars.begin("dictionary")
         outcome = steps.run_dictionary(model, dictionary, corpus, settings, place, progress)
-    _told(outcome)
+    told(outcome)
     source = corpus or steps.inherited(str(out)).get("corpus") or _folder_of(dictionary)
     then(_distill(str(out), source, _sibling(out, "distill")))
 
@@ -178,7 +178,7 @@ def distill(
     with Bars() as bars:
         place = steps.Place(out, overwrite, resume)
         outcome = steps.run_distill(model, candidates, corpus, settings, place, bars.begin("distill"))
-    _told(outcome)
+    told(outcome)
     then(
         ["evaluate", "--model", str(out), "--collection", corpus, "--baseline", "splade-tiny"],
         ["export", "anserini", "--model", str(out), "--corpus", corpus, "-o", _sibling(out, "vectors")],
@@ -188,7 +188,8 @@ def distill(
 # -- words ----------------------------------------------------------------------------------------
 
 
-def _told(outcome: "Outcome") -> None:
+def told(outcome: "Outcome") -> None:
+    """What a stage did, and where its model is."""
     say(outcome.said)
     wrote(outcome.folder, "a model for transformers, sentence-transformers and tokenizers")
 

@@ -17,7 +17,6 @@ import torch
 from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional
 
 from sparse_adapt import config, losses
 from sparse_adapt.batches import pad
@@ -131,9 +130,7 @@ class Lesson:
             return total(encoder.output_rows.sum() * 0.0)
         hidden = encoder.hidden(ids.to(encoder.device), attention.to(encoder.device))[chosen]
         kept = self.vocabulary.to(encoder.device)
-        bias = encoder.output_bias
-        logits = functional.linear(hidden, encoder.output_rows[kept], None if bias is None else bias[kept])
-        mean = functional.cross_entropy(logits.float(), torch.searchsorted(kept, labels[chosen]))
+        mean = losses.masked_words(hidden, encoder.output_rows, encoder.output_bias, labels[chosen], kept)
         return total(mean * (int(chosen.sum()) / count))
 
 
