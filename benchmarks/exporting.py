@@ -22,7 +22,7 @@ from sparse_adapt.errors import MissingExtraError
 from sparse_adapt.export import FORMATS, writer
 from sparse_adapt.manifest import stamp, token_names
 from sparse_adapt.model import SparseEncoder
-from sparse_adapt.shards import Block, Vectors
+from sparse_adapt.vectors import Block, Vectors
 
 MODEL, COLLECTION = "splade-tiny", "cranfield"
 RESULTS = Path(__file__).parent / "results"

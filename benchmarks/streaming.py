@@ -141,7 +141,7 @@ def encode(model: str, corpus: Path, vectors: Path) -> Iterator[None]:
 def export(vectors: Path, folder: Path) -> Iterator[None]:
     """Impacts for Anserini, from the shards."""
     from sparse_adapt.export.anserini import write
-    from sparse_adapt.shards import open_vectors
+    from sparse_adapt.vectors import open_vectors
 
     yield
     write(open_vectors(vectors), folder)

@@ -56,6 +56,7 @@ READING_ORDER = (
     "manifest",
     "coin",
     "recovery",
+    "vectors",
     "shards",
     "cluster",
     "export",

@@ -28,7 +28,7 @@ from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.evaluate import Figures, evaluate_run
 from sparse_adapt.report import Column, Row, Table
 from sparse_adapt.search import Searcher
-from sparse_adapt.shards import Block
+from sparse_adapt.vectors import Block
 
 KINDS = ("same", "tie", "rounding", "fault")
 QUERIES_AT_ONCE = 64

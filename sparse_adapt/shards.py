@@ -1,22 +1,15 @@
-"""A corpus as sparse vectors on disk: shard by shard, continued after a kill, vouched for by a manifest.
+"""Encoding a corpus into shards: a run that was killed continues with the shards that it lacks.
 
-Beside `manifest.json` and `tokens.json` lie, for each shard, `shard-00000.safetensors` (a CSR matrix:
-indptr int64, indices int32, data float32) and its document ids, one JSON string a line, in
-`shard-00000.jsonl`. Until all are there, a journal says which are whole; they may come in any order.
-Memory never holds more than the shards in work. Dimensions: V vocabulary.
+Until all are there, a journal says which are whole; they may come in any order.
 """
 
-import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count, islice
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load, save
-from scipy.sparse import csr_matrix, vstack
+from scipy.sparse import csr_matrix
 
 from sparse_adapt.corpus import Document, Query
 from sparse_adapt.encode import encode
@@ -26,66 +19,27 @@ from sparse_adapt.manifest import (
     MANIFEST_FILE,
     TOKENS_FILE,
     ModelStamp,
-    Record,
-    checksum,
-    read_checked,
     read_record,
-    read_tokens,
     stamp,
     token_names,
     write_tokens,
 )
 from sparse_adapt.model import SparseEncoder
+from sparse_adapt.vectors import (
+    Block,
+    Manifest,
+    Shard,
+    Vectors,
+    checksum_of_documents,
+    read_manifest,
+    read_shard,
+    write_shard,
+)
 
 DOCUMENTS_A_SHARD = 4096
 JOURNAL_FILE = "shards.jsonl"
 
 Progress = Callable[[int], None]
-
-
-class Shard(Record):
-    """One whole shard; `documents_sha256` covers the ids and texts it was made from."""
-
-    name: str
-    rows: int
-    nonzeros: int
-    sha256: str
-    ids_sha256: str
-    documents_sha256: str
-
-
-class Manifest(Record):
-    """What a folder of vectors holds; `complete` is false while the corpus is still being encoded."""
-
-    format: Literal["vectors"] = "vectors"
-    format_version: Literal[1] = 1
-    complete: bool = False
-    model: ModelStamp
-    documents_a_shard: int
-    rows: int = 0
-    nonzeros: int = 0
-    shards: tuple[Shard, ...] = ()
-
-    def of_all(self, shards: Sequence[Shard]) -> "Manifest":
-        """The manifest of the whole corpus."""
-        rows, nonzeros = sum(shard.rows for shard in shards), sum(shard.nonzeros for shard in shards)
-        whole = {"rows": rows, "nonzeros": nonzeros, "shards": tuple(shards), "complete": True}
-        return self.model_copy(update=whole)
-
-
-class Block(NamedTuple):
-    """Some texts as vectors: their ids and one CSR row each (rows, V), float32."""
-
-    ids: list[str]
-    vectors: csr_matrix
-
-
-class Vectors(NamedTuple):
-    """Vectors on their way somewhere: who made them, the name of each dimension, blocks to take in turn."""
-
-    model: ModelStamp
-    tokens: list[str]
-    blocks: Iterable[Block]
 
 
 class Chunk(NamedTuple):
@@ -140,7 +94,7 @@ def encode_corpus(
         for chunk, vectors in (work or here)(missing):
             if not shards:
                 write_json(place / MANIFEST_FILE, manifest.model_dump())
-            shards[chunk.number] = _write_shard(place, chunk, vectors)
+            shards[chunk.number] = write_shard(place, chunk.number, chunk.documents, vectors)
             _note(place, shards[chunk.number])
             del chunk, vectors  # not beside the next ones
         if not shards:
@@ -191,86 +145,6 @@ def encode_queries(model: SparseEncoder, queries: Iterable[Query]) -> Block:
     return Block([query.query_id for query in listed], encode(model, [query.text for query in listed]))
 
 
-# -- from a folder --------------------------------------------------------------------------------
-
-
-def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a finished folder of vectors. Raises InputError where there is none."""
-    path = folder / MANIFEST_FILE
-    if not path.is_file():
-        raise InputError(folder, f"no {MANIFEST_FILE} here; make one with: sparse-adapt encode")
-    manifest = read_record(path, Manifest)
-    if not manifest.complete:
-        raise InputError(path, "the corpus isn't encoded to its end; run the same encode command again")
-    return manifest
-
-
-def open_vectors(folder: Path) -> Vectors:
-    """A finished folder of vectors, whose shards are read as they are taken."""
-    manifest = read_manifest(folder)
-    return Vectors(manifest.model, read_tokens(folder, manifest.model), read_shards(folder))
-
-
-def read_shards(folder: Path) -> Iterator[Block]:
-    """Ids and vectors of each shard in turn. Raises InputError for one its manifest doesn't vouch for."""
-    manifest = read_manifest(folder)
-    for shard in manifest.shards:
-        yield _read_shard(folder, shard, manifest.model.vocabulary_size)
-
-
-def read_vectors(folder: Path) -> Block:
-    """All ids and all vectors (rows, V) at once: memory for the whole corpus."""
-    return join_blocks(read_shards(folder))
-
-
-def join_blocks(blocks: Iterable[Block]) -> Block:
-    """All ids and all vectors (rows, V) of some blocks as one."""
-    listed = list(blocks)
-    ids = [document_id for block in listed for document_id in block.ids]
-    return Block(ids, vstack([block.vectors for block in listed], format="csr"))
-
-
-# -- one shard ------------------------------------------------------------------------------------
-
-
-def _write_shard(work: Path, chunk: Chunk, vectors: csr_matrix) -> Shard:
-    name, documents = f"shard-{chunk.number:05d}", chunk.documents
-    tensors = {
-        "indptr": vectors.indptr.astype(np.int64),
-        "indices": vectors.indices.astype(np.int32),
-        "data": vectors.data.astype(np.float32),
-    }
-    stored = save(tensors)
-    ids = "".join(
-        json.dumps(document.document_id, ensure_ascii=False) + "\n" for document in documents
-    ).encode()
-    _write_bytes(work / f"{name}.safetensors", stored)
-    _write_bytes(work / f"{name}.jsonl", ids)
-    return Shard(
-        name=name,
-        rows=len(documents),
-        nonzeros=int(vectors.nnz),
-        sha256=checksum(stored),
-        ids_sha256=checksum(ids),
-        documents_sha256=_checksum_of_documents(documents),
-    )
-
-
-def _read_shard(folder: Path, shard: Shard, vocabulary_size: int) -> Block:
-    path = folder / f"{shard.name}.safetensors"
-    stored = read_checked(path, shard.sha256)
-    lines = read_checked(folder / f"{shard.name}.jsonl", shard.ids_sha256).decode().split("\n")[:-1]
-    try:
-        tensors = load(stored)
-        parts = (tensors["data"], tensors["indices"], tensors["indptr"])
-        block = Block([json.loads(line) for line in lines], csr_matrix(parts, (shard.rows, vocabulary_size)))
-    except (SafetensorError, KeyError, ValueError) as error:
-        raise InputError(path, f"isn't a shard of {shard.rows:,} vectors ({error}); encode again") from error
-    if (len(block.ids), block.vectors.nnz) != (shard.rows, shard.nonzeros):
-        raise InputError(path, f"isn't the {shard.rows:,} vectors that its manifest names; encode again")
-    return block
-
-
 # -- continuing -----------------------------------------------------------------------------------
 
 
@@ -288,7 +162,7 @@ def _begun(work: Path, model: ModelStamp, documents_a_shard: int) -> Manifest:
         )
     shards = {shard.name: shard for shard in (*manifest.shards, *_noted(work))}
     for shard in shards.values():
-        _read_shard(work, shard, model.vocabulary_size)
+        read_shard(work, shard, model.vocabulary_size)
     write_text(work / JOURNAL_FILE, "".join(f"{shard.model_dump_json()}\n" for shard in shards.values()))
     return manifest.model_copy(update={"shards": tuple(sorted(shards.values(), key=_number))})
 
@@ -310,7 +184,7 @@ def _missing(
         chunk = list(islice(stream, manifest.documents_a_shard))
         shard = shards.pop(number, None)
         if shard is not None:
-            if _checksum_of_documents(chunk) != shard.documents_sha256:
+            if checksum_of_documents(chunk) != shard.documents_sha256:
                 raise _of_others(work, f"{shard.name}.jsonl")
             if progress is not None:
                 progress(shard.rows)
@@ -354,17 +228,3 @@ def _sweep(work: Path, manifest: Manifest) -> None:
     for path in work.iterdir():
         if path.name not in kept | {MANIFEST_FILE, TOKENS_FILE}:
             path.unlink()
-
-
-def _checksum_of_documents(documents: Iterable[Document]) -> str:
-    return checksum("\n".join(json.dumps([item.document_id, item.full_text]) for item in documents).encode())
-
-
-def _write_bytes(path: Path, content: bytes) -> None:
-    """Whole or not at all, as `folders.write_text` does for text."""
-    temporary = path.with_name(f"{path.name}.tmp")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)

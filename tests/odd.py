@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.manifest import ModelStamp, checksum
-from sparse_adapt.shards import Block, Vectors
+from sparse_adapt.vectors import Block, Vectors
 
 ODD_TOKENS = [
     "node.js",

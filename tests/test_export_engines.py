@@ -23,7 +23,8 @@ from sparse_adapt.folders import output_folder
 from sparse_adapt.manifest import ModelStamp, checksum, stamp
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.parity import check_engine
-from sparse_adapt.shards import Block, Vectors, encode_queries, encode_vectors
+from sparse_adapt.shards import encode_queries, encode_vectors
+from sparse_adapt.vectors import Block, Vectors
 
 LONG = "x" * 10_000
 ODD = [
@@ -208,7 +209,7 @@ from sparse_adapt.errors import OutputError
 from sparse_adapt.export import writer
 from sparse_adapt.manifest import ModelStamp
 from sparse_adapt.model import SparseEncoder
-from sparse_adapt.shards import Block, Vectors
+from sparse_adapt.vectors import Block, Vectors
 
 encoder = SparseEncoder.load(sys.argv[2])
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

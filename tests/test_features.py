@@ -24,7 +24,7 @@ from sparse_adapt.export.features import rounded, token_names
 from sparse_adapt.export.parts import unescape_token
 from sparse_adapt.export.quantise import as_floats
 from sparse_adapt.search import search
-from sparse_adapt.shards import Block
+from sparse_adapt.vectors import Block
 
 KINDS = ("opensearch", "elasticsearch")
 TARGETS = {"opensearch": opensearch.TARGET, "elasticsearch": elasticsearch.TARGET}

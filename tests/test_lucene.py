@@ -23,7 +23,8 @@ from sparse_adapt.export import anserini
 from sparse_adapt.export.quantise import Quantisation
 from sparse_adapt.manifest import checksum, stamp, token_names
 from sparse_adapt.model import SparseEncoder
-from sparse_adapt.shards import Block, Vectors, encode_corpus, encode_queries, encode_vectors
+from sparse_adapt.shards import encode_corpus, encode_queries, encode_vectors
+from sparse_adapt.vectors import Block, Vectors
 
 GATROCRAPTIC = Path(__file__).parents[1] / "corpora" / "gatrocraptic"
 ODD = [

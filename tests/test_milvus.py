@@ -12,7 +12,7 @@ from sparse_adapt.engines.milvus import load, open_client, open_engine
 from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.export.milvus import COLLECTION_FILE, FIELD, write
 from sparse_adapt.search import search
-from sparse_adapt.shards import Block
+from sparse_adapt.vectors import Block
 
 BLOCK = Block(["d1", 'd"2', "d3"], csr_matrix(np.array([[0.1, 0, 2], [0, 0, 0], [0, 1 / 3, 0]], np.float32)))
 NOTHING = Block(["d4"], csr_matrix((1, 3), dtype=np.float32))

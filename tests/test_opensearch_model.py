@@ -16,7 +16,8 @@ from sparse_adapt.export.opensearch_model import CONFIG_FILE, ZIP_FILE, loading,
 from sparse_adapt.export.parts import read_manifest
 from sparse_adapt.manifest import checksum
 from sparse_adapt.model import SparseEncoder
-from sparse_adapt.shards import Block, encode_vectors
+from sparse_adapt.shards import encode_vectors
+from sparse_adapt.vectors import Block
 
 
 @pytest.fixture(scope="module")

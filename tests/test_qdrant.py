@@ -17,7 +17,7 @@ from sparse_adapt.export.qdrant import VECTOR, point_id, write
 from sparse_adapt.export.rows import small_blocks
 from sparse_adapt.folders import output_folder
 from sparse_adapt.search import search
-from sparse_adapt.shards import Block
+from sparse_adapt.vectors import Block
 
 BLOCK = Block(["d1", 'd"2', "d3"], csr_matrix(np.array([[0.1, 0, 2], [0, 0, 0], [0, 1 / 3, 0]], np.float32)))
 QUERIES = Block(["q1", "q2"], csr_matrix(np.array([[0, 1.5, 0.25], [0, 0, 0]], np.float32)))

@@ -17,7 +17,7 @@ from sparse_adapt.export.query_table import (
     write_table,
 )
 from sparse_adapt.model import SparseEncoder
-from sparse_adapt.shards import Block
+from sparse_adapt.vectors import Block
 
 
 def test_idf_by_hand():

@@ -21,14 +21,8 @@ from sparse_adapt.encode import encode
 from sparse_adapt.errors import InputError
 from sparse_adapt.manifest import read_format, read_tokens, stamp, token_names
 from sparse_adapt.model import SparseEncoder
-from sparse_adapt.shards import (
-    check_encoded,
-    encode_corpus,
-    encode_vectors,
-    open_vectors,
-    read_manifest,
-    read_vectors,
-)
+from sparse_adapt.shards import check_encoded, encode_corpus, encode_vectors
+from sparse_adapt.vectors import open_vectors, read_manifest, read_vectors
 
 # Encodes the twelve documents five a shard and dies without a word at the n-th write of manifest or journal, or,
 # where n is negative, after the first -n documents.

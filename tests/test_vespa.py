@@ -18,7 +18,7 @@ from sparse_adapt.engines.vespa import load, open_engine
 from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.export.vespa import escape_label, unescape_label, write
 from sparse_adapt.search import search
-from sparse_adapt.shards import Block
+from sparse_adapt.vectors import Block
 
 TOKENS = ["a", "node.js", "supply chain"]
 BLOCK = Block(["d1", 'd"2', "d3"], csr_matrix(np.array([[0.1, 0, 2], [0, 0, 0], [0, 1 / 3, 0]], np.float32)))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.export.parts import Manifest
     from sparse_adapt.model import SparseEncoder
-    from sparse_adapt.shards import Block, Vectors
+    from sparse_adapt.vectors import Block, Vectors
 
 FAULTS = 1  # exit status
 FAULTS_SHOWN = 10
@@ -135,7 +135,8 @@ def check_export(
     from sparse_adapt.export.parts import read_manifest
     from sparse_adapt.manifest import stamp
     from sparse_adapt.parity import check_engine, headline, tables
-    from sparse_adapt.shards import encode_queries, join_blocks
+    from sparse_adapt.shards import encode_queries
+    from sparse_adapt.vectors import join_blocks
 
     _one_source(corpus, vectors)
     manifest = read_manifest(folder)
@@ -183,7 +184,8 @@ def read_vectors_of(
     """The documents' vectors: encoded as they are taken, or read from shards of the same model."""
     from sparse_adapt.corpus import count_documents, read_documents
     from sparse_adapt.manifest import stamp
-    from sparse_adapt.shards import encode_vectors, open_vectors
+    from sparse_adapt.shards import encode_vectors
+    from sparse_adapt.vectors import open_vectors
 
     _one_source(corpus, folder)
     if folder is not None:
@@ -201,7 +203,7 @@ def read_vectors_of(
 def _none(encoder: "SparseEncoder | None", name: str | None) -> "Vectors":
     """Who would have made the vectors, and none of them."""
     from sparse_adapt.manifest import stamp, token_names
-    from sparse_adapt.shards import Vectors
+    from sparse_adapt.vectors import Vectors
 
     assert encoder is not None, "checked before"
     return Vectors(stamp(encoder, name or ""), token_names(encoder), ())

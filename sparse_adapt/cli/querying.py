@@ -44,7 +44,7 @@ def query_table(
     from sparse_adapt.manifest import token_names
     from sparse_adapt.report import Column, Row, Table
     from sparse_adapt.search import search
-    from sparse_adapt.shards import join_blocks
+    from sparse_adapt.vectors import join_blocks
 
     if (queries is None) != (qrels is None):
         raise ConfigError("what the table costs needs both --queries and --qrels")

@@ -81,7 +81,7 @@ def index(
     from sparse_adapt.export import parts
     from sparse_adapt.export.quantise import Quantisation
     from sparse_adapt.manifest import read_format
-    from sparse_adapt.shards import read_manifest
+    from sparse_adapt.vectors import read_manifest
 
     is_vectors = read_format(vectors) == "vectors"
     total = read_manifest(vectors).rows if is_vectors else parts.read_manifest(vectors, "anserini").documents
@@ -154,7 +154,8 @@ def _exactly(
     from sparse_adapt.encode import encode
     from sparse_adapt.manifest import stamp
     from sparse_adapt.search import best_of_blocks
-    from sparse_adapt.shards import encode_vectors, open_vectors
+    from sparse_adapt.shards import encode_vectors
+    from sparse_adapt.vectors import open_vectors
 
     if vectors is not None:
         opened = open_vectors(vectors)

@@ -25,7 +25,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.corpus import Run
 from sparse_adapt.errors import ConfigError, MissingExtraError, unknown
-from sparse_adapt.shards import Block
+from sparse_adapt.vectors import Block
 
 
 class Engine(Protocol):

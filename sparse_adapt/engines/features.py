@@ -21,7 +21,7 @@ from sparse_adapt.export.features import FIELD, INDEX_FILE, Target, rounded, tok
 from sparse_adapt.export.opensearch import share
 from sparse_adapt.export.parts import Manifest, read_manifest
 from sparse_adapt.manifest import read_tokens
-from sparse_adapt.shards import Block
+from sparse_adapt.vectors import Block
 
 QUERIES_A_REQUEST = 32
 MOST_RESULTS = 10_000

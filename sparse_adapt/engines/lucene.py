@@ -43,7 +43,7 @@ from sparse_adapt.manifest import (
     write_tokens,
 )
 from sparse_adapt.model import SparseEncoder
-from sparse_adapt.shards import Block, open_vectors
+from sparse_adapt.vectors import Block, open_vectors
 
 INDEX_FILE = "index.json"
 BUFFER_MEGABYTES = 256  # that Lucene fills before it writes a segment

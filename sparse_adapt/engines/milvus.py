@@ -22,7 +22,7 @@ from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, Outp
 from sparse_adapt.export.milvus import FIELD, KEY, LONGEST_ID
 from sparse_adapt.export.parts import Manifest, read_manifest
 from sparse_adapt.manifest import read_tokens
-from sparse_adapt.shards import Block
+from sparse_adapt.vectors import Block
 
 ROWS_A_REQUEST = 512
 QUERIES_A_REQUEST = 64

@@ -17,7 +17,7 @@ from sparse_adapt.errors import ConfigError
 from sparse_adapt.export.onnx import INPUTS, MODEL_FILE, OUTPUT
 from sparse_adapt.export.parts import read_manifest
 from sparse_adapt.search import search
-from sparse_adapt.shards import Block
+from sparse_adapt.vectors import Block
 
 TEXTS_AT_ONCE = 16
 

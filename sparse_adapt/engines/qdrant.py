@@ -23,7 +23,7 @@ from sparse_adapt.errors import OutputError
 from sparse_adapt.export.parts import Manifest, read_manifest
 from sparse_adapt.export.qdrant import COLLECTION_FILE, VECTOR
 from sparse_adapt.manifest import read_tokens
-from sparse_adapt.shards import Block
+from sparse_adapt.vectors import Block
 
 POINTS_A_REQUEST = 256
 QUERIES_A_REQUEST = 64

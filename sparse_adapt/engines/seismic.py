@@ -20,7 +20,7 @@ from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.export.parts import Manifest, read_manifest
 from sparse_adapt.export.seismic import DOCUMENTS_FILE, index_class
 from sparse_adapt.manifest import read_tokens
-from sparse_adapt.shards import Block
+from sparse_adapt.vectors import Block
 
 SKIP_NOTHING = 0.0  # heap_factor: a block is skipped if its bound times this is below the worst score kept
 

@@ -18,7 +18,7 @@ from sparse_adapt.corpus import Run
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.export.parts import DOCUMENTS_FOLDER, read_manifest
 from sparse_adapt.export.sentence_transformers import MODEL_FOLDER
-from sparse_adapt.shards import Block
+from sparse_adapt.vectors import Block
 
 
 class SemanticSearch:

@@ -26,7 +26,7 @@ from sparse_adapt.export.vespa import (
     tensor_literal,
 )
 from sparse_adapt.manifest import read_tokens
-from sparse_adapt.shards import Block
+from sparse_adapt.vectors import Block
 
 MOST_RESULTS = 400  # that Vespa gives unless told otherwise
 TOLERANCE = 1e-5  # sums of some hundred products in float32

@@ -35,7 +35,7 @@ from sparse_adapt.export.parts import (
 )
 from sparse_adapt.export.quantise import Quantisation
 from sparse_adapt.folders import output_folder
-from sparse_adapt.shards import Block, Vectors
+from sparse_adapt.vectors import Block, Vectors
 
 INDEX_FILE = "index.ciff"
 QUERIES_FILE = "queries.jsonl"

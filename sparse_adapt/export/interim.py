@@ -13,7 +13,8 @@ from sparse_adapt.corpus import Document
 from sparse_adapt.folders import check_free, discard_unfinished
 from sparse_adapt.manifest import stamp
 from sparse_adapt.model import SparseEncoder
-from sparse_adapt.shards import DOCUMENTS_A_SHARD, Vectors, check_encoded, encode_corpus, open_vectors
+from sparse_adapt.shards import DOCUMENTS_A_SHARD, check_encoded, encode_corpus
+from sparse_adapt.vectors import Vectors, open_vectors
 
 
 def interim_folder(out: Path) -> Path:

@@ -24,7 +24,7 @@ from sparse_adapt.export.quantise import Quantisation
 from sparse_adapt.folders import output_folder
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.model.saved import write_tokenizer
-from sparse_adapt.shards import Block, Vectors
+from sparse_adapt.vectors import Block, Vectors
 
 MODEL_FILE = "model.onnx"
 INPUTS, OUTPUT = ("input_ids", "attention_mask"), "weights"

@@ -27,7 +27,7 @@ from sparse_adapt.export.quantise import Quantisation
 from sparse_adapt.folders import output_folder, write_json
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.model.saved import write_tokenizer
-from sparse_adapt.shards import Block, Vectors
+from sparse_adapt.vectors import Block, Vectors
 
 ZIP_FILE, CONFIG_FILE = "model.zip", "model_config.json"
 SCRIPT, TOKENIZER = "model.pt", "tokenizer.json"

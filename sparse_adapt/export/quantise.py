@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.manifest import Record
-from sparse_adapt.shards import Block
+from sparse_adapt.vectors import Block
 
 DEFAULT_SCALE = 100.0
 DEFAULT_LARGEST = 65_535

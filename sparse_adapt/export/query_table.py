@@ -21,7 +21,7 @@ from sparse_adapt.errors import InputError
 from sparse_adapt.folders import write_json
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.search import Searcher
-from sparse_adapt.shards import Block
+from sparse_adapt.vectors import Block
 
 CANDIDATES = 30  # documents of each query that the learnt weights are fitted to
 CAUTION = 1.0  # how hard a learnt weight is held to the one it starts from

@@ -17,7 +17,7 @@ from sparse_adapt.export.parts import Manifest, begin, finish, vector_lines, wri
 from sparse_adapt.export.quantise import Quantisation
 from sparse_adapt.export.rows import json_string
 from sparse_adapt.folders import output_folder
-from sparse_adapt.shards import Block, Vectors
+from sparse_adapt.vectors import Block, Vectors
 
 DOCUMENTS_FILE = "documents.jsonl"
 QUERIES_FILE = "queries.jsonl"

@@ -30,7 +30,7 @@ from sparse_adapt.export.quantise import Entries, Quantisation
 from sparse_adapt.export.rows import json_string
 from sparse_adapt.folders import output_folder
 from sparse_adapt.model import SparseEncoder
-from sparse_adapt.shards import Block, Vectors
+from sparse_adapt.vectors import Block, Vectors
 
 MODEL_FOLDER = "model"
 QUERIES_FILE = "queries.jsonl"
