@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from transformers import PreTrainedTokenizerFast
 
+from sparse_adapt.search import expected_products
+
 IMPACT_BITS = 8  # a quantised weight in an impact index
 
 
@@ -25,8 +27,7 @@ class Posting:
 class Cost:
     """Size and work. Query figures are None where no queries were given.
 
-    `flops`: multiplications that an average query spends on an average document (Paria et al. 2020,
-    arXiv:2004.05665, as Formal et al. 2021 report it for SPLADE). `postings_a_query`: posting list entries
+    `flops`: `search.expected_products`. `postings_a_query`: posting list entries
     that an average query reads. `index_bytes`: an estimate, see `estimate_index_bytes`.
     """
 
@@ -71,15 +72,6 @@ def measure_cost(
         flops=flops,
         postings_a_query=None if flops is None else flops * documents.shape[0],
     )
-
-
-def expected_products(queries: csr_matrix, document_shares: NDArray[np.float64]) -> float:
-    """Tokens that an average query and an average document share: sum over tokens of the product of shares.
-
-    document_shares: (V) share of documents in which each token has weight.
-    """
-    query_shares = np.bincount(queries.indices, minlength=queries.shape[1]) / queries.shape[0]
-    return float(query_shares @ document_shares)
 
 
 def estimate_index_bytes(lengths: NDArray[np.int64], documents: int) -> int:

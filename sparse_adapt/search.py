@@ -63,6 +63,16 @@ def best_of_blocks(
     return [(document_id, -score) for score, _, document_id in best]
 
 
+def expected_products(queries: csr_matrix, document_shares: NDArray[np.float64]) -> float:
+    """Tokens that an average query and an average document share: sum over tokens of the product of shares.
+
+    document_shares: (V) share of documents in which each token has weight. Paria et al. 2020, arXiv:2004.05665,
+    as Formal et al. 2021 report it for SPLADE.
+    """
+    query_shares = np.bincount(queries.indices, minlength=queries.shape[1]) / max(1, queries.shape[0])
+    return float(query_shares @ document_shares)
+
+
 class Postings(NamedTuple):
     """Documents by token, in an order of ours, and their blocks by token.
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from diagnostics.cost import estimate_index_bytes, expected_products, measure_cost
+from diagnostics.cost import estimate_index_bytes, measure_cost
 from diagnostics.drift import compare_vectors, measure_drift
 from diagnostics.function_words import FUNCTION_WORDS, function_tokens, is_function_token
 from diagnostics.tables import tabulate_cost, tabulate_drift, tabulate_groups, tabulate_usage
@@ -163,16 +163,6 @@ def test_cost_by_hand(tiny):
     assert cost.postings_a_query == pytest.approx((3 + 2) / 2)
     assert (cost.queries, cost.nonzero_query) == (2, 1.5)
     json.dumps(cost.to_json())
-
-
-def test_expected_products_is_the_mean_over_all_pairs(tiny):
-    generator = np.random.default_rng(5)
-    queries, documents = (
-        csr_matrix(generator.random((size, 30)) * (generator.random((size, 30)) < 0.2)) for size in (7, 11)
-    )
-    shared = ((queries > 0).astype(int) @ (documents > 0).astype(int).T).toarray()
-    shares = np.asarray((documents > 0).mean(axis=0)).ravel()
-    assert expected_products(queries, shares) == pytest.approx(shared.mean())
 
 
 def test_index_size_by_hand():

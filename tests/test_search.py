@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparse_adapt import search
-from sparse_adapt.search import Searcher, top_k
+from sparse_adapt.search import Searcher, expected_products, top_k
 
 
 def dense_top_k(queries: np.ndarray, documents: np.ndarray, k: int):
@@ -112,3 +112,14 @@ def test_a_run_names_queries_and_documents():
     run = search.search(queries, ["q1", "q2"], documents, ["a", "b", "c"], 10)
     assert run == {"q1": {"c": 4.0, "a": 1.0}, "q2": {}}
     assert list(run["q1"]) == ["c", "a"]
+
+
+def test_expected_products_is_the_mean_over_all_pairs():
+    generator = np.random.default_rng(5)
+    queries, documents = (
+        sparse.csr_matrix(generator.random((size, 30)) * (generator.random((size, 30)) < 0.2))
+        for size in (7, 11)
+    )
+    shared = ((queries > 0).astype(int) @ (documents > 0).astype(int).T).toarray()
+    shares = np.asarray((documents > 0).mean(axis=0)).ravel()
+    assert expected_products(queries, shares) == pytest.approx(shared.mean())

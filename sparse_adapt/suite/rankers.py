@@ -19,7 +19,7 @@ from sparse_adapt.evaluate import DEPTH, Collection
 from sparse_adapt.kept import checksum_of, keep_vectors, kept_vectors
 from sparse_adapt.manifest import stamp, token_names
 from sparse_adapt.model import SparseEncoder
-from sparse_adapt.search import Found, Searcher
+from sparse_adapt.search import Found, Searcher, expected_products
 from sparse_adapt.suite.settings import Row
 from sparse_adapt.teachers.bm25 import Bm25
 from sparse_adapt.teachers.ensemble import add_z_scores, best, scaled, sqrt_idf
@@ -30,7 +30,7 @@ Heard = Callable[[int], None]
 
 
 class Costs(NamedTuple):
-    """What a sparse ranker's vectors cost. `flops`: expected products (Paria et al. 2020, arXiv:2004.05665)."""
+    """What a sparse ranker's vectors cost. `flops`: `search.expected_products`."""
 
     nonzero_document: float
     nonzero_query: float
@@ -170,12 +170,11 @@ def costs(ranker: Any) -> Costs | None:  # noqa: ANN401 - a sum has no vectors
     if not isinstance(ranker, Sparse):
         return None
     lists = np.bincount(ranker.documents.indices, minlength=ranker.documents.shape[1])
-    asked = np.bincount(ranker.queries.indices, minlength=ranker.queries.shape[1])
-    number = max(1, ranker.documents.shape[0]), max(1, ranker.queries.shape[0])
+    documents, queries = max(1, ranker.documents.shape[0]), max(1, ranker.queries.shape[0])
     return Costs(
-        nonzero_document=ranker.documents.nnz / number[0],
-        nonzero_query=ranker.queries.nnz / number[1],
-        flops=float((lists / number[0]) @ (asked / number[1])),
+        nonzero_document=ranker.documents.nnz / documents,
+        nonzero_query=ranker.queries.nnz / queries,
+        flops=expected_products(ranker.queries, lists / documents),
         longest_list=int(lists.max(initial=0)),
     )
 
