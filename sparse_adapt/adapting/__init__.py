@@ -15,15 +15,12 @@ While it works, the folder is `RUN.partial`. `steps/NAME.json` says what a step 
 sources are as they were is done, one whose sources were edited is done again, and so is what comes after.
 """
 
-import hashlib
 import json
 import shutil
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from sparse_adapt import config
 from sparse_adapt.adapting.choice import (
@@ -35,7 +32,7 @@ from sparse_adapt.adapting.choice import (
     record,
     try_models,
 )
-from sparse_adapt.adapting.estimate import Expected, expected
+from sparse_adapt.adapting.estimate import expected
 from sparse_adapt.adapting.preparing import (
     peak_memory,
     prepare_candidates,
@@ -44,64 +41,21 @@ from sparse_adapt.adapting.preparing import (
     prepare_terms,
     sample,
 )
-from sparse_adapt.adapting.request import Request
-from sparse_adapt.corpus import Document, read_candidates, read_documents
+from sparse_adapt.adapting.request import Request, absolute
+from sparse_adapt.adapting.work import REQUEST_FILE, Watcher, Work, move_paths, same_request, stamp
+from sparse_adapt.corpus import read_candidates, read_documents
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.folders import output_folder, write_json, write_text
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.plan import Plan, settings_for
 from sparse_adapt.queries import HELD, TRAIN
-from sparse_adapt.run import Finished, Listener, is_whole, read_finished, run_stages, write_report
+from sparse_adapt.run import Finished, is_whole, read_finished, run_stages, write_report
 from sparse_adapt.stages.steps import RECORD_FILE, Outcome, Place
-from sparse_adapt.teachers.panel import Panel, make_panel
+from sparse_adapt.teachers.panel import make_panel
 from sparse_adapt.terms import Term, read_terms
 
 STEPS = ("terms", "dictionary", "queries", "candidates", "stages", "choice")
-REQUEST_FILE = "request.json"
 REENCODE_FILE = "reencode.txt"
-
-
-class Watcher(Listener, Protocol):
-    """Who wants to hear how an adaptation goes: a run's listener that also hears the rest."""
-
-    def count(self, what: str, total: int | None = None) -> Callable[[int], None]:
-        """Something is counted; what is returned hears how many more are done."""
-
-    def tell(self, step: str, said: str) -> None:
-        """A step is done, or was done before."""
-
-    def expect(self, rows: Sequence[Expected]) -> None:
-        """How long it may take, before it begins."""
-
-
-@dataclass(slots=True)
-class _Work:
-    """An adaptation under way."""
-
-    request: Request
-    folder: Path
-    watcher: Watcher
-    documents: list[Document]
-    panel: Panel | None = None
-    records: dict[str, Any] = field(default_factory=dict)
-
-    def step(self, name: str, sources: Mapping[str, Any], made: Sequence[str], do: Callable[[], str]) -> None:
-        """Do a step unless it is done: its sources as they were, and what it made still there."""
-        path = self.folder / "steps" / f"{name}.json"
-        made_from = {key: _stamp(value) for key, value in sources.items()}
-        if path.is_file():
-            held = json.loads(path.read_text(encoding="utf-8"))
-            if held["made_from"] == made_from and all((self.folder / each).exists() for each in held["made"]):
-                self.records[name] = held
-                self.watcher.tell(name, f"{held['said']} (done before)")
-                return
-        started = time.monotonic()
-        said = do()
-        there = [each for each in made if (self.folder / each).exists()]
-        seconds = round(time.monotonic() - started, 1)
-        self.records[name] = {"said": said, "seconds": seconds, "made": there, "made_from": made_from}
-        write_json(path, self.records[name])
-        self.watcher.tell(name, said)
 
 
 def adapt(request: Request, place: Place, watcher: Watcher, until: str | None = None) -> Finished:
@@ -116,8 +70,8 @@ def adapt(request: Request, place: Place, watcher: Watcher, until: str | None = 
     documents = sample(read_documents(request.corpus), request.settings.documents, request.settings.seed)
     watcher.expect(expected(request, documents, total))
     with output_folder(place.folder, overwrite=place.overwrite, resume=place.resume) as folder:
-        _same_request(folder / REQUEST_FILE, request)
-        work = _Work(request, folder, watcher, documents)
+        same_request(folder / REQUEST_FILE, request)
+        work = Work(request, folder, watcher, documents)
         for name, do in zip(STEPS, (_terms, _dictionary, _queries, _candidates), strict=False):
             do(work)
             if name == until:
@@ -142,7 +96,7 @@ class Stopped(Exception):
 # -- the steps ------------------------------------------------------------------------------------
 
 
-def _terms(work: _Work) -> None:
+def _terms(work: Work) -> None:
     request, path = work.request, work.folder / "terms.json"
     sources = {"corpus": request.corpus, "model": request.model, "glossary": request.glossary}
 
@@ -154,12 +108,12 @@ def _terms(work: _Work) -> None:
     work.step("terms", sources, [path.name], do)
 
 
-def _read_terms(work: _Work) -> list[Term]:
+def _read_terms(work: Work) -> list[Term]:
     path = work.folder / "terms.json"
     return read_terms(path) if path.is_file() else []
 
 
-def _dictionary(work: _Work) -> None:
+def _dictionary(work: Work) -> None:
     path, glossary = work.folder / "dictionary.jsonl", work.request.glossary
     sources = {"corpus": work.request.corpus, "terms": work.folder / "terms.json", "glossary": glossary}
 
@@ -170,7 +124,7 @@ def _dictionary(work: _Work) -> None:
     work.step("dictionary", sources, [path.name], do)
 
 
-def _queries(work: _Work) -> None:
+def _queries(work: Work) -> None:
     request = work.request
     sources = {"corpus": request.corpus, "queries": request.queries, "generator": request.generator}
 
@@ -186,7 +140,7 @@ def _queries(work: _Work) -> None:
     work.step("queries", sources, ["collection"], do)
 
 
-def _candidates(work: _Work) -> None:
+def _candidates(work: Work) -> None:
     request, collection = work.request, work.folder / "collection"
     shared = {
         "corpus": collection / "corpus.jsonl",
@@ -202,7 +156,7 @@ def _candidates(work: _Work) -> None:
         work.step(name, shared, [file], partial(_gather, work, split, file))
 
 
-def _given(work: _Work, given: str) -> str:
+def _given(work: Work, given: str) -> str:
     """Take candidates that were named, once it's sure that they can be read."""
     ids = {document.document_id for document in work.documents}
     entries = list(read_candidates(given, document_ids=ids))
@@ -212,7 +166,7 @@ def _given(work: _Work, given: str) -> str:
     return f"{len(entries):,} queries of {given}"
 
 
-def _gather(work: _Work, split: str, file: str) -> str:
+def _gather(work: Work, split: str, file: str) -> str:
     request, collection = work.request, work.folder / "collection"
     if work.panel is None:
         cache = work.folder / "cache"
@@ -232,7 +186,7 @@ def _gather(work: _Work, split: str, file: str) -> str:
     return f"{said}, by {work.panel.name}"
 
 
-def _plan(work: _Work) -> Plan:
+def _plan(work: Work) -> Plan:
     """The stages that there is something to do for."""
     request, folder = work.request, work.folder
     terms, definitions = folder / "terms.json", folder / "dictionary.jsonl"
@@ -253,7 +207,7 @@ def _plan(work: _Work) -> Plan:
             held_still = {"train": "new"} if request.settings.frozen else {}
             settings[name] = settings_for(name, "corpus", {**overrides, **held_still})
     return Plan(
-        model=_absolute(request.model),
+        model=absolute(request.model),
         corpus=str(folder / "collection"),
         stages=tuple(stages),
         preset="corpus",
@@ -262,9 +216,9 @@ def _plan(work: _Work) -> Plan:
     )
 
 
-def _stages(work: _Work, plan: Plan) -> list[Outcome]:
+def _stages(work: Work, plan: Plan) -> list[Outcome]:
     """Every stage that isn't done. What was made from something else before it was edited is thrown away."""
-    made_from = {key: _stamp(Path(path)) for key, path in plan.files.items()}
+    made_from = {key: stamp(Path(path)) for key, path in plan.files.items()}
     path = work.folder / "steps" / "stages.json"
     if path.is_file() and json.loads(path.read_text(encoding="utf-8")) != made_from:
         for folder in work.folder.glob("[1-9]-*"):
@@ -296,7 +250,7 @@ def makers_of(plan: Plan, folder: Path, merges: Sequence[float]) -> list[Maker]:
     return [*makers, Maker("distill", 0.0, distilled)]
 
 
-def _choice(work: _Work, plan: Plan) -> None:
+def _choice(work: Work, plan: Plan) -> None:
     folder, settings = work.folder, work.request.settings
     collection = folder / "collection"
     last = folder / f"{len(plan.stages)}-{plan.stages[-1]}" / RECORD_FILE
@@ -322,17 +276,17 @@ def _choice(work: _Work, plan: Plan) -> None:
     _list_what_to_encode(work, plan)
 
 
-def _record_of(work: _Work, plan: Plan) -> dict[str, Any]:
+def _record_of(work: Work, plan: Plan) -> dict[str, Any]:
     """What the commands that take a model folder look for in it."""
     return {
         "stage": "adapt",
         "model": plan.model,
-        "files": {"corpus": {"path": _absolute(work.request.corpus)}},
+        "files": {"corpus": {"path": absolute(work.request.corpus)}},
         "settings": work.request.settings.model_dump(mode="json"),
     }
 
 
-def _list_what_to_encode(work: _Work, plan: Plan) -> None:
+def _list_what_to_encode(work: Work, plan: Plan) -> None:
     """The ids of documents that hold a new term: with old rows untouched, the others' vectors stay good."""
     if "extend" not in plan.stages:
         return
@@ -346,13 +300,13 @@ def _list_what_to_encode(work: _Work, plan: Plan) -> None:
     work.records["reencode"] = len(ids)
 
 
-def _report(work: _Work, place: Path, plan: Plan, outcomes: Sequence[Outcome]) -> None:
+def _report(work: Work, place: Path, plan: Plan, outcomes: Sequence[Outcome]) -> None:
     steps = {name: work.records[name] for name in (*STEPS, "held") if name in work.records}
     seconds = sum(step["seconds"] for step in steps.values())
     seconds += sum(float(outcome.record["seconds"]) for outcome in outcomes)
     more = {
         "final": "model",
-        "corpus": _absolute(work.request.corpus),
+        "corpus": absolute(work.request.corpus),
         "adapt": {
             "steps": {
                 name: {"said": step["said"], "seconds": step["seconds"]} for name, step in steps.items()
@@ -368,53 +322,14 @@ def _report(work: _Work, place: Path, plan: Plan, outcomes: Sequence[Outcome]) -
     }
     shutil.rmtree(work.folder / "cache", ignore_errors=True)
     for file in work.folder.glob("steps/*.json"):
-        _move_paths(file, work.folder, place)
-    _move_paths(work.folder / "run.toml", work.folder, place)
+        move_paths(file, work.folder, place)
+    move_paths(work.folder / "run.toml", work.folder, place)
     write_report(work.folder, place, plan, outcomes, more)
-
-
-# -- going on -------------------------------------------------------------------------------------
-
-
-def _same_request(path: Path, request: Request) -> None:
-    """Write what was asked for; an unfinished run goes on only with the same."""
-    asked = json.loads(json.dumps(request.plain()))
-    if path.is_file():
-        begun = json.loads(path.read_text(encoding="utf-8"))
-        for key, value in asked.items():
-            if begun.get(key) != value:
-                raise ConfigError(f"{path}: begun with another {key}; pass --overwrite to start again")
-    write_json(path, asked)
 
 
 def _whole(request: Request, folder: Path) -> Finished:
     finished = read_finished(folder)
     if "adapt" not in finished.report:
         raise ConfigError(f"{folder}: a run that isn't an adaptation; choose another -o")
-    _same_request(folder / REQUEST_FILE, request)
+    same_request(folder / REQUEST_FILE, request)
     return finished
-
-
-def _stamp(source: object) -> object:
-    """A source as it can be compared: a file or a collection by its checksum, a name by itself."""
-    if source is None:
-        return None
-    path = Path(str(source))
-    if path.is_dir() and (path / "corpus.jsonl").is_file():
-        path = path / "corpus.jsonl"
-    if path.is_dir() and (path / "model.safetensors").is_file():
-        path = path / "model.safetensors"
-    if path.is_file():
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    return str(source)
-
-
-def _absolute(source: str) -> str:
-    return str(Path(source).resolve()) if Path(source).exists() else source
-
-
-def _move_paths(path: Path, here: Path, there: Path) -> None:
-    """Have paths into the work folder point where it will be."""
-    text = path.read_text(encoding="utf-8")
-    write_text(path, text.replace(str(here.resolve()), str(there.resolve())))

@@ -30,7 +30,7 @@ class Request:
     def plain(self) -> dict[str, Any]:
         """Everything as JSON holds it, with paths that mean the same anywhere."""
         named = {
-            key: None if value is None else _absolute(value)
+            key: None if value is None else absolute(value)
             for key, value in (
                 ("corpus", self.corpus),
                 ("model", self.model),
@@ -50,5 +50,6 @@ class Request:
                 raise InputError(path, "no such file; check the path")
 
 
-def _absolute(source: str) -> str:
+def absolute(source: str) -> str:
+    """A path as it can be found from anywhere; a name that is no path as it stands."""
     return str(Path(source).resolve()) if Path(source).exists() else source
