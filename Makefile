@@ -6,6 +6,7 @@
 
 PYTHON ?= python3
 DATA ?= data
+WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -28,10 +29,10 @@ lint: setup
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/pytest --durations 10
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(WORKERS) --durations 10
 
 quick: lint
-	$(BIN)/pytest -m 'not slow'
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(WORKERS) -m 'not slow'
 
 bench: setup
 	$(BIN)/python -m benchmarks.run --data $(DATA)

@@ -53,6 +53,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files of file formats")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With several workers, a module stays on one, for its fixtures; all that looks at the demo on the first.
+
+    The demo trains for minutes, so what looks at it begins at once, while the others go on beside it.
+    """
+
+    def of_demo(item: pytest.Item) -> bool:
+        return "demo_run" in getattr(item, "fixturenames", ())
+
+    items.sort(key=lambda item: not of_demo(item))
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group("demo" if of_demo(item) else item.path.stem))
+
+
 @pytest.fixture(autouse=True)
 def threads_as_before() -> Iterator[None]:
     """Whatever number of threads a test sets, the next one starts with torch's own."""
