@@ -174,6 +174,26 @@ class Joint(Contrast):
     mask_rate: float = Field(0.15, gt=0, lt=1)
 
 
+class TripletsWeights(Settings):
+    """Loss weights of the stages that learn from contradictions."""
+
+    contradict: float = Field(1.0, ge=0)
+    sparsity: float = Field(0.005, ge=0)  # of sparse encoders; a dense one has no such term
+
+
+class Triplets(Training):
+    """A text nearer to its twin than to its contradictions and to other texts."""
+
+    weights: TripletsWeights = TripletsWeights()
+    train: Literal["new", "all"] = "all"
+    learning_rate: float = Field(3e-5, gt=0)
+    new_learning_rate: float = Field(1e-3, gt=0)
+    batch_size: int = Field(32, ge=1)  # anchors, each read twice, and a contradiction of each
+    temperature: float | None = Field(None, gt=0)  # by default 1 for a dot product, 0.05 for a cosine
+    longest: int = Field(128, ge=8)  # tokens of a text; what is beyond them doesn't teach
+    own: float = Field(1.0, ge=0)  # weight of a text's own contradiction beside those of the others
+
+
 class Queries(Settings):
     """Queries without users: how many, of which kinds, how many are set aside."""
 
@@ -255,7 +275,8 @@ def preset(name: str) -> dict[str, Training]:
     hinges on pooled weights; no regard for how common a token is; nothing that keeps the base model.
     Corpus: for queries that nobody asked, the teacher's ranking alone, gently, at no more weights a text.
     """
-    pairs = {"joint": Joint(), "contrast": Contrast()}  # as published in every preset
+    pairs: dict[str, Training] = {"joint": Joint(), "contrast": Contrast()}  # as published in every preset
+    pairs |= {"triplets": Triplets(), "labelled": Triplets()}
     if name == "plain":
         return {
             "behaviour": Behaviour(),

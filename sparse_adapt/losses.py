@@ -1,4 +1,4 @@
-"""The six distillation terms, and two for pairs and masked words: pure functions of tensors, in float32.
+"""The six distillation terms, and three for pairs, contradictions and masked words: pure functions, in float32.
 
 Dimensions: Q queries, N candidates each, V all tokens, D domain tokens (the new ones), B texts.
 `student` and `teacher` are scores (Q, N); `present` marks real candidates among padding.
@@ -179,6 +179,25 @@ def infonce(scores: Tensor, own: Tensor, relevant: Tensor, temperature: float) -
     """
     left_out = relevant.scatter(1, own.unsqueeze(1), False)
     return functional.cross_entropy((scores.float() / temperature).masked_fill(left_out, float("-inf")), own)
+
+
+def contradict(
+    twins: Tensor, contradictions: Tensor, left_out: Tensor, temperature: float, own: float = 1.0
+) -> Tensor:
+    """-log softmax of each anchor at its twin, all other twins and all contradictions being negatives.
+
+    -log(e^(t_ii/tau) / sum_j (e^(t_ij/tau) + own^[i=j] e^(c_ij/tau))), the mean over anchors. twins, contradictions:
+    (B, B) similarities t and c of anchor i to the twin and to the contradiction of anchor j; left_out: (B, 2 B) marks
+    those that are no negatives; own: weight of an anchor's own contradiction, 0 to leave it out.
+    Chen, Handa and Shirahama, JCSE; with own 1 the supervised form of Gao et al. 2021, arXiv:2104.08821.
+    """
+    count = len(twins)
+    weights = torch.eye(count, device=twins.device) * (own - 1.0) + 1.0
+    logits = torch.cat(
+        [twins.float() / temperature, contradictions.float() / temperature + weights.log()], dim=1
+    )
+    target = torch.arange(count, device=twins.device)
+    return functional.cross_entropy(logits.masked_fill(left_out, float("-inf")), target)
 
 
 def masked_words(

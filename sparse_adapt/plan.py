@@ -23,11 +23,14 @@ SETTINGS: dict[str, type[config.Training]] = {
     "dictionary": config.Dictionary,
     "joint": config.Joint,
     "contrast": config.Contrast,
+    "triplets": config.Triplets,
+    "labelled": config.Triplets,
     "distill": config.Distill,
 }
 PRESETS = ("default", "plain", "corpus")
 BASE_MODEL = "splade-tiny"
 NEED_CORPUS = ("behaviour", "warmup", "joint", "contrast", "distill")
+IGNORE_CORPUS = ("extend", "triplets", "labelled")
 
 
 class Reads(NamedTuple):
@@ -46,6 +49,8 @@ FILES = (
     Reads("dictionary", "dictionary", "dictionary.jsonl"),
     Reads("joint", "pairs", "pairs.jsonl"),
     Reads("contrast", "pairs", "pairs.jsonl"),
+    Reads("triplets", "triplets", "triplets.jsonl"),
+    Reads("labelled", "labelled", "labelled.jsonl"),
     Reads("distill", "candidates", "candidates.jsonl"),
 )
 
@@ -58,7 +63,7 @@ class Plan:
     corpus: str | None
     stages: tuple[str, ...]
     preset: str
-    files: Mapping[str, str]  # by key: terms, dictionary, pairs, candidates
+    files: Mapping[str, str]  # by key: terms, dictionary, pairs, triplets, ...
     settings: Mapping[str, config.Training]  # by stage, for those that train
 
 

@@ -20,12 +20,13 @@ from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.folders import write_json, write_text
 from sparse_adapt.glossary import read_dictionary
 from sparse_adapt.pairs import read_pairs
-from sparse_adapt.plan import FILES, Plan, plan_text
+from sparse_adapt.plan import FILES, IGNORE_CORPUS, Plan, plan_text
 from sparse_adapt.processes import common_folder, is_main
 from sparse_adapt.stages import steps
 from sparse_adapt.stages.steps import RECORD_FILE, Outcome, Place
 from sparse_adapt.terms import read_terms
 from sparse_adapt.training import Progress
+from sparse_adapt.triplets import read_triplets
 
 PLAN_FILE = "run.toml"
 REPORT_FILE = "report.json"
@@ -89,6 +90,9 @@ def check_files(plan: Plan) -> None:
     if "pairs" in plan.files:
         for _ in read_pairs(plan.files["pairs"], document_ids=document_ids):
             pass
+    for key in ("triplets", "labelled"):
+        for _ in read_triplets(plan.files[key]) if key in plan.files else ():
+            pass
     if "candidates" in plan.files:
         for _ in read_candidates(plan.files["candidates"], document_ids=document_ids):
             pass
@@ -134,6 +138,9 @@ def run_stage(stage: str, plan: Plan, model: str, place: Place, progress: Progre
             return steps.run_pairs(
                 model, pairs, corpus, cast(config.Contrast, settings), place, progress, name=stage
             )
+        case "triplets" | "labelled":
+            wanted_triplets = cast(config.Triplets, settings)
+            return steps.run_triplets(model, plan.files[stage], wanted_triplets, place, progress, name=stage)
         case "distill":
             assert corpus is not None
             candidates = plan.files["candidates"]
@@ -234,7 +241,7 @@ def done_before(stage: str, plan: Plan, model: str, folder: Path) -> Outcome | N
 def _files_of(stage: str, plan: Plan) -> dict[str, str]:
     """Files that a stage reads, under the names of its record."""
     files = {row.key: plan.files[row.key] for row in FILES if row.stage == stage}
-    if stage != "extend" and plan.corpus is not None:
+    if stage not in IGNORE_CORPUS and plan.corpus is not None:
         files["corpus"] = plan.corpus
     return files
 

@@ -18,12 +18,18 @@
     [joint]
     pairs = "pairs.jsonl"
 
+    [triplets]
+    triplets = "triplets.jsonl"
+
+    [labelled]
+    labelled = "labelled.jsonl"
+
     [distill]
     candidates = "candidates.jsonl"
     weights = { kd = 0.5 }
 
 Every key may be left out but the corpus. Paths are relative to the file; where the corpus is a folder that
-holds `terms.json`, `dictionary.jsonl`, `pairs.jsonl` and `candidates.jsonl`, these needn't be named. Unknown keys are
+holds `terms.json`, `dictionary.jsonl`, `pairs.jsonl`, ... under these names, they needn't be named. Unknown keys are
 refused.
 """
 

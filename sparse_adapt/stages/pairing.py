@@ -59,8 +59,8 @@ class Pairing:
         }
         self.temperature = settings.temperature or (DOT_PRODUCT if sparse else COSINE)
         place = _places(documents)
-        self.queries = _cut(encoder.tokenize([pair.query for pair in pairs]), settings.longest)
-        self.documents = _cut(encoder.tokenize(list(documents.values())), settings.longest)
+        self.queries = cut(encoder.tokenize([pair.query for pair in pairs]), settings.longest)
+        self.documents = cut(encoder.tokenize(list(documents.values())), settings.longest)
         self.own = [place[pair.document_id] for pair in pairs]
         self.relevant = _relevant(pairs, self.own)
         self.hard: list[list[int]] = [[] for _ in pairs]
@@ -174,7 +174,7 @@ def _vocabulary(encoder: Encoder, settings: config.Joint) -> list[int]:
     return sorted(token.token_id for token in encoder.new_tokens)
 
 
-def _cut(token_ids: list[list[int]], longest: int) -> list[list[int]]:
+def cut(token_ids: list[list[int]], longest: int) -> list[list[int]]:
     """Texts of at most so many tokens, the last special one kept."""
     return [ids if len(ids) <= longest else [*ids[: longest - 1], ids[-1]] for ids in token_ids]
 
@@ -183,7 +183,7 @@ def _places(documents: Mapping[str, str]) -> dict[str, int]:
     """The row of each document, that of the first where several have the same text."""
     first: dict[str, int] = {}
     return {
-        document_id: first.setdefault(_key(text), row)
+        document_id: first.setdefault(key_of(text), row)
         for row, (document_id, text) in enumerate(documents.items())
     }
 
@@ -192,9 +192,10 @@ def _relevant(pairs: Sequence[Pair], own: Sequence[int]) -> list[frozenset[int]]
     """Rows of the documents that each pair's query is known to find, by any of the pairs."""
     rows: dict[str, set[int]] = {}
     for pair, row in zip(pairs, own, strict=True):
-        rows.setdefault(_key(pair.query), set()).add(row)
-    return [frozenset(rows[_key(pair.query)]) for pair in pairs]
+        rows.setdefault(key_of(pair.query), set()).add(row)
+    return [frozenset(rows[key_of(pair.query)]) for pair in pairs]
 
 
-def _key(text: str) -> str:
+def key_of(text: str) -> str:
+    """What texts have in common that differ in nothing but spaces and case."""
     return " ".join(text.split()).casefold()

@@ -27,10 +27,12 @@ from sparse_adapt.stages.balance import balanced
 from sparse_adapt.stages.behaviour import Behaviour
 from sparse_adapt.stages.dictionary import dictionary
 from sparse_adapt.stages.distill import Distill
+from sparse_adapt.stages.opposing import Opposing
 from sparse_adapt.stages.pairing import Pairing
 from sparse_adapt.stages.warmup import warmup
 from sparse_adapt.terms import read_terms
 from sparse_adapt.training import STATE_FILE, Progress, Stage, device_of, forget, train
+from sparse_adapt.triplets import read_triplets
 
 RECORD_FILE = "stage.json"
 PACKAGES = ("sparse-adapt", "torch", "transformers", "tokenizers", "accelerate")
@@ -182,6 +184,24 @@ def run_pairs(
 
     files = {"pairs": str(pairs), "corpus": corpus}
     return _run(name, model, files, settings, place, (load_encoder, build), progress)
+
+
+def run_triplets(
+    model: str,
+    triplets: str | Path,
+    settings: config.Triplets,
+    place: Place,
+    progress: Progress | None = None,
+    *,
+    name: str,
+) -> Outcome:
+    """Teach a model of either kind from contradictions: the stage `triplets` or `labelled`, as `name` says."""
+    entries = list(read_triplets(triplets))
+
+    def build(encoder: EitherEncoder) -> Stage[EitherEncoder]:
+        return Opposing(name, encoder, entries, settings)
+
+    return _run(name, model, {name: str(triplets)}, settings, place, (load_encoder, build), progress)
 
 
 def inherited(model: str) -> dict[str, str]:

@@ -1,0 +1,135 @@
+"""Contrastive training on contradictions: a text nearer to what says the same than to what only looks the same.
+
+Two terms: `contradict`, over the twins and the contradictions of the batch; `sparsity` (sparse encoders only), the
+expected scoring work of a text. Where nobody wrote what says the same, the text is its own twin: the same words read
+a second time with dropout on, as Gao et al. 2021 (arXiv:2104.08821) have it. Two stages learn so, first `triplets`
+from what was generated, then `labelled` from inference pairs, after Chen, Handa and Shirahama, JCSE.
+
+Each process of several drops out by a seed of its own, so that here, other than anywhere else, the result depends
+on how many there are.
+Dimensions: B anchors.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from numpy.random import Generator
+from torch import Tensor, distributed
+
+from sparse_adapt import config, losses
+from sparse_adapt.batches import group_by_length, pad
+from sparse_adapt.model import PADDED_TOKENS_A_PASS, SparseEncoder
+from sparse_adapt.model.encoder import Encoder
+from sparse_adapt.sharing import shared_out
+from sparse_adapt.stages.pairing import COSINE, DOT_PRODUCT, cut, key_of
+from sparse_adapt.training import epochs_to_steps
+from sparse_adapt.triplets import Triplet
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Anchors, then a twin and a contradiction of each; which of these are no negatives of which anchor."""
+
+    ids: list[list[int]]  # 3 B texts
+    left_out: Tensor  # (B, 2 B)
+    seed: int  # of what is dropped out
+
+
+class Opposing:
+    """One stage over triplets, for `training.train`."""
+
+    def __init__(
+        self, name: str, encoder: Encoder, triplets: Sequence[Triplet], settings: config.Triplets
+    ) -> None:
+        self.name, self.settings = name, settings
+        sparse = isinstance(encoder, SparseEncoder)
+        weights: dict[str, float] = settings.weights.model_dump()
+        self.weights: Mapping[str, float] = {
+            key: weight for key, weight in weights.items() if sparse or key != "sparsity"
+        }
+        self.temperature = settings.temperature or (DOT_PRODUCT if sparse else COSINE)
+        texts: dict[str, int] = {}
+        rows_by_anchor: dict[int, dict[tuple[int, int], None]] = {}
+
+        def row_of(text: str) -> int:
+            return texts.setdefault(key_of(text), len(texts))
+
+        written: dict[int, str] = {}
+        for triplet in triplets:
+            anchor = row_of(triplet.anchor)
+            twin = row_of(triplet.entailment) if triplet.entailment else anchor
+            written |= {anchor: triplet.anchor, twin: triplet.entailment or triplet.anchor}
+            for text in triplet.contradictions:
+                opposite = row_of(text)
+                written.setdefault(opposite, text)
+                rows_by_anchor.setdefault(anchor, {})[(twin, opposite)] = None
+        self.texts = cut(encoder.tokenize([written[row] for row in range(len(texts))]), settings.longest)
+        self.anchors = list(rows_by_anchor)
+        self.others = [list(pairs) for pairs in rows_by_anchor.values()]
+        self.steps = epochs_to_steps(settings, sum(map(len, self.others)))
+
+    def batch(self, random: Generator) -> Batch:
+        """Anchors drawn without repetition, for each a twin and one of its contradictions."""
+        count = min(self.settings.batch_size, len(self.anchors))
+        chosen = sorted(int(row) for row in random.choice(len(self.anchors), count, replace=False))
+        anchors = [self.anchors[each] for each in chosen]
+        drawn = [self.others[each][int(random.integers(len(self.others[each])))] for each in chosen]
+        twins, opposites = [twin for twin, _ in drawn], [opposite for _, opposite in drawn]
+        columns = [*twins, *opposites]
+        left_out = torch.tensor(
+            [
+                [column in (anchor, twin) for column in columns]
+                for anchor, twin in zip(anchors, twins, strict=True)
+            ]
+        )
+        left_out[range(count), range(count)] = False
+        ids = [self.texts[row] for row in (*anchors, *columns)]
+        return Batch(ids, left_out, int(random.integers(2**31)))
+
+    def terms(self, encoder: Encoder, batch: Batch) -> dict[str, Tensor]:
+        """`contradict`, and `sparsity` where the encoder is sparse, unweighted."""
+        with dropping_out(encoder, batch.seed):
+            found = shared_out(lambda rows: _vectors(encoder, batch, rows), range(len(batch.ids)))
+        count = len(batch.left_out)
+        anchors, others = found[:count], found[count:]
+        scores = losses.scores(anchors, others)
+        terms = {
+            "contradict": losses.contradict(
+                scores[:, :count],
+                scores[:, count:],
+                batch.left_out.to(encoder.device),
+                self.temperature,
+                self.settings.own,
+            )
+        }
+        if "sparsity" in self.weights:
+            terms["sparsity"] = losses.flops(found)
+        return terms
+
+
+@contextmanager
+def dropping_out(encoder: Encoder, seed: int) -> Iterator[None]:
+    """Read with dropout, the same for the same seed; the random numbers of whoever calls stay as they were."""
+    process = distributed.get_rank() if distributed.is_available() and distributed.is_initialized() else 0
+    devices = [encoder.device] if encoder.device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        torch.manual_seed(seed + process)
+        encoder.train()
+        try:
+            yield
+        finally:
+            encoder.eval()
+
+
+def _vectors(encoder: Encoder, batch: Batch, rows: Sequence[int]) -> Tensor:
+    """The vectors of some texts of a batch, a row each in their order."""
+    groups = list(group_by_length([len(batch.ids[row]) for row in rows], PADDED_TOKENS_A_PASS))
+    parts = []
+    for group in groups:
+        ids, mask = pad([batch.ids[rows[each]] for each in group], encoder.tokenizer.pad_token_id or 0)
+        mask = mask.to(encoder.device)
+        parts.append(encoder.vectors(encoder.read(ids.to(encoder.device), mask), mask))
+    order = torch.tensor([each for group in groups for each in group]).argsort()
+    return torch.cat(parts)[order.to(encoder.device)]
