@@ -1,6 +1,6 @@
 """How well a model ranks a judged collection, and whether a difference to another model is more than chance.
 
-Measures come from ranx: nDCG with linear gains, reciprocal rank, average precision and recall, each with
+Measures come from ranx: nDCG with linear gains, reciprocal rank, average precision, precision and recall, each with
 its usual cut. A query without a positive judgement is left out, one with an empty result counts as 0, and
 documents with equal scores stand in document order. Beside them stands what the ranking costs: how many
 non-zero weights a document and a query have.
@@ -36,7 +36,14 @@ from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.search import search
 
 DEPTH = 1000
-MEASURES = {"ndcg@10": "ndcg@10", "mrr@10": "mrr@10", "map": f"map@{DEPTH}", "recall@100": "recall@100"}
+MEASURES = {
+    "ndcg@10": "ndcg@10",
+    "mrr@10": "mrr@10",
+    "map": f"map@{DEPTH}",
+    "p@1": "precision@1",
+    "p@5": "precision@5",
+    "recall@100": "recall@100",
+}
 SIZES = ("nonzero_document", "nonzero_query")
 ROUNDS = 10_000  # random sign patterns of a test
 EXACT = 13  # with up to this many differences all sign patterns are tried: 2 ** 13 is less than ROUNDS

@@ -41,6 +41,8 @@ def test_measures_by_hand():
     assert means["mrr@10"] == pytest.approx(1 / 2)
     assert means["map"] == pytest.approx((1 / 2 + 2 / 3) / 3)
     assert means["recall@100"] == pytest.approx(2 / 3)
+    assert means["p@1"] == 0.0
+    assert means["p@5"] == pytest.approx(2 / 5)
 
 
 def test_gains_are_linear():
@@ -64,7 +66,7 @@ def test_many_ties_keep_their_order():
 def test_cuts():
     run = {"q": {f"d{number}": -float(number) for number in range(1, 1201)}}  # d1 first; scores below 0
     assert evaluate_run(run, {"q": {"d11": 1}}).means == pytest.approx(
-        {"ndcg@10": 0.0, "mrr@10": 0.0, "map": 1 / 11, "recall@100": 1.0}
+        {"ndcg@10": 0.0, "mrr@10": 0.0, "map": 1 / 11, "p@1": 0.0, "p@5": 0.0, "recall@100": 1.0}
     )
     assert evaluate_run(run, {"q": {"d101": 1}}).means["recall@100"] == 0.0
     assert evaluate_run(run, {"q": {"d1001": 1}}).means["map"] == 0.0
@@ -74,15 +76,15 @@ def test_queries_without_a_positive_judgement_are_left_out():
     run = {"none": {"d1": 1.0}, "some": {"d1": 1.0}, "unjudged": {"d1": 1.0}}
     measured = evaluate_run(run, {"none": {"d1": 0, "d2": -2}, "some": {"d1": 1, "d2": -2}})
     assert measured.query_ids == ("some",)
-    assert measured.means == pytest.approx(dict.fromkeys(MEASURES, 1.0))
+    assert measured.means == pytest.approx({**dict.fromkeys(MEASURES, 1.0), "p@5": 0.2})
 
 
 def test_an_empty_result_counts_as_zero():
     judgements = {"found": {"d1": 1}, "empty": {"d1": 1}, "absent": {"d1": 1}}
     measured = evaluate_run({"empty": {}, "found": {"d1": 1.0}}, judgements)
     assert measured.query_ids == ("found", "empty", "absent")
-    for values in measured.values.values():
-        assert values.tolist() == [1.0, 0.0, 0.0]
+    for measure, values in measured.values.items():
+        assert values.tolist() == [0.2 if measure == "p@5" else 1.0, 0.0, 0.0]
     assert evaluate_run({}, judgements).means == dict.fromkeys(MEASURES, 0.0)
 
 
