@@ -23,6 +23,7 @@ from torch import Tensor
 
 from sparse_adapt.batches import TokenIds
 from sparse_adapt.model import SparseEncoder
+from sparse_adapt.model.encoder import Encoder
 
 SHORTEST, LONGEST = 3, 16  # tokens of a made-up query
 REPLACED = 0.4  # share of words that give way to an associated one
@@ -185,7 +186,7 @@ def associations(
     return vstack(parts, format="csr") if parts else empty, found
 
 
-def ends_of(encoder: SparseEncoder) -> Ends:
+def ends_of(encoder: Encoder) -> Ends:
     """Special tokens before and after a text."""
     ids = encoder.tokenize(["a"])[0]
     inner = encoder.tokenizer("a", add_special_tokens=False)["input_ids"]

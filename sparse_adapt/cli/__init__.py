@@ -6,6 +6,7 @@
 | `corpus_only` | adapt, queries, candidates |
 | `stages` | extend, behaviour, warmup, dictionary, distill |
 | `pairs` | pairs, joint, contrast |
+| `contradictions` | contradict, triplets, labelled |
 | `insight` | check, diagnose, explain, evaluate |
 | `measure` | coin, recovery |
 | `serve` | encode, index, search |
@@ -24,7 +25,18 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from sparse_adapt.cli import adapt, corpus_only, exports, insight, measure, pairs, querying, serve, stages
+from sparse_adapt.cli import (
+    adapt,
+    contradictions,
+    corpus_only,
+    exports,
+    insight,
+    measure,
+    pairs,
+    querying,
+    serve,
+    stages,
+)
 from sparse_adapt.cli.console import say
 from sparse_adapt.errors import SparseAdaptError
 
@@ -32,6 +44,7 @@ GROUPS = (
     ("Adapt", (adapt.demo, corpus_only.adapt, adapt.terms, corpus_only.queries, corpus_only.candidates)),
     ("Adapt", (stages.extend, stages.behaviour, stages.warmup, stages.dictionary, stages.distill)),
     ("Adapt", (pairs.pairs, pairs.joint, pairs.contrast, adapt.run)),
+    ("Adapt", (contradictions.contradict, contradictions.triplets, contradictions.labelled)),
     ("Understand", (insight.check, insight.diagnose, insight.explain, insight.evaluate)),
     ("Understand", (measure.coin, measure.recovery)),
     ("Serve", (serve.encode, exports.export, exports.check_export, querying.query_table)),
@@ -45,6 +58,8 @@ RESUMABLE = (
     "dictionary",
     "joint",
     "contrast",
+    "triplets",
+    "labelled",
     "distill",
     "run",
     "encode",

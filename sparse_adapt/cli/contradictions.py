@@ -1,0 +1,181 @@
+"""Commands around contradictions: writing them, and the stages that learn from them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from sparse_adapt.cli.console import show_json, show_table, then, wrote
+from sparse_adapt.cli.options import (
+    BatchSize,
+    Device,
+    Epochs,
+    Json,
+    LearningRate,
+    Model,
+    Out,
+    Overwrite,
+    Precision,
+    Resume,
+    Seed,
+    TensorBoard,
+    TrainingDevice,
+    overrides,
+)
+from sparse_adapt.cli.stages import told
+from sparse_adapt.errors import InputError, OutputError
+
+if TYPE_CHECKING:
+    from sparse_adapt import config
+    from sparse_adapt.contradicting import Account
+    from sparse_adapt.report import Row, Table
+
+Language = Annotated[str, typer.Option("--language", metavar="NAME", help="en or ja.")]
+
+
+def contradict(
+    corpus: Annotated[
+        str,
+        typer.Argument(
+            metavar="CORPUS", help="A corpus as elsewhere, or a text file (.txt) of one sentence a line."
+        ),
+    ],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="triplets.jsonl to write.")],
+    model: Annotated[
+        str,
+        typer.Option("--model", metavar="MODEL", help="Its masked words fill, unless a generator is named."),
+    ] = "splade-tiny",
+    generator: Annotated[
+        str | None,
+        typer.Option(
+            "--generator", metavar="NAME_OR_PATH", help="T5 or its like, or a masked language model."
+        ),
+    ] = None,
+    language: Language = "en",
+    sentences: Annotated[int, typer.Option("--sentences", min=1, help="To contradict, at most.")] = 2_000,
+    each: Annotated[int, typer.Option("--each", min=1, help="Contradictions of a sentence, at most.")] = 5,
+    tune: Annotated[
+        int, typer.Option("--tune", min=0, help="Steps of denoising spans of these sentences before.")
+    ] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same sentences.")] = 0,
+    device: Device = "auto",
+    json: Json = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write sentences that contradict those of a corpus: a noun chunk of each replaced by another."""
+    from itertools import islice
+
+    from sparse_adapt import contradicting
+    from sparse_adapt.cli.devices import choose
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.contradicting.denoising import tune as denoise
+    from sparse_adapt.language import Parser
+    from sparse_adapt.triplets import write_triplets
+
+    if out.exists() and not overwrite:
+        raise OutputError(f"{out}: already there; choose another -o or pass --overwrite")
+    parser = Parser(language)
+    filler = contradicting.load_filler(generator or model, parser.between, choose(device))
+    account = contradicting.Account()
+    with Bars() as bars:
+        read = contradicting.fit(contradicting.read_sentences(corpus, parser, seed), filler, account)
+        found = list(islice(bars.watch(read, "sentences read"), sentences))
+        if not found:
+            raise InputError(corpus, f"no sentence to contradict ({_counts(account)}); check --language")
+        if tune:
+            denoise(
+                filler, [each.text for each in found], tune, seed=seed, progress=bars.count("tuning", tune)
+            )
+        filler.admit(text.text[part.start : part.end] for text in found for part in text.chunks)
+        heard = bars.count("sentences", len(found))
+        triplets = list(
+            contradicting.contradict(found, filler, account, each=each, seed=seed, progress=heard)
+        )
+    if not triplets:
+        name = generator or model
+        raise InputError(corpus, f"{name} put back what was there ({_counts(account)}); try --tune 500")
+    write_triplets(out, triplets)
+    if json:
+        show_json(account.to_json())
+    else:
+        show_table(_table(account))
+    wrote(out, f"{account.contradictions:,} contradictions of {account.anchors:,} sentences; read some")
+    then(["triplets", "--model", model, "--triplets", str(out), "-o", "taught"])
+
+
+def triplets(
+    context: typer.Context,
+    model: Model,
+    triplets: Annotated[
+        Path, typer.Option("--triplets", metavar="FILE", help="What `sparse-adapt contradict` wrote.")
+    ],
+    out: Out,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
+    seed: Seed = None,
+    learning_rate: LearningRate = None,
+    epochs: Epochs = None,
+    batch_size: BatchSize = None,
+    device: TrainingDevice = None,
+    precision: Precision = None,
+    tensorboard: TensorBoard = False,
+) -> None:
+    """Teach that a sentence is nearer to itself than to what contradicts it and to other sentences."""
+    _teach("triplets", context, model, triplets, out)
+    then(
+        ["labelled", "--model", str(out), "--labelled", "FILE", "-o", f"{out}-labelled"],
+        ["similarity", "--model", str(out), "--pairs", "FILE", "--baseline", model],
+    )
+
+
+def labelled(
+    context: typer.Context,
+    model: Model,
+    labelled: Annotated[
+        Path,
+        typer.Option(
+            "--labelled", metavar="FILE", help="JSONL of anchor, entailment, contradiction: inference pairs."
+        ),
+    ],
+    out: Out,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
+    seed: Seed = None,
+    learning_rate: LearningRate = None,
+    epochs: Epochs = None,
+    batch_size: BatchSize = None,
+    device: TrainingDevice = None,
+    precision: Precision = None,
+    tensorboard: TensorBoard = False,
+) -> None:
+    """Teach by inference pairs that somebody labelled: nearer to what follows than to what contradicts."""
+    _teach("labelled", context, model, labelled, out)
+    then(["similarity", "--model", str(out), "--pairs", "FILE", "--baseline", model])
+
+
+def _teach(stage: str, context: typer.Context, model: str, file: Path, out: Path) -> None:
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.plan import settings_for
+    from sparse_adapt.stages import steps
+
+    settings = cast("config.Triplets", settings_for(stage, "default", overrides(context)))
+    place = steps.Place(out, context.params["overwrite"], context.params["resume"])
+    with Bars() as bars:
+        outcome = steps.run_triplets(model, file, settings, place, bars.begin(stage), name=stage)
+    told(outcome)
+
+
+def _counts(account: "Account") -> str:
+    words = {name.replace("_", " "): count for name, count in account.to_json().items() if count}
+    return ", ".join(f"{name} {count:,}" for name, count in words.items()) or "none at all"
+
+
+def _table(account: "Account") -> "Table":
+    from sparse_adapt.report import Column, Table
+
+    columns = (Column("what", "what", "text"), Column("count", "number"))
+    rows: list[Row] = [
+        {"what": name.replace("_", " "), "count": count} for name, count in account.to_json().items()
+    ]
+    note = "unchanged, duplicates: fills that were dropped"
+    return Table("", columns, rows, note)

@@ -1,0 +1,150 @@
+"""Sentences that contradict a sentence: one of its noun chunks gives way to what a generator writes in its place.
+
+What a sentence is about is mostly in its nouns, so that another noun makes it a sentence that looks the same and says
+something else: a hard negative without a label. After Chen, Handa and Shirahama, JCSE.
+
+`gaps` holds what is common to generators; `masked` fills a gap by a masked language model, `spans` by a
+sequence-to-sequence model as T5 is one; `denoising` teaches either the domain first.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+from numpy.random import Generator, default_rng
+
+from sparse_adapt.contradicting.gaps import Filler, Gap, key_of
+from sparse_adapt.language import Parser, Sentence
+from sparse_adapt.reading.lines import read_lines
+from sparse_adapt.reading.places import reachable
+from sparse_adapt.triplets import Triplet
+
+EACH = 5  # contradictions of a sentence, at most; published are 4 to 6
+SPARE = 2  # beams beyond what is wanted, of which some give what was there
+LINES = ".txt"
+
+
+@dataclass(slots=True)
+class Account:
+    """What became of the sentences, and of what was written in their gaps."""
+
+    sentences: int = 0
+    without_words: int = 0
+    too_long: int = 0
+    without_nouns: int = 0
+    without_contradictions: int = 0
+    anchors: int = 0
+    contradictions: int = 0
+    unchanged: int = 0  # the generator gave what was there
+    duplicates: int = 0  # or the same again
+
+    def to_json(self) -> dict[str, int]:
+        """Every count under its name."""
+        return asdict(self)
+
+
+def read_sentences(source: str, parser: Parser, seed: int = 0) -> Iterator[Sentence]:
+    """The sentences of a corpus, its documents in a drawn order, or the lines of a text file in theirs.
+
+    Raises InputError for what can't be read.
+    """
+    if source.endswith(LINES):
+        yield from parser.whole([line for _, line in read_lines(reachable(source)) if line.strip()])
+        return
+    from sparse_adapt.corpus import read_documents
+
+    documents = [document.full_text for document in read_documents(source)]
+    order = default_rng(seed).permutation(len(documents))
+    for sentences in parser.sentences(documents[row] for row in order):
+        yield from sentences
+
+
+def fit(sentences: Iterable[Sentence], filler: Filler, account: Account) -> Iterator[Sentence]:
+    """The sentences that something can be replaced in, each once; the others are counted."""
+    seen: set[str] = set()
+    for sentence in sentences:
+        if (key := key_of(sentence.text)) in seen:
+            continue
+        seen.add(key)
+        account.sentences += 1
+        if not any(map(str.isalpha, sentence.text)):
+            account.without_words += 1
+        elif not sentence.chunks:
+            account.without_nouns += 1
+        elif not filler.fits(sentence.text):
+            account.too_long += 1
+        else:
+            yield sentence
+
+
+def contradict(
+    sentences: Sequence[Sentence],
+    filler: Filler,
+    account: Account,
+    *,
+    each: int = EACH,
+    seed: int = 0,
+    progress: Callable[[int], None] | None = None,
+) -> Iterator[Triplet]:
+    """A triplet of each sentence that the generator finds something else for. `progress` hears how many are done."""
+    random = default_rng(seed)
+    for sentence in sentences:
+        gaps = _gaps(sentence, each, random)
+        fills = filler.fill(gaps, -(-each // len(gaps)) + SPARE)
+        triplet = _triplet(sentence, list(zip(gaps, fills, strict=True)), each, account)
+        if progress is not None:
+            progress(1)
+        if triplet is None:
+            account.without_contradictions += 1
+            continue
+        account.anchors += 1
+        account.contradictions += len(triplet.contradictions)
+        yield triplet
+
+
+def _gaps(sentence: Sentence, most: int, random: Generator) -> list[Gap]:
+    """One gap for each noun chunk, or for some that are drawn."""
+    chunks = sentence.chunks
+    if len(chunks) > most:
+        chunks = tuple(chunks[row] for row in sorted(random.choice(len(chunks), most, replace=False)))
+    text = sentence.text
+    return [Gap(text[: part.start], text[part.start : part.end], text[part.end :]) for part in chunks]
+
+
+def _triplet(
+    sentence: Sentence, filled: Sequence[tuple[Gap, Sequence[str]]], each: int, account: Account
+) -> Triplet | None:
+    """The best fill of every gap, then the second best, ..., until there are enough; None where there is none."""
+    found: dict[str, tuple[str, str]] = {}
+    for rank in zip_longest(*(fills for _, fills in filled)):
+        for (gap, _), fill in zip(filled, rank, strict=True):
+            if fill is None or len(found) == each:
+                continue
+            text = gap.before + fill + gap.after
+            if key_of(text) == key_of(sentence.text):
+                account.unchanged += 1
+            elif key_of(text) in found:
+                account.duplicates += 1
+            else:
+                found[key_of(text)] = text, gap.chunk
+    if not found:
+        return None
+    texts, chunks = zip(*found.values(), strict=True)
+    return Triplet(sentence.text, texts, replaced=chunks)
+
+
+def load_filler(source: str | Path, between_words: str, device: str = "cpu") -> Filler:
+    """What fills gaps, by folder, alias or Hub id: a sequence-to-sequence model or one with masked words.
+
+    Raises ModelError for what is neither.
+    """
+    from sparse_adapt.contradicting.masked import MaskedFiller
+    from sparse_adapt.contradicting.spans import SpanFiller, is_sequence_to_sequence
+    from sparse_adapt.model.kinds import load_encoder
+    from sparse_adapt.model.saved import fetch
+
+    folder = fetch(source)
+    if is_sequence_to_sequence(folder):
+        return SpanFiller(folder, source, device)
+    return MaskedFiller(load_encoder(source, device), between_words)

