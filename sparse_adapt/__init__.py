@@ -54,6 +54,7 @@ READING_ORDER = (
     # using what was learnt
     "encode",
     "search",
+    "similarity",
     "teachers",
     "contradicting",
     "evaluate",

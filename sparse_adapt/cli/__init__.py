@@ -7,6 +7,7 @@
 | `stages` | extend, behaviour, warmup, dictionary, distill |
 | `pairs` | pairs, joint, contrast |
 | `contradictions` | contradict, triplets, labelled |
+| `likeness` | similarity, relevant-words |
 | `insight` | check, diagnose, explain, evaluate |
 | `measure` | coin, recovery |
 | `serve` | encode, index, search |
@@ -31,6 +32,7 @@ from sparse_adapt.cli import (
     corpus_only,
     exports,
     insight,
+    likeness,
     measure,
     pairs,
     querying,
@@ -46,7 +48,7 @@ GROUPS = (
     ("Adapt", (pairs.pairs, pairs.joint, pairs.contrast, adapt.run)),
     ("Adapt", (contradictions.contradict, contradictions.triplets, contradictions.labelled)),
     ("Understand", (insight.check, insight.diagnose, insight.explain, insight.evaluate)),
-    ("Understand", (measure.coin, measure.recovery)),
+    ("Understand", (measure.coin, measure.recovery, likeness.similarity, likeness.relevant_words)),
     ("Serve", (serve.encode, exports.export, exports.check_export, querying.query_table)),
     ("Serve", (serve.index, serve.search)),
 )

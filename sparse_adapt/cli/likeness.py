@@ -1,0 +1,105 @@
+"""Commands on pairs of similar texts: how well a model orders them, and which words it does so by."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sparse_adapt.cli.console import show_json, show_table, then, wrote
+from sparse_adapt.cli.contradictions import Language
+from sparse_adapt.cli.options import MODEL_HELP, Device, Json, Model, Overwrite
+from sparse_adapt.errors import InputError
+
+Pairs = Annotated[
+    Path,
+    typer.Option("--pairs", metavar="FILE", help="TSV: similarity (any rising number), text, text."),
+]
+
+
+def similarity(
+    model: Model,
+    pairs: Pairs,
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", metavar="MODEL", help=f"To compare with. {MODEL_HELP}")
+    ] = None,
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Say how well a model orders pairs of texts by their similarity: Spearman's correlation."""
+    import numpy as np
+
+    from sparse_adapt.cli.devices import load_either
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.report import Column, Table
+    from sparse_adapt.similarity import correlation, cosines, read_graded
+
+    graded = read_graded(pairs)
+    wanted = np.array([pair.similarity for pair in graded])
+    firsts, seconds = [pair.first for pair in graded], [pair.second for pair in graded]
+    texts = len({*firsts, *seconds})
+    encoders = [(name, load_either(name, device)) for name in (model, baseline) if name is not None]
+    with Bars() as bars:
+        found = [cosines(each, firsts, seconds, bars.count(name, texts)) for name, each in encoders]
+    measured = {"model": correlation(found[0], wanted)}
+    if baseline is not None:
+        measured["baseline"] = correlation(found[1], wanted)
+        measured["difference"] = correlation(found[0], wanted, found[1])
+    if json:
+        figures: dict[str, Any] = {which: each._asdict() for which, each in measured.items()}
+        show_json({"measure": "spearman", "pairs": len(graded), **figures})
+    else:
+        columns = (
+            Column("which", "spearman", "text"),
+            Column("value", "value", decimals=3),
+            Column("low", "from", decimals=3),
+            Column("high", "to", decimals=3),
+        )
+        rows = [{"which": which, **each._asdict()} for which, each in measured.items()]
+        note = f"{len(graded):,} pairs; from, to: 95 % of resamples of the pairs"
+        show_table(Table(f"{model} on {pairs}", columns, rows, note))
+    then(["relevant-words", "--model", model, "--pairs", str(pairs)])
+
+
+def relevant_words(
+    model: Model,
+    pairs: Pairs,
+    language: Language = "en",
+    least: Annotated[
+        float, typer.Option("--least", help="Similarity from which on two texts are related.")
+    ] = 4.0,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="DIR", help="Words and distribution as JSON, and a plot."),
+    ] = None,
+    device: Device = "auto",
+    json: Json = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Say which words the similarity of related texts hangs on, by part of speech."""
+    from diagnostics.relevance import plot_relevance, tabulate_relevance
+    from diagnostics.relevance import relevant_words as find
+    from sparse_adapt.cli.devices import load_either
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.folders import check_free, output_folder, write_json
+    from sparse_adapt.language import Parser
+    from sparse_adapt.similarity import read_likenesses
+
+    if out is not None:
+        check_free(out, overwrite=overwrite)
+    related = [pair for pair in read_likenesses(pairs) if pair.similarity >= least]
+    if not related:
+        raise InputError(pairs, f"no pair has a similarity of {least:g} or more; lower --least")
+    parser, encoder = Parser(language), load_either(model, device)
+    with Bars() as bars:
+        relevance = find(encoder, related, parser, bars.count("texts"))
+    if out is not None:
+        with output_folder(out, overwrite=overwrite, resumable=False) as work:
+            write_json(work / "relevance.json", relevance.to_json())
+            plot_relevance(relevance, work / "relevance.png")
+    if json:
+        show_json(relevance.to_json())
+    else:
+        show_table(tabulate_relevance(relevance))
+    if out is not None:
+        wrote(out, "relevance.json, relevance.png")
+    then(["contradict", "CORPUS", "--model", model, "--language", language, "-o", "triplets.jsonl"])
