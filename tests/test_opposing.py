@@ -122,6 +122,14 @@ def test_one_triplet_is_enough(encoder):
     assert all(torch.isfinite(value) for value in terms.values())
 
 
+def test_a_contradiction_beyond_the_cut_is_none(encoder):
+    long = "the server sends the log to the team of the client and the office of the "
+    same, other = Triplet(long + "saw", (long + "plane",)), Triplet("a log", ("a saw",))
+    assert opposing(encoder, [same, other], longest=8).batch(random_at(0, 0)).left_out.shape == (1, 2)
+    with pytest.raises(ConfigError, match="no contradiction differs from its anchor"):
+        opposing(encoder, [same], longest=8)
+
+
 def test_epochs_count_contradictions(encoder):
     assert opposing(encoder, epochs=2.0).steps == 3  # 2 x 6 by 4
 

@@ -10,7 +10,7 @@ on how many there are.
 Dimensions: B anchors.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -20,6 +20,7 @@ from torch import Tensor, distributed
 
 from sparse_adapt import config, losses
 from sparse_adapt.batches import group_by_length, pad
+from sparse_adapt.errors import ConfigError
 from sparse_adapt.model import PADDED_TOKENS_A_PASS, SparseEncoder
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.sharing import shared_out
@@ -43,6 +44,7 @@ class Opposing:
     def __init__(
         self, name: str, encoder: Encoder, triplets: Sequence[Triplet], settings: config.Triplets
     ) -> None:
+        """Raises ConfigError where no contradiction is left that the encoder can tell from its anchor."""
         self.name, self.settings = name, settings
         sparse = isinstance(encoder, SparseEncoder)
         weights: dict[str, float] = settings.weights.model_dump()
@@ -50,32 +52,42 @@ class Opposing:
             key: weight for key, weight in weights.items() if sparse or key != "sparsity"
         }
         self.temperature = settings.temperature or (DOT_PRODUCT if sparse else COSINE)
-        texts: dict[str, int] = {}
-        rows_by_anchor: dict[int, dict[tuple[int, int], None]] = {}
+        numbers: dict[str, int] = {}
+        written: list[str] = []
 
         def row_of(text: str) -> int:
-            return texts.setdefault(key_of(text), len(texts))
+            if numbers.setdefault(key_of(text), len(written)) == len(written):
+                written.append(text)
+            return numbers[key_of(text)]
 
-        written: dict[int, str] = {}
+        found: dict[int, dict[tuple[int, int], None]] = {}
         for triplet in triplets:
-            anchor = row_of(triplet.anchor)
-            twin = row_of(triplet.entailment) if triplet.entailment else anchor
-            written |= {anchor: triplet.anchor, twin: triplet.entailment or triplet.anchor}
+            anchor, twin = row_of(triplet.anchor), row_of(triplet.entailment or triplet.anchor)
             for text in triplet.contradictions:
-                opposite = row_of(text)
-                written.setdefault(opposite, text)
-                rows_by_anchor.setdefault(anchor, {})[(twin, opposite)] = None
-        self.texts = cut(encoder.tokenize([written[row] for row in range(len(texts))]), settings.longest)
-        self.anchors = list(rows_by_anchor)
-        self.others = [list(pairs) for pairs in rows_by_anchor.values()]
-        self.steps = epochs_to_steps(settings, sum(map(len, self.others)))
+                found.setdefault(anchor, {})[(twin, row_of(text))] = None
+        self.texts = cut(encoder.tokenize(written), settings.longest)
+        seen = {anchor: self._seen(anchor, pairs) for anchor, pairs in found.items()}
+        self.others = {anchor: pairs for anchor, pairs in seen.items() if pairs}
+        self.anchors = list(self.others)
+        if not self.anchors:
+            problem = "no contradiction differs from its anchor in what the model reads of it"
+            raise ConfigError(f"{name}: {problem}; raise longest or choose another model")
+        self.steps = epochs_to_steps(settings, sum(map(len, self.others.values())))
+
+    def _seen(self, anchor: int, pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Twins and contradictions of an anchor without those that differ only where the text is cut."""
+        return [
+            (twin, row)
+            for twin, row in pairs
+            if self.texts[row] not in (self.texts[anchor], self.texts[twin])
+        ]
 
     def batch(self, random: Generator) -> Batch:
         """Anchors drawn without repetition, for each a twin and one of its contradictions."""
         count = min(self.settings.batch_size, len(self.anchors))
         chosen = sorted(int(row) for row in random.choice(len(self.anchors), count, replace=False))
         anchors = [self.anchors[each] for each in chosen]
-        drawn = [self.others[each][int(random.integers(len(self.others[each])))] for each in chosen]
+        drawn = [self.others[row][int(random.integers(len(self.others[row])))] for row in anchors]
         twins, opposites = [twin for twin, _ in drawn], [opposite for _, opposite in drawn]
         columns = [*twins, *opposites]
         left_out = torch.tensor(
