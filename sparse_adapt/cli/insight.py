@@ -43,6 +43,7 @@ def check(
     from sparse_adapt.pairs import read_pairs
     from sparse_adapt.reading.sources import bundled
     from sparse_adapt.terms import read_terms
+    from sparse_adapt.triplets import read_triplets
 
     document_ids = {document.document_id for document in read_documents(corpus)}
     counts = {"documents": len(document_ids)}
@@ -51,6 +52,8 @@ def check(
         "queries": lambda path: list(read_queries(path)),
         "candidates": lambda path: list(read_candidates(path, document_ids=document_ids)),
         "pairs": lambda path: list(read_pairs(path, document_ids=document_ids)),
+        "triplets": lambda path: list(read_triplets(path)),
+        "labelled": lambda path: list(read_triplets(path)),
         "terms": read_terms,
         "dictionary": read_dictionary,
     }
