@@ -81,6 +81,12 @@ def test_a_wide_beam_finds_the_likeliest_of_all_fills(filler):
     assert filler.fill([gap], 12)[0] == wanted
 
 
+def test_words_that_are_mostly_elsewhere_are_not_written(filler):
+    texts = ["the server of the team", "a log of the server", "of of of"]
+    filler.admit(["server", "of", "log"], texts)
+    assert sorted(filler.fill([GAP], 5)[0]) == ["log", "server"]
+
+
 def test_the_head_of_a_dense_encoder_fills_too(tiny_model, tmp_path):
     filler = load_filler(tiny_dense(tiny_model, tmp_path / "dense"), " ")
     assert len(filler.fill([GAP], 3)[0]) == 3

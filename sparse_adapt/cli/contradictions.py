@@ -86,7 +86,7 @@ def contradict(
             denoise(
                 filler, [each.text for each in found], tune, seed=seed, progress=bars.count("tuning", tune)
             )
-        filler.admit(text.text[part.start : part.end] for text in found for part in text.chunks)
+        contradicting.admit(found, filler)
         heard = bars.count("sentences", len(found))
         triplets = list(
             contradicting.contradict(found, filler, account, each=each, seed=seed, progress=heard)

@@ -78,6 +78,12 @@ def fit(sentences: Iterable[Sentence], filler: Filler, account: Account) -> Iter
             yield sentence
 
 
+def admit(sentences: Sequence[Sentence], filler: Filler) -> None:
+    """Have a generator write what the noun chunks of these sentences are made of."""
+    chunks = [each.text[part.start : part.end] for each in sentences for part in each.chunks]
+    filler.admit(chunks, [each.text for each in sentences])
+
+
 def contradict(
     sentences: Sequence[Sentence],
     filler: Filler,

@@ -20,8 +20,8 @@ class Gap(NamedTuple):
 class Filler(Protocol):
     """A generator that writes into gaps."""
 
-    def admit(self, chunks: Iterable[str]) -> None:
-        """Write nothing but what noun chunks are made of, those of the domain, where that has to be said."""
+    def admit(self, chunks: Iterable[str], texts: Iterable[str] = ()) -> None:
+        """Write nothing but what the noun chunks of some texts are made of, where that has to be said."""
 
     def fits(self, text: str) -> bool:
         """Whether a text is short enough to be read whole."""

@@ -4,6 +4,7 @@ Dimensions: R rows (a beam of a gap each), V vocabulary.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ INNER, START = (
     "##",
     ("\u0120", "\u2581"),
 )  # a piece within a word (WordPiece); of one that starts a word (others)
+MOSTLY = 0.5  # share of a token's occurrences that are within chunks
 MARKUP = re.compile(r"\[[^\]]*\]|<[^>]*>")
 
 
@@ -45,17 +47,22 @@ class MaskedFiller:
         self.mask_id: int = mask_id
         self.first, self.later = _allowed(encoder, apart=bool(between_words))
 
-    def admit(self, chunks: Iterable[str]) -> None:
-        """Begin a fill with tokens that a chunk begins with, and go on with those that are in chunks.
+    def admit(self, chunks: Iterable[str], texts: Iterable[str] = ()) -> None:
+        """Begin a fill with tokens that begin chunks, go on with those in chunks, if seen there rather than elsewhere.
 
-        A small model would rather write function words, which are likely anywhere and contradict nothing.
+        A small model would rather write function words, which are likely anywhere and contradict nothing; some of
+        them are pieces of nouns too.
         """
-        tokenized = [
-            self.encoder.tokenizer(f" {chunk}", add_special_tokens=False)["input_ids"] for chunk in chunks
-        ]
+        tokenize = self.encoder.tokenizer
+        inside = [tokenize(f" {chunk}", add_special_tokens=False)["input_ids"] for chunk in chunks]
+        count = Counter(token for ids in inside for token in ids)
+        everywhere = Counter(
+            token for text in texts for token in tokenize(text, add_special_tokens=False)["input_ids"]
+        )
+        kept = {token for token, times in count.items() if times >= MOSTLY * everywhere[token]}
         starts, inner = torch.zeros_like(self.first), torch.zeros_like(self.later)
-        starts[[ids[0] for ids in tokenized if ids]] = True
-        inner[[token for ids in tokenized for token in ids]] = True
+        starts[[ids[0] for ids in inside if ids and ids[0] in kept]] = True
+        inner[list(kept)] = True
         self.first, self.later = self.first & starts, self.later & inner
 
     def fits(self, text: str) -> bool:

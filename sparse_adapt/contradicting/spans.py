@@ -52,7 +52,7 @@ class SpanFiller:
             raise ModelError(f"{source}: has no sentinels (<extra_id_0>, ...) as T5 has; choose another one")
         self.longest = min(self.tokenizer.model_max_length, LONGEST_TEXT)
 
-    def admit(self, chunks: Iterable[str]) -> None:
+    def admit(self, chunks: Iterable[str], texts: Iterable[str] = ()) -> None:
         """Nothing to say: what was a noun chunk becomes one."""
 
     def fits(self, text: str) -> bool:
