@@ -1,4 +1,4 @@
-"""The six distillation terms, and three for pairs, contradictions and masked words: pure functions, in float32.
+"""The six distillation terms, and those for pairs, contradictions and masked words: pure functions, in float32.
 
 Dimensions: Q queries, N candidates each, V all tokens, D domain tokens (the new ones), B texts.
 `student` and `teacher` are scores (Q, N); `present` marks real candidates among padding.
@@ -200,6 +200,18 @@ def contradict(
     return functional.cross_entropy(logits.masked_fill(left_out, float("-inf")), target)
 
 
+def ntxent(similarities: Tensor, pairs: Tensor, related: Tensor, temperature: float) -> Tensor:
+    """-log softmax(similarity / temperature) at a text's partner among all other texts, both ways: NT-Xent.
+
+    similarities: (T, T) of queries and documents alike; pairs: (P, 2) rows of a query and of its document;
+    related: (T, T) marks texts that aren't negatives of one another. 0 where no pair has a negative. Chen et al.
+    2020, arXiv:2002.05709, where each text has one partner and no other text is related to it.
+    """
+    anchors, partners = torch.cat([pairs, pairs.flip(1)]).unbind(1)
+    itself = torch.eye(len(related), dtype=torch.bool, device=related.device)
+    return infonce(similarities[anchors], partners, (related | itself)[anchors], temperature)
+
+
 def masked_words(
     states: Tensor, rows: Tensor, bias: Tensor | None, words: Tensor, vocabulary: Tensor
 ) -> Tensor:
@@ -212,3 +224,21 @@ def masked_words(
         return states.sum() * 0.0
     logits = functional.linear(states, rows[vocabulary], None if bias is None else bias[vocabulary])
     return functional.cross_entropy(logits.float(), torch.searchsorted(vocabulary, words))
+
+
+def word_costs(
+    states: Tensor,
+    rows: Tensor,
+    bias: Tensor | None,
+    pieces: Tensor,
+    vocabulary: Tensor,
+    owners: Tensor,
+    words: int,
+) -> Tensor:
+    """For each of so many words the sum of -log softmax at its pieces, which were masked together: (words).
+
+    owners: (M) the word that each masked piece is of; the others as in `masked_words`. 0 for a word without pieces.
+    """
+    logits = functional.linear(states, rows[vocabulary], None if bias is None else bias[vocabulary])
+    costs = functional.cross_entropy(logits.float(), torch.searchsorted(vocabulary, pieces), reduction="none")
+    return costs.new_zeros(words).index_add(0, owners, costs)

@@ -1,7 +1,8 @@
 """The one training loop: optimiser, schedule, checkpoints, exact resume, history.
 
 Everything random in a step is a function of the seed and the step's number, and so is the learning rate; a
-checkpoint therefore needs no more than the weights, the optimiser's moments and the number of steps done.
+checkpoint therefore needs no more than the weights, the optimiser's moments and the number of steps done, and what
+a stage keeps beside the encoder (`Accompanied`).
 Trained without dropout: what is compared with the base model differs only by what was learnt. Several processes
 (`accelerate launch`) do the same steps as one: `batch_size` is that of all of them together.
 """
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
-from typing import IO, Any, Protocol, TypeVar
+from typing import IO, Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from accelerate import Accelerator
@@ -22,7 +23,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from sparse_adapt.config import Training
+from sparse_adapt.config import Trained, Training
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError
 from sparse_adapt.folders import write_text
 from sparse_adapt.losses import total
@@ -32,6 +33,8 @@ from sparse_adapt.sharing import add_gradients, sharing
 
 STATE_FILE = "state.safetensors"
 HISTORY_FILE = "history.jsonl"
+ATTENTION = frozenset(("attention", "attn", "self_attn"))  # what families call the module
+BESIDE = "beside"  # before the names of what a stage keeps, in its state
 Progress = Callable[[int, int, Mapping[str, float]], None]
 Either = TypeVar("Either", bound=Encoder)
 Taught = TypeVar("Taught", bound=Encoder, contravariant=True)
@@ -63,6 +66,18 @@ class Stage(Protocol[Taught]):
         """Unweighted loss terms under their keys."""
 
 
+@runtime_checkable
+class Accompanied(Protocol):
+    """A stage with a module beside the encoder: parameters that learn with it, buffers that a resumed stage needs.
+
+    Neither is part of the model that the stage leaves.
+    """
+
+    @property
+    def beside(self) -> nn.Module:
+        """The module, made anew by the same seed whenever the stage is."""
+
+
 def train(
     encoder: Either, stage: Stage[Either], folder: Path, *, progress: Progress | None = None
 ) -> list[dict[str, float]]:
@@ -74,7 +89,8 @@ def train(
     settings = stage.settings
     accelerator = _accelerator(settings)
     encoder.to(accelerator.device).eval()
-    parameters = Parameters(encoder, settings)
+    beside = stage.beside.to(accelerator.device) if isinstance(stage, Accompanied) else nn.Module()
+    parameters = Parameters(encoder, settings, beside)
     optimiser = torch.optim.AdamW(parameters.groups(), weight_decay=settings.weight_decay, eps=1e-8)
     done = load_state(folder / STATE_FILE, parameters, optimiser)
     history = read_history(folder / HISTORY_FILE)[:done]
@@ -144,7 +160,7 @@ class Parameters:
     copied back after every step; the old rows of a matrix that isn't trained stay the same bit for bit.
     """
 
-    def __init__(self, encoder: Encoder, settings: Training) -> None:
+    def __init__(self, encoder: Encoder, settings: Training, beside: nn.Module | None = None) -> None:
         self.first = encoder.old_size
         self.count = len(encoder.new_tokens)
         self.settings = settings
@@ -154,11 +170,13 @@ class Parameters:
         self.whole = list({id(parameter): parameter for parameter in self.whole}.values())
         rows = slice(self.first, self.first + self.count)
         self.new = [nn.Parameter(parameter.detach()[rows].clone()) for parameter in self.whole]
-        self.all = list(encoder.parameters())
-        for parameter in self.all:
-            parameter.requires_grad_(settings.train == "all")
-        for parameter in self.whole:
+        self.beside = beside or nn.Module()
+        self.old = chosen(encoder, settings.train)
+        for parameter in encoder.parameters():
+            parameter.requires_grad_(False)
+        for parameter in (*self.old, *self.whole):
             parameter.requires_grad_(True)
+        self.still = [whole for whole in self.whole if all(whole is not each for each in self.old)]
         if settings.train == "new" and not self.count:
             raise ConfigError('this model has no new tokens to train; extend it first, or set train = "all"')
 
@@ -169,8 +187,10 @@ class Parameters:
             groups.append(
                 {"params": self.new, "full_rate": self.settings.new_learning_rate, "weight_decay": 0.0}
             )
-        if self.settings.train == "all":
-            groups.append({"params": self.all, "full_rate": self.settings.learning_rate})
+        if self.old:
+            groups.append({"params": self.old, "full_rate": self.settings.learning_rate})
+        if fresh := list(self.beside.parameters()):
+            groups.append({"params": fresh, "full_rate": self.settings.new_learning_rate})
         return [{**group, "lr": 0.0} for group in groups]
 
     def set_rate(self, optimiser: Any, rate: float) -> None:  # noqa: ANN401 - torch's optimiser or accelerate's wrapper
@@ -186,8 +206,8 @@ class Parameters:
                 continue
             own.grad = whole.grad[rows].clone()
             whole.grad[rows] = 0.0
-            if self.settings.train == "new":
-                whole.grad = None
+        for whole in self.still:
+            whole.grad = None
 
     @torch.no_grad()
     def put_back(self) -> None:
@@ -198,7 +218,24 @@ class Parameters:
 
     def trained(self) -> list[nn.Parameter]:
         """Every parameter that an optimiser step moves, in the order of `groups`."""
-        return [*(self.new if self.count else ()), *(self.all if self.settings.train == "all" else ())]
+        return [*(self.new if self.count else ()), *self.old, *self.beside.parameters()]
+
+
+def chosen(encoder: Encoder, train: Trained) -> list[nn.Parameter]:
+    """What learns of the model that was there before: nothing but new rows, everything, biases or attention alone.
+
+    Biases alone: Ben Zaken et al. 2022, arXiv:2106.10199. Raises ConfigError where the model has none of these.
+    """
+    named = list(encoder.named_parameters())
+    if train in ("new", "all"):
+        return [parameter for _, parameter in named if train == "all"]
+    if train == "biases":
+        found = [parameter for name, parameter in named if name.rpartition(".")[2] == "bias"]
+    else:
+        found = [parameter for name, parameter in named if ATTENTION & set(name.split("."))]
+    if not found:
+        raise ConfigError(f'this model has nothing that train = "{train}" could move; set train = "all"')
+    return found
 
 
 def _step(
@@ -262,6 +299,8 @@ def save_state(path: Path, parameters: Parameters, optimiser: torch.optim.Optimi
         tensors[f"{index}.value"] = parameter.detach()
         for name, moment in optimiser.state.get(parameter, {}).items():
             tensors[f"{index}.{name}"] = moment
+    for name, kept in parameters.beside.named_buffers():
+        tensors[f"{BESIDE}.{name}"] = kept
     partial = _unfinished(path)
     save_file(
         {name: tensor.contiguous().cpu().clone() for name, tensor in tensors.items()},
@@ -280,12 +319,13 @@ def load_state(path: Path, parameters: Parameters, optimiser: torch.optim.Optimi
     """Put weights and moments back; returns how many steps they stand for, 0 where there is no state."""
     if not path.is_file():
         return 0
-    trained = parameters.trained()
+    trained, kept = parameters.trained(), dict(parameters.beside.named_buffers())
     with safe_open(path, framework="pt") as state:
         for name in state.keys():  # noqa: SIM118 - safe_open has no __iter__
             index, field = name.split(".", 1)
-            parameter, tensor = trained[int(index)], state.get_tensor(name)
-            if field == "value":
+            tensor = state.get_tensor(name)
+            parameter = kept[field] if index == BESIDE else trained[int(index)]
+            if field == "value" or index == BESIDE:
                 if tensor.shape != parameter.shape:
                     raise InputError(path, "belongs to another model; pass --overwrite to start again")
                 parameter.copy_(tensor)

@@ -432,6 +432,64 @@ def test_infonce_is_blind_to_a_querys_level_and_to_the_order_of_documents(seed, 
     assert_close(losses.infonce(values[:, order], moved, relevant[:, order], 1.5), loss)
 
 
+# -- nt-xent ---------------------------------------------------------------------------------------
+
+TWO = tensor([[0, 2], [1, 3]])  # queries 0 and 1, their documents 2 and 3
+
+
+def test_ntxent_by_hand():
+    alike = tensor(
+        [
+            [9.0, 0.0, 2.0, 1.0],
+            [0.0, 9.0, 1.0, 2.0],
+            [2.0, 1.0, 9.0, 0.0],
+            [1.0, 2.0, 0.0, 9.0],
+        ]
+    )
+    nothing = torch.zeros(4, 4, dtype=torch.bool)
+    # each of the four texts has a 2 at its partner, and a 0 and a 1 elsewhere; its 9 with itself is left out
+    expected = math.log((math.exp(2.0) + math.exp(1.0) + 1.0) / math.exp(2.0))
+    assert_close(losses.ntxent(alike, TWO, nothing, 1.0), tensor(expected))
+    sharper = math.log1p(math.exp(-10.0) + math.exp(-20.0))  # gaps of 1 and 2 by 0.1
+    assert_close(losses.ntxent(alike, TWO, nothing, 0.1), tensor(sharper), atol=1e-8, rtol=1e-3)
+
+
+def test_ntxent_takes_no_related_text_for_a_negative():
+    alike, related = scores(5, 4, 4), torch.zeros(4, 4, dtype=torch.bool)
+    related[0, 1] = related[1, 0] = related[0, 2] = related[2, 0] = True  # of these the partner stays
+    kept = losses.ntxent(alike, TWO, related, 2.0)
+    moved = alike.clone()
+    moved[0, 1], moved[1, 0] = 50.0, -50.0
+    assert_close(losses.ntxent(moved, TWO, related, 2.0), kept)
+    assert losses.ntxent(moved, TWO, torch.zeros_like(related), 2.0) > kept + 1.0
+
+
+def test_ntxent_of_one_pair_or_of_copies_only_is_zero():
+    alike = tensor([[1.0, 0.3], [0.3, 1.0]], requires_grad=True)
+    loss = losses.ntxent(alike, tensor([[0, 1]]), torch.zeros(2, 2, dtype=torch.bool), 0.1)
+    loss.backward()
+    assert loss.item() == 0.0
+    assert alike.grad is not None
+    assert (alike.grad == 0.0).all()
+    everything = torch.ones(4, 4, dtype=torch.bool)
+    assert losses.ntxent(scores(1, 4, 4), TWO, everything, 0.1).item() == 0.0
+
+
+@settings(deadline=None)
+@given(st.integers(0, 99), st.integers(1, 5), st.floats(-50, 50))
+def test_ntxent_is_blind_to_level_order_and_which_side_is_the_query(seed, count, shift):
+    alike = scores(seed, 2 * count, 2 * count)
+    alike = alike + alike.T
+    pairs = torch.stack([torch.arange(count), torch.arange(count) + count], dim=1)
+    nothing = torch.zeros(2 * count, 2 * count, dtype=torch.bool)
+    loss = losses.ntxent(alike, pairs, nothing, 1.5)
+    assert_close(losses.ntxent(alike + shift, pairs, nothing, 1.5), loss, atol=1e-4, rtol=1e-4)
+    assert_close(losses.ntxent(alike, pairs.flip(1), nothing, 1.5), loss)
+    order = torch.randperm(2 * count, generator=torch.Generator().manual_seed(seed))
+    moved = alike[order][:, order]
+    assert_close(losses.ntxent(moved, order.argsort()[pairs], nothing, 1.5), loss)
+
+
 # -- masked words ----------------------------------------------------------------------------------
 
 
@@ -471,3 +529,34 @@ def test_masked_words_of_none_is_zero_and_has_a_gradient_of_zero():
 
 def test_masked_words_over_one_word_have_nothing_to_learn():
     assert losses.masked_words(torch.ones(2, 4), torch.ones(9, 4), None, tensor([3, 3]), tensor([3])) == 0.0
+
+
+# -- costs of words --------------------------------------------------------------------------------
+
+
+def test_word_costs_by_hand():
+    rows = tensor([[1.0, 0.0], [0.0, 1.0], [5.0, 5.0]])
+    states = tensor([[2.0, 1.0], [0.0, 3.0], [1.0, 1.0]])
+    # over the first two: gaps 2 - 1 = 1 for token 0, 3 - 0 = 3 for token 1, 0 for either
+    costs = losses.word_costs(states, rows, None, tensor([0, 1, 1]), tensor([0, 1]), tensor([0, 0, 2]), 3)
+    first = math.log1p(math.exp(-1.0)) + math.log1p(math.exp(-3.0))  # a word of two pieces
+    assert_close(costs, tensor([first, 0.0, math.log(2.0)]))  # the second has no pieces
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_word_costs_add_up_to_the_mean_of_the_masked_words_times_their_number(seed):
+    random = torch.Generator().manual_seed(seed)
+    rows, bias = torch.randn(9, 4, generator=random), torch.randn(9, generator=random)
+    states, domain = torch.randn(5, 4, generator=random), tensor([2, 5, 6, 8])
+    pieces, owners = tensor([5, 5, 2, 8, 6]), tensor([1, 0, 1, 3, 3])
+    costs = losses.word_costs(states, rows, bias, pieces, domain, owners, 4)
+    assert_close(costs.sum(), 5 * losses.masked_words(states, rows, bias, pieces, domain))
+    order = torch.randperm(5, generator=random)
+    again = losses.word_costs(states[order], rows, bias, pieces[order], domain, owners[order], 4)
+    assert_close(again, costs)
+
+
+def test_word_costs_of_nothing_are_none():
+    nothing = torch.zeros(0, dtype=torch.long)
+    costs = losses.word_costs(torch.zeros(0, 4), torch.ones(9, 4), None, nothing, torch.arange(3), nothing, 2)
+    assert costs.tolist() == [0.0, 0.0]
