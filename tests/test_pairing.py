@@ -26,7 +26,8 @@ from sparse_adapt.plan import make_plan
 from sparse_adapt.run import run
 from sparse_adapt.runfile import read_plan
 from sparse_adapt.stages import steps
-from sparse_adapt.stages.pairing import SHOWN, Batch, Pairing
+from sparse_adapt.stages.pairing import SHOWN, Batch, Pairing, related
+from sparse_adapt.stages.projection import Projection
 from sparse_adapt.stages.steps import Place
 from sparse_adapt.terms import Term, write_terms
 from sparse_adapt.training import random_at, train
@@ -192,6 +193,75 @@ def test_documents_of_a_query_and_copies_are_no_negatives(encoder):
     assert len(batch.ids) == 7 + 4
 
 
+def test_texts_that_belong_together_are_no_negatives_either_way(encoder):
+    stage = contrast(encoder, form="nt-xent")
+    batch = batch_of(stage)
+    marks = related(batch.relevant)
+    assert torch.equal(marks, marks.T)
+    assert marks.diagonal().all()
+    queries, documents = marks[:7, :7].int().tolist(), marks[7:, 7:].int().tolist()
+    assert queries[0] == [1, 1, 0, 0, 0, 0, 1]  # d0, which 1 and 6 find too
+    assert queries[3] == [0, 0, 0, 1, 1, 0, 0]  # the same words, each with a copy of d2
+    assert documents == [
+        [1, 1, 0, 0],
+        [1, 1, 0, 0],
+        [0, 0, 1, 0],
+        [0, 0, 0, 1],
+    ]  # "what the agent saw" finds both
+
+
+def test_nt_xent_goes_both_ways_behind_a_projection_of_dense_vectors(encoder):
+    """The loss from vectors, one text at a time."""
+    stage = contrast(encoder, form="nt-xent")
+    dense = "masked_lm" not in dict(encoder.named_children())
+    assert isinstance(stage.beside, Projection) == dense
+    assert stage.temperature == (0.1 if dense else 1.0)
+    batch = batch_of(stage)
+    ids, mask = pad(batch.ids, encoder.tokenizer.pad_token_id)
+    with torch.no_grad():
+        found = stage._project(encoder.vectors(encoder.read(ids, mask), mask))
+        value = stage.terms(encoder, batch)["infonce"].item()
+    if dense:
+        assert_close(found.norm(dim=1), torch.ones(len(found)))
+    alike, marks, costs = found @ found.T / stage.temperature, related(batch.relevant), []
+    for query, own in enumerate(batch.own.tolist()):
+        for anchor, partner in ((query, 7 + own), (7 + own, query)):
+            others = [text for text in range(len(found)) if text == partner or not marks[anchor, text]]
+            costs.append((alike[anchor, others].logsumexp(0) - alike[anchor, partner]).item())
+    assert value == pytest.approx(np.mean(costs), rel=1e-4)
+
+
+def test_nt_xent_of_one_pair_trains_all_the_same(encoder, tmp_path):
+    stage = contrast(encoder, PAIRS[:1], form="nt-xent")
+    assert stage.terms(encoder, stage.batch(random_at(0, 0)))["infonce"].item() == 0.0
+    assert len(train(encoder, stage, tmp_path)) == 4
+    assert all(parameter.isfinite().all() for parameter in encoder.parameters())
+
+
+@pytest.mark.parametrize("base", ["dense"], indirect=True)
+def test_a_projection_learns_and_stays_behind(files):
+    encoder = load_encoder(files / "model")
+    stage = contrast(encoder, projection=True, batch_size=7)
+    before = [parameter.detach().clone() for parameter in stage.beside.parameters()]
+    (files / "state").mkdir()
+    train(encoder, stage, files / "state")
+    after = list(stage.beside.parameters())
+    assert all(not torch.equal(*each) for each in zip(before, after, strict=True))
+    assert contrast(encoder).weights == stage.weights
+    folder = teach(files, "taught", "contrast", projection=True)
+    assert (
+        load_file(folder / "model.safetensors").keys()
+        == load_file(files / "model" / "model.safetensors").keys()
+    )
+
+
+@pytest.mark.parametrize("base", ["sparse"], indirect=True)
+def test_a_sparse_encoder_takes_no_projection(files):
+    with pytest.raises(ConfigError, match="projection = true is for dense encoders"):
+        teach(files, "taught", "contrast", projection=True)
+    assert not list(files.glob("taught*"))
+
+
 def test_one_pair_has_no_negatives_and_trains_all_the_same(encoder, tmp_path):
     stage = contrast(encoder, PAIRS[:1])
     assert stage.terms(encoder, stage.batch(random_at(0, 0)))["infonce"].item() == 0.0
@@ -281,23 +351,26 @@ def progress(step, *_):
         os.kill(os.getpid(), signal.SIGKILL)
 
 folder = Path({folder!r})
-settings = config.Joint.model_validate({{**QUICK, **{given!r}}})
+kind = {{"joint": config.Joint, "contrast": config.Contrast}}[{stage!r}]
+settings = kind.model_validate({{**QUICK, **{given!r}}})
 steps.run_pairs(str(folder / "model"), folder / "pairs.jsonl", str(folder / "corpus.jsonl"), settings,
-                Place(folder / "killed"), progress, name="joint")
+                Place(folder / "killed"), progress, name={stage!r})
 """
+BOTH_WAYS = {"form": "nt-xent"}  # of dense encoders with a projection, which a resumed stage needs
 
 
 @pytest.mark.slow
-def test_a_killed_stage_resumes_to_the_same_bits(files):
+@pytest.mark.parametrize("stage, more", [("joint", {}), ("contrast", BOTH_WAYS)])
+def test_a_killed_stage_resumes_to_the_same_bits(files, stage, more):
     torch.set_num_threads(1)
-    given = {"hard_negatives": 1, "below": 0.999}
-    whole = teach(files, "whole", **given)
-    script = KILL.format(tests=str(Path(__file__).parent), folder=str(files), given=given)
+    given = {"hard_negatives": 1, "below": 0.999, **more}
+    whole = teach(files, "whole", stage, **given)
+    script = KILL.format(tests=str(Path(__file__).parent), folder=str(files), stage=stage, given=given)
     one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=one_thread)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     assert (files / "killed.partial" / "state.safetensors").is_file()
-    killed = teach(files, "killed", resume=True, **given)
+    killed = teach(files, "killed", stage, resume=True, **given)
     names = [path.name for path in whole.iterdir() if path.is_file() and path.name != "stage.json"]
     assert {"model.safetensors", "history.jsonl", "vocabulary.json"} <= set(names)
     for name in names:
@@ -306,15 +379,16 @@ def test_a_killed_stage_resumes_to_the_same_bits(files):
 
 IN_PROCESSES = """
     from test_pairing import teach
-    teach(Path({folder!r}), "two", mask_rate=0.5)
+    teach(Path({folder!r}), "two", {stage!r}, **{given!r})
 """
 
 
 @pytest.mark.slow
-def test_two_processes_train_as_one_does(files):
+@pytest.mark.parametrize("stage, given", [("joint", {"mask_rate": 0.5}), ("contrast", BOTH_WAYS)])
+def test_two_processes_train_as_one_does(files, stage, given):
     """Four pairs are seven or eight texts, so that one process may have more of them, or no masked word."""
-    one = teach(files, "one", mask_rate=0.5)
-    ended = start(files / "together.py", IN_PROCESSES.format(folder=str(files)))
+    one = teach(files, "one", stage, **given)
+    ended = start(files / "together.py", IN_PROCESSES.format(folder=str(files), stage=stage, given=given))
     assert ended.returncode == 0, ended.stderr
     alone, together = (
         [json.loads(line) for line in (files / name / "history.jsonl").read_text().splitlines()]

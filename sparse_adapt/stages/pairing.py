@@ -1,6 +1,7 @@
 """Joint and contrastive training on pairs: a query's own document before the others, for either kind of encoder.
 
-Three terms: `infonce`, over the documents of the batch; `mlm` (joint only), the masked words of the same texts in
+Three terms: `infonce`, over the documents of the batch, or in the form NT-Xent both ways over all of its texts, for
+dense encoders behind a projection that is dropped afterwards; `mlm` (joint only), the masked words of the same texts in
 the same pass, so that what a word is learnt from is also what the text is found by; `sparsity` (sparse encoders
 only), the expected scoring work of queries and of documents. After Pavlova and Makhlouf, MOSAIC.
 
@@ -12,20 +13,22 @@ from dataclasses import dataclass
 
 import torch
 from numpy.random import Generator
-from torch import Tensor
+from torch import Tensor, nn
 
 from sparse_adapt import config, losses
-from sparse_adapt.batches import group_by_length, pad
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.model import PADDED_TOKENS_A_PASS, SparseEncoder
+from sparse_adapt.model import SparseEncoder
 from sparse_adapt.model.encoder import Encoder
+from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.pairs import Pair
-from sparse_adapt.sharing import own_share, shared_out, total
+from sparse_adapt.stages.masked import SHOWN as SHOWN
+from sparse_adapt.stages.masked import mask_token, read_masked
 from sparse_adapt.stages.mining import Asked, hard_negatives
+from sparse_adapt.stages.projection import Projection
 from sparse_adapt.training import epochs_to_steps
 
-DOT_PRODUCT, COSINE = 1.0, 0.05  # temperatures
-SHOWN = -1  # label of a word that wasn't masked
+DOT_PRODUCT = 1.0  # temperatures
+COSINE = {"infonce": 0.05, "nt-xent": 0.1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,8 @@ class Pairing:
         self.weights: Mapping[str, float] = {
             key: weight for key, weight in weights.items() if sparse or key != "sparsity"
         }
-        self.temperature = settings.temperature or (DOT_PRODUCT if sparse else COSINE)
+        self.temperature = settings.temperature or (DOT_PRODUCT if sparse else COSINE[settings.form])
+        self.beside = _projection(name, encoder, settings)
         place = _places(documents)
         self.queries = cut(encoder.tokenize([pair.query for pair in pairs]), settings.longest)
         self.documents = cut(encoder.tokenize(list(documents.values())), settings.longest)
@@ -70,9 +74,7 @@ class Pairing:
             self.hard = hard_negatives(encoder, asked, self.documents, among, settings)
         self.vocabulary = _vocabulary(encoder, settings) if isinstance(settings, config.Joint) else []
         self.maskable = frozenset(self.vocabulary) - set(encoder.tokenizer.all_special_ids)
-        self.mask_id = encoder.tokenizer.mask_token_id
-        if self.vocabulary and self.mask_id is None:
-            raise ConfigError(f"{name}: this model's tokenizer has no token that masks; choose another model")
+        self.mask_id = mask_token(encoder, name) if self.vocabulary else 0
 
     def batch(self, random: Generator) -> Batch:
         """Pairs drawn without repetition, each document once, and mined ones that their queries ask for."""
@@ -94,62 +96,32 @@ class Pairing:
 
     def terms(self, encoder: Encoder, batch: Batch) -> dict[str, Tensor]:
         """`infonce`, and `mlm` and `sparsity` where the stage and the encoder have them, unweighted."""
-        found, words = self._read(encoder, batch)
+        found, words = read_masked(
+            encoder,
+            batch.ids,
+            batch.labels,
+            lambda states, mask: self._project(encoder.vectors(states, mask)),
+            self.vocabulary,
+        )
         count, device = len(batch.own), encoder.device
         queries, documents = found[:count], found[count:]
-        scores = losses.scores(queries, documents)
-        terms = {
-            "infonce": losses.infonce(
-                scores, batch.own.to(device), batch.relevant.to(device), self.temperature
-            )
-        }
+        own, relevant = batch.own.to(device), batch.relevant.to(device)
+        if self.settings.form == "nt-xent":
+            pairs = torch.stack([torch.arange(count, device=device), count + own], dim=1)
+            alike = losses.scores(found, found)
+            infonce = losses.ntxent(alike, pairs, related(relevant), self.temperature)
+        else:
+            infonce = losses.infonce(losses.scores(queries, documents), own, relevant, self.temperature)
+        terms = {"infonce": infonce}
         if "sparsity" in self.weights:
             terms["sparsity"] = losses.flops(queries) + losses.flops(documents)
         if "mlm" in self.weights:
             terms["mlm"] = words
         return terms
 
-    def _read(self, encoder: Encoder, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The vector of every text, and the cross entropy of the masked words of the texts read here."""
-        states: list[Tensor] = []
-        labels: list[Tensor] = []
-
-        def read(rows: Sequence[int]) -> Tensor:
-            groups = list(group_by_length([len(batch.ids[row]) for row in rows], PADDED_TOKENS_A_PASS))
-            parts = []
-            for group in groups:
-                ids, mask = pad(
-                    [batch.ids[rows[each]] for each in group], encoder.tokenizer.pad_token_id or 0
-                )
-                mask = mask.to(encoder.device)
-                read_states = encoder.read(ids.to(encoder.device), mask)
-                parts.append(encoder.vectors(read_states, mask))
-                hidden = pad([batch.labels[rows[each]] for each in group], SHOWN)[0].to(encoder.device)
-                states.append(read_states[hidden != SHOWN])
-                labels.append(hidden[hidden != SHOWN])
-            order = torch.tensor([each for group in groups for each in group]).argsort()
-            return torch.cat(parts)[order.to(encoder.device)]
-
-        everything = range(len(batch.ids))
-        found = shared_out(read, everything)
-        if "mlm" not in self.weights:
-            return found, found.sum() * 0.0
-        return found, self._masked_words(encoder, batch, states, labels, mine=bool(own_share(everything)))
-
-    def _masked_words(
-        self, encoder: Encoder, batch: Batch, states: list[Tensor], labels: list[Tensor], *, mine: bool
-    ) -> Tensor:
-        """Mean over all masked words of the batch; a process without texts of its own adds nothing."""
-        count = sum(label != SHOWN for text in batch.labels for label in text)
-        words = torch.cat(labels)
-        mean = losses.masked_words(
-            encoder.for_words(torch.cat(states)),
-            encoder.output_rows,
-            encoder.output_bias,
-            words,
-            torch.tensor(self.vocabulary, device=encoder.device),
-        )
-        return total(mean * (len(words) / max(1, count) if mine else 0.0))
+    def _project(self, vectors: Tensor) -> Tensor:
+        projected: Tensor = self.beside(vectors) if isinstance(self.beside, Projection) else vectors
+        return projected
 
     def _mask(self, ids: list[int], random: Generator) -> tuple[list[int], list[int]]:
         """Words that the softmax runs over, hidden at the stage's rate; labels are SHOWN elsewhere."""
@@ -161,6 +133,29 @@ class Pairing:
             if chances[place] < self.settings.mask_rate and token in self.maskable:
                 masked[place], labels[place] = self.mask_id, token
         return masked, labels
+
+
+def related(relevant: Tensor) -> Tensor:
+    """Which texts of a batch aren't negatives of one another: (Q + B, Q + B), queries before documents.
+
+    A query and a document that it is known to find, queries that find the same, documents that the same finds.
+    """
+    found = relevant.float()
+    above = torch.cat([found @ found.T > 0, relevant], dim=1)
+    below = torch.cat([relevant.T, found.T @ found > 0], dim=1)
+    return torch.cat([above, below])
+
+
+def _projection(name: str, encoder: Encoder, settings: config.Contrast) -> nn.Module:
+    """What stands between vectors and loss: an empty module where nothing does."""
+    if settings.projection and not isinstance(encoder, SentenceEncoder):
+        raise ConfigError(
+            f"{name}: projection = true is for dense encoders; a sparse one is scored by its own dimensions"
+        )
+    wanted = settings.form == "nt-xent" if settings.projection is None else settings.projection
+    if wanted and isinstance(encoder, SentenceEncoder):
+        return Projection(encoder.width, settings.seed)
+    return nn.Module()
 
 
 def _vocabulary(encoder: Encoder, settings: config.Joint) -> list[int]:

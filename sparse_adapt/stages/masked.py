@@ -1,0 +1,76 @@
+"""Texts with some words masked, read once: a vector of each, and what the masked words cost.
+
+In several processes each reads its share of the texts. Dimensions: B texts, L positions, H hidden.
+"""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from sparse_adapt import losses
+from sparse_adapt.batches import TokenIds, group_by_length, pad
+from sparse_adapt.errors import ConfigError
+from sparse_adapt.model import PADDED_TOKENS_A_PASS
+from sparse_adapt.model.encoder import Encoder
+from sparse_adapt.sharing import own_share, shared_out, total
+
+SHOWN = -1  # label of a word that wasn't masked
+
+Vectors = Callable[[Tensor, Tensor], Tensor]  # of states (B, L, H) and attention mask (B, L), a row a text
+
+
+def mask_token(encoder: Encoder, stage: str) -> int:
+    """The token that masks a word. Raises ConfigError, naming the stage, where the tokenizer has none."""
+    mask_id: int | None = encoder.tokenizer.mask_token_id
+    if mask_id is None:
+        raise ConfigError(f"{stage}: this model's tokenizer has no token that masks; choose another model")
+    return mask_id
+
+
+def read_masked(
+    encoder: Encoder,
+    ids: Sequence[TokenIds],
+    labels: Sequence[TokenIds],
+    vectors: Vectors,
+    vocabulary: Sequence[int],
+) -> tuple[Tensor, Tensor]:
+    """The vector of every text, and the mean cost of all masked words of these texts.
+
+    labels: the token that was masked at each place, or SHOWN; vocabulary: sorted ids that the softmax runs over,
+    none where no word is masked, which costs 0.
+    """
+    states: list[Tensor] = []
+    hidden: list[Tensor] = []
+
+    def read(rows: Sequence[int]) -> Tensor:
+        groups = list(group_by_length([len(ids[row]) for row in rows], PADDED_TOKENS_A_PASS))
+        parts = []
+        for group in groups:
+            padded, mask = pad([ids[rows[each]] for each in group], encoder.tokenizer.pad_token_id or 0)
+            mask = mask.to(encoder.device)
+            found = encoder.read(padded.to(encoder.device), mask)
+            parts.append(vectors(found, mask))
+            words = pad([labels[rows[each]] for each in group], SHOWN)[0].to(encoder.device)
+            states.append(found[words != SHOWN])
+            hidden.append(words[words != SHOWN])
+        order = torch.tensor([each for group in groups for each in group]).argsort()
+        return torch.cat(parts)[order.to(encoder.device)]
+
+    everything = range(len(ids))
+    found = shared_out(read, everything)
+    if not vocabulary:
+        return found, found.sum() * 0.0
+    count = sum(label != SHOWN for text in labels for label in text)
+    words = torch.cat(hidden)
+    mean = losses.masked_words(
+        encoder.for_words(torch.cat(states)),
+        encoder.output_rows,
+        encoder.output_bias,
+        words,
+        torch.tensor(vocabulary, device=encoder.device),
+    )
+    mine = bool(
+        own_share(everything)
+    )  # a process without texts of its own has read another's, and adds nothing
+    return found, total(mean * (len(words) / max(1, count) if mine else 0.0))
