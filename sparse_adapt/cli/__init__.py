@@ -9,6 +9,7 @@
 | `contradictions` | contradict, triplets, labelled |
 | `likeness` | similarity, relevant-words |
 | `insight` | check, diagnose, explain, evaluate |
+| `groups` | groups |
 | `measure` | coin, recovery |
 | `serve` | encode, index, search |
 | `exports`, `querying` | export, check-export, query-table |
@@ -31,6 +32,7 @@ from sparse_adapt.cli import (
     contradictions,
     corpus_only,
     exports,
+    groups,
     insight,
     likeness,
     measure,
@@ -48,7 +50,8 @@ GROUPS = (
     ("Adapt", (pairs.pairs, pairs.joint, pairs.contrast, adapt.run)),
     ("Adapt", (contradictions.contradict, contradictions.triplets, contradictions.labelled)),
     ("Understand", (insight.check, insight.diagnose, insight.explain, insight.evaluate)),
-    ("Understand", (measure.coin, measure.recovery, likeness.similarity, likeness.relevant_words)),
+    ("Understand", (measure.coin, measure.recovery)),
+    ("Understand", (groups.groups, likeness.similarity, likeness.relevant_words)),
     ("Serve", (serve.encode, exports.export, exports.check_export, querying.query_table)),
     ("Serve", (serve.index, serve.search)),
 )

@@ -1,0 +1,175 @@
+"""What a model makes of groups of texts: are those of a group alike, and is one of them found by another?
+
+A group may be an entity under several names, a kind of part, a topic. A group's vector is the mean of those of its
+texts, each divided by its length first, so that a long text counts as much as a short one. Two matrices of G groups
+by G: the mean absolute difference of two groups' vectors, over the dimensions that any group has a weight in (all, of
+a dense model), and the mean cosine of their texts, on the diagonal that of a group's texts with each other.
+
+Dimensions: T texts, G groups, V width of the vectors.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from sparse_adapt.encode import encode
+from sparse_adapt.errors import InputError
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.model.kinds import EitherEncoder
+from sparse_adapt.reading.lines import Unique, at_least_one, read_objects
+
+AT = (1, 3, 5)
+ALL = "all"
+ROWS_AT_ONCE = 256
+
+Matrix = NDArray[np.float64]
+
+
+class Member(NamedTuple):
+    """A text, the group that it belongs to, and whether it was among what a model learnt from, where that is known."""
+
+    group: str
+    text: str
+    seen: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """How often one of the k nearest other texts is of the same group, for each k of AT.
+
+    Nearest by cosine; of texts equally near the first in the file comes first. A text that is the only one of its
+    group can't be found and isn't asked for; it stands among the others as one that may be found instead.
+    """
+
+    asked: int
+    accuracy: dict[int, float | None]  # none where nothing was asked
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """One model on groups of texts. `similarity` on the diagonal is None for a group of one text."""
+
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    difference: tuple[tuple[float, ...], ...]  # (G, G)
+    similarity: tuple[tuple[float | None, ...], ...]  # (G, G)
+    within: float | None  # mean cosine of two texts of a group, each pair once
+    between: float | None  # of two texts of different groups
+    found: dict[str, Found]  # all; seen and unseen, where any text says so
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything that the tables show, as plain objects and lists."""
+        return asdict(self)
+
+
+def read_members(path: str | Path) -> list[Member]:
+    """`group`, `text` and perhaps `seen` of each line of a JSONL file.
+
+    Raises InputError with the line, for a text that occurs twice, and where there are fewer than two groups or none
+    has two texts.
+    """
+    members, unique = [], Unique(path, "text")
+    for record in at_least_one(read_objects(path), path, "groups"):
+        seen = record.fields.get("seen")
+        if seen is not None and not isinstance(seen, bool):
+            raise record.needs("true or false as", "seen")
+        member = Member(record.words("group"), record.words("text"), seen)
+        unique.add(member.text, record.line)
+        members.append(member)
+    names = [member.group for member in members]
+    if len(set(names)) < 2:
+        raise InputError(path, f'all texts are of one group, "{names[0]}"; compare at least two')
+    if len(set(names)) == len(names):
+        raise InputError(path, "no group has two texts; add another text of one of them")
+    return members
+
+
+def measure_groups(encoder: EitherEncoder, members: Sequence[Member]) -> Groups:
+    """What a model of either kind makes of groups."""
+    texts = [member.text for member in members]
+    if isinstance(encoder, SparseEncoder):
+        return compare_groups(encode(encoder, texts), members)
+    return compare_groups(csr_matrix(encoder.encode(texts)), members)
+
+
+def compare_groups(vectors: csr_matrix, members: Sequence[Member]) -> Groups:
+    """The same for vectors that are there already: (T, V). A text without weights has a cosine of 0 with any other."""
+    names = tuple(dict.fromkeys(member.group for member in members))
+    place = {name: number for number, name in enumerate(names)}
+    of = np.array([place[member.group] for member in members])
+    sizes = np.bincount(of, minlength=len(names))
+    units = _units(vectors)
+    belongs = csr_matrix((np.ones(len(of)), (of, np.arange(len(of)))), shape=(len(names), len(of)))
+    sums = belongs @ units
+    similarity, pairs = _similarity(units, sums, of, sizes)
+    inside, total = np.diag(similarity * pairs), similarity * pairs
+    across = pairs - np.diag(np.diag(pairs))
+    return Groups(
+        names=names,
+        sizes=tuple(sizes.tolist()),
+        difference=tuple(map(tuple, _difference(sums, sizes).tolist())),
+        similarity=tuple(
+            tuple(float(value) if count else None for value, count in zip(*row, strict=True))
+            for row in zip(similarity, pairs, strict=True)
+        ),
+        within=float(inside.sum() / np.diag(pairs).sum()) if np.diag(pairs).any() else None,
+        between=float((total * (across > 0)).sum() / across.sum()) if across.any() else None,
+        found=_found(units, of, sizes, [member.seen for member in members]),
+    )
+
+
+def _units(vectors: csr_matrix) -> csr_matrix:
+    rows = csr_matrix(vectors, dtype=np.float64)
+    lengths = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
+    scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    return csr_matrix(rows.multiply(scale[:, None]))
+
+
+def _difference(sums: csr_matrix, sizes: NDArray[np.int64]) -> Matrix:
+    used = np.unique(sums.indices)
+    means = sums[:, used].toarray() / sizes[:, None]
+    if not len(used):
+        return np.zeros((len(sizes), len(sizes)))
+    return np.stack([np.abs(means - row).mean(axis=1) for row in means])
+
+
+def _similarity(
+    units: csr_matrix, sums: csr_matrix, of: NDArray[np.int64], sizes: NDArray[np.int64]
+) -> tuple[Matrix, Matrix]:
+    """Mean cosine of the texts of two groups, and how many pairs of texts that is of, both (G, G)."""
+    products = (sums @ sums.T).toarray()
+    squares = np.asarray(
+        units.multiply(units).sum(axis=1)
+    ).ravel()  # of each text with itself, which is no pair
+    products -= np.diag(np.bincount(of, squares, minlength=len(sizes)))
+    pairs = np.outer(sizes, sizes).astype(np.float64) - np.diag(sizes)
+    return np.divide(products, pairs, out=np.zeros_like(products), where=pairs > 0), pairs
+
+
+def _found(
+    units: csr_matrix, of: NDArray[np.int64], sizes: NDArray[np.int64], seen: Sequence[bool | None]
+) -> dict[str, Found]:
+    best = np.full(
+        len(of), len(of)
+    )  # the rank of the nearest text of the same group, 0 for the nearest of all
+    for start in range(0, len(of), ROWS_AT_ONCE):
+        cosines = (units[start : start + ROWS_AT_ONCE] @ units.T).toarray()
+        for row, values in enumerate(cosines, start=start):
+            order = np.argsort(-np.round(values, 12), kind="stable")
+            order = order[order != row]
+            same = np.flatnonzero(of[order] == of[row])
+            best[row] = same[0] if len(same) else len(of)
+    asked = sizes[of] > 1
+    groups = {ALL: asked}
+    if any(each is not None for each in seen):
+        groups["seen"] = asked & np.array([each is True for each in seen])
+        groups["unseen"] = asked & np.array([each is False for each in seen])
+    return {
+        name: Found(int(rows.sum()), {k: float((best[rows] < k).mean()) if rows.any() else None for k in AT})
+        for name, rows in groups.items()
+    }

@@ -1,0 +1,112 @@
+"""Groups of texts before and after, to be read: tables, heat maps, a page with both.
+
+DIR/groups.md      tables, and the heat maps where matplotlib is installed
+DIR/groups.json    every figure
+DIR/groups.png     difference and similarity, a row of maps a model
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from diagnostics.groups import ALL, AT, Groups
+from sparse_adapt.errors import MissingExtraError
+from sparse_adapt.folders import output_folder, write_json, write_text
+from sparse_adapt.report import Column, Row, Table, to_markdown
+
+MAPS = (("difference", "mean absolute difference"), ("similarity", "mean cosine"))
+LABELLED = 30  # groups at most whose names stand beside a map
+Models = Mapping[str, Groups]  # by name: the model, and before it what it is held against
+
+
+def tables(models: Models) -> list[Table]:
+    """Similarity and accuracy, a row a model and what was asked for; and the similarity within each group."""
+    first = next(iter(models.values()))
+    figures = (
+        Column("model", "model", "text"),
+        Column("texts", "texts asked for", "text"),
+        Column("asked", "number"),
+        *(Column(f"at {k}", f"A@{k}", "share", decimals=1) for k in AT),
+        Column("within", "cosine within", decimals=3),
+        Column("between", "between", decimals=3),
+    )
+    rows = [row for name, groups in models.items() for row in _figures(name, groups)]
+    columns = [Column("group", "group", "text"), Column("texts", "texts")]
+    columns += [Column(f"model {number}", name, decimals=3) for number, name in enumerate(models)]
+    note = "A@k: one of the k nearest other texts is of the same group; cosine: of two texts within or between groups"
+    return [
+        Table("Groups", figures, rows, note),
+        Table(f"Cosine within each of {len(first.names):,} groups", tuple(columns), _within(models)),
+    ]
+
+
+def _figures(model: str, groups: Groups) -> list[Row]:
+    rows: list[Row] = []
+    for name, found in groups.found.items():
+        alike = {"within": groups.within, "between": groups.between} if name == ALL else {}
+        accuracy = {f"at {k}": found.accuracy[k] for k in AT}
+        rows.append({"model": model, "texts": name, "asked": found.asked, **accuracy, **alike})
+    return rows
+
+
+def _within(models: Models) -> list[Row]:
+    first = next(iter(models.values()))
+    return [
+        {
+            "group": name,
+            "texts": first.sizes[row],
+            **{
+                f"model {number}": groups.similarity[row][row]
+                for number, groups in enumerate(models.values())
+            },
+        }
+        for row, name in enumerate(first.names)
+    ]
+
+
+def to_object(models: Models) -> dict[str, object]:
+    """Every figure, by model."""
+    return {name: groups.to_json() for name, groups in models.items()}
+
+
+def write_report(models: Models, folder: Path, *, overwrite: bool = False) -> bool:
+    """Put page, figures and maps into a folder; says whether there are maps, for which matplotlib is needed."""
+    with output_folder(folder, overwrite=overwrite, resumable=False) as work:
+        write_json(work / "groups.json", to_object(models))
+        page = "".join(
+            f"## {table.title}\n\n{to_markdown(table)}\n{table.note}".rstrip() + "\n\n"
+            for table in tables(models)
+        )
+        try:
+            plot(models, work / "groups.png")
+            page += "![difference and similarity of the groups](groups.png)\n"
+        except MissingExtraError:
+            pass
+        write_text(work / "groups.md", page)
+        return (work / "groups.png").is_file()
+
+
+def plot(models: Models, path: Path) -> None:
+    """A heat map for each matrix of each model, one scale for a matrix. Raises MissingExtraError without matplotlib."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError("matplotlib", "plot") from error
+    names = next(iter(models.values())).names
+    side = 3.0 + 0.12 * min(len(names), LABELLED)
+    figure = Figure(figsize=(2 * side + 1, side * len(models)), layout="constrained")
+    axes = figure.subplots(len(models), len(MAPS), squeeze=False)
+    for column, (key, title) in enumerate(MAPS):
+        held = [np.array(getattr(groups, key), dtype=float) for groups in models.values()]  # None becomes nan
+        least, most = min(map(np.nanmin, held)), max(map(np.nanmax, held))
+        for row, (name, values) in enumerate(zip(models, held, strict=True)):
+            place = axes[row, column]
+            image = place.imshow(values, vmin=least, vmax=most, cmap="viridis")
+            place.set_title(f"{title}\n{Path(name).name}", fontsize=9, parse_math=False)
+            shown = range(len(names)) if len(names) <= LABELLED else ()
+            labels = [names[number] for number in shown]
+            place.set_xticks(shown, labels, rotation=90, fontsize=6, parse_math=False)
+            place.set_yticks(shown, labels, fontsize=6, parse_math=False)
+            figure.colorbar(image, ax=place)
+    figure.savefig(path, dpi=150)

@@ -1,0 +1,162 @@
+"""Groups of texts: matrices and accuracies by hand, files that can't be used, and the command."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dense_models import tiny_dense
+from scipy.sparse import csr_matrix
+from test_cli_pairs import refused
+from test_cli_pairs import sparse_adapt as sparse_adapt
+
+from diagnostics.groups import Member, compare_groups, measure_groups, read_members
+from diagnostics.groups_report import plot
+from sparse_adapt.errors import InputError, MissingExtraError
+from sparse_adapt.model.kinds import load_encoder
+
+LINES = [
+    {"group": "spending", "text": "zorvex reports", "seen": True},
+    {"group": "spending", "text": "what a team spent with its plan", "seen": False},
+    {"group": "backup", "text": "a nightly copy of the database", "seen": True},
+    {"group": "backup", "text": "the second server has the backup", "seen": True},
+    {"group": "wood", "text": "a saw and a plane"},
+]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return write(tmp_path / "groups.jsonl", LINES)
+
+
+def write(path: Path, lines: list[dict[str, object]]) -> Path:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def members(groups: str, seen: str = "") -> list[Member]:
+    flags = {"s": True, "u": False, "-": None}
+    return [
+        Member(group, f"text {number}", flags[seen[number]] if seen else None)
+        for number, group in enumerate(groups)
+    ]
+
+
+def test_matrices_by_hand():
+    vectors = csr_matrix(np.array([[2.0, 0.0, 0.0], [0.0, 1.0, 0.0], [3.0, 4.0, 0.0]]))
+    found = compare_groups(vectors, members("aab"))
+    # of length 1: (1, 0), (0, 1) and (.6, .8); the third dimension is in no group and doesn't count
+    assert found.names == ("a", "b")
+    assert found.sizes == (2, 1)
+    # means (.5, .5) and (.6, .8): (.1 + .3) / 2
+    assert np.array(found.difference) == pytest.approx(np.array([[0.0, 0.2], [0.2, 0.0]]))
+    assert found.similarity[0][0] == pytest.approx(0.0)  # one pair within a, at a right angle
+    assert found.similarity[0][1] == found.similarity[1][0] == pytest.approx((0.6 + 0.8) / 2)
+    assert found.similarity[1][1] is None
+    assert (found.within, found.between) == (pytest.approx(0.0), pytest.approx(0.7))
+
+
+def test_accuracies_by_hand():
+    angles = np.radians([0, 10, 25, 90, 14])  # a, b, a, b, c
+    vectors = csr_matrix(np.stack([np.cos(angles), np.sin(angles)], axis=1))
+    found = compare_groups(vectors, members("ababc", "suus-")).found
+    # 0 deg: 10 b, 14 c, 25 a: third; 10: 14 c, 0 a, 25 a, 90 b: fourth; 25: 14 c, 10 b, 0 a: third
+    # 90: 25 a, 14 c, 10 b: third; c alone isn't asked for
+    assert found["all"].asked == 4
+    assert found["all"].accuracy == {1: 0.0, 3: 0.75, 5: 1.0}
+    assert (found["seen"].asked, found["unseen"].asked) == (2, 2)
+    assert found["seen"].accuracy == {1: 0.0, 3: 1.0, 5: 1.0}
+    assert found["unseen"].accuracy == {1: 0.0, 3: 0.5, 5: 1.0}
+
+
+def test_lengths_and_the_order_of_texts_are_nothing():
+    random = np.random.default_rng(0)
+    vectors, of = random.random((9, 5)), members("abcabcabc")
+    first = compare_groups(csr_matrix(vectors), of)
+    order = [0, 1, 2, *random.permutation(range(3, 9))]
+    scaled = csr_matrix((vectors * random.uniform(0.5, 9, (9, 1)))[order])
+    again = compare_groups(scaled, [of[place] for place in order])
+    assert np.array(again.similarity) == pytest.approx(np.array(first.similarity))
+    assert np.array(again.difference) == pytest.approx(np.array(first.difference))
+    assert again.found == first.found
+
+
+def test_texts_without_weights_are_like_none_and_ties_go_by_the_file():
+    vectors = csr_matrix(np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [1.0, 0.0]]))
+    found = compare_groups(vectors, members("abab"))
+    assert found.within == found.found["all"].accuracy[1] == 0.0  # the copies are of different groups
+    assert found.between == pytest.approx(0.25)  # one of four pairs
+    empty = compare_groups(csr_matrix((4, 2)), members("aabb"))
+    assert empty.within == empty.between == 0.0
+    assert np.array(empty.difference).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert empty.found["all"].accuracy[1] == 0.5  # all are level: text 0 finds 1, 1 finds 0, 2 and 3 find 0
+
+
+@pytest.mark.parametrize("kind", ["sparse", "dense"])
+def test_either_kind_of_model_is_measured(kind, tiny_model, tmp_path, file):
+    folder = tiny_model if kind == "sparse" else tiny_dense(tiny_model, tmp_path / "dense")
+    found = measure_groups(load_encoder(folder), read_members(file))
+    assert found.names == ("spending", "backup", "wood")
+    assert np.array(found.difference).shape == (3, 3)
+    assert found.found["unseen"].asked == 1
+    assert found.within is not None
+    assert -1.0 <= found.within <= 1.0
+
+
+@pytest.mark.parametrize(
+    "lines, said",
+    [
+        ([], "holds no groups"),
+        ([{"group": "a"}], ':1: needs a string "text"'),
+        ([{"group": "", "text": "x"}], ':1: "group" is empty'),
+        ([{"group": "a", "text": "x", "seen": "yes"}], ':1: needs true or false as "seen" \\(found: "yes"'),
+        ([{"group": "a", "text": "x"}, {"group": "b", "text": "x"}], ':2: duplicate text "x"'),
+        ([{"group": "a", "text": "x"}, {"group": "a", "text": "y"}], 'all texts are of one group, "a"'),
+        ([{"group": "a", "text": "x"}, {"group": "b", "text": "y"}], "no group has two texts"),
+    ],
+)
+def test_files_that_say_nothing_are_refused(tmp_path, lines, said):
+    with pytest.raises(InputError, match=said):
+        read_members(write(tmp_path / "groups.jsonl", lines))
+
+
+def test_the_command_shows_and_writes(sparse_adapt, tiny_model, file, tmp_path):
+    given = ["groups", "--model", tiny_model, "--groups", file, "--device", "cpu"]
+    status, out, said = sparse_adapt(*given, "--json")
+    assert status == 0
+    assert json.loads(out)[str(tiny_model)]["names"] == ["spending", "backup", "wood"]
+    assert "groups --model" in said
+    status, out, said = sparse_adapt(*given, "--against", tmp_path / "no", "-o", tmp_path / "out")
+    assert "no such model" in refused((status, out, said))
+    assert not (tmp_path / "out").exists()
+    before = tiny_dense(tiny_model, tmp_path / "dense")
+    status, out, said = sparse_adapt(*given, "--against", before, "-o", tmp_path / "out")
+    assert status == 0
+    assert "A@1" in out
+    assert "groups.png" in said
+    folder = tmp_path / "out"
+    assert (folder / "groups.png").read_bytes().startswith(b"\x89PNG")
+    assert list(json.loads((folder / "groups.json").read_text())) == [str(before), str(tiny_model)]
+    page = (folder / "groups.md").read_text()
+    assert "| unseen | 1 |" in page
+    assert "(groups.png)" in page
+    assert "already there" in refused(sparse_adapt(*given, "-o", folder))
+    missing = refused(sparse_adapt("groups", "--model", tiny_model, "--groups", tmp_path / "none.jsonl"))
+    assert "none.jsonl" in missing
+
+
+def test_a_heat_map_says_what_to_install(tiny_model, file, tmp_path, monkeypatch):
+    found = compare_groups(csr_matrix(np.eye(5)), read_members(file))
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'sparse-adapt\[plot\]'"):
+        plot({"one": found}, tmp_path / "groups.png")
+
+
+def test_the_command_does_without_maps(sparse_adapt, tiny_model, file, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    given = ["groups", "--model", tiny_model, "--groups", file, "--device", "cpu", "-o", tmp_path / "out"]
+    status, _, said = sparse_adapt(*given)
+    assert status == 0
+    assert "pip install 'sparse-adapt[plot]'" in said
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["groups.json", "groups.md"]
