@@ -3,9 +3,10 @@
 The flow: a corpus is read (`corpus`) and mined for words that deserve a token of their own (`terms`). Each
 gets a token, an input row and an output row (`vocabulary`, in a model as `model` holds it). Stages then teach
 these rows: `warmup` from the corpus, `dictionary` from definitions, `distill` from queries whose candidates
-a teacher has scored (`stages`, by the one loop in `training`, in the order that a `plan` gives); `joint` and
-`contrast` learn from `pairs` of query and document, `triplets` and `labelled` from texts and what contradicts them
-(`triplets`, made by `contradicting`), and take dense encoders as well. The adapted
+a teacher has scored (`stages`, by the one loop in `training`, in the order that a `plan` gives); `dynamic`
+learns the words that the model finds hardest, `joint` and `contrast` from `pairs` of query and document, `triplets`
+and `labelled` from texts and what contradicts them (`triplets`, made by `contradicting`); these take dense encoders
+as well. The adapted
 model turns texts into sparse vectors (`encode`, `shards`), which are searched exactly (`search`), measured
 (`evaluate`), written for an engine (`export`) and indexed and served (`engines`), each held against exact
 search (`parity`). `demo` does all of it on a bundled corpus; `cli` has a command for each step. The package

@@ -21,6 +21,7 @@ SETTINGS: dict[str, type[config.Training]] = {
     "behaviour": config.Behaviour,
     "warmup": config.Warmup,
     "dictionary": config.Dictionary,
+    "dynamic": config.Dynamic,
     "joint": config.Joint,
     "contrast": config.Contrast,
     "triplets": config.Triplets,
@@ -29,7 +30,7 @@ SETTINGS: dict[str, type[config.Training]] = {
 }
 PRESETS = ("default", "plain", "corpus")
 BASE_MODEL = "splade-tiny"
-NEED_CORPUS = ("behaviour", "warmup", "joint", "contrast", "distill")
+NEED_CORPUS = ("behaviour", "warmup", "dynamic", "joint", "contrast", "distill")
 IGNORE_CORPUS = ("extend", "triplets", "labelled")
 
 

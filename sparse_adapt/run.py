@@ -132,6 +132,9 @@ def run_stage(stage: str, plan: Plan, model: str, place: Place, progress: Progre
         case "dictionary":
             wanted = cast(config.Dictionary, settings)
             return steps.run_dictionary(model, plan.files["dictionary"], corpus, wanted, place, progress)
+        case "dynamic":
+            assert corpus is not None
+            return steps.run_dynamic(model, corpus, cast(config.Dynamic, settings), place, progress)
         case "joint" | "contrast":
             assert corpus is not None
             pairs = plan.files["pairs"]

@@ -15,6 +15,9 @@
     [dictionary]
     dictionary = "dictionary.jsonl"
 
+    [dynamic]
+    masking = "dynamic"
+
     [joint]
     pairs = "pairs.jsonl"
 

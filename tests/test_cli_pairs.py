@@ -95,6 +95,70 @@ def test_from_a_collection_to_a_measured_model(sparse_adapt, model, collection, 
         assert content["model"]["nonzero_document"] == 16
 
 
+def test_hard_words_are_taught_alone_or_before_pairs(sparse_adapt, model, collection, tmp_path):
+    terms, extended = tmp_path / "terms.json", tmp_path / "extended"
+    terms.write_text('{"jargon": ["zorvex"]}')
+    assert sparse_adapt("extend", "--model", model, "--terms", terms, "-o", extended)[0] == 0
+    short = ["--model", extended, "--corpus", collection, "--epochs", 1, "--device", "cpu", "--batch-size", 8]
+    status, _, said = sparse_adapt("dynamic", *short, "--train", "biases", "-o", tmp_path / "alone")
+    assert status == 0
+    assert "sentences" in said and "choosing words took" in said
+    assert "contrast --model" in said and "--form nt-xent" in said
+    settings = json.loads((tmp_path / "alone" / "stage.json").read_text())["settings"]
+    assert (settings["masking"], settings["train"]) == ("dynamic", "biases")
+    documents = [json.loads(line)["_id"] for line in (collection / "corpus.jsonl").read_text().splitlines()]
+    pairs = tmp_path / "pairs.jsonl"
+    pairs.write_text(
+        "".join(json.dumps({"query": f"the {name}", "doc_id": name}) + "\n" for name in documents)
+    )
+    both = ["dynamic", *short, "--masking", "random", "--pairs", pairs, "-o", tmp_path / "both"]
+    status, _, said = sparse_adapt(*both)
+    assert status == 0
+    assert "choosing words" not in said
+    stages = [json.loads(path.read_text()) for path in sorted((tmp_path / "both").glob("*/stage.json"))]
+    assert [each["stage"] for each in stages] == ["dynamic", "contrast"]
+    assert stages[0]["settings"]["masking"] == "random"
+    assert stages[1]["settings"]["form"] == "nt-xent"
+    assert f"evaluate --model {tmp_path / 'both' / '2-contrast'}" in said
+    assert sparse_adapt(*both, "--resume")[0] == 0
+    alone = [
+        "contrast",
+        *short,
+        "--pairs",
+        pairs,
+        "--form",
+        "nt-xent",
+        "--train",
+        "attention",
+        "-o",
+        tmp_path / "c",
+    ]
+    assert sparse_adapt(*alone)[0] == 0
+    settings = json.loads((tmp_path / "c" / "stage.json").read_text())["settings"]
+    assert (settings["form"], settings["train"]) == ("nt-xent", "attention")
+
+
+def test_mistakes_with_hard_words_are_one_line_and_leave_nothing(sparse_adapt, model, collection, tmp_path):
+    terms, extended, pairs = tmp_path / "terms.json", tmp_path / "extended", tmp_path / "pairs.jsonl"
+    terms.write_text('{"jargon": ["quibbletron"]}')
+    assert sparse_adapt("extend", "--model", model, "--terms", terms, "-o", extended)[0] == 0
+    given = ["dynamic", "--corpus", collection, "-o", tmp_path / "out", "--device", "cpu", "--model"]
+    assert "holds any of the 1 new terms" in refused(sparse_adapt(*given, extended))
+    assert "masking should be 'dynamic' or 'random'" in refused(
+        sparse_adapt(*given, extended, "--masking", "hard")
+    )
+    assert "train should be" in refused(sparse_adapt(*given, extended, "--train", "heads"))
+    pairs.write_text('{"query": "a pump", "doc_id": "pump"}\n{"query": "a pump", "doc_id": "pump"}\n')
+    assert "the pair on line 1 again" in refused(sparse_adapt(*given, extended, "--pairs", pairs))
+    (tmp_path / "numbers.jsonl").write_text('{"_id": "a", "text": "12 34."}\n')
+    given[2] = tmp_path / "numbers.jsonl"
+    assert "holds a word to mask; check --corpus" in refused(sparse_adapt(*given, extended))
+    assert "form should be 'infonce' or 'nt-xent'" in refused(
+        sparse_adapt("contrast", *given[1:], extended, "--pairs", pairs, "--form", "both")
+    )
+    assert not list(tmp_path.glob("out*"))
+
+
 def test_mistakes_are_one_line_and_leave_nothing(sparse_adapt, model, collection, tmp_path):
     pairs = tmp_path / "pairs.jsonl"
     said = refused(sparse_adapt("terms", collection, "--by", "words", "-o", tmp_path / "terms.json"))

@@ -5,7 +5,7 @@
 | `adapt` | demo, run, terms |
 | `corpus_only` | adapt, queries, candidates |
 | `stages` | extend, behaviour, warmup, dictionary, distill |
-| `pairs` | pairs, joint, contrast |
+| `pairs` | dynamic, pairs, joint, contrast |
 | `contradictions` | contradict, triplets, labelled |
 | `likeness` | similarity, relevant-words |
 | `insight` | check, diagnose, explain, evaluate |
@@ -47,7 +47,7 @@ from sparse_adapt.errors import SparseAdaptError
 GROUPS = (
     ("Adapt", (adapt.demo, corpus_only.adapt, adapt.terms, corpus_only.queries, corpus_only.candidates)),
     ("Adapt", (stages.extend, stages.behaviour, stages.warmup, stages.dictionary, stages.distill)),
-    ("Adapt", (pairs.pairs, pairs.joint, pairs.contrast, adapt.run)),
+    ("Adapt", (pairs.dynamic, pairs.pairs, pairs.joint, pairs.contrast, adapt.run)),
     ("Adapt", (contradictions.contradict, contradictions.triplets, contradictions.labelled)),
     ("Understand", (insight.check, insight.diagnose, insight.explain, insight.evaluate)),
     ("Understand", (measure.coin, measure.recovery)),
@@ -61,6 +61,7 @@ RESUMABLE = (
     "behaviour",
     "warmup",
     "dictionary",
+    "dynamic",
     "joint",
     "contrast",
     "triplets",

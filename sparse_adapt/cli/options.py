@@ -80,12 +80,22 @@ TensorBoard = Annotated[
         "--tensorboard", help="Write scalars for TensorBoard beside the model.", rich_help_panel=TRAINING
     ),
 ]
+Train = Annotated[
+    str | None,
+    typer.Option(
+        "--train",
+        metavar="NAME",
+        help="What learns beside new rows: all, biases, attention or new for nothing.",
+        rich_help_panel=TRAINING,
+    ),
+]
 
 
 SETTINGS = ("seed", "learning_rate", "epochs", "batch_size", "device", "precision", "judge", "tensorboard")
+SOME_HAVE = ("train", "masking", "form")
 
 
 def overrides(context: typer.Context) -> dict[str, Any]:
     """Settings named on the command line, under their own names; what was left out stays with the preset."""
-    given = {name: context.params.get(name) for name in SETTINGS}
+    given = {name: context.params.get(name) for name in (*SETTINGS, *SOME_HAVE)}
     return {name: value for name, value in given.items() if value is not None and value is not False}

@@ -1,7 +1,7 @@
-"""Commands that teach by pairs: which pairs hold, and the stages that learn from them, for either kind of encoder."""
+"""Commands for either kind of encoder: hard words, which pairs hold, and the stages that learn from these."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -19,6 +19,7 @@ from sparse_adapt.cli.options import (
     Resume,
     Seed,
     TensorBoard,
+    Train,
     TrainingDevice,
     overrides,
 )
@@ -27,10 +28,86 @@ from sparse_adapt.errors import InputError, OutputError
 
 if TYPE_CHECKING:
     from sparse_adapt import config
+    from sparse_adapt.stages import steps
 
 PairsOption = Annotated[
     str, typer.Option("--pairs", metavar="FILE", help="pairs.jsonl, or a folder with one.")
 ]
+
+
+def dynamic(
+    context: typer.Context,
+    model: Model,
+    corpus: Corpus,
+    out: Out,
+    pairs: Annotated[
+        str | None,
+        typer.Option(
+            "--pairs",
+            metavar="FILE",
+            help="Go on with `contrast --form nt-xent` on these; DIR is a run then, a folder a stage.",
+        ),
+    ] = None,
+    masking: Annotated[
+        str | None,
+        typer.Option(
+            "--masking",
+            metavar="NAME",
+            help="dynamic: the hardest words; random: any.",
+            rich_help_panel="Training",
+        ),
+    ] = None,
+    train: Train = None,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
+    seed: Seed = None,
+    learning_rate: LearningRate = None,
+    epochs: Epochs = None,
+    batch_size: BatchSize = None,
+    device: TrainingDevice = None,
+    precision: Precision = None,
+    tensorboard: TensorBoard = False,
+) -> None:
+    """Teach from sentences: the domain's words that the model finds hardest are masked, and told."""
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.plan import settings_for
+    from sparse_adapt.stages import steps
+
+    given = overrides(context)
+    settings = cast("config.Dynamic", settings_for("dynamic", "default", given))
+    place = steps.Place(out, overwrite, resume)
+    if pairs is not None:
+        _teach_both(model, corpus, pairs, given, place)
+        return
+    with Bars() as bars:
+        outcome = steps.run_dynamic(model, corpus, settings, place, bars.begin("dynamic"))
+    told(outcome)
+    files = ["--pairs", "pairs.jsonl", "--corpus", corpus]
+    then(["contrast", "--model", str(out), *files, "--form", "nt-xent", "-o", str(out.with_name("contrast"))])
+
+
+def _teach_both(model: str, corpus: str, pairs: str, given: dict[str, Any], place: "steps.Place") -> None:
+    """The words and then the pairs, as a run of two stages."""
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.plan import Plan, settings_for
+    from sparse_adapt.run import run
+
+    of_both = {key: value for key, value in given.items() if key != "masking"}
+    plan = Plan(
+        model=model,
+        corpus=corpus,
+        stages=("dynamic", "contrast"),
+        preset="default",
+        files={"pairs": pairs},
+        settings={
+            "dynamic": settings_for("dynamic", "default", given),
+            "contrast": settings_for("contrast", "default", {**of_both, "form": "nt-xent"}),
+        },
+    )
+    with Bars() as bars:
+        finished = run(plan, place, bars)
+    wrote(finished.folder, f"a folder a stage; the model is in {finished.model}")
+    then(["evaluate", "--model", str(finished.model), "--collection", corpus])
 
 
 def pairs(
@@ -103,6 +180,16 @@ def contrast(
     pairs: PairsOption,
     corpus: Corpus,
     out: Out,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--form",
+            metavar="NAME",
+            help="infonce: the document by the query; nt-xent: both ways, among all texts of the batch.",
+            rich_help_panel="Training",
+        ),
+    ] = None,
+    train: Train = None,
     overwrite: Overwrite = False,
     resume: Resume = False,
     seed: Seed = None,

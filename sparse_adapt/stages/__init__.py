@@ -5,6 +5,7 @@ STAGES = (
     "behaviour",
     "warmup",
     "dictionary",
+    "dynamic",
     "joint",
     "contrast",
     "triplets",

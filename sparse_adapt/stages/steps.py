@@ -9,7 +9,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,6 +27,7 @@ from sparse_adapt.stages.balance import balanced
 from sparse_adapt.stages.behaviour import Behaviour
 from sparse_adapt.stages.dictionary import dictionary
 from sparse_adapt.stages.distill import Distill
+from sparse_adapt.stages.dynamic import Dynamic
 from sparse_adapt.stages.opposing import Opposing
 from sparse_adapt.stages.pairing import Pairing
 from sparse_adapt.stages.warmup import warmup
@@ -165,6 +166,24 @@ def run_distill(
     return _run("distill", model, files, settings, place, (SparseEncoder.load, build), progress)
 
 
+def run_dynamic(
+    model: str, corpus: str, settings: config.Dynamic, place: Place, progress: Progress | None = None
+) -> Outcome:
+    """Teach a model of either kind the words of a corpus that it finds hardest."""
+    documents = [document.full_text for document in read_documents(corpus)]
+
+    def build(encoder: EitherEncoder) -> Stage[EitherEncoder]:
+        return Dynamic(encoder, documents, settings)
+
+    outcome = _run("dynamic", model, {"corpus": corpus}, settings, place, (load_encoder, build), progress)
+    record = outcome.record
+    told = f"{record['sentences']:,} sentences, {record['sentences_without_words']:,} without a word to mask left out"
+    if settings.masking == "dynamic":
+        share = record["choosing_seconds"] / max(record["seconds"], record["choosing_seconds"], 0.1)
+        told += f"; choosing words took {share:.0%} of the time"
+    return replace(outcome, said=f"{outcome.said}; {told}")
+
+
 def run_pairs(
     model: str,
     pairs: str | Path,
@@ -241,6 +260,8 @@ def _run(
                 shutil.rmtree(work)
             raise
         record = {**record, "steps": len(history), "seconds": round(time.monotonic() - started, 1)}
+        if isinstance(stage, Dynamic):
+            record |= stage.account()
         if is_main():
             encoder.save(work)
             write_json(work / RECORD_FILE, record)

@@ -1,0 +1,194 @@
+"""Dynamic masking: of a sentence's words that the domain has to itself, those that the model finds hardest.
+
+K candidates of each sentence are masked one at a time, and the model's own loss on each, summed over its pieces, is
+the word's importance; the N hardest are then masked together, and learnt. After Zhang et al. 2025, Electronics 14,
+4882. Importances hold for some batches, which draw their sentences from those that have one: with the default
+settings each is learnt from four times for once that its words are weighed, whatever the size of the corpus. Words
+are weighed without gradients, from the tokens around them.
+
+Terms: `mlm`, the masked words; `sparsity` (sparse encoders only), the expected scoring work of the sentences.
+Dimensions: S sentences of the corpus, P of them in the pool, K candidates.
+"""
+
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.random import Generator
+from torch import Tensor, nn
+
+from sparse_adapt import config, losses
+from sparse_adapt.batches import group_by_length, pad
+from sparse_adapt.errors import ConfigError
+from sparse_adapt.model import PADDED_TOKENS_A_PASS, SparseEncoder
+from sparse_adapt.model.encoder import Encoder
+from sparse_adapt.stages.masked import SHOWN, mask_token, read_masked
+from sparse_adapt.stages.words import Sentence, Sentences
+from sparse_adapt.training import epochs_to_steps
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Sentences with words masked; labels are the tokens that were, or SHOWN."""
+
+    ids: list[list[int]]
+    labels: list[list[int]]
+
+
+class Pool(nn.Module):
+    """Sentences that batches are drawn from, the importance of their words, and for how many batches more.
+
+    rows: (P) sentences; importances: (P, K) nats; left: () batches.
+    """
+
+    rows: Tensor
+    importances: Tensor
+    left: Tensor
+
+    def __init__(self, sentences: int, candidates: int) -> None:
+        super().__init__()
+        self.register_buffer("rows", torch.zeros(sentences, dtype=torch.long))
+        self.register_buffer("importances", torch.zeros(sentences, candidates))
+        self.register_buffer("left", torch.zeros((), dtype=torch.long))
+
+
+class Dynamic:
+    """The stage over the sentences of a corpus, for `training.train`."""
+
+    name = "dynamic"
+
+    def __init__(self, encoder: Encoder, texts: Iterable[str], settings: config.Dynamic) -> None:
+        """Raises ConfigError where there is nothing to mask, or nothing to mask it with."""
+        self.settings, self.encoder = settings, encoder
+        self.mask_id = mask_token(encoder, self.name)
+        self.sentences = Sentences(encoder, texts, longest=settings.longest, candidates=settings.candidates)
+        self._refuse_nothing_to_learn()
+        self.steps = epochs_to_steps(settings, len(self.sentences.found))
+        self.weights: Mapping[str, float] = {
+            key: weight
+            for key, weight in settings.weights.model_dump().items()
+            if isinstance(encoder, SparseEncoder) or key != "sparsity"
+        }
+        held = range(encoder.vocabulary_size) if settings.softmax == "full" else self.sentences.tokens
+        self.vocabulary = sorted({*held, *self.sentences.new})
+        wanted = math.ceil(settings.refresh * settings.batch_size / settings.visits)
+        size = min(len(self.sentences.found), max(settings.batch_size, wanted))
+        self.pool = self.beside = Pool(size, settings.candidates)
+        self.choosing_seconds = 0.0
+
+    def _refuse_nothing_to_learn(self) -> None:
+        found, new = self.sentences, len(self.encoder.new_tokens)
+        if not found.found:
+            raise ConfigError(
+                f"dynamic: none of the {found.skipped:,} sentences of the corpus holds a word to mask; check --corpus"
+            )
+        if new and not found.says_new():
+            raise ConfigError(
+                f"dynamic: none of the {len(found.found) + found.skipped:,} sentences holds any of the {new:,} new "
+                "terms; teach on a corpus that uses them"
+            )
+
+    def account(self) -> dict[str, float]:
+        """What the stage's record says of its sentences, and of the time that choosing words took."""
+        return {
+            "sentences": len(self.sentences.found),
+            "sentences_without_words": self.sentences.skipped,
+            "sentences_repeated": self.sentences.repeated,
+            "choosing_seconds": round(self.choosing_seconds, 2),
+        }
+
+    def batch(self, random: Generator) -> Batch:
+        """Sentences of the pool, which is filled anew where its importances have held long enough."""
+        if not int(self.pool.left):
+            self._fill(random)
+        self.pool.left -= 1
+        rows, importances = self.pool.rows.tolist(), self.pool.importances.cpu().numpy()
+        count = min(self.settings.batch_size, len(rows))
+        ids, labels = [], []
+        for place in sorted(random.choice(len(rows), count, replace=False).tolist()):
+            sentence = self.sentences.found[rows[place]]
+            words = self._chosen(sentence, importances[place], random)
+            masked, hidden = self._mask(sentence.token_ids, [sentence.words[word] for word in words])
+            ids.append(masked)
+            labels.append(hidden)
+        return Batch(ids, labels)
+
+    def terms(self, encoder: Encoder, batch: Batch) -> dict[str, Tensor]:
+        """`mlm`, and `sparsity` where the encoder has it, unweighted."""
+        sparse = "sparsity" in self.weights
+        vectors, words = read_masked(
+            encoder, batch.ids, batch.labels, encoder.vectors if sparse else _nothing, self.vocabulary
+        )
+        return {"mlm": words, **({"sparsity": losses.flops(vectors)} if sparse else {})}
+
+    def _chosen(self, sentence: Sentence, importances: np.ndarray, random: Generator) -> list[int]:
+        """Which of a sentence's candidates are masked: the hardest, or, without importances, any."""
+        there = len(sentence.words)
+        count = min(self.settings.hardest, sentence.most, there)
+        if self.settings.masking == "random":
+            return [int(word) for word in random.choice(there, count, replace=False)]
+        return [int(word) for word in np.argsort(-importances[:there], kind="stable")[:count]]
+
+    def _mask(self, ids: Sequence[int], words: Iterable[Sequence[int]]) -> tuple[list[int], list[int]]:
+        masked, labels = list(ids), [SHOWN] * len(ids)
+        for place in (place for word in words for place in word):
+            masked[place], labels[place] = self.mask_id, ids[place]
+        return masked, labels
+
+    # -- what is hardest ----------------------------------------------------------------------
+
+    def _fill(self, random: Generator) -> None:
+        """Other sentences for the next batches, and the importances of their words as the model is now."""
+        drawn = random.choice(len(self.sentences.found), len(self.pool.rows), replace=False)
+        self.pool.rows.copy_(torch.from_numpy(np.sort(drawn)))
+        self.pool.left.fill_(self.settings.refresh)
+        if self.settings.masking == "dynamic":
+            started = time.monotonic()
+            self.pool.importances.copy_(
+                self.importances([self.sentences.found[row] for row in self.pool.rows.tolist()])
+            )
+            self.choosing_seconds += time.monotonic() - started
+
+    @torch.no_grad()
+    def importances(self, sentences: Sequence[Sentence]) -> Tensor:
+        """The loss on each candidate masked alone, summed over its pieces: (sentences, K), 0 where there is none."""
+        encoder, size = self.encoder, self.settings.candidates
+        copies = [
+            (row * size + number, *self._copy(sentence.token_ids, word))
+            for row, sentence in enumerate(sentences)
+            for number, word in enumerate(sentence.words)
+        ]
+        vocabulary = torch.tensor(self.vocabulary, device=encoder.device)
+        costs = torch.zeros(len(sentences) * size, device=encoder.device)
+        for group in group_by_length([len(ids) for _, ids, _ in copies], PADDED_TOKENS_A_PASS):
+            ids, mask = pad([copies[each][1] for each in group], encoder.tokenizer.pad_token_id or 0)
+            labels = pad([copies[each][2] for each in group], SHOWN)[0]
+            hidden = labels != SHOWN
+            owners = torch.tensor([copies[each][0] for each in group])[hidden.nonzero()[:, 0]]
+            states = encoder.read(ids.to(encoder.device), mask.to(encoder.device))
+            costs += losses.word_costs(
+                encoder.for_words(states[hidden.to(encoder.device)]),
+                encoder.output_rows,
+                encoder.output_bias,
+                labels[hidden].to(encoder.device),
+                vocabulary,
+                owners.to(encoder.device),
+                len(costs),
+            )
+        return costs.view(len(sentences), size)
+
+    def _copy(self, ids: Sequence[int], word: Sequence[int]) -> tuple[list[int], list[int]]:
+        """What stands around a word, that masked, between the sentence's first and last token; and the labels."""
+        masked, labels = self._mask(ids, [word])
+        around = max(self.settings.context, len(word))
+        first = max(1, min(word[0] - (around - len(word)) // 2, len(ids) - 1 - around))
+        window = [0, *range(first, min(first + around, len(ids) - 1)), len(ids) - 1]
+        return [masked[place] for place in window], [labels[place] for place in window]
+
+
+def _nothing(states: Tensor, attention_mask: Tensor) -> Tensor:
+    """In place of vectors that no term asks for: (B, 1)."""
+    return states[:, 0, :1]

@@ -1,0 +1,106 @@
+"""The sentences of a corpus, and the words of each that may be masked: the domain's first.
+
+A word is what the tokenizer takes for one before it makes pieces of it; all of its pieces are masked together.
+New tokens come first, then rare words, those said least often before the others; what occurs in one sentence alone
+comes last, for nothing repeats what it teaches. Words that many sentences say, and what holds no letter, are left
+out. A word that a sentence says twice is masked where it stands first. A long sentence goes in parts.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from sparse_adapt.model.encoder import Encoder
+from sparse_adapt.queries import sentences
+
+COMMON = 0.05  # share of the sentences from which a word is one that everybody says
+FEW = 2  # sentences that any word may be said by, however few there are
+LONGEST = 8  # pieces of a word; a longer one is a formula or a script without spaces
+TOKENS_A_WORD = 2  # room for each word of a sentence, so that few parts of long ones are cut
+PART = 1000  # sentences tokenized at once
+
+
+class Sentence(NamedTuple):
+    """A sentence as token ids, the positions of each word that may be masked, and how many may be at once."""
+
+    token_ids: list[int]
+    words: list[tuple[int, ...]]
+    most: int
+
+
+class Said(NamedTuple):
+    """A word of a sentence: its token ids, where they stand, and whether it holds a letter."""
+
+    pieces: tuple[int, ...]
+    places: tuple[int, ...]
+    spelt: bool
+
+
+class Sentences:
+    """What there is to mask in the texts of a corpus, and how much of it was passed over."""
+
+    def __init__(self, encoder: Encoder, texts: Iterable[str], *, longest: int, candidates: int) -> None:
+        """At most `candidates` words a sentence, and `longest` tokens."""
+        longest = min(longest, encoder.max_tokens)
+        every = [part for text in texts for part in _parts(text, max(1, longest // TOKENS_A_WORD))]
+        kept = list({part.casefold(): part for part in reversed(every)}.values())[::-1]
+        self.repeated = len(every) - len(kept)
+        self.new = frozenset(token.token_id for token in encoder.new_tokens)
+        self.saying: Counter[tuple[int, ...]] = Counter()
+        for _, said in _read(encoder, kept, longest):
+            self.saying.update({word.pieces for word in said})
+        self.common = max(FEW, COMMON * len(kept))
+        self.found: list[Sentence] = []
+        self.tokens: set[int] = set()
+        for ids, said in _read(encoder, kept, longest):
+            self.tokens.update(ids)
+            words = self._candidates(said)[:candidates]
+            if words:
+                most = max(1, len(said) // 2)  # or nothing is left to tell them by
+                self.found.append(Sentence(ids, [word.places for word in words], most))
+        self.skipped = len(kept) - len(self.found)
+
+    def says_new(self) -> bool:
+        """Whether any sentence has a word with a new token."""
+        return any(self.new.intersection(pieces) for pieces in self.saying)
+
+    def _candidates(self, said: Sequence[Said]) -> list[Said]:
+        return sorted(filter(self._may_be_masked, said), key=self._order)
+
+    def _may_be_masked(self, word: Said) -> bool:
+        if len(word.pieces) > LONGEST:
+            return False
+        is_new = bool(self.new.intersection(word.pieces))
+        return is_new or (word.spelt and self.saying[word.pieces] <= self.common)
+
+    def _order(self, word: Said) -> tuple[bool, bool, int, int]:
+        count = self.saying[word.pieces]
+        return not self.new.intersection(word.pieces), count == 1, count, word.places[0]
+
+
+def _parts(text: str, longest: int) -> Iterator[str]:
+    """The sentences of a text, those of more than so many words in parts."""
+    for sentence in sentences(text):
+        words = sentence.split()
+        for start in range(0, len(words), longest):
+            yield " ".join(words[start : start + longest])
+
+
+def _read(encoder: Encoder, texts: Sequence[str], longest: int) -> Iterator[tuple[list[int], list[Said]]]:
+    """The token ids of each sentence, and its words in their order, each once."""
+    for start in range(0, len(texts), PART):
+        part = texts[start : start + PART]
+        encoded = encoder.tokenizer(part, truncation=True, max_length=longest, return_offsets_mapping=True)
+        for row, text in enumerate(part):
+            ids: list[int] = encoded["input_ids"][row]
+            places: dict[int, list[int]] = {}
+            for place, word in enumerate(encoded.word_ids(row)):
+                if word is not None:
+                    places.setdefault(word, []).append(place)
+            said: dict[tuple[int, ...], Said] = {}
+            for where in places.values():
+                pieces = tuple(ids[place] for place in where)
+                spans = [encoded["offset_mapping"][row][place] for place in where]
+                spelt = any(map(str.isalpha, text[spans[0][0] : spans[-1][1]]))
+                said.setdefault(pieces, Said(pieces, tuple(where), spelt))
+            yield ids, list(said.values())
