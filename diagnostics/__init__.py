@@ -2,8 +2,8 @@
 
 `token` reports on one term in five sections (`occurrences` finds it, `sections` holds the findings, `advice`
 says what to do next); `matches` takes a query's scores apart; `usage` (with `function_words`), `drift` and
-`cost` put figures on many texts, `relevance` on pairs of related ones. `report` and `tables` show
-all of it; every result has `to_json`.
+`cost` put figures on many texts, `relevance` on pairs of related ones; `groups` holds texts of a group against
+those of others, before and after (`groups_report`). `report` and `tables` show the rest; every result has `to_json`.
 
 Reads models and vectors only: imports sparse_adapt up to `search`, and `sparse_adapt.report` for its tables,
 never stages or training.

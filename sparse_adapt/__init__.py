@@ -6,11 +6,10 @@ these rows: `warmup` from the corpus, `dictionary` from definitions, `distill` f
 a teacher has scored (`stages`, by the one loop in `training`, in the order that a `plan` gives); `dynamic`
 learns the words that the model finds hardest, `joint` and `contrast` from `pairs` of query and document, `triplets`
 and `labelled` from texts and what contradicts them (`triplets`, made by `contradicting`); these take dense encoders
-as well. The adapted
-model turns texts into sparse vectors (`encode`, `shards`), which are searched exactly (`search`), measured
-(`evaluate`), written for an engine (`export`) and indexed and served (`engines`), each held against exact
-search (`parity`). `demo` does all of it on a bundled corpus; `cli` has a command for each step. The package
-`diagnostics` beside this one reads any saved model at any point.
+as well. The adapted model turns texts into sparse vectors (`encode`, `shards`), which are searched exactly
+(`search`), measured (`evaluate`), written for an engine (`export`) and indexed and served (`engines`), each held
+against exact search (`parity`). `demo` does all of it on a bundled corpus; `cli` has a command for each step. The
+package `diagnostics` beside this one reads any saved model at any point.
 
 `READING_ORDER` is the order to read the modules in: each imports only from those before it.
 """

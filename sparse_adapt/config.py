@@ -150,7 +150,7 @@ class Dynamic(Training):
     weights: DynamicWeights = DynamicWeights()
     train: Trained = "all"
     learning_rate: float = Field(1e-4, gt=0)  # for a model of 4 M parameters; a larger one takes 3e-5
-    new_learning_rate: float = Field(1e-3, gt=0)
+    new_learning_rate: float = Field(5e-3, gt=0)
     batch_size: int = Field(32, ge=1)  # sentences
     masking: Literal["dynamic", "random"] = "dynamic"  # the hardest of the candidates, or any of them
     candidates: int = Field(5, ge=1)  # words of a sentence that may be masked, the published K

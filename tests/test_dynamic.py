@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from dense_models import tiny_dense
+from families import build
 from test_sharing import start
 from torch.testing import assert_close
 
@@ -225,6 +226,16 @@ def test_only_what_is_chosen_moves(encoder, tmp_path, train_what):
     assert bool(moved) == (train_what != "new")
     rows = next(name for name, value in encoder.named_parameters() if value is encoder.input_rows)
     assert not torch.equal(encoder.input_rows[old:], before[rows][old:])  # new rows learn always
+
+
+@pytest.mark.parametrize("family", ["roberta", "modernbert-no-bias", "xlm-roberta", "deberta-v2-narrow"])
+def test_words_of_every_family_are_whole_and_learnt(family, tmp_path):
+    encoder = load_encoder(build(tmp_path / "model", family))
+    extend(encoder, TERMS)
+    stage = dynamic(encoder, batch_size=5)
+    words = {word for words in words_of(encoder, stage.sentences) for word in words}
+    assert {"zorvex", "kubectl", "quibble"} <= words
+    assert len(train(encoder, stage, tmp_path)) == 4
 
 
 def test_a_step_leaves_a_model_and_says_what_it_left_out(files):

@@ -467,3 +467,10 @@ def test_without_tensorboard_the_error_says_what_to_install(tiny_model, tmp_path
 def test_epochs_to_steps_by_hand(epochs, texts, steps):
     given = settings(steps=77, epochs=epochs, batch_size=3, gradient_accumulation=2)
     assert training.epochs_to_steps(given, texts) == steps
+
+
+def test_a_model_without_biases_cant_learn_by_them(tmp_path):
+    encoder = extended(build(tmp_path / "model", "modernbert-no-bias", tied=True))
+    with pytest.raises(ConfigError, match='nothing that train = "biases" could move; set train = "all"'):
+        train(encoder, Pull(encoder, settings(train="biases")), tmp_path)
+    assert len(train(encoder, Pull(encoder, settings(train="attention")), tmp_path)) == 6

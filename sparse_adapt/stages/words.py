@@ -93,14 +93,21 @@ def _read(encoder: Encoder, texts: Sequence[str], longest: int) -> Iterator[tupl
         encoded = encoder.tokenizer(part, truncation=True, max_length=longest, return_offsets_mapping=True)
         for row, text in enumerate(part):
             ids: list[int] = encoded["input_ids"][row]
+            spans: list[tuple[int, int]] = encoded["offset_mapping"][row]
             places: dict[int, list[int]] = {}
             for place, word in enumerate(encoded.word_ids(row)):
                 if word is not None:
                     places.setdefault(word, []).append(place)
             said: dict[tuple[int, ...], Said] = {}
             for where in places.values():
-                pieces = tuple(ids[place] for place in where)
-                spans = [encoded["offset_mapping"][row][place] for place in where]
-                spelt = any(map(str.isalpha, text[spans[0][0] : spans[-1][1]]))
-                said.setdefault(pieces, Said(pieces, tuple(where), spelt))
+                written = [text[slice(*spans[place])] for place in where]
+                kept = _without_signs(where, written)
+                pieces = tuple(ids[place] for place in kept)
+                said.setdefault(pieces, Said(pieces, kept, any(map(str.isalpha, "".join(written)))))
             yield ids, list(said.values())
+
+
+def _without_signs(places: Sequence[int], written: Sequence[str]) -> tuple[int, ...]:
+    """The places of a word's pieces but for signs before and behind it, which some tokenizers count to the word."""
+    spelt = [number for number, piece in enumerate(written) if any(map(str.isalnum, piece))]
+    return tuple(places[spelt[0] : spelt[-1] + 1] if spelt else places)
