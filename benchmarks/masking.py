@@ -1,0 +1,220 @@
+"""Does it pay to mask the hardest words: dynamic against random masking under the same budget.
+
+    python -m benchmarks.masking --data DIR [--collection cranfield] [--kinds sparse dense] [--seeds 1]
+
+Each row begins with the model that was extended as in `benchmarks.teaching`, and learns from nine documents of ten.
+Both maskings draw the same sentences in the same batches and hide as many words of each. Prints nDCG@10, how many new
+tokens, masked one at a time in the documents set aside, are told right among all tokens of the model, and which share
+of its time the stage took to choose words; saves that under benchmarks/results. What is done stays in --work. Biases
+and attention alone: the same stage, but for what learns beside the new rows.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from benchmarks.teaching import CONTROL, MEASURE, MODELS, RESULTS, measure, prepare
+from sparse_adapt import config
+from sparse_adapt.batches import pad
+from sparse_adapt.corpus import read_documents, write_documents
+from sparse_adapt.evaluate import read_collection
+from sparse_adapt.model.encoder import Encoder
+from sparse_adapt.model.kinds import load_encoder
+from sparse_adapt.pairs import read_pairs, write_pairs
+from sparse_adapt.queries import HELD
+from sparse_adapt.stages import steps
+from sparse_adapt.stages.masked import mask_token
+from sparse_adapt.stages.steps import Place
+from sparse_adapt.stages.words import Sentences
+
+ASIDE = 10  # of so many documents one is set aside
+EVERY = 10_000  # candidates of a sentence: all of its words
+PART = 64  # sentences read at once
+
+Given = Mapping[str, Any]
+NT_XENT: Given = {"form": "nt-xent"}
+
+
+class Row(NamedTuple):
+    """One line of the table: how words are masked, if they are, and whether pairs follow."""
+
+    name: str
+    dynamic: Given | None
+    contrast: bool
+
+
+ROWS = (
+    Row("extended", None, False),
+    Row("random", {"masking": "random"}, False),
+    Row("dynamic", {}, False),
+    Row("contrast", None, True),
+    Row("random, contrast", {"masking": "random"}, True),
+    Row("dynamic, contrast", {}, True),
+    Row("dynamic, biases alone", {"train": "biases"}, False),
+    Row("dynamic, attention alone", {"train": "attention"}, False),
+)
+
+
+def set_aside(folder: Path) -> Path:
+    """A folder with the documents to learn from and their pairs; the others are in aside.jsonl."""
+    kept = folder / "kept"
+    if not (kept / "pairs.jsonl").is_file():
+        documents = list(read_documents(folder))
+        kept.mkdir(exist_ok=True)
+        write_documents(kept / "aside.jsonl", documents[::ASIDE])
+        left = [document for place, document in enumerate(documents) if place % ASIDE]
+        write_documents(kept / "corpus.jsonl", left)
+        ids = {document.document_id for document in left}
+        write_pairs(
+            kept / "pairs.jsonl",
+            [pair for pair in read_pairs(folder / "pairs.jsonl") if pair.document_id in ids],
+        )
+    return kept
+
+
+def teach(
+    row: Row, kept: Path, extended: Path, place: Path, given: Mapping[str, Given]
+) -> tuple[str, list[Any]]:
+    """The model of a row and the records of its stages; rows that begin alike share models."""
+    model, records = str(extended), []
+    if row.dynamic is not None:
+        place = place / ("-".join(map(str, row.dynamic.values())) or "dynamic")
+        if not (place / "model").is_dir():
+            settings = config.Dynamic.model_validate({**given["dynamic"], **row.dynamic})
+            steps.run_dynamic(model, str(kept), settings, Place(place / "model", resume=True))
+        model = str(place / "model")
+        records.append(json.loads((place / "model" / "stage.json").read_text()))
+    if row.contrast:
+        made = place / "contrast"
+        if not made.is_dir():
+            wanted = config.Contrast.model_validate({**given["contrast"], **NT_XENT})
+            place = Place(made, resume=True)
+            steps.run_pairs(model, kept / "pairs.jsonl", str(kept), wanted, place, name="contrast")
+        model = str(made)
+        records.append(json.loads((made / "stage.json").read_text()))
+    return model, records
+
+
+@torch.no_grad()
+def told_right(encoder: Encoder, texts: Sequence[str]) -> tuple[int, int]:
+    """How many new tokens of texts are told right where each alone is masked, and how many there are."""
+    new, mask_id = {token.token_id for token in encoder.new_tokens}, mask_token(encoder, "benchmark")
+    sentences = Sentences(encoder, texts, longest=64, candidates=EVERY)
+    asked = [
+        (sentence.token_ids, place)
+        for sentence in sentences.found
+        for place, token in enumerate(sentence.token_ids)
+        if token in new
+    ]
+    right = 0
+    for start in range(0, len(asked), PART):
+        part = asked[start : start + PART]
+        ids, mask = pad([ids for ids, _ in part], encoder.tokenizer.pad_token_id or 0)
+        rows, places = torch.arange(len(part)), torch.tensor([place for _, place in part])
+        answers = ids[rows, places].clone()
+        ids[rows, places] = mask_id
+        states = encoder.for_words(encoder.read(ids, mask)[rows, places])
+        logits = states @ encoder.output_rows.T
+        if encoder.output_bias is not None:
+            logits += encoder.output_bias
+        right += int((logits.argmax(dim=1) == answers).sum())
+    return right, len(asked)
+
+
+def table(results: Sequence[Mapping[str, Any]]) -> str:
+    """Means over the seeds as Markdown."""
+    lines = [
+        f"| model | collection | row | seeds | {MEASURE} | new tokens told right | non-zeros document / query | "
+        "seconds | choosing words |",
+        "|---|---|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for key in dict.fromkeys((each["kind"], each["collection"], each["row"]) for each in results):
+        rows = [each for each in results if (each["kind"], each["collection"], each["row"]) == key]
+        found, document, query = (
+            statistics.fmean(each["measures"]["measured"][name] for each in rows)
+            for name in (MEASURE, "nonzero_document", "nonzero_query")
+        )
+        right, asked = (sum(each[name] for each in rows) for name in ("right", "asked"))
+        seconds = statistics.fmean(sum(each["seconds"]) for each in rows)
+        shares = [each["choosing"] for each in rows if each["choosing"] is not None]
+        cells = [*key, str(len(rows)), f"{found:.3f}", f"{right / max(1, asked):.1%}"]
+        cells += [f"{document:.0f} / {query:.0f}", f"{seconds:.0f}"]
+        cells.append(f"{statistics.fmean(shares):.1%}" if shares else "")
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def choosing_share(records: Sequence[Mapping[str, Any]]) -> float | None:
+    """Share of the masking stage's time that choosing words took, where it chose any."""
+    for record in records:
+        if record["stage"] == "dynamic" and record["settings"]["masking"] == "dynamic":
+            return float(record["choosing_seconds"]) / float(record["seconds"])
+    return None
+
+
+def main() -> None:
+    """Measure what isn't measured yet, save after each row, print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--collection", default="cranfield")
+    parser.add_argument("--kinds", nargs="*", choices=MODELS, default=["sparse"])
+    parser.add_argument("--rows", nargs="*", default=[row.name for row in ROWS])
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument(
+        "--set", nargs="*", default=[], metavar="STAGE.KEY=VALUE", help="dynamic.steps=100, as JSON"
+    )
+    parser.add_argument("--terms", type=int, default=2000, help="at most, of the trained vocabulary")
+    parser.add_argument("--held", action="store_true", help="measure on queries set aside instead of test")
+    parser.add_argument("--control", action="store_true", help=f"measure on {CONTROL} too")
+    parser.add_argument("--work", type=Path, default=Path("runs/teaching"))
+    asked = parser.parse_args()
+    path = RESULTS / f"masking{'-held' if asked.held else ''}.json"
+    results: list[dict[str, Any]] = json.loads(path.read_text()) if path.is_file() else []
+    given: dict[str, dict[str, Any]] = {"dynamic": {}, "contrast": {}}
+    for key, value in (each.split("=", 1) for each in asked.set):
+        stage, name = key.split(".", 1)
+        given[stage][name] = json.loads(value)
+    also = {"control": read_collection(asked.data / CONTROL)} if asked.control else {}
+    for kind in asked.kinds:
+        folder = prepare(asked.collection, asked.data, kind, asked.terms, asked.work)
+        kept, extended = set_aside(folder), folder / kind / "extended"
+        aside = [document.full_text for document in read_documents(kept / "aside.jsonl")]
+        source, split = (folder, HELD) if asked.held else (asked.data / asked.collection, "test")
+        measured = {"measured": read_collection(source, split), **also}
+        for row, seed in ((row, seed) for seed in range(asked.seeds) for row in ROWS):
+            done = {"kind": kind, "collection": asked.collection, "row": row.name, "seed": seed}
+            if row.name not in asked.rows or any(done.items() <= each.items() for each in results):
+                continue
+            place = folder / kind / "masking" / f"seed-{seed}"
+            seeded = {stage: {**settings, "seed": seed} for stage, settings in given.items()}
+            model, records = teach(row, kept, extended, place, seeded)
+            right, masked = told_right(load_encoder(model), aside)
+            results.append(
+                {
+                    **done,
+                    "settings": given,
+                    "seconds": [record["seconds"] for record in records],
+                    "choosing": choosing_share(records),
+                    "right": right,
+                    "asked": masked,
+                    "measures": measure(model, measured),
+                }
+            )
+            RESULTS.mkdir(exist_ok=True)
+            path.write_text(json.dumps(results, indent=2) + "\n")
+            print(table(results[-1:]).splitlines()[-1], file=sys.stderr, flush=True)
+    text = table(results)
+    path.with_suffix(".md").write_text(text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
