@@ -12,19 +12,13 @@ from sparse_adapt.cli.options import (
     BUNDLED,
     CORPUS_HELP,
     RUNS,
-    BatchSize,
-    Epochs,
     Json,
-    LearningRate,
     Model,
     Overwrite,
-    Precision,
     Preset,
     Resume,
-    Seed,
-    TensorBoard,
-    TrainingDevice,
     overrides,
+    trains,
 )
 from sparse_adapt.errors import InputError, OutputError
 
@@ -37,6 +31,7 @@ CRITERIA = GAIN, WORDPIECE = ("gain", "wordpiece")
 DEMO_TAKES = "about five minutes on two idle cores"
 
 
+@trains
 def demo(
     context: typer.Context,
     out: Annotated[
@@ -49,14 +44,7 @@ def demo(
     json: Json = False,
     overwrite: Overwrite = False,
     resume: Resume = False,
-    seed: Seed = None,
-    learning_rate: LearningRate = None,
-    epochs: Epochs = None,
-    batch_size: BatchSize = None,
-    device: TrainingDevice = None,
-    precision: Precision = None,
     preset: Preset = "default",
-    tensorboard: TensorBoard = False,
 ) -> None:
     """Run all stages on a bundled corpus, and show what each buys and costs.
 
@@ -93,6 +81,7 @@ def demo(
     )
 
 
+@trains
 def run(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="RUN.TOML", help="The stages, and what they read.")],
@@ -102,13 +91,6 @@ def run(
     ] = None,
     overwrite: Overwrite = False,
     resume: Resume = False,
-    seed: Seed = None,
-    learning_rate: LearningRate = None,
-    epochs: Epochs = None,
-    batch_size: BatchSize = None,
-    device: TrainingDevice = None,
-    precision: Precision = None,
-    tensorboard: TensorBoard = False,
 ) -> None:
     """Carry out any sequence of stages from one file. Options here go before what the file says."""
     from sparse_adapt.cli.progress import Bars

@@ -7,20 +7,14 @@ import typer
 
 from sparse_adapt.cli.console import show_json, show_table, then, wrote
 from sparse_adapt.cli.options import (
-    BatchSize,
     Device,
-    Epochs,
     Json,
-    LearningRate,
     Model,
     Out,
     Overwrite,
-    Precision,
     Resume,
-    Seed,
-    TensorBoard,
-    TrainingDevice,
     overrides,
+    trains,
 )
 from sparse_adapt.cli.stages import told
 from sparse_adapt.errors import InputError, OutputError
@@ -103,6 +97,7 @@ def contradict(
     then(["triplets", "--model", model, "--triplets", str(out), "-o", "taught"])
 
 
+@trains
 def triplets(
     context: typer.Context,
     model: Model,
@@ -112,13 +107,6 @@ def triplets(
     out: Out,
     overwrite: Overwrite = False,
     resume: Resume = False,
-    seed: Seed = None,
-    learning_rate: LearningRate = None,
-    epochs: Epochs = None,
-    batch_size: BatchSize = None,
-    device: TrainingDevice = None,
-    precision: Precision = None,
-    tensorboard: TensorBoard = False,
 ) -> None:
     """Teach that a sentence is nearer to itself than to what contradicts it and to other sentences."""
     _teach("triplets", context, model, triplets, out)
@@ -128,6 +116,7 @@ def triplets(
     )
 
 
+@trains
 def labelled(
     context: typer.Context,
     model: Model,
@@ -140,13 +129,6 @@ def labelled(
     out: Out,
     overwrite: Overwrite = False,
     resume: Resume = False,
-    seed: Seed = None,
-    learning_rate: LearningRate = None,
-    epochs: Epochs = None,
-    batch_size: BatchSize = None,
-    device: TrainingDevice = None,
-    precision: Precision = None,
-    tensorboard: TensorBoard = False,
 ) -> None:
     """Teach by inference pairs that somebody labelled: nearer to what follows than to what contradicts."""
     _teach("labelled", context, model, labelled, out)

@@ -9,19 +9,14 @@ from sparse_adapt.cli.console import say, show_json, show_table, then, wrote
 from sparse_adapt.cli.options import (
     CORPUS_HELP,
     RUNS,
-    BatchSize,
-    Epochs,
     Json,
-    LearningRate,
     Model,
     Out,
     Overwrite,
-    Precision,
     Resume,
     Seed,
-    TensorBoard,
-    TrainingDevice,
     overrides,
+    trains,
 )
 from sparse_adapt.cli.progress import Bars
 from sparse_adapt.errors import ConfigError, OutputError
@@ -67,6 +62,7 @@ class _Watcher(Bars):
             say(line)
 
 
+@trains
 def adapt(
     context: typer.Context,
     corpus: Annotated[str, typer.Option("--corpus", metavar="CORPUS", help=CORPUS_HELP)],
@@ -120,13 +116,6 @@ def adapt(
     json: Json = False,
     overwrite: Overwrite = False,
     resume: Resume = False,
-    seed: Seed = None,
-    learning_rate: LearningRate = None,
-    epochs: Epochs = None,
-    batch_size: BatchSize = None,
-    device: TrainingDevice = None,
-    precision: Precision = None,
-    tensorboard: TensorBoard = False,
 ) -> None:
     """Adapt a model to a corpus, with nothing but the corpus; the adapted model ends in DIR/model."""
     from sparse_adapt.adapting import STEPS, Stopped
@@ -146,7 +135,7 @@ def adapt(
         candidates=candidates,
         teacher=teacher,
         generator=query_generator,
-        settings=_settings(seed, documents, only_new, stages),
+        settings=_settings(context.params["seed"], documents, only_new, stages),
         overrides={key: value for key, value in overrides(context).items() if key != "seed"},
     )
     place = Place(out or RUNS / Path(corpus).resolve().name, overwrite, resume)

@@ -1,5 +1,8 @@
 """The options that several commands share, each said once."""
 
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -93,6 +96,32 @@ Train = Annotated[
 
 SETTINGS = ("seed", "learning_rate", "epochs", "batch_size", "device", "precision", "judge", "tensorboard")
 SOME_HAVE = ("train", "masking", "form")
+
+
+def _training(
+    seed: Seed = None,
+    learning_rate: LearningRate = None,
+    epochs: Epochs = None,
+    batch_size: BatchSize = None,
+    device: TrainingDevice = None,
+    precision: Precision = None,
+    tensorboard: TensorBoard = False,
+) -> None:
+    """What every command that trains takes."""
+
+
+def trains(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with the options of training after its own; `overrides` reads them from its context."""
+    own, more = signature(command), signature(_training)
+
+    @wraps(command)
+    def with_training(**options: object) -> None:
+        command(**{name: value for name, value in options.items() if name in own.parameters})
+
+    parameters = [*own.parameters.values(), *more.parameters.values()]
+    with_training.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    with_training.__annotations__ = command.__annotations__ | _training.__annotations__
+    return with_training
 
 
 def overrides(context: typer.Context) -> dict[str, Any]:

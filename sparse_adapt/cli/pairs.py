@@ -7,21 +7,15 @@ import typer
 
 from sparse_adapt.cli.console import then, wrote
 from sparse_adapt.cli.options import (
-    BatchSize,
     Corpus,
     Device,
-    Epochs,
-    LearningRate,
     Model,
     Out,
     Overwrite,
-    Precision,
     Resume,
-    Seed,
-    TensorBoard,
     Train,
-    TrainingDevice,
     overrides,
+    trains,
 )
 from sparse_adapt.cli.stages import told
 from sparse_adapt.errors import InputError, OutputError
@@ -35,6 +29,7 @@ PairsOption = Annotated[
 ]
 
 
+@trains
 def dynamic(
     context: typer.Context,
     model: Model,
@@ -60,13 +55,6 @@ def dynamic(
     train: Train = None,
     overwrite: Overwrite = False,
     resume: Resume = False,
-    seed: Seed = None,
-    learning_rate: LearningRate = None,
-    epochs: Epochs = None,
-    batch_size: BatchSize = None,
-    device: TrainingDevice = None,
-    precision: Precision = None,
-    tensorboard: TensorBoard = False,
 ) -> None:
     """Teach from sentences: the domain's words that the model finds hardest are masked, and told."""
     from sparse_adapt.cli.progress import Bars
@@ -152,6 +140,7 @@ def pairs(
     then(["joint", "--model", "MODEL", "--pairs", str(out), "--corpus", str(collection), "-o", "joint"])
 
 
+@trains
 def joint(
     context: typer.Context,
     model: Model,
@@ -160,13 +149,6 @@ def joint(
     out: Out,
     overwrite: Overwrite = False,
     resume: Resume = False,
-    seed: Seed = None,
-    learning_rate: LearningRate = None,
-    epochs: Epochs = None,
-    batch_size: BatchSize = None,
-    device: TrainingDevice = None,
-    precision: Precision = None,
-    tensorboard: TensorBoard = False,
 ) -> None:
     """Teach from pairs whose new words are masked: the word that is missing, and the document that is meant."""
     _teach("joint", context, model, pairs, corpus, out)
@@ -174,6 +156,7 @@ def joint(
     then(["contrast", "--model", str(out), *files, "-o", str(out.with_name("contrast"))])
 
 
+@trains
 def contrast(
     context: typer.Context,
     model: Model,
@@ -192,13 +175,6 @@ def contrast(
     train: Train = None,
     overwrite: Overwrite = False,
     resume: Resume = False,
-    seed: Seed = None,
-    learning_rate: LearningRate = None,
-    epochs: Epochs = None,
-    batch_size: BatchSize = None,
-    device: TrainingDevice = None,
-    precision: Precision = None,
-    tensorboard: TensorBoard = False,
 ) -> None:
     """Teach from pairs alone: a query's document before all others of its batch."""
     _teach("contrast", context, model, pairs, corpus, out)

@@ -7,22 +7,16 @@ import typer
 
 from sparse_adapt.cli.console import say, then, wrote
 from sparse_adapt.cli.options import (
-    BatchSize,
     Corpus,
-    Epochs,
     Judge,
-    LearningRate,
     Model,
     OptionalCorpus,
     Out,
     Overwrite,
-    Precision,
     Preset,
     Resume,
-    Seed,
-    TensorBoard,
-    TrainingDevice,
     overrides,
+    trains,
 )
 
 if TYPE_CHECKING:
@@ -53,6 +47,7 @@ def extend(
     then(["warmup", "--model", str(out), "--corpus", corpus, "-o", _sibling(out, "warmup")])
 
 
+@trains
 def behaviour(
     context: typer.Context,
     model: Model,
@@ -64,13 +59,6 @@ def behaviour(
     ] = None,
     overwrite: Overwrite = False,
     resume: Resume = False,
-    seed: Seed = None,
-    learning_rate: LearningRate = None,
-    epochs: Epochs = None,
-    batch_size: BatchSize = None,
-    device: TrainingDevice = None,
-    precision: Precision = None,
-    tensorboard: TensorBoard = False,
 ) -> None:
     """Have an extended model do again what the model before it did."""
     from sparse_adapt.cli.progress import Bars
@@ -85,6 +73,7 @@ def behaviour(
     then(["warmup", "--model", str(out), "--corpus", corpus, "-o", _sibling(out, "warmup")])
 
 
+@trains
 def warmup(
     context: typer.Context,
     model: Model,
@@ -92,14 +81,7 @@ def warmup(
     out: Out,
     overwrite: Overwrite = False,
     resume: Resume = False,
-    seed: Seed = None,
-    learning_rate: LearningRate = None,
-    epochs: Epochs = None,
-    batch_size: BatchSize = None,
-    device: TrainingDevice = None,
-    precision: Precision = None,
     preset: Preset = "default",
-    tensorboard: TensorBoard = False,
 ) -> None:
     """Teach the new rows from a corpus: masked words, and where a term is said or meant."""
     from sparse_adapt.cli.progress import Bars
@@ -115,6 +97,7 @@ def warmup(
     then(["dictionary", "--model", str(out), "--dictionary", definitions, "-o", _sibling(out, "dictionary")])
 
 
+@trains
 def dictionary(
     context: typer.Context,
     model: Model,
@@ -125,14 +108,7 @@ def dictionary(
     corpus: OptionalCorpus = None,
     overwrite: Overwrite = False,
     resume: Resume = False,
-    seed: Seed = None,
-    learning_rate: LearningRate = None,
-    epochs: Epochs = None,
-    batch_size: BatchSize = None,
-    device: TrainingDevice = None,
-    precision: Precision = None,
     preset: Preset = "default",
-    tensorboard: TensorBoard = False,
 ) -> None:
     """Teach the new rows from definitions: the term from its meaning, the meaning from the term."""
     from sparse_adapt.cli.progress import Bars
@@ -149,6 +125,7 @@ def dictionary(
     then(_distill(str(out), source, _sibling(out, "distill")))
 
 
+@trains
 def distill(
     context: typer.Context,
     model: Model,
@@ -159,15 +136,8 @@ def distill(
     out: Out,
     overwrite: Overwrite = False,
     resume: Resume = False,
-    seed: Seed = None,
-    learning_rate: LearningRate = None,
-    epochs: Epochs = None,
-    batch_size: BatchSize = None,
-    device: TrainingDevice = None,
-    precision: Precision = None,
     judge: Judge = None,
     preset: Preset = "default",
-    tensorboard: TensorBoard = False,
 ) -> None:
     """Teach the whole model to score as a teacher does, with short vectors."""
     from sparse_adapt.cli.progress import Bars
