@@ -43,6 +43,7 @@ from sparse_adapt.cli import (
 )
 from sparse_adapt.cli.console import say
 from sparse_adapt.errors import SparseAdaptError
+from sparse_adapt.stages import STAGES
 
 GROUPS = (
     ("Adapt", (adapt.demo, corpus_only.adapt, adapt.terms, corpus_only.queries, corpus_only.candidates)),
@@ -55,22 +56,7 @@ GROUPS = (
     ("Serve", (serve.encode, exports.export, exports.check_export, querying.query_table)),
     ("Serve", (serve.index, serve.search)),
 )
-RESUMABLE = (
-    "demo",
-    "adapt",
-    "behaviour",
-    "warmup",
-    "dictionary",
-    "dynamic",
-    "joint",
-    "contrast",
-    "triplets",
-    "labelled",
-    "distill",
-    "run",
-    "encode",
-    "export",
-)
+RESUMABLE = ("demo", "adapt", *STAGES[1:], "run", "encode", "export")
 MISTAKE, INTERRUPTED = 2, 130
 LARGE_BLOCK = 8 << 20
 
