@@ -250,17 +250,16 @@ class Candidates(Settings):
     near_ones: Literal["keep", "drop"] = "keep"  # what stands so near: kept with its score, or left out
 
 
+AdaptStage = Literal["extend", "behaviour", "warmup", "dictionary", "dynamic", "joint", "contrast", "distill"]
+
+
 class Adapt(Settings):
     """A model adapted from a bare corpus."""
 
     seed: int = Field(0, ge=0)
     documents: int = Field(20_000, ge=8)  # of a larger corpus so many are looked at, but for terms
     share: float = Field(0.25, ge=0)  # of the mean gain that a further term has to reach
-    stages: tuple[Literal["extend", "behaviour", "warmup", "dictionary", "distill"], ...] = (
-        "extend",
-        "behaviour",
-        "distill",
-    )
+    stages: tuple[AdaptStage, ...] = ("extend", "behaviour", "distill")
     queries: Queries = Queries()
     candidates: Candidates = Candidates()
     merges: tuple[float, ...] = (0.5,)  # how far back towards the model before distillation to try

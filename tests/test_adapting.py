@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from sparse_adapt.corpus import Document, Query, read_candidates, write_document
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.glossary import Definition, read_dictionary, write_dictionary
 from sparse_adapt.model import SparseEncoder
+from sparse_adapt.pairs import read_pairs
 from sparse_adapt.stages.steps import Place
 from sparse_adapt.terms import read_terms
 
@@ -135,6 +137,21 @@ def test_all_steps_end_in_a_model(request_, tmp_path):
     assert sum(row["kept"] == "*" for row in table.rows) == 1 and len(lines) >= 3
     again = Heard()
     assert adapt(request_, Place(out, resume=True), again).model == done.model and again.steps == {}
+
+
+def test_stages_that_learn_from_pairs_and_from_words_are_ingredients(request_, tmp_path):
+    stages = ("extend", "behaviour", "dynamic", "joint", "contrast", "distill")
+    heard, out = Heard(), tmp_path / "run"
+    more = replace(request_, settings=SETTINGS.model_copy(update={"stages": stages}))
+    done = adapt(more, Place(out), heard)
+    assert tuple(heard.stages) == stages
+    assert [path.name for path in sorted(out.glob("[1-9]-*"))] == [
+        f"{number}-{name}" for number, name in enumerate(stages, start=1)
+    ]
+    sources = {entry.query: entry.document_ids[0] for entry in read_candidates(out / "candidates.jsonl")}
+    assert {pair.query: pair.document_id for pair in read_pairs(out / "pairs.jsonl")} == sources
+    assert "pairs" in done.report["adapt"]["steps"]
+    assert [row["name"] for row in done.report["adapt"]["choice"]["tried"]][2] == "contrast"
 
 
 def test_a_run_stops_where_asked_and_goes_on_from_what_was_edited(request_, tmp_path):

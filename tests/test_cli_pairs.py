@@ -189,5 +189,7 @@ def test_pairs_that_nobody_finds_are_none(sparse_adapt, model, collection, tmp_p
 
 
 def test_adapt_takes_no_stage_that_it_cannot_feed(sparse_adapt, collection, tmp_path):
-    said = refused(sparse_adapt("adapt", "--corpus", collection, "--stages", "joint", "-o", tmp_path / "out"))
-    assert "unknown stage 'joint'" in said
+    said = refused(
+        sparse_adapt("adapt", "--corpus", collection, "--stages", "triplets", "-o", tmp_path / "out")
+    )
+    assert "unknown stage 'triplets'" in said

@@ -6,6 +6,7 @@
     RUN/collection/                 documents, queries without users, those set aside
     RUN/candidates.jsonl            queries and documents with a teacher's scores, to learn from
     RUN/held.jsonl                  and to choose with
+    RUN/pairs.jsonl                 queries and their documents, where a stage learns from pairs
     RUN/1-extend/, 2-behaviour/...  a model a stage, as any run has them
     RUN/choice.json                 what each model reaches on the queries set aside
     RUN/model/                      the one that is kept
@@ -38,6 +39,7 @@ from sparse_adapt.adapting.preparing import (
     prepare_candidates,
     prepare_collection,
     prepare_dictionary,
+    prepare_pairs,
     prepare_terms,
     sample,
 )
@@ -56,6 +58,8 @@ from sparse_adapt.terms import Term, read_terms
 
 STEPS = ("terms", "dictionary", "queries", "candidates", "stages", "choice")
 REENCODE_FILE = "reencode.txt"
+LEARN_FROM_PAIRS = {"joint", "contrast"}
+WITHOUT_TERMS = {"contrast", "distill"}  # stages that have something to teach where there is no new term
 
 
 def adapt(request: Request, place: Place, watcher: Watcher, until: str | None = None) -> Finished:
@@ -76,6 +80,7 @@ def adapt(request: Request, place: Place, watcher: Watcher, until: str | None = 
             do(work)
             if name == until:
                 raise Stopped(folder, name)
+        _pairs(work)
         plan = _plan(work)
         outcomes = _stages(work, plan)
         if until == "stages":
@@ -156,6 +161,16 @@ def _candidates(work: Work) -> None:
         work.step(name, shared, [file], partial(_gather, work, split, file))
 
 
+def _pairs(work: Work) -> None:
+    """Pairs for the stages that learn from them, where one is asked for."""
+    if not LEARN_FROM_PAIRS & set(work.request.settings.stages):
+        return
+    candidates, pairs = work.folder / "candidates.jsonl", work.folder / "pairs.jsonl"
+    made = work.request.candidates is None
+    sources = {"candidates": candidates, "made": made}
+    work.step("pairs", sources, [pairs.name], lambda: prepare_pairs(candidates, pairs, made=made))
+
+
 def _given(work: Work, given: str) -> str:
     """Take candidates that were named, once it's sure that they can be read."""
     ids = {document.document_id for document in work.documents}
@@ -190,7 +205,7 @@ def _plan(work: Work) -> Plan:
     """The stages that there is something to do for."""
     request, folder = work.request, work.folder
     terms, definitions = folder / "terms.json", folder / "dictionary.jsonl"
-    stages = [name for name in request.settings.stages if terms.is_file() or name == "distill"]
+    stages = [name for name in request.settings.stages if terms.is_file() or name in WITHOUT_TERMS]
     if not definitions.is_file():
         stages = [name for name in stages if name != "dictionary"]
     if request.settings.frozen:
@@ -199,7 +214,8 @@ def _plan(work: Work) -> Plan:
             raise ConfigError(
                 "frozen = true, and no new term: there is nothing to learn; choose another corpus"
             )
-    files = {"terms": terms, "dictionary": definitions, "candidates": folder / "candidates.jsonl"}
+    files = {"terms": terms, "dictionary": definitions}
+    files |= {"candidates": folder / "candidates.jsonl", "pairs": folder / "pairs.jsonl"}
     overrides = {"seed": request.settings.seed, **request.overrides}
     settings: dict[str, config.Training] = {}
     for name in stages:
@@ -301,7 +317,7 @@ def _list_what_to_encode(work: Work, plan: Plan) -> None:
 
 
 def _report(work: Work, place: Path, plan: Plan, outcomes: Sequence[Outcome]) -> None:
-    steps = {name: work.records[name] for name in (*STEPS, "held") if name in work.records}
+    steps = {name: work.records[name] for name in (*STEPS, "held", "pairs") if name in work.records}
     seconds = sum(step["seconds"] for step in steps.values())
     seconds += sum(float(outcome.record["seconds"]) for outcome in outcomes)
     more = {

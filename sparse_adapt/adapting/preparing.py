@@ -5,14 +5,23 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
 from numpy.random import default_rng
 
 from sparse_adapt import config
-from sparse_adapt.corpus import Document, read_documents, read_queries, write_candidates, write_documents
+from sparse_adapt.corpus import (
+    Document,
+    read_candidates,
+    read_documents,
+    read_queries,
+    write_candidates,
+    write_documents,
+)
 from sparse_adapt.definitions import mine_definitions, write_mined
 from sparse_adapt.errors import InputError
 from sparse_adapt.glossary import Definition, read_dictionary
 from sparse_adapt.model import SparseEncoder
+from sparse_adapt.pairs import Pair, write_pairs
 from sparse_adapt.queries import (
     GIVEN,
     HELD,
@@ -117,6 +126,18 @@ def prepare_candidates(
         )
     write_candidates(path, gathered.candidates)
     return f"{len(gathered.candidates):,} of {len(queries):,} queries whose source the teacher finds"
+
+
+def prepare_pairs(candidates: Path, path: Path, *, made: bool) -> str:
+    """Write `pairs.jsonl`: each query with its source, which stands first among candidates that were made here.
+
+    Of candidates that somebody gave, the document with the teacher's best score.
+    """
+    pairs = []
+    for entry in read_candidates(candidates):
+        place = 0 if made else int(np.argmax(entry.teacher_scores))
+        pairs.append(Pair(entry.query, entry.document_ids[place], entry.query_id))
+    return f"{write_pairs(path, pairs):,} queries, each with its document"
 
 
 def write_sample(documents: Sequence[Document], path: Path) -> None:

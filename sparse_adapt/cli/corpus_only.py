@@ -96,7 +96,7 @@ def adapt(
         typer.Option(
             "--stages",
             metavar="NAMES",
-            help="Which of extend,behaviour,warmup,dictionary,distill, by commas.",
+            help="Which of extend,behaviour,warmup,dictionary,dynamic,joint,contrast,distill, by commas.",
         ),
     ] = None,
     only_new: Annotated[

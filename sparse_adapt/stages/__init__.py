@@ -12,5 +12,7 @@ STAGES = (
     "labelled",
     "distill",
 )
-OF_ADAPT = ("extend", "behaviour", "warmup", "dictionary", "distill")  # those that `adapt` knows how to feed
+OF_ADAPT = tuple(
+    name for name in STAGES if name not in ("triplets", "labelled")
+)  # `adapt` knows how to feed these
 USUAL = ("extend", "warmup", "dictionary", "distill")  # of a run that names none
