@@ -54,17 +54,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With several workers, a module stays on one, for its fixtures; all that looks at the demo on the first.
+    """The demo's own module first, whatever else looks at the demo last.
 
-    The demo trains for minutes, so what looks at it begins at once, while the others go on beside it.
+    The demo trains for minutes: of several workers one begins with it, and none waits for it.
     """
-
-    def of_demo(item: pytest.Item) -> bool:
-        return "demo_run" in getattr(item, "fixturenames", ())
-
-    items.sort(key=lambda item: not of_demo(item))
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group("demo" if of_demo(item) else item.path.stem))
+    looking = {item.path.stem for item in items if "demo_run" in getattr(item, "fixturenames", ())}
+    place = {name: 2 for name in looking} | {"test_demo": 0}
+    items.sort(key=lambda item: place.get(item.path.stem, 1))
 
 
 @pytest.fixture(autouse=True)
@@ -205,16 +201,23 @@ def zorvex_collection(tmp_path_factory: pytest.TempPathFactory, twelve_documents
 
 @pytest.fixture(scope="session")
 def demo_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `sparse-adapt demo` leaves: every stage on the real model, in some minutes. Read only."""
+    """What `sparse-adapt demo` leaves: every stage on the real model, in some minutes. Read only.
+
+    One for all workers.
+    """
     import os
     import subprocess
     import sys
 
-    folder = tmp_path_factory.mktemp("demo")
-    command = [sys.executable, "-c", "from sparse_adapt.cli import main; main()", "demo"]
+    from filelock import FileLock
+
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    command = [sys.executable, "-c", "from sparse_adapt.cli import main; main()", "demo", "--resume"]
     one_thread = {
         **os.environ,
         "OMP_NUM_THREADS": "1",
     }  # the same sums, and so the same bits, on any number of cores
-    subprocess.run(command, check=True, cwd=folder, env=one_thread)
-    return folder / "runs" / "gatrocraptic"
+    with FileLock(shared / "demo.lock"):
+        subprocess.run(command, check=True, cwd=shared, env=one_thread)
+    return shared / "runs" / "gatrocraptic"
