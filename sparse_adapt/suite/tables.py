@@ -10,13 +10,16 @@ from sparse_adapt.folders import write_json, write_text
 from sparse_adapt.report import Column, Row, Table, to_markdown
 from sparse_adapt.suite import Outcome
 
+SHOWN = tuple(
+    name for name in MEASURES if not name.startswith("p@")
+)  # as many as a terminal is wide; JSON has all
 NOTE = "difference: to {baseline} in {measure}, 95 % of resamples; p: randomisation test, Holm over {tests} tests"
 
 
 def measures_table(outcome: Outcome, collection: str) -> Table:
     """Every row's measures on one collection, beside the baseline."""
     suite = outcome.suite
-    columns = [Column("row", "", "text"), *(Column(name, name, decimals=3) for name in MEASURES)]
+    columns = [Column("row", "", "text"), *(Column(name, name, decimals=3) for name in SHOWN)]
     if len(suite.rows) > 1:
         columns += [
             Column("difference", "difference", decimals=3, signed=True),
