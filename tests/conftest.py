@@ -1,5 +1,6 @@
 """Small things that most tests need: twelve documents, and a masked language model of 200 tokens."""
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -9,6 +10,8 @@ import pytest
 import torch
 
 from sparse_adapt.corpus import Document
+
+os.environ.pop("COLUMNS", None)  # tables are as wide as in a pipe, whoever runs the tests
 
 GOLDEN = Path(__file__).parent / "golden"
 TINY_TOKENS = 200
@@ -205,7 +208,6 @@ def demo_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     One for all workers.
     """
-    import os
     import subprocess
     import sys
 

@@ -10,9 +10,7 @@ from sparse_adapt.folders import write_json, write_text
 from sparse_adapt.report import Column, Row, Table, to_markdown
 from sparse_adapt.suite import Outcome
 
-SHOWN = tuple(
-    name for name in MEASURES if not name.startswith("p@")
-)  # as many as a terminal is wide; JSON has all
+SHOWN = tuple(name for name in MEASURES if not name.startswith("p@"))  # a terminal has room for; JSON has all
 NOTE = "difference: to {baseline} in {measure}, 95 % of resamples; p: randomisation test, Holm over {tests} tests"
 
 
