@@ -81,9 +81,14 @@ class SharingEncoder(SparseEncoder):
     def __init__(self, encoder: SparseEncoder) -> None:
         super().__init__(encoder.masked_lm, encoder.tokenizer, encoder.new_tokens, encoder.max_tokens)
 
-    def forward(self, token_ids: Sequence[TokenIds]) -> Pooled:
+    def forward(self, token_ids: Sequence[TokenIds], asked: Tensor | None = None) -> Pooled:
         """Largest logit of every token in every text (B, V); positions, which no loss asks for, are all -1."""
-        maximum = shared_out(lambda share: super(SharingEncoder, self).forward(share).maximum, token_ids)
+
+        def read(share: Sequence[int]) -> Tensor:
+            theirs = asked[list(share)] if asked is not None and asked.ndim == 2 else asked
+            return super(SharingEncoder, self).forward([token_ids[row] for row in share], theirs).maximum
+
+        maximum = shared_out(read, range(len(token_ids)))
         return Pooled(maximum, torch.full((1, 1), -1, device=maximum.device).expand(maximum.shape))
 
 

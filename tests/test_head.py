@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
+from sparse_adapt import head
 from sparse_adapt.head import activate, cpu, dense, device, pack, plain_splade_pool, splade_pool
 
 SIZES = [(1, 1, 1, 1), (1, 1, 257, 3), (3, 7, 501, 5), (5, 33, 1031, 16), (2, 130, 2049, 8)]
@@ -57,6 +58,38 @@ def test_maxima_and_positions_are_those_of_the_textbook(sizes, small_blocks):
     expected, expected_position = plain_splade_pool(*tensors)
     assert_close(maximum, expected, rtol=1e-12, atol=1e-12)
     assert torch.equal(position, expected_position)
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float32"])
+@pytest.mark.parametrize("by_text", [False, True])
+def test_what_is_not_asked_for_is_told_only_above_zero(by_text, precision, monkeypatch):
+    monkeypatch.setattr(head, "exact_precision", lambda device: precision)
+    hidden, weight, bias, mask = inputs(5, 33, 1031, 16)
+    bias -= 6.0  # about half the maxima below zero
+    mask[2] = 0
+    asked = torch.rand(5, 1031, generator=torch.Generator().manual_seed(1)) < 0.1
+    asked = asked if by_text else asked[0]
+    maximum, position = splade_pool(hidden, weight, bias, mask, asked)
+    expected, expected_position = plain_splade_pool(hidden, weight, bias, mask)
+    told = ((expected > 0) | asked) & (mask.sum(dim=1, keepdim=True) > 0)
+    assert 0.2 < told.float().mean() < 0.8
+    assert_close(maximum[told], expected[told], rtol=1e-5, atol=1e-5)
+    assert torch.equal(position[told], expected_position[told])
+    assert maximum[~told].isneginf().all() and not position[~told].any()
+
+
+def test_weights_learn_the_same_where_only_they_are_asked_for(monkeypatch):
+    monkeypatch.setattr(head, "exact_precision", lambda device: "bfloat16")
+    hidden, weight, bias, mask = inputs(5, 33, 1031, 16)
+    bias -= 6.0
+    slopes = []
+    for asked in (None, torch.zeros(1031, dtype=torch.bool)):
+        leaves = [tensor.clone().requires_grad_() for tensor in (hidden, weight, bias)]
+        loss = activate(splade_pool(*leaves, mask, asked)[0]).sum(dim=0).square().sum()
+        slopes.append(torch.autograd.grad(loss, leaves))
+    for quick, slow in zip(*slopes, strict=True):
+        assert slow.abs().max() > 0
+        assert_close(quick, slow, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 1.0])

@@ -69,7 +69,7 @@ def _seconds(work: Callable[[], object]) -> float:
 
 def _learn(encoder: SparseEncoder, texts: Sequence[str]) -> None:
     """One forward and backward pass that changes nothing."""
-    encoder(encoder.tokenize(list(texts))).weights.mean().backward()
+    encoder.weights(encoder.tokenize(list(texts))).mean().backward()
     for parameter in encoder.parameters():
         parameter.grad = None
 

@@ -1,4 +1,4 @@
-"""The head for encoding, where only weights above zero count: a quick look at all, then the exact few.
+"""The head where only weights above zero count: a quick look at all tokens, then the exact few.
 
 Dimensions: B texts, T rows (unmasked positions of all texts), H hidden, V vocabulary.
 Of 30,000 maxima a text keeps a hundred or two. Products in bfloat16, seven times as fast where a processor
@@ -6,6 +6,7 @@ has them, rule out the tokens that can't be above zero, with a bound on their er
 again in float32. The result is that of float32 products throughout.
 """
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -36,19 +37,51 @@ def positive_logits(states: Tensor, starts: Tensor, weight: Tensor, bias: Tensor
     """
     states, weight = states.float(), weight.float()
     shift = torch.zeros(len(weight)) if bias is None else bias.float()
-    rough = rough_largest(states.bfloat16(), starts, weight.bfloat16()).add_(shift)
+    rough = _rough(states, starts, weight, shift)
+    for text, passed, products in _settled(rough, states, starts, weight, None):
+        rough[text].clamp_(max=0.0)
+        rough[text, passed] = products.amax(dim=1).add_(shift[passed])
+    return rough
+
+
+def positive_pool(
+    states: Tensor, starts: Tensor, places: Tensor, weight: Tensor, bias: Tensor | None, asked: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Maximum logits (B, V) and their positions (B, V), exact where above zero and where `asked`; else -inf, 0.
+
+    asked: booleans (B, V) or (V); the rest as in `cpu.pool`, all float32.
+    """
+    shift = torch.zeros(len(weight)) if bias is None else bias.float()
+    rough = _rough(states, starts, weight, shift)
+    maximum = torch.full_like(rough, float("-inf"))
+    position = torch.zeros(rough.shape, dtype=torch.long)
+    for text, passed, products in _settled(rough, states, starts, weight, asked):
+        largest, row = products.max(dim=1)
+        maximum[text, passed] = largest.add_(shift[passed])
+        position[text, passed] = places[starts[text] + row]
+    return maximum, position
+
+
+def _rough(states: Tensor, starts: Tensor, weight: Tensor, shift: Tensor) -> Tensor:
+    """Maximum logits (B, V) as bfloat16 has them."""
+    return rough_largest(states.bfloat16(), starts, weight.bfloat16()).add_(shift)
+
+
+def _settled(
+    rough: Tensor, states: Tensor, starts: Tensor, weight: Tensor, asked: Tensor | None
+) -> Iterator[tuple[int, Tensor, Tensor]]:
+    """For each text its number, the tokens that may be above zero or are asked for, and their exact products."""
     lengths = weight.norm(dim=1)
-    bounds = starts.tolist()
-    for text, (first, last) in enumerate(pairwise(bounds)):
+    for text, (first, last) in enumerate(pairwise(starts.tolist())):
         if first == last:
             continue
         rows = states[first:last]
         error = error_bound(float(rows.norm(dim=1).max())) * lengths
-        passed = (rough[text] > -error).nonzero().squeeze(1)
-        exact = (weight[passed] @ rows.T).amax(dim=1).add_(shift[passed])
-        rough[text].clamp_(max=0.0)
-        rough[text, passed] = exact
-    return rough
+        passes = rough[text] > -error
+        if asked is not None:
+            passes |= asked if asked.ndim == 1 else asked[text]
+        passed = passes.nonzero().squeeze(1)
+        yield text, passed, weight[passed] @ rows.T
 
 
 def error_bound(length: float) -> float:

@@ -194,10 +194,10 @@ class SparseEncoder(Encoder):
         finally:
             del decoder.forward
 
-    def pool(self, input_ids: Tensor, attention_mask: Tensor) -> Pooled:
+    def pool(self, input_ids: Tensor, attention_mask: Tensor, asked: Tensor | None = None) -> Pooled:
         """Largest logit of every token and its position, both (B, V), for one padded batch."""
         hidden = self.hidden(input_ids, attention_mask)
-        return Pooled(*splade_pool(hidden, self.output_rows, self.output_bias, attention_mask))
+        return Pooled(*splade_pool(hidden, self.output_rows, self.output_bias, attention_mask, asked))
 
     def read(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """States (B, L, H): the hidden states after the head's transform."""
@@ -205,16 +205,27 @@ class SparseEncoder(Encoder):
 
     def vectors(self, states: Tensor, attention_mask: Tensor) -> Tensor:
         """SPLADE weights (B, V) of states (B, L, H)."""
-        return activate(splade_pool(states, self.output_rows, self.output_bias, attention_mask)[0])
+        asked = self.no_token()
+        return activate(splade_pool(states, self.output_rows, self.output_bias, attention_mask, asked)[0])
+
+    def no_token(self) -> Tensor:
+        """For `asked`, where only weights are wanted: (V) booleans, all false."""
+        return torch.zeros(self.vocabulary_size, dtype=torch.bool, device=self.device)
+
+    def weights(self, token_ids: Sequence[TokenIds]) -> Tensor:
+        """SPLADE weights (B, V) of some texts: float32, never negative."""
+        pooled: Pooled = self(token_ids, self.no_token())
+        return pooled.weights
 
     def for_words(self, states: Tensor) -> Tensor:
         """The states themselves: the transform has been at them."""
         return states
 
-    def forward(self, token_ids: Sequence[TokenIds]) -> Pooled:
+    def forward(self, token_ids: Sequence[TokenIds], asked: Tensor | None = None) -> Pooled:
         """Largest logit of every token and its position, both (B, V), rows in the order of the texts.
 
-        Texts of like length go through together, so that short ones aren't padded to the longest.
+        Texts of like length go through together, so that short ones aren't padded to the longest. With
+        `asked`, booleans (B, V) or (V), maxima at or below zero are told of those tokens only (`splade_pool`).
         """
         if not token_ids:
             return Pooled(*torch.zeros(2, 0, self.vocabulary_size, device=self.device))
@@ -222,7 +233,8 @@ class SparseEncoder(Encoder):
         parts = []
         for group in groups:
             ids, mask = pad([token_ids[index] for index in group], self.tokenizer.pad_token_id or 0)
-            parts.append(self.pool(ids.to(self.device), mask.to(self.device)))
+            theirs = asked[group] if asked is not None and asked.ndim == 2 else asked
+            parts.append(self.pool(ids.to(self.device), mask.to(self.device), theirs))
         if len(parts) == 1 and groups[0] == sorted(groups[0]):
             return parts[0]
         order = torch.tensor([index for group in groups for index in group], device=self.device).argsort()

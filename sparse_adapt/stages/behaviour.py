@@ -110,15 +110,14 @@ class Behaviour:
         Both relative to the squared length of the vector before. `extra`: the weights of tokens that should have
         none, relative to all weights before; a square hardly sees them, and they make vectors longer.
         """
-        maximum = encoder(batch.ids).maximum.float()
         with torch.no_grad():
-            before = self.reference(batch.before).weights.float().to(maximum.device)
-            wanted = torch.zeros_like(maximum)
+            before = self.reference.weights(batch.before).to(encoder.device)
+            wanted = torch.zeros(len(before), encoder.vocabulary_size, device=before.device)
             wanted[:, : self.old] = before
             self._hand_over(wanted, batch)
             length = before.square().sum(dim=1).clamp_min(1e-6)
             size = before.sum(dim=1).clamp_min(1e-6)
-        weights = reaching(maximum, wanted > 0)
+        weights = reaching(encoder(batch.ids, wanted > 0).maximum.float(), wanted > 0)
         gaps = (weights - wanted).square()
         extra = (weights * (wanted == 0)).sum(dim=1)
         old, new = gaps[:, : self.old].sum(dim=1), gaps[:, self.old :].sum(dim=1)

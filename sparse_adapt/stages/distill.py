@@ -105,7 +105,7 @@ class Distill:
         """The six terms, `anchor` and `recall`, unweighted."""
         ids = [self.queries.ids[row] for row in batch.queries]
         ids += [self.documents.ids[row] for row in batch.documents]
-        pooled = encoder(ids)
+        pooled = encoder(ids, self.documents.asked)
         count, device = len(batch.queries), encoder.device
         weights = pooled.weights
         queries, documents = weights[:count], weights[count:]
@@ -168,12 +168,12 @@ class Distill:
         short = batch.samples.token_ids[:SHORT]
         ids = [*short, *(self.documents.ids[row] for row in batch.others)]
         with torch.no_grad():
-            before = torch.cat([self.reference(short).weights, self.before.weights(batch.others)])
+            before = torch.cat([self.reference.weights(short), self.before.weights(batch.others)])
         kept = torch.ones(before.shape[1], device=before.device)
         kept[self.documents.first :] = 0.0
         if self.penalty is not None:
             kept = kept * (1.0 - self.penalty.to(before.device))
-        return losses.distance(encoder(ids).weights, before, kept.expand_as(before))
+        return losses.distance(encoder.weights(ids), before, kept.expand_as(before))
 
     def _recall(self, encoder: SparseEncoder, batch: Batch) -> Tensor:
         if not self.documents.new or self.weights["recall"] == 0.0:

@@ -78,7 +78,7 @@ class Lesson:
         """`mlm`, `anchor`, `domain` and `recall`, unweighted."""
         settings, saying = self.settings, [row for row in batch.rows if self.texts.says[row].any()]
         rest = [row for row in batch.rows if not self.texts.says[row].any()]
-        pooled = encoder([self.texts.ids[row] for row in saying]) if saying else None
+        pooled = encoder([self.texts.ids[row] for row in saying], self.texts.asked) if saying else None
         parts = (
             []
             if pooled is None

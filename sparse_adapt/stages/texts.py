@@ -24,6 +24,8 @@ class Texts:
         self.first = encoder.old_size
         self.size = encoder.vocabulary_size
         self.new = len(encoder.new_tokens)
+        self.asked = encoder.no_token()  # new tokens: of them alone logits below zero count, too
+        self.asked[self.first : self.first + self.new] = True
         self.pieces = {token.token_id: token.pieces for token in encoder.new_tokens}
         self.ids = encoder.tokenize(texts)
         self.old_ids = [encoder.old_tokenization(ids) for ids in self.ids]
@@ -61,7 +63,7 @@ class Remembered:
         """Weights of the texts at `rows`: (B, V)."""
         for row in dict.fromkeys(rows):
             if row not in self.rows:  # each by itself: beside others its last bits depend on what came before
-                line = self.encoder([self.token_ids[row]]).weights[0]
+                line = self.encoder.weights([self.token_ids[row]])[0]
                 held = line.nonzero().squeeze(1)
                 self.rows[row] = (held, line[held])
         dense = torch.zeros(len(rows), self.encoder.vocabulary_size, device=self.encoder.device)
@@ -75,7 +77,7 @@ class Remembered:
 def vectors(encoder: SparseEncoder, token_ids: Sequence[TokenIds]) -> csr_matrix:
     """Weights of many texts, given as token ids, as sparse rows: (B, V)."""
     parts = [
-        csr_matrix(encoder(token_ids[start : start + ROWS_AT_ONCE]).weights.cpu().numpy())
+        csr_matrix(encoder.weights(token_ids[start : start + ROWS_AT_ONCE]).cpu().numpy())
         for start in range(0, len(token_ids), ROWS_AT_ONCE)
     ]
     return (
