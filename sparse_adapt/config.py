@@ -59,6 +59,9 @@ class Training(Settings):
     train: Trained = "new"
     device: str = "auto"
     precision: Literal["float32", "bfloat16", "float16"] = "float32"
+    max_tokens: int | None = Field(
+        None, ge=8
+    )  # of a text that are read, from now on; None: as the model does
     checkpoint_every: int = Field(50, ge=1)
     tensorboard: bool = False
 
@@ -117,6 +120,7 @@ class Distill(Training):
     )  # the earlier stages have taught the rows; they need no haste
     batch_size: int = Field(8, ge=1)
     kd: Literal["mse", "margin_mse", "kl"] = "margin_mse"
+    temperature: float = Field(1.0, gt=0)  # of both softmaxes of `kl`
     calibrate: bool = True
     tau: float = Field(1.0, gt=0)
     margin: float = Field(5.0, gt=0)
@@ -234,6 +238,7 @@ class Queries(Settings):
     titles: float = Field(1.0, ge=0)  # shares of the kinds, beside each other
     sentences: float = Field(2.0, ge=0)
     phrases: float = Field(1.0, ge=0)
+    cut: bool = True  # documents lose what became a query, so that one has to be found by what else it says
     generated: int = Field(1_000, ge=0)  # by a generator, where one is named
 
 
@@ -241,7 +246,10 @@ class Candidates(Settings):
     """Documents of a query that a student learns to tell apart."""
 
     seed: int = Field(0, ge=0)
-    count: int = Field(8, ge=2)  # documents of a query, its source included
+    count: int = Field(8, ge=2)  # documents of a query
+    source: Literal["keep", "drop"] = (
+        "drop"  # a made-up query's own document shares its words: it teaches little
+    )
     from_teacher: int = Field(4, ge=0)  # drawn among the teacher's best `depth`
     from_student: int = Field(2, ge=0)  # and among the student's; the rest are random
     depth: int = Field(20, ge=1)
@@ -264,6 +272,9 @@ class Adapt(Settings):
     candidates: Candidates = Candidates()
     merges: tuple[float, ...] = (0.5,)  # how far back towards the model before distillation to try
     frozen: bool = False  # only new rows learn: documents without a new term keep their vectors
+    max_tokens: int | None = Field(
+        512, ge=8
+    )  # of a text that the adapted model reads, if it can read so many
 
 
 PLAIN_LESSON = {
@@ -287,12 +298,13 @@ PLAIN_DISTILL = {
 
 
 CORPUS_DISTILL = {
-    "steps": 300,
+    "steps": 600,
     "learning_rate": 3e-5,
     "new_learning_rate": 3e-4,
     "kd": "kl",
+    "temperature": 2.0,
     "balanced": True,
-    "weights": {"kd": 1.0, "rank": 0.0, "sparsity": 0.3, "domain": 0.0, "contrast": 0.0, "expand": 0.0}
+    "weights": {"kd": 1.0, "rank": 0.0, "sparsity": 1.5, "domain": 0.0, "contrast": 0.0, "expand": 0.0}
     | {"anchor": 0.0, "recall": 0.0},
 }
 

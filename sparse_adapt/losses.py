@@ -64,12 +64,17 @@ def margin_mse(student: Tensor, teacher: Tensor, present: Tensor) -> Tensor:
     return (gap_student - gap_teacher)[others].square().mean()
 
 
-def kl(student: Tensor, teacher: Tensor, present: Tensor) -> Tensor:
-    """Divergence of the student's softmax over a query's candidates from the teacher's, in nats."""
+def kl(student: Tensor, teacher: Tensor, present: Tensor, temperature: float = 1.0) -> Tensor:
+    """Divergence of the student's softmax over a query's candidates from the teacher's, in nats.
+
+    A temperature above 1 lets more than the best candidate count; times its square, gradients keep their size
+    (Hinton et al. 2015, arXiv:1503.02531).
+    """
     absent = ~present
-    student_log = student.float().masked_fill(absent, -1e9).log_softmax(dim=1)
-    teacher_log = teacher.float().masked_fill(absent, -1e9).log_softmax(dim=1)
-    return functional.kl_div(student_log, teacher_log, log_target=True, reduction="batchmean")
+    student_log = (student.float() / temperature).masked_fill(absent, -1e9).log_softmax(dim=1)
+    teacher_log = (teacher.float() / temperature).masked_fill(absent, -1e9).log_softmax(dim=1)
+    nats = functional.kl_div(student_log, teacher_log, log_target=True, reduction="batchmean")
+    return temperature**2 * nats
 
 
 KD = {"mse": mse, "margin_mse": margin_mse, "kl": kl}

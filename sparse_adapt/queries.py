@@ -111,6 +111,8 @@ def make_queries(
     if generate is not None:
         found += _generated(documents, order, held, settings, generate, seen)
     numbered = [query._replace(query_id=f"{query.split}-{number}") for number, query in enumerate(found, 1)]
+    if not settings.cut:
+        return Collected(list(documents), numbered)
     taken: dict[str, list[PseudoQuery]] = {}
     for query in numbered:
         taken.setdefault(query.document_id, []).append(query)

@@ -14,13 +14,22 @@ import pytest
 
 from sparse_adapt import config
 from sparse_adapt.adapting import Stopped, adapt
+from sparse_adapt.adapting.choice import held_collection
 from sparse_adapt.adapting.request import Request
 from sparse_adapt.adapting.verdict import tabulate, verdict
-from sparse_adapt.corpus import Document, Query, read_candidates, write_documents, write_queries
+from sparse_adapt.corpus import (
+    Candidates,
+    Document,
+    Query,
+    read_candidates,
+    write_documents,
+    write_queries,
+)
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.glossary import Definition, read_dictionary, write_dictionary
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.pairs import read_pairs
+from sparse_adapt.queries import read_pseudo_queries
 from sparse_adapt.stages.steps import Place
 from sparse_adapt.terms import read_terms
 
@@ -139,6 +148,27 @@ def test_all_steps_end_in_a_model(request_, tmp_path):
     assert adapt(request_, Place(out, resume=True), again).model == done.model and again.steps == {}
 
 
+def test_the_adapted_model_reads_on_where_it_can(request_, tmp_path):
+    base = SparseEncoder.load(request_.model)
+    base.max_tokens = 16
+    base.save(tmp_path / "short")
+    for most, reads in ((24, 24), (10**6, base.masked_lm.config.max_position_embeddings)):
+        settings = SETTINGS.model_copy(update={"max_tokens": most})
+        asked = replace(request_, model=str(tmp_path / "short"), settings=settings)
+        with pytest.raises(Stopped) as stopped:
+            adapt(asked, Place(tmp_path / f"run-{most}"), Heard(), until="stages")
+        assert SparseEncoder.load(stopped.value.folder / "3-distill").max_tokens == reads
+
+
+def test_models_are_chosen_by_what_the_teacher_ranks_high():
+    names = tuple(f"d{number}" for number in range(12))
+    entry = Candidates("q", "who", names, tuple(float(number) for number in range(12)))
+    documents = {name: Document(name, "text") for name in (*names, "other")}
+    held = held_collection(documents, [entry])
+    assert [document.document_id for document in held.documents] == list(names)
+    assert held.judgements["q"] == {f"d{11 - place}": 10 - place for place in range(10)}
+
+
 def test_stages_that_learn_from_pairs_and_from_words_are_ingredients(request_, tmp_path):
     stages = ("extend", "behaviour", "dynamic", "joint", "contrast", "distill")
     heard, out = Heard(), tmp_path / "run"
@@ -148,7 +178,8 @@ def test_stages_that_learn_from_pairs_and_from_words_are_ingredients(request_, t
     assert [path.name for path in sorted(out.glob("[1-9]-*"))] == [
         f"{number}-{name}" for number, name in enumerate(stages, start=1)
     ]
-    sources = {entry.query: entry.document_ids[0] for entry in read_candidates(out / "candidates.jsonl")}
+    asked = {query.query_id: query.document_id for query in read_pseudo_queries(out / "collection")}
+    sources = {entry.query: asked[entry.query_id] for entry in read_candidates(out / "candidates.jsonl")}
     assert {pair.query: pair.document_id for pair in read_pairs(out / "pairs.jsonl")} == sources
     assert "pairs" in done.report["adapt"]["steps"]
     assert [row["name"] for row in done.report["adapt"]["choice"]["tried"]][2] == "contrast"

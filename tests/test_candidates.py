@@ -38,7 +38,7 @@ STUDENT = [0.0, 0.0, 0.0, 5.0, 0.0, 0.0, 0.0, 9.0, 8.0, 7.0]  # it finds d7, d8,
 
 
 def test_source_first_then_the_teachers_the_students_and_random_ones():
-    settings = Settings(count=7, depth=3, from_teacher=2, from_student=2)
+    settings = Settings(source="keep", count=7, depth=3, from_teacher=2, from_student=2)
     found = gather(QUERIES[:1], DOCUMENTS, panel(teacher=TEACHER, student=STUDENT), settings).candidates[0]
     assert found.document_ids[0] == "d3" and len(set(found.document_ids)) == 7
     assert set(found.document_ids[1:3]) <= {"d4", "d5", "d6"}
@@ -51,11 +51,32 @@ def test_source_first_then_the_teachers_the_students_and_random_ones():
 def test_what_the_teacher_scores_near_the_source_can_be_left_out():
     # from 9 down to the mean of 2.79 are 6.21; a tenth of it lets 8.379 and more count as near: d4
     for near_ones, there in (("keep", True), ("drop", False)):
-        settings = Settings(count=10, depth=10, from_teacher=9, near=0.1, near_ones=near_ones)
+        settings = Settings(source="keep", count=10, depth=10, from_teacher=9, near=0.1, near_ones=near_ones)
         found = gather(QUERIES[:1], DOCUMENTS, panel(teacher=TEACHER, student=STUDENT), settings).candidates[
             0
         ]
         assert ("d4" in found.document_ids) is there
+
+
+def test_the_source_is_left_out_and_the_teachers_best_other_stands_first():
+    found = gather(QUERIES[:1], DOCUMENTS, panel(teacher=TEACHER, student=STUDENT), Settings()).candidates[0]
+    assert found.document_ids[0] == "d4" and "d3" not in found.document_ids
+    assert len(set(found.document_ids)) == Settings().count
+
+
+def test_a_query_with_one_document_left_is_left_out(tmp_path):
+    path = tmp_path / "teacher.run"
+    path.write_text("q1 Q0 d3 1 7.5 x\nq1 Q0 d4 2 2.5 x\n")
+    told = panel(score_file(str(path)), teacher=TEACHER, student=STUDENT)
+    gathered = gather(QUERIES[:1], DOCUMENTS, told, Settings())
+    assert not gathered.candidates and gathered.left_out == QUERIES[:1]
+
+
+def test_the_others_of_a_panel_are_all_but_the_base_model():
+    base, statistics = Member("base", lambda queries: 0), Member("BM25", lambda queries: 1)
+    both = Panel((base, statistics), lambda queries: 2)
+    assert both.others.members == (statistics,) and both.others.name == "BM25"
+    assert Panel((base,), lambda queries: 2).others.members == (base,)
 
 
 def test_a_pair_stays_only_where_the_teacher_finds_the_source():
@@ -93,9 +114,8 @@ def test_a_judge_decides_and_may_not_give_nan_either():
             for document in documents
         ]
 
-    found = gather(
-        QUERIES[:1], DOCUMENTS, panel(Judge(prefers_last), teacher=TEACHER, student=STUDENT), Settings()
-    ).candidates[0]
+    judged = panel(Judge(prefers_last), teacher=TEACHER, student=STUDENT)
+    found = gather(QUERIES[:1], DOCUMENTS, judged, Settings(source="keep")).candidates[0]
     assert found.teacher_scores[0] == pytest.approx(1.03)
     with pytest.raises(InputError, match="judge: gives nan for query q1"):
         broken = Judge(lambda query, documents: [math.nan] * len(documents))
@@ -106,9 +126,8 @@ def test_a_file_of_scores_judges_the_pairs_it_names(tmp_path):
     path = tmp_path / "teacher.run"
     path.write_text("q1 Q0 d3 1 7.5 x\nq1 Q0 d4 2 2.5 x\n")
     judge = score_file(str(path))
-    found = gather(
-        QUERIES[:1], DOCUMENTS, panel(judge, teacher=TEACHER, student=STUDENT), Settings()
-    ).candidates[0]
+    told = panel(judge, teacher=TEACHER, student=STUDENT)
+    found = gather(QUERIES[:1], DOCUMENTS, told, Settings(source="keep")).candidates[0]
     assert dict(zip(found.document_ids, found.teacher_scores, strict=True)) == {"d3": 7.5, "d4": 2.5}
 
 

@@ -71,6 +71,19 @@ def test_kl_is_a_mean_over_queries():
     assert_close(losses.kl(student.repeat(3, 1), teacher.repeat(3, 1), everywhere.repeat(3, 1)), one)
 
 
+def test_a_temperature_lets_the_lesser_candidates_count():
+    everywhere = ALL[:, :3]
+    teacher = tensor([[8.0, 4.0, 0.0]])
+    student = tensor([[8.0, 0.0, 4.0]], requires_grad=True)  # only the lesser two change places
+    pulls = []
+    for temperature in (1.0, 4.0):
+        losses.kl(student, teacher, everywhere, temperature).backward()
+        pulls.append(student.grad.abs()[0, 1:].max().item())
+        student.grad = None
+    assert pulls[1] > 10 * pulls[0]
+    assert_close(losses.kl(teacher, teacher, everywhere, 4.0), tensor(0.0))
+
+
 @pytest.mark.parametrize("name", ["margin_mse", "kl"])
 def test_a_shift_of_a_querys_scores_changes_nothing(name):
     student, teacher, present = scores(1), scores(2), real(3)

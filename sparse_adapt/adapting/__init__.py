@@ -138,7 +138,8 @@ def _queries(work: Work) -> None:
 
         generate = generator(request.generator) if request.generator is not None else None
         shutil.rmtree(work.folder / "collection", ignore_errors=True)
-        settings = request.settings.queries
+        whole = request.settings.candidates.source == "drop" and not _learns_from_pairs(request)
+        settings = request.settings.queries.model_copy(update={"cut": not whole})
         folder = work.folder / "collection"
         return prepare_collection(request.corpus, work.documents, settings, request.queries, generate, folder)
 
@@ -163,12 +164,16 @@ def _candidates(work: Work) -> None:
 
 def _pairs(work: Work) -> None:
     """Pairs for the stages that learn from them, where one is asked for."""
-    if not LEARN_FROM_PAIRS & set(work.request.settings.stages):
+    if not _learns_from_pairs(work.request):
         return
     candidates, pairs = work.folder / "candidates.jsonl", work.folder / "pairs.jsonl"
-    made = work.request.candidates is None
-    sources = {"candidates": candidates, "made": made}
-    work.step("pairs", sources, [pairs.name], lambda: prepare_pairs(candidates, pairs, made=made))
+    collection = work.folder / "collection"
+    sources = {"candidates": candidates, "queries": collection / "queries.jsonl"}
+    work.step("pairs", sources, [pairs.name], lambda: prepare_pairs(candidates, collection, pairs))
+
+
+def _learns_from_pairs(request: Request) -> bool:
+    return bool(LEARN_FROM_PAIRS & set(request.settings.stages))
 
 
 def _given(work: Work, given: str) -> str:
@@ -198,7 +203,7 @@ def _gather(work: Work, split: str, file: str) -> str:
     said = prepare_candidates(
         collection, work.panel, request.settings.candidates, split, work.folder / file, progress
     )
-    return f"{said}, by {work.panel.name}"
+    return said
 
 
 def _plan(work: Work) -> Plan:
@@ -216,7 +221,9 @@ def _plan(work: Work) -> Plan:
             )
     files = {"terms": terms, "dictionary": definitions}
     files |= {"candidates": folder / "candidates.jsonl", "pairs": folder / "pairs.jsonl"}
-    overrides = {"seed": request.settings.seed, **request.overrides}
+    longest = None if request.settings.frozen else request.settings.max_tokens
+    overrides = {"seed": request.settings.seed, "max_tokens": longest}
+    overrides |= request.overrides
     settings: dict[str, config.Training] = {}
     for name in stages:
         if name != "extend":

@@ -25,6 +25,7 @@ from sparse_adapt.model import SparseEncoder
 from sparse_adapt.teachers.ensemble import scaled, sqrt_idf
 
 MEASURE = "ndcg@10"
+GRADES = 10
 LONGER = 1.1  # documents may have at most so many times the base model's non-zero weights
 IDF_DOCUMENTS = 2_048  # documents from which factors are taken
 
@@ -85,13 +86,21 @@ def merge(towards: SparseEncoder, model: SparseEncoder, back: float) -> SparseEn
 
 
 def held_collection(documents: Mapping[str, Document], held: Sequence[Candidates]) -> Collection:
-    """The queries set aside over all of their candidates; the source, which stands first, is the one to find."""
+    """The queries set aside over all of their candidates: those that the teacher scores best are to be found.
+
+    The best of ten is worth ten, the next nine, and so on.
+    """
     named = {document_id for entry in held for document_id in entry.document_ids}
     return Collection(
         tuple(document for document_id, document in documents.items() if document_id in named),
         tuple(Query(entry.query_id, entry.query) for entry in held),
-        {entry.query_id: {entry.document_ids[0]: 1} for entry in held},
+        {entry.query_id: _graded(entry) for entry in held},
     )
+
+
+def _graded(entry: Candidates) -> dict[str, int]:
+    order = np.argsort(-np.array(entry.teacher_scores), kind="stable")[:GRADES]
+    return {entry.document_ids[row]: GRADES - place for place, row in enumerate(order)}
 
 
 def try_models(

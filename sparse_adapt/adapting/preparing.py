@@ -38,6 +38,7 @@ from sparse_adapt.terms import Term, mine_terms, write_terms
 from sparse_adapt.terms.criterion import from_glossary, paying
 
 FEWEST_HELD = 5
+AGREED = 10  # documents of a query that models are chosen by
 
 
 def sample(documents: Iterable[Document], most: int, seed: int) -> list[Document]:
@@ -113,7 +114,15 @@ def prepare_candidates(
     path: Path,
     progress: object = None,
 ) -> str:
-    """Write the candidates of one split. Raises InputError where too few queries are left to choose with."""
+    """Write the candidates of one split. Raises InputError where too few queries are left to choose with.
+
+    Models are chosen by who agrees with rankers other than the base model, so those set aside have the
+    `AGREED` best documents of these, and as many of the student's.
+    """
+    if split == HELD:
+        panel = panel.others
+        most = {"count": 2 * AGREED + 1, "depth": AGREED, "from_teacher": AGREED, "from_student": AGREED}
+        settings = settings.model_copy(update=most)
     documents = list(read_documents(collection))
     queries = [query for query in read_pseudo_queries(collection) if query.split == split]
     gathered = gather(queries, documents, panel, settings, progress)  # type: ignore[arg-type]
@@ -125,18 +134,16 @@ def prepare_candidates(
             f"at least {wanted} are needed; give a larger corpus, --queries or another --teacher",
         )
     write_candidates(path, gathered.candidates)
-    return f"{len(gathered.candidates):,} of {len(queries):,} queries whose source the teacher finds"
+    return f"{len(gathered.candidates):,} of {len(queries):,} queries whose source {panel.name} finds"
 
 
-def prepare_pairs(candidates: Path, path: Path, *, made: bool) -> str:
-    """Write `pairs.jsonl`: each query with its source, which stands first among candidates that were made here.
-
-    Of candidates that somebody gave, the document with the teacher's best score.
-    """
+def prepare_pairs(candidates: Path, collection: Path, path: Path) -> str:
+    """Write `pairs.jsonl`: each query with its source; without one, with what the teacher scores best."""
+    sources = {query.query_id: query.document_id for query in read_pseudo_queries(collection)}
     pairs = []
     for entry in read_candidates(candidates):
-        place = 0 if made else int(np.argmax(entry.teacher_scores))
-        pairs.append(Pair(entry.query, entry.document_ids[place], entry.query_id))
+        best = entry.document_ids[int(np.argmax(entry.teacher_scores))]
+        pairs.append(Pair(entry.query, sources.get(entry.query_id) or best, entry.query_id))
     return f"{write_pairs(path, pairs):,} queries, each with its document"
 
 

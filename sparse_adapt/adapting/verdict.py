@@ -24,7 +24,7 @@ def tabulate(report: Mapping[str, Any]) -> Table:
     rows: Sequence[Row] = [
         {**row, "kept": "*" if place == choice["kept"] else ""} for place, row in enumerate(choice["tried"])
     ]
-    note = f"on {choice['queries']:,} made-up queries set aside, whose source is to be found; * kept"
+    note = f"on {choice['queries']:,} made-up queries set aside: who finds what the teacher does; * kept"
     return Table("", COLUMNS, rows, note)
 
 

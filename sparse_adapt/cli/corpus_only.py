@@ -99,6 +99,12 @@ def adapt(
             help="Which of extend,behaviour,warmup,dictionary,dynamic,joint,contrast,distill, by commas.",
         ),
     ] = None,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(
+            "--max-tokens", min=8, help="Tokens of a text that are read; 512, or what the model can."
+        ),
+    ] = None,
     only_new: Annotated[
         bool,
         typer.Option(
@@ -135,7 +141,7 @@ def adapt(
         candidates=candidates,
         teacher=teacher,
         generator=query_generator,
-        settings=_settings(context.params["seed"], documents, only_new, stages),
+        settings=_settings(context.params["seed"], documents, max_tokens, only_new, stages),
         overrides={key: value for key, value in overrides(context).items() if key != "seed"},
     )
     place = Place(out or RUNS / Path(corpus).resolve().name, overwrite, resume)
@@ -224,7 +230,7 @@ def candidates(
         student = SparseEncoder.load(model)
         panel = make_panel(student, documents, teacher, watch=lambda what, total: bars.count(what, total))
         said = prepare_candidates(collection, panel, settings, split, out, bars.count("queries"))
-    wrote(out, f"{said}, by {panel.name}")
+    wrote(out, said)
     then(
         [
             "distill",
@@ -240,7 +246,9 @@ def candidates(
     )
 
 
-def _settings(seed: int | None, documents: int | None, only_new: bool, stages: str | None) -> Any:  # noqa: ANN401 - config loads late
+def _settings(
+    seed: int | None, documents: int | None, max_tokens: int | None, only_new: bool, stages: str | None
+) -> Any:  # noqa: ANN401 - config loads late
     from sparse_adapt import config
     from sparse_adapt.errors import unknown
     from sparse_adapt.stages import OF_ADAPT
@@ -250,6 +258,8 @@ def _settings(seed: int | None, documents: int | None, only_new: bool, stages: s
         content |= {"seed": seed, "queries": {"seed": seed}, "candidates": {"seed": seed}}
     if documents is not None:
         content["documents"] = documents
+    if max_tokens is not None:
+        content["max_tokens"] = max_tokens
     if stages is not None:
         named = tuple(name.strip() for name in stages.split(","))
         for name in named:

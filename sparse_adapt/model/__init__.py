@@ -27,6 +27,7 @@ from sparse_adapt.model.layout import is_dense
 from sparse_adapt.model.saved import (
     fetch,
     longest_text,
+    most_positions,
     read_masked_lm,
     read_tokenizer,
     write_masked_lm,
@@ -207,6 +208,10 @@ class SparseEncoder(Encoder):
         """SPLADE weights (B, V) of states (B, L, H)."""
         asked = self.no_token()
         return activate(splade_pool(states, self.output_rows, self.output_bias, attention_mask, asked)[0])
+
+    def read_up_to(self, tokens: int) -> None:
+        """Have texts cut at so many tokens from now on, or at as many as the model has positions for."""
+        self.max_tokens = min(tokens, most_positions(self.masked_lm))
 
     def no_token(self) -> Tensor:
         """For `asked`, where only weights are wanted: (V) booleans, all false."""

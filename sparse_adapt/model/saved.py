@@ -184,12 +184,17 @@ def read_tokenizer(folder: Path, source: str | Path) -> PreTrainedTokenizerFast:
 
 def longest_text(masked_lm: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> int:
     """How many tokens a text may have at most, special ones included, by tokenizer and positions."""
-    positions = getattr(masked_lm.config, "max_position_embeddings", None) or tokenizer.model_max_length
+    return int(min(most_positions(masked_lm), tokenizer.model_max_length))
+
+
+def most_positions(masked_lm: PreTrainedModel) -> int:
+    """How many tokens a model can read at once; a billion where nothing limits them."""
+    positions = getattr(masked_lm.config, "max_position_embeddings", None) or 10**9
     for name, module in masked_lm.named_modules():
         if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
             first = 0 if module.padding_idx is None else module.padding_idx + 1  # RoBERTa counts from there
             positions = min(positions, module.num_embeddings - first)
-    return int(min(positions, tokenizer.model_max_length))
+    return int(positions)
 
 
 def _first_line(error: BaseException) -> str:

@@ -24,7 +24,14 @@ from sparse_adapt.batches import group_by_length, pad
 from sparse_adapt.errors import ModelError
 from sparse_adapt.model.encoder import Encoder, NewToken, read_vocabulary, write_vocabulary
 from sparse_adapt.model.layout import FOLDERS_LEFT, Layout, read_layout, write_layout
-from sparse_adapt.model.saved import fetch, longest_text, read_body, read_tokenizer, write_tokenizer
+from sparse_adapt.model.saved import (
+    fetch,
+    longest_text,
+    most_positions,
+    read_body,
+    read_tokenizer,
+    write_tokenizer,
+)
 
 HEAD_FILE = "masked_words.safetensors"
 PADDED_TOKENS_A_PASS = 4096
@@ -90,6 +97,10 @@ class SentenceEncoder(Encoder):
         if (folder / HEAD_FILE).is_file():
             _read_head(folder / HEAD_FILE, encoder.head)
         return encoder.to(device).eval()
+
+    def read_up_to(self, tokens: int) -> None:
+        """Have texts cut at so many tokens from now on, or at as many as the model has positions for."""
+        self.max_tokens = min(tokens, most_positions(self.body))
 
     def save(self, folder: Path) -> None:
         """Write the model so that sentence-transformers, transformers and raw tokenizers read the same."""

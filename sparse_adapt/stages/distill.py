@@ -116,7 +116,7 @@ class Distill:
             wanted = losses.calibrate(teacher, self.scale)
         positive = torch.from_numpy(self._relevant(batch)).to(device)
         return {
-            "kd": losses.KD[self.settings.kd](scores, wanted, present),
+            "kd": self._kd(scores, wanted, present),
             "rank": losses.rank(scores, teacher, present, self.settings.tau),
             "sparsity": self._sparsity(queries, documents),
             "contrast": losses.contrast(scores, positive, present, self.settings.margin),
@@ -124,6 +124,11 @@ class Distill:
             "anchor": self._anchor(encoder, batch),
             "recall": self._recall(encoder, batch),
         }
+
+    def _kd(self, scores: Tensor, wanted: Tensor, present: Tensor) -> Tensor:
+        if self.settings.kd == "kl":
+            return losses.kl(scores, wanted, present, self.settings.temperature)
+        return losses.KD[self.settings.kd](scores, wanted, present)
 
     def _sparsity(self, queries: Tensor, documents: Tensor) -> Tensor:
         """What a match costs on old tokens, and the squared means of queries and documents."""

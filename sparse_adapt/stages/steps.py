@@ -245,6 +245,8 @@ def _run(
     started = time.monotonic()
     load, build = made_by
     encoder = load(model, device_of(settings))
+    if settings.max_tokens is not None:
+        encoder.read_up_to(settings.max_tokens)
     stage = build(encoder)
     with common_folder(place.folder, overwrite=place.overwrite, resume=place.resume) as work:
         record = _record(name, model, files, settings.model_dump(mode="json"), started)

@@ -1,8 +1,9 @@
 """Queries and the documents that a student learns to tell apart: `candidates.jsonl` with a teacher's scores.
 
-Each query has its source, documents that the teacher ranks high, documents that the student ranks high, and
-random ones. A pair of query and source stays only where the teacher, too, finds the source for the query
-(Dai et al. 2022, arXiv:2209.11755): a sentence that could be about anything teaches nothing. What the teacher
+Each query has documents that the teacher ranks high, documents that the student ranks high, and random ones. A
+query stays only where the teacher, too, finds the document that it was made from, its source (Dai et al. 2022,
+arXiv:2209.11755): a sentence that could be about anything teaches nothing. The source itself is left out
+unless it is asked for: it shares the query's words, and real needs are worded by others. What the teacher
 scores near the source may be relevant: it is left out, or kept with its score where the loss takes scores.
 Dimensions: Q queries, N documents.
 """
@@ -20,10 +21,11 @@ from sparse_adapt.queries import PseudoQuery
 from sparse_adapt.teachers.panel import Asked, Panel, not_a_score
 
 QUERIES_A_PART = 32
+FEWEST = 2  # documents: one by itself says nothing of ranking
 
 
 class Gathered(NamedTuple):
-    """Candidates by query, the source first, and the queries that were left out: the source not found."""
+    """Candidates by query, the source or the teacher's best first, and the queries that were left out."""
 
     candidates: list[Candidates]
     left_out: list[PseudoQuery]
@@ -36,7 +38,7 @@ def gather(
     settings: Settings,
     progress: Callable[[int], None] | None = None,
 ) -> Gathered:
-    """Candidates for every query that keeps its source. A query without one takes the teacher's best instead.
+    """Candidates for every query whose source the teacher finds. One without a source takes the teacher's best.
 
     Raises InputError, with query and document, for a score that isn't a number.
     """
@@ -58,6 +60,9 @@ def gather(
                 left_out.append(query)
                 continue
             rows, scores = _chosen(*found, ranked, settings, random)
+            if len(rows) < FEWEST:
+                left_out.append(query)
+                continue
             names = tuple(documents[row].document_id for row in rows)
             candidates.append(Candidates(query.query_id, query.text, names, tuple(map(float, scores))))
         if progress is not None:
@@ -107,12 +112,15 @@ def _judged(
 def _chosen(
     source: int, scores: NDArray[np.floating], ranked: _Ranked, settings: Settings, random: Generator
 ) -> tuple[list[int], NDArray[np.floating]]:
-    """Rows of the candidates, source first, and their scores."""
+    """Rows of the candidates, the source first or else the teacher's best, and their scores."""
     known = np.isfinite(scores)
     near = scores > scores[source] - settings.near * (scores[source] - scores[known].mean())
     allowed = known & ~near if settings.near_ones == "drop" else known.copy()
     allowed[source] = False
-    rows = [source]
+    if settings.source == "drop" and ranked.source is not None:
+        rows = [int(row) for row in _best(np.where(allowed, scores, -np.inf), 1) if allowed[row]]
+    else:
+        rows = [source]
     sources = (
         (_best(np.where(allowed, scores, -np.inf), settings.depth), settings.from_teacher),
         (_best(np.where(allowed, ranked.student, -np.inf), settings.depth), settings.from_student),

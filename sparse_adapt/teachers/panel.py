@@ -57,7 +57,10 @@ class Member(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """Rankers whose z-scores are added; the student, which tells what it would find; a judge of what is found."""
+    """Rankers whose z-scores are added; the student, which tells what it would find; a judge of what is found.
+
+    The first of the rankers is the student's base model.
+    """
 
     members: tuple[Member, ...]
     student: Rank
@@ -68,6 +71,11 @@ class Panel(NamedTuple):
     def name(self) -> str:
         """Who teaches, in words."""
         return self.judge_name or " + ".join(member.name for member in self.members)
+
+    @property
+    def others(self) -> "Panel":
+        """The panel without the student's base model, which would be measured by itself; alone it stays."""
+        return self._replace(members=self.members[1:] or self.members)
 
     def scores(self, queries: Sequence[Asked], documents: Sequence[Document]) -> Scores:
         """The panel's score of every document for each query: (Q, N). Raises InputError for one that is none."""
