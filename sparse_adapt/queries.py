@@ -1,8 +1,9 @@
 """Queries without users: titles, telling sentences and key phrases, each from a document that it should find.
 
 A title or a sentence that becomes a query is cut out of its document, unless documents are to stay whole, so
-that the document has to be found by what it means. A key phrase stays where it is: users' keywords do occur in what they look for. Some documents are
-set aside, with their queries, to choose and to measure with: nothing is ever learnt from those.
+that the document has to be found by what it means. A key phrase stays where it is: users' keywords do occur in
+what they look for. Some documents are set aside, with their queries, to choose and to measure with: nothing is
+ever learnt from those.
 
 What is written is a collection like any other, to be read, edited and measured with:
 
