@@ -4,8 +4,10 @@ The driver reads the corpus, hands out shards and writes what comes back, so tha
 nor the folder; the model travels to them. A worker that dies takes one shard with it, which Ray gives to another.
 """
 
+import ctypes
 import logging
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +35,10 @@ class Cluster(NamedTuple):
     gpus: bool
 
 
+FAULTS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
+SIGACTION_SIZE = 256  # bytes; no system's structure is larger
+
+
 @contextmanager
 def connected(workers: int | None = None) -> Iterator[Cluster]:
     """The Ray cluster that there is (connected already, started on this machine, or named by RAY_ADDRESS), or one
@@ -48,7 +54,8 @@ def connected(workers: int | None = None) -> Iterator[Cluster]:
     if own:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         try:
-            ray.init(log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR)
+            with handlers_kept():
+                ray.init(log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR)
         except (ConnectionError, ValueError, RuntimeError) as error:
             reason = str(error).strip().splitlines()[0][:200]
             raise ConfigError(
@@ -60,7 +67,29 @@ def connected(workers: int | None = None) -> Iterator[Cluster]:
         yield Cluster(workers or gpus or max(1, int(resources.get("CPU", 1))), gpus > 0)
     finally:
         if own:
-            ray.shutdown()
+            with handlers_kept():
+                ray.shutdown()
+
+
+@contextmanager
+def handlers_kept() -> Iterator[None]:
+    """Whoever catches a process's faults goes on catching them after Ray starts or stops.
+
+    Ray puts its own handlers in their place and leaves none when it stops; a Java machine in the process, which
+    reads its threads' faults all the time, then dies of one.
+    """
+    if os.name != "posix":
+        yield
+        return
+    library = ctypes.CDLL(None)
+    before = {number: ctypes.create_string_buffer(SIGACTION_SIZE) for number in FAULTS}
+    for number, action in before.items():
+        library.sigaction(number, None, action)
+    try:
+        yield
+    finally:
+        for number, action in before.items():
+            library.sigaction(number, action, None)
 
 
 def on_cluster(cluster: Cluster, model: str, *, progress: Progress | None = None) -> Work:

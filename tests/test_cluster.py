@@ -1,5 +1,7 @@
 """Encoding on a real Ray cluster of two workers: the bytes of a local run, whoever dies on the way."""
 
+import ctypes
+import faulthandler
 import os
 import signal
 import subprocess
@@ -14,7 +16,7 @@ import psutil
 import pytest
 
 from sparse_adapt import cluster
-from sparse_adapt.cluster import connected, on_cluster
+from sparse_adapt.cluster import SIGACTION_SIZE, connected, handlers_kept, on_cluster
 from sparse_adapt.corpus import Document, write_documents
 from sparse_adapt.errors import MissingExtraError, ModelError, OutputError
 from sparse_adapt.model import SparseEncoder
@@ -53,9 +55,11 @@ def two_workers() -> Iterator[None]:
     import ray
 
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    ray.init(num_cpus=2, object_store_memory=80 << 20, include_dashboard=False, log_to_driver=False)
+    with handlers_kept():
+        ray.init(num_cpus=2, object_store_memory=80 << 20, include_dashboard=False, log_to_driver=False)
     yield
-    ray.shutdown()
+    with handlers_kept():
+        ray.shutdown()
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -188,6 +192,23 @@ def test_a_killed_driver_goes_on_from_whole_shards(tiny_model, documents, local,
     assert heard[:done].count(SHARD) == done  # told as done, not encoded again
     assert content(place).keys() == local.keys()
     assert all(stored == local[name] for name, stored in content(place).items() if name != "manifest.json")
+
+
+def test_ray_leaves_the_handlers_of_faults_as_they_were():
+    if not handler_of(signal.SIGSEGV):
+        faulthandler.enable()
+    before = handler_of(signal.SIGSEGV)
+    assert before != 0
+    with connected():
+        assert handler_of(signal.SIGSEGV) == before
+    assert handler_of(signal.SIGSEGV) == before
+
+
+def handler_of(number: int) -> int:
+    """The address of who catches a signal, beneath Python; 0 for nobody."""
+    action = ctypes.create_string_buffer(SIGACTION_SIZE)
+    ctypes.CDLL(None).sigaction(number, None, action)
+    return int.from_bytes(action.raw[:8], sys.byteorder)
 
 
 def test_without_ray_the_error_says_what_to_install(monkeypatch):
