@@ -59,9 +59,7 @@ class Training(Settings):
     train: Trained = "new"
     device: str = "auto"
     precision: Literal["float32", "bfloat16", "float16"] = "float32"
-    max_tokens: int | None = Field(
-        None, ge=8
-    )  # of a text that are read, from now on; None: as the model does
+    max_tokens: int | None = Field(None, ge=8)  # read of a text from now on; None: as the model does
     checkpoint_every: int = Field(50, ge=1)
     tensorboard: bool = False
 
@@ -247,9 +245,7 @@ class Candidates(Settings):
 
     seed: int = Field(0, ge=0)
     count: int = Field(8, ge=2)  # documents of a query
-    source: Literal["keep", "drop"] = (
-        "drop"  # a made-up query's own document shares its words: it teaches little
-    )
+    source: Literal["keep", "drop"] = "drop"  # a made-up query's own document, which shares its words
     from_teacher: int = Field(4, ge=0)  # drawn among the teacher's best `depth`
     from_student: int = Field(2, ge=0)  # and among the student's; the rest are random
     depth: int = Field(20, ge=1)
@@ -272,9 +268,12 @@ class Adapt(Settings):
     candidates: Candidates = Candidates()
     merges: tuple[float, ...] = (0.5,)  # how far back towards the model before distillation to try
     frozen: bool = False  # only new rows learn: documents without a new term keep their vectors
-    max_tokens: int | None = Field(
-        512, ge=8
-    )  # of a text that the adapted model reads, if it can read so many
+    max_tokens: int | None = Field(512, ge=8)  # of a text that the adapted model reads, if it can
+
+    @property
+    def longest(self) -> int | None:
+        """Tokens of a text that the stages read; None, as many as before, where vectors are to stay."""
+        return None if self.frozen else self.max_tokens
 
 
 PLAIN_LESSON = {

@@ -85,7 +85,7 @@ class SharingEncoder(SparseEncoder):
         """Largest logit of every token in every text (B, V); positions, which no loss asks for, are all -1."""
 
         def read(share: Sequence[int]) -> Tensor:
-            theirs = asked[list(share)] if asked is not None and asked.ndim == 2 else asked
+            theirs = None if asked is None else asked.expand(len(token_ids), -1)[list(share)]
             return super(SharingEncoder, self).forward([token_ids[row] for row in share], theirs).maximum
 
         maximum = shared_out(read, range(len(token_ids)))

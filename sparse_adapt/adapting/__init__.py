@@ -49,7 +49,7 @@ from sparse_adapt.corpus import read_candidates, read_documents
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.folders import output_folder, write_json, write_text
 from sparse_adapt.model import SparseEncoder
-from sparse_adapt.plan import Plan, settings_for
+from sparse_adapt.plan import FILES, Plan, settings_for
 from sparse_adapt.queries import HELD, TRAIN
 from sparse_adapt.run import Finished, is_whole, read_finished, run_stages, write_report
 from sparse_adapt.stages.steps import RECORD_FILE, Outcome, Place
@@ -58,7 +58,7 @@ from sparse_adapt.terms import Term, read_terms
 
 STEPS = ("terms", "dictionary", "queries", "candidates", "stages", "choice")
 REENCODE_FILE = "reencode.txt"
-LEARN_FROM_PAIRS = {"joint", "contrast"}
+LEARN_FROM_PAIRS = {each.stage for each in FILES if each.key == "pairs"}
 WITHOUT_TERMS = {"contrast", "distill"}  # stages that have something to teach where there is no new term
 
 
@@ -138,8 +138,8 @@ def _queries(work: Work) -> None:
 
         generate = generator(request.generator) if request.generator is not None else None
         shutil.rmtree(work.folder / "collection", ignore_errors=True)
-        whole = request.settings.candidates.source == "drop" and not _learns_from_pairs(request)
-        settings = request.settings.queries.model_copy(update={"cut": not whole})
+        cut = request.settings.candidates.source == "keep" or _learns_from_pairs(request)
+        settings = request.settings.queries.model_copy(update={"cut": cut})
         folder = work.folder / "collection"
         return prepare_collection(request.corpus, work.documents, settings, request.queries, generate, folder)
 
@@ -200,10 +200,9 @@ def _gather(work: Work, split: str, file: str) -> str:
             watch=lambda what, count: work.watcher.count(what, count),
         )
     progress = work.watcher.count(f"{split} queries")
-    said = prepare_candidates(
+    return prepare_candidates(
         collection, work.panel, request.settings.candidates, split, work.folder / file, progress
     )
-    return said
 
 
 def _plan(work: Work) -> Plan:
@@ -221,9 +220,8 @@ def _plan(work: Work) -> Plan:
             )
     files = {"terms": terms, "dictionary": definitions}
     files |= {"candidates": folder / "candidates.jsonl", "pairs": folder / "pairs.jsonl"}
-    longest = None if request.settings.frozen else request.settings.max_tokens
-    overrides = {"seed": request.settings.seed, "max_tokens": longest}
-    overrides |= request.overrides
+    settled = {"seed": request.settings.seed, "max_tokens": request.settings.longest}
+    overrides = {**settled, **request.overrides}
     settings: dict[str, config.Training] = {}
     for name in stages:
         if name != "extend":

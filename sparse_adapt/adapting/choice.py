@@ -25,7 +25,7 @@ from sparse_adapt.model import SparseEncoder
 from sparse_adapt.teachers.ensemble import scaled, sqrt_idf
 
 MEASURE = "ndcg@10"
-GRADES = 10
+GRADES = 10  # documents of a query that are to be found
 LONGER = 1.1  # documents may have at most so many times the base model's non-zero weights
 IDF_DOCUMENTS = 2_048  # documents from which factors are taken
 

@@ -30,8 +30,8 @@ def expected(request: Request, documents: Sequence[Document], total: int) -> lis
     texts = [document.full_text for document in documents[:: max(1, len(documents) // TRIED)][:TRIED]]
     encode(encoder, texts[:1])  # compiles, which counts once
     encoding = _seconds(lambda: encode(encoder, texts)) / len(texts)
-    if settings.max_tokens is not None:
-        encoder.read_up_to(settings.max_tokens)
+    if settings.longest is not None:
+        encoder.read_up_to(settings.longest)
     learning = _seconds(lambda: _learn(encoder, texts)) / len(texts)
     judging = 0.0
     if request.teacher == ENSEMBLE:

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.random import default_rng
 
 from sparse_adapt import config
+from sparse_adapt.adapting.choice import GRADES
 from sparse_adapt.corpus import (
     Document,
     read_candidates,
     read_documents,
     read_queries,
     write_candidates,
-    write_documents,
 )
 from sparse_adapt.definitions import mine_definitions, write_mined
 from sparse_adapt.errors import InputError
@@ -38,7 +38,6 @@ from sparse_adapt.terms import Term, mine_terms, write_terms
 from sparse_adapt.terms.criterion import from_glossary, paying
 
 FEWEST_HELD = 5
-AGREED = 10  # documents of a query that models are chosen by
 
 
 def sample(documents: Iterable[Document], most: int, seed: int) -> list[Document]:
@@ -117,11 +116,11 @@ def prepare_candidates(
     """Write the candidates of one split. Raises InputError where too few queries are left to choose with.
 
     Models are chosen by who agrees with rankers other than the base model, so those set aside have the
-    `AGREED` best documents of these, and as many of the student's.
+    `GRADES` best documents of these, and as many of the student's.
     """
     if split == HELD:
         panel = panel.others
-        most = {"count": 2 * AGREED + 1, "depth": AGREED, "from_teacher": AGREED, "from_student": AGREED}
+        most = {"count": 2 * GRADES + 1, "depth": GRADES, "from_teacher": GRADES, "from_student": GRADES}
         settings = settings.model_copy(update=most)
     documents = list(read_documents(collection))
     queries = [query for query in read_pseudo_queries(collection) if query.split == split]
@@ -145,11 +144,6 @@ def prepare_pairs(candidates: Path, collection: Path, path: Path) -> str:
         best = entry.document_ids[int(np.argmax(entry.teacher_scores))]
         pairs.append(Pair(entry.query, sources.get(entry.query_id) or best, entry.query_id))
     return f"{write_pairs(path, pairs):,} queries, each with its document"
-
-
-def write_sample(documents: Sequence[Document], path: Path) -> None:
-    """Keep the documents that an adaptation looks at."""
-    write_documents(path, documents)
 
 
 def peak_memory() -> int:

@@ -20,6 +20,7 @@ from sparse_adapt.cli.options import (
 )
 from sparse_adapt.cli.progress import Bars
 from sparse_adapt.errors import ConfigError, OutputError
+from sparse_adapt.stages import OF_ADAPT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,7 +97,7 @@ def adapt(
         typer.Option(
             "--stages",
             metavar="NAMES",
-            help="Which of extend,behaviour,warmup,dictionary,dynamic,joint,contrast,distill, by commas.",
+            help=f"Which of {','.join(OF_ADAPT)}, by commas.",
         ),
     ] = None,
     max_tokens: Annotated[
@@ -251,7 +252,6 @@ def _settings(
 ) -> Any:  # noqa: ANN401 - config loads late
     from sparse_adapt import config
     from sparse_adapt.errors import unknown
-    from sparse_adapt.stages import OF_ADAPT
 
     content: dict[str, Any] = {"frozen": only_new}
     if seed is not None:

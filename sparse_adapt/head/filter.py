@@ -47,7 +47,9 @@ def positive_logits(states: Tensor, starts: Tensor, weight: Tensor, bias: Tensor
 def positive_pool(
     states: Tensor, starts: Tensor, places: Tensor, weight: Tensor, bias: Tensor | None, asked: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Maximum logits (B, V) and their positions (B, V), exact where above zero and where `asked`; else -inf, 0.
+    """Maximum logits (B, V) and their positions (B, V), exact where they may be above zero or are `asked` for.
+
+    Elsewhere -inf and 0.
 
     asked: booleans (B, V) or (V); the rest as in `cpu.pool`, all float32.
     """
@@ -79,7 +81,7 @@ def _settled(
         error = error_bound(float(rows.norm(dim=1).max())) * lengths
         passes = rough[text] > -error
         if asked is not None:
-            passes |= asked if asked.ndim == 1 else asked[text]
+            passes |= asked.expand_as(rough)[text]
         passed = passes.nonzero().squeeze(1)
         yield text, passed, weight[passed] @ rows.T
 

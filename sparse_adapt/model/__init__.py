@@ -238,7 +238,7 @@ class SparseEncoder(Encoder):
         parts = []
         for group in groups:
             ids, mask = pad([token_ids[index] for index in group], self.tokenizer.pad_token_id or 0)
-            theirs = asked[group] if asked is not None and asked.ndim == 2 else asked
+            theirs = None if asked is None else asked.expand(len(token_ids), -1)[group]
             parts.append(self.pool(ids.to(self.device), mask.to(self.device), theirs))
         if len(parts) == 1 and groups[0] == sorted(groups[0]):
             return parts[0]

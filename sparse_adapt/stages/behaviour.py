@@ -117,7 +117,8 @@ class Behaviour:
             self._hand_over(wanted, batch)
             length = before.square().sum(dim=1).clamp_min(1e-6)
             size = before.sum(dim=1).clamp_min(1e-6)
-        weights = reaching(encoder(batch.ids, wanted > 0).maximum.float(), wanted > 0)
+        lit = wanted > 0
+        weights = reaching(encoder(batch.ids, lit).maximum.float(), lit)
         gaps = (weights - wanted).square()
         extra = (weights * (wanted == 0)).sum(dim=1)
         old, new = gaps[:, : self.old].sum(dim=1), gaps[:, self.old :].sum(dim=1)
