@@ -37,6 +37,7 @@ READING_ORDER = (
     "batches",
     "compiled",
     "head",
+    "idf",
     "model",
     "vocabulary",
     "dense",

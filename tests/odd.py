@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.manifest import ModelStamp, checksum
@@ -79,3 +80,10 @@ def vouch_anew(folder: Path) -> None:
     for part in manifest["parts"]:
         part["sha256"] = checksum((folder / part["path"]).read_bytes())
     path.write_text(json.dumps(manifest), encoding="utf-8")
+
+
+def some_factors(size: int) -> NDArray[np.float32]:
+    """Factors of a model's tokens (V): between .5 and 1.5 but for one, which is 0."""
+    factors = np.random.default_rng(0).uniform(0.5, 1.5, size).round(2).astype(np.float32)
+    factors[size // 2] = 0.0
+    return factors

@@ -25,6 +25,7 @@ from sparse_adapt.model import SparseEncoder
 from sparse_adapt.parity import check_engine
 from sparse_adapt.shards import encode_queries, encode_vectors
 from sparse_adapt.vectors import Block, Vectors
+from tests.odd import some_factors
 
 LONG = "x" * 10_000
 ODD = [
@@ -301,7 +302,9 @@ def test_every_format_has_an_engine():
 
 @pytest.fixture(scope="module")
 def model(tiny_model: Path) -> SparseEncoder:
-    return SparseEncoder.load(tiny_model)
+    encoder = SparseEncoder.load(tiny_model)
+    encoder.factors = some_factors(encoder.vocabulary_size)
+    return encoder
 
 
 ASKED = [Query("q1", "a backup of the database"), Query("q2", "zorvex reports"), Query("q3", "the server")]

@@ -18,11 +18,14 @@ from sparse_adapt.manifest import checksum
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.shards import encode_vectors
 from sparse_adapt.vectors import Block
+from tests.odd import some_factors
 
 
 @pytest.fixture(scope="module")
 def model(tiny_model):
-    return SparseEncoder.load(tiny_model)
+    encoder = SparseEncoder.load(tiny_model)
+    encoder.factors = some_factors(encoder.vocabulary_size)
+    return encoder
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,9 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.dense import DenseEncoder, find_dense
 from sparse_adapt.errors import MissingExtraError, ModelError
+from sparse_adapt.idf import scaled, sqrt_idf
 from sparse_adapt.teachers.bm25 import Bm25
-from sparse_adapt.teachers.ensemble import add_z_scores, best, scaled, sqrt_idf, z_scores
+from sparse_adapt.teachers.ensemble import add_z_scores, best, z_scores
 
 TEXTS = ["plasmids carry genes", "genes genes everywhere carry on", "an empty shelf", ""]
 

@@ -11,22 +11,22 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
 from sparse_adapt.corpus import Candidates, Document, Query
 from sparse_adapt.encode import encode
 from sparse_adapt.evaluate import Collection, Result, evaluate_vectors, randomisation_test
+from sparse_adapt.idf import fourth_root, scaled
 from sparse_adapt.model import SparseEncoder
-from sparse_adapt.teachers.ensemble import scaled, sqrt_idf
 
 MEASURE = "ndcg@10"
 GRADES = 10  # documents of a query that are to be found
 LONGER = 1.1  # documents may have at most so many times the base model's non-zero weights
+Weighed = Literal["", "idf", "factors"]  # not, by the documents' idf, by what the model itself has learnt
 IDF_DOCUMENTS = 2_048  # documents from which factors are taken
 
 
@@ -40,17 +40,17 @@ class Maker(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What a model reached on the queries set aside, with idf or without."""
+    """What a model reached on the queries set aside, its tokens weighed or not."""
 
     name: str
-    idf: bool
+    weighed: Weighed
     back: float | None
     result: Result
 
     @property
     def label(self) -> str:
         """Its name for people."""
-        return f"{self.name} x idf" if self.idf else self.name
+        return f"{self.name} x {self.weighed}" if self.weighed else self.name
 
     @property
     def figures(self) -> dict[str, float]:
@@ -120,10 +120,10 @@ def try_models(
             )
         else:
             result = evaluate_vectors(queries, documents, collection)
-        tried.append(Tried(maker.name, False, maker.back, result))
-        factors = fourth_root(documents)
+        tried.append(Tried(maker.name, "", maker.back, result))
+        factors = fourth_root(documents) if own is None else encoder.factors_of(np.arange(documents.shape[1]))
         result = evaluate_vectors(scaled(queries, factors), scaled(documents, factors), collection)
-        tried.append(Tried(maker.name, True, maker.back, result))
+        tried.append(Tried(maker.name, "idf" if own is None else "factors", maker.back, result))
         if progress is not None:
             progress(1)
     return Choice(tuple(tried), choose(tried))
@@ -138,7 +138,7 @@ def compare_as_they_are(
         encoder = maker.make()
         queries = encode(encoder, [query.text for query in collection.queries])
         documents = encode(encoder, [document.full_text for document in collection.documents])
-        tried.append(Tried(maker.name, False, None, evaluate_vectors(queries, documents, collection)))
+        tried.append(Tried(maker.name, "", None, evaluate_vectors(queries, documents, collection)))
         if progress is not None:
             progress(1)
     worse = _is_worse(tried[-1].result, tried[0].result)
@@ -156,7 +156,7 @@ def choose(tried: Sequence[Tried]) -> int:
         place
         for place in short
         if tried[place].back is not None
-        and tried[place].idf == tried[best].idf
+        and tried[place].weighed == tried[best].weighed
         and not _is_worse(tried[place].result, tried[best].result)
     ]
     return max(as_good, key=lambda place: tried[place].back or 0.0)
@@ -166,11 +166,6 @@ def _is_worse(result: Result, best: Result) -> bool:
     """Whether a mean is below another by more than a standard error of the difference."""
     gaps = best.values[MEASURE] - result.values[MEASURE]
     return bool(gaps.mean() > gaps.std() / np.sqrt(max(1, len(gaps))))
-
-
-def fourth_root(documents: csr_matrix) -> NDArray[np.float32]:
-    """A factor for each token (V), for queries and documents both: their product is the root of the idf."""
-    return np.sqrt(sqrt_idf(documents))
 
 
 def factors_from(encoder: SparseEncoder, documents: Sequence[Document]) -> NDArray[np.float32]:
@@ -190,7 +185,7 @@ def record(choice: Choice) -> dict[str, Any]:
             {
                 "name": each.label,
                 "back": each.back,
-                "idf": each.idf,
+                "weighed": each.weighed,
                 **{name: round(value, 5) for name, value in each.figures.items()},
                 "difference": round(float(gaps.mean()), 5),
                 "p_value": round(randomisation_test(gaps, np.random.default_rng(0)), 5),
@@ -206,6 +201,9 @@ def keep(
     best = choice.best
     encoder = next(maker for maker in makers if maker.name == best.name).make()
     if choice.kept != 0 and documents is not None:
-        encoder.factors = factors_from(encoder, documents) if best.idf else None
+        if best.weighed == "idf":
+            encoder.factors = factors_from(encoder, documents)
+        elif not best.weighed:
+            encoder.factors = None
     encoder.save(folder)
     return encoder

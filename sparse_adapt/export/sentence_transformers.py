@@ -7,6 +7,8 @@
     FOLDER/tokens.json, manifest.json
 
 The tensors are those of `torch.sparse_coo_tensor`, which `sentence_transformers.util.semantic_search` takes.
+Its SparseEncoder knows no factors (`idf.json`): where the model has some, documents hold the queries' as well as
+their own, and queries none, which gives the same scores.
 Dimensions: V vocabulary.
 """
 
@@ -29,6 +31,7 @@ from sparse_adapt.export.parts import (
 from sparse_adapt.export.quantise import Entries, Quantisation
 from sparse_adapt.export.rows import json_string
 from sparse_adapt.folders import output_folder
+from sparse_adapt.idf import reciprocal, scaled
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.vectors import Block, Vectors
 
@@ -51,12 +54,14 @@ def write(
         encoder.save(work / MODEL_FOLDER)
         files = sorted(path for path in (work / MODEL_FOLDER).rglob("*") if path.is_file())
         parts = [file_part(work, str(path.relative_to(work)), rows=0) for path in files]
+        factors = encoder.factors_of(np.arange(encoder.vocabulary_size))
         if queries is not None:
+            queries = Block(queries.ids, scaled(queries.vectors, reciprocal(factors)))
             keys = [json_string(token) for token in vectors.tokens]
             manifest = write_queries(work, manifest, queries, QUERIES_FILE, partial(vector_lines, keys))
         (work / DOCUMENTS_FOLDER).mkdir()
         for number, block in enumerate(vectors.blocks):
-            entries = manifest.take(block)
+            entries = manifest.take(Block(block.ids, scaled(block.vectors, factors)))
             name = f"{DOCUMENTS_FOLDER}/part-{number:05d}"
             _write_part(work / name, entries)
             parts += [

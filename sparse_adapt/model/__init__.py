@@ -89,7 +89,7 @@ class SparseEncoder(Encoder):
             encoder = cls(masked_lm, tokenizer, new_tokens, max_tokens)
         except ModelError as error:
             raise ModelError(f"{source}: {error}") from error
-        encoder.factors = _read_factors(folder / FACTORS_FILE, encoder.vocabulary_size)
+        encoder.factors = read_factors(folder, encoder.vocabulary_size)
         return encoder.to(device).eval()
 
     def save(self, folder: Path) -> None:
@@ -253,8 +253,12 @@ def _identity(hidden: Tensor) -> Tensor:
     return hidden
 
 
-def _read_factors(path: Path, size: int) -> NDArray[np.float32] | None:
-    """The factor of each token, where a model has them: never negative, at most `size`."""
+def read_factors(folder: Path, size: int) -> NDArray[np.float32] | None:
+    """The factor of each token (V), where a model's folder has them: never negative, `size` of them.
+
+    Tokens that an extension added since count as the most telling one.
+    """
+    path = folder / FACTORS_FILE
     if not path.is_file():
         return None
     try:
@@ -263,4 +267,4 @@ def _read_factors(path: Path, size: int) -> NDArray[np.float32] | None:
         raise ModelError(f"{path}: damaged ({error}); delete it to do without idf") from error
     if factors.ndim != 1 or not 0 < len(factors) <= size or not (np.isfinite(factors) & (factors >= 0)).all():
         raise ModelError(f"{path}: not the factors of {size:,} tokens; delete it to do without idf")
-    return factors
+    return np.pad(factors, (0, size - len(factors)), constant_values=factors.max())

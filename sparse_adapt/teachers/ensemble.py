@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
 Scores = NDArray[np.float32]
 
@@ -30,26 +29,6 @@ def add_z_scores(members: Sequence[NDArray[np.floating]]) -> Scores:
     for scores in members:
         total += z_scores(scores)
     return total
-
-
-def sqrt_idf(documents: csr_matrix) -> NDArray[np.float32]:
-    """A factor for each token (V): the square root of ln((N + 1) / (n + 1)), n documents giving it weight.
-
-    Folded into the queries' weights once it takes from a SPLADE model's scores what is in every document.
-    """
-    present = np.bincount(documents.indices, minlength=documents.shape[1])
-    factors: NDArray[np.float32] = np.sqrt(np.log((documents.shape[0] + 1) / (present + 1))).astype(
-        np.float32
-    )
-    return factors
-
-
-def scaled(vectors: csr_matrix, factors: NDArray[np.float32]) -> csr_matrix:
-    """Every weight times the factor of its token (V); weights that become 0 are no longer stored."""
-    product = vectors.copy()
-    product.data = product.data * factors[product.indices]
-    product.eliminate_zeros()
-    return product
 
 
 def best(scores: Scores, k: int) -> list[tuple[NDArray[np.int64], Scores]]:

@@ -20,9 +20,10 @@ from sparse_adapt.corpus import Document, read_candidates, read_run
 from sparse_adapt.dense import SMALL, DenseEncoder
 from sparse_adapt.encode import encode
 from sparse_adapt.errors import InputError, MissingExtraError, ModelError
+from sparse_adapt.idf import scaled, sqrt_idf
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.teachers.bm25 import Bm25
-from sparse_adapt.teachers.ensemble import Scores, add_z_scores, scaled, sqrt_idf
+from sparse_adapt.teachers.ensemble import Scores, add_z_scores
 
 ENSEMBLE = "ensemble"
 QUICK = "bm25"  # the ensemble without its slowest member
