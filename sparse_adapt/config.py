@@ -134,6 +134,9 @@ class Distill(Training):
     flops_query: float = Field(0.01, ge=0)
     flops_document: float = Field(0.01, ge=0)
     document_frequency_aware: bool = True
+    anchored: Literal["corpus", "everyday"] = "corpus"  # the texts whose vectors the anchor holds
+    factors: Literal["none", "idf", "learnt"] = "none"  # a match counts these times: idf at first
+    factor_rate: float = Field(3e-3, gt=0)  # learning rate of the factors' logarithms
     common: float = Field(1.0, ge=0)  # weight of what common tokens cost, within sparsity
     silence: float = Field(2.0, ge=0)  # weight of being silent where a term is neither said nor wanted
     balanced: bool = False  # weights are shares of the gradient, beside that of the first term that has one
@@ -298,13 +301,16 @@ PLAIN_DISTILL = {
 
 CORPUS_DISTILL = {
     "steps": 600,
-    "learning_rate": 3e-5,
+    "learning_rate": 6e-5,
     "new_learning_rate": 3e-4,
     "kd": "kl",
     "temperature": 2.0,
+    "factors": "learnt",
+    "factor_rate": 6e-3,
+    "anchored": "everyday",
     "balanced": True,
-    "weights": {"kd": 1.0, "rank": 0.0, "sparsity": 1.5, "domain": 0.0, "contrast": 0.0, "expand": 0.0}
-    | {"anchor": 0.0, "recall": 0.0},
+    "weights": {"kd": 1.0, "rank": 0.0, "sparsity": 0.2, "domain": 0.0, "contrast": 0.0, "expand": 0.0}
+    | {"anchor": 10.0, "recall": 0.0},
 }
 
 

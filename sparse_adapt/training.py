@@ -70,7 +70,7 @@ class Stage(Protocol[Taught]):
 class Accompanied(Protocol):
     """A stage with a module beside the encoder: parameters that learn with it, buffers that a resumed stage needs.
 
-    Neither is part of the model that the stage leaves.
+    They learn as fast as new rows do, unless the module has a `learning_rate` of its own.
     """
 
     @property
@@ -190,7 +190,8 @@ class Parameters:
         if self.old:
             groups.append({"params": self.old, "full_rate": self.settings.learning_rate})
         if fresh := list(self.beside.parameters()):
-            groups.append({"params": fresh, "full_rate": self.settings.new_learning_rate})
+            rate = getattr(self.beside, "learning_rate", self.settings.new_learning_rate)
+            groups.append({"params": fresh, "full_rate": rate})
         return [{**group, "lr": 0.0} for group in groups]
 
     def set_rate(self, optimiser: Any, rate: float) -> None:  # noqa: ANN401 - torch's optimiser or accelerate's wrapper

@@ -4,13 +4,16 @@ import numpy as np
 import pytest
 import torch
 
-from sparse_adapt import config, vocabulary
+from sparse_adapt import config, losses, vocabulary
 from sparse_adapt.corpus import Candidates
+from sparse_adapt.encode import encode
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.glossary import Definition
+from sparse_adapt.idf import fourth_root
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.stages.dictionary import dictionary
 from sparse_adapt.stages.distill import Distill
+from sparse_adapt.stages.everyday import Everyday, made_up
 from sparse_adapt.stages.lesson import domain_vocabulary
 from sparse_adapt.stages.texts import Remembered, Texts
 from sparse_adapt.stages.warmup import warmup
@@ -134,6 +137,101 @@ def test_documents_that_queries_share_are_encoded_once(encoder):
 def test_a_query_wants_the_terms_of_its_relevant_documents(encoder):
     stage = Distill(encoder, CANDIDATES, DOCUMENTS, config.Distill(**SHORT))
     assert stage.positive.ravel().tolist() == [True, False]
+
+
+LEARNT = {**SHORT, "factors": "learnt", "kd": "kl", "factor_rate": 0.1}
+
+
+def test_factors_begin_with_the_idf_of_the_documents(encoder):
+    stage = Distill(encoder, CANDIDATES, DOCUMENTS, config.Distill(**LEARNT))
+    documents = encode(encoder, list(DOCUMENTS.values()))
+    np.testing.assert_allclose(stage.beside.values, fourth_root(documents), rtol=1e-6)
+    weights = torch.from_numpy(documents.toarray())
+    counted = documents.multiply(fourth_root(documents)[None]).toarray()
+    np.testing.assert_allclose(stage.beside(weights).detach().numpy(), counted, rtol=1e-5)
+
+
+def test_a_divergence_from_the_teacher_counts_factors(encoder):
+    asked, told = [entry.query for entry in CANDIDATES], [entry.teacher_scores for entry in CANDIDATES]
+    stage = Distill(encoder, CANDIDATES, DOCUMENTS, config.Distill(**LEARNT, calibrate=False))
+    encoder.factors = stage.beside.values
+    scores = (encode(encoder, asked) @ encode(encoder, list(DOCUMENTS.values())).T).toarray()
+    places = [[list(DOCUMENTS).index(name) for name in entry.document_ids] for entry in CANDIDATES]
+    expected = losses.kl(
+        torch.from_numpy(np.take_along_axis(scores, np.array(places), axis=1)),
+        torch.tensor(told),
+        torch.ones(2, 3, dtype=torch.bool),
+    )
+    with torch.no_grad():
+        terms = stage.terms(encoder, stage.batch(random_at(0, 0)))
+    assert float(terms["kd"]) == pytest.approx(float(expected), rel=1e-4)
+
+
+def test_factors_learn_where_texts_match_and_go_with_the_model(encoder, tmp_path):
+    stage = Distill(encoder, CANDIDATES, DOCUMENTS, config.Distill(**LEARNT))
+    start = stage.beside.values
+    train(encoder, stage, tmp_path)
+    moved = np.flatnonzero(stage.beside.values != start)
+    texts = [*DOCUMENTS.values(), *(entry.query for entry in CANDIDATES)]
+    lit = set(encode(SparseEncoder.load("splade-tiny"), texts).indices.tolist())
+    assert 0 < len(moved) < 2 * len(lit)
+    assert encoder.factors is None
+    stage.hand_over(encoder)
+    np.testing.assert_array_equal(encoder.factors, stage.beside.values)
+    encoder.save(tmp_path / "model")
+    again = Distill(
+        SparseEncoder.load(tmp_path / "model"),
+        CANDIDATES,
+        DOCUMENTS,
+        config.Distill(**{**LEARNT, "factors": "none"}),
+    )
+    np.testing.assert_allclose(again.beside.values, encoder.factors, atol=1e-5)  # a model's own are kept
+
+
+def test_factors_of_idf_stay_as_they_are(encoder, tmp_path):
+    stage = Distill(encoder, CANDIDATES, DOCUMENTS, config.Distill(**{**LEARNT, "factors": "idf"}))
+    start = stage.beside.values
+    train(encoder, stage, tmp_path)
+    np.testing.assert_array_equal(stage.beside.values, start)
+
+
+def test_everyday_texts_are_short_and_the_same_for_a_seed():
+    texts = made_up(500, 3)
+    assert texts == made_up(500, 3) != made_up(500, 4)
+    lengths = {len(text.split()) for text in texts}
+    assert lengths == set(range(2, 9))
+    words = [word for text in texts for word in text.split()]
+    assert words.count("the") > 3 and words.count("the") < 0.01 * len(words)  # of English text it is .05
+    assert len(set(words)) > len(words) / 3
+
+
+def test_everyday_texts_are_far_from_a_model_by_what_it_forgot(encoder):
+    everyday = Everyday(encoder, SparseEncoder.load("splade-tiny"), 0)
+    rows = everyday.draw(random_at(0, 0))
+    with torch.no_grad():
+        extended = float(everyday.distance(encoder, rows))
+        encoder.output_bias[: encoder.old_size] += 0.5
+        changed = float(everyday.distance(encoder, rows))
+        encoder.output_bias[:] = -100.0
+        silent = float(everyday.distance(encoder, rows))
+    assert extended < 0.01 < changed < silent == pytest.approx(1.0)
+
+
+def test_an_anchor_in_everyday_texts_keeps_what_others_mean(tmp_path):
+    texts, forgotten = made_up(60, 9), {}
+    before = encode(SparseEncoder.load("splade-tiny"), texts)
+    for anchor in (0.0, 50.0):
+        model = SparseEncoder.load("splade-tiny")
+        settings = config.Distill(
+            **{**SHORT, "steps": 8, "learning_rate": 1e-3, "anchored": "everyday"},
+            weights=config.DistillWeights(anchor=anchor, recall=0.0),
+        )
+        stage = Distill(model, CANDIDATES, DOCUMENTS, settings)
+        assert stage.meanings is None
+        (tmp_path / str(anchor)).mkdir()
+        train(model, stage, tmp_path / str(anchor))
+        forgotten[anchor] = abs(encode(model, texts) - before).sum()
+    assert forgotten[50.0] < 0.7 * forgotten[0.0]
 
 
 def test_a_teacher_without_an_opinion_finds_nothing_relevant(encoder):

@@ -21,9 +21,10 @@ BEFORE_THE_FIRST = 1 << 40  # steps that no training reaches, so that these batc
 def balanced(encoder: SparseEncoder, stage: Stage[SparseEncoder]) -> dict[str, float]:
     """The stage's weights, each divided by its term's gradient beside that of the first term with a weight.
 
-    A term without gradient keeps its weight. Leaves the encoder as it was.
+    A term without gradient keeps its weight, and so does an anchor, which has hardly any before the first step.
+    Leaves the encoder as it was.
     """
-    wanted = {key: weight for key, weight in stage.weights.items() if weight > 0}
+    wanted = {key: weight for key, weight in stage.weights.items() if weight > 0 and key != "anchor"}
     if not wanted:
         return dict(stage.weights)
     lengths = dict.fromkeys(wanted, 0.0)

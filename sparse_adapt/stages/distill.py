@@ -15,13 +15,16 @@ import numpy as np
 import torch
 from numpy.random import Generator
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from sparse_adapt import config, losses
 from sparse_adapt.corpus import Candidates
 from sparse_adapt.head import activate
+from sparse_adapt.idf import Factors, fourth_root, scaled
 from sparse_adapt.meanings import Samples
 from sparse_adapt.model import Pooled, SparseEncoder
+from sparse_adapt.stages.everyday import Everyday
+from sparse_adapt.stages.factors import LearntFactors
 from sparse_adapt.stages.lesson import marks, meanings, new_logits, recall
 from sparse_adapt.stages.texts import Remembered, Texts, vectors
 from sparse_adapt.training import epochs_to_steps
@@ -40,7 +43,7 @@ class Batch:
     teacher: Tensor  # (Q, N)
     present: Tensor  # (Q, N), False where a query has fewer candidates
     samples: Samples
-    others: list[int]  # documents for the anchor
+    others: list[int]  # documents for the anchor, or everyday texts
 
 
 class Distill:
@@ -54,8 +57,12 @@ class Distill:
         candidates: Sequence[Candidates],
         documents: Mapping[str, str],
         settings: config.Distill,
+        before: SparseEncoder | None = None,
     ) -> None:
-        """`documents`: text of every document, by id; the candidates are among them."""
+        """`documents`: text of every document, by id; the candidates are among them.
+
+        `before`: whose vectors of everyday texts are held, where the anchor is such; by default the encoder's own.
+        """
         self.settings, self.candidates = settings, candidates
         self.steps = epochs_to_steps(settings, len(candidates))
         self.weights: Mapping[str, float] = settings.weights.model_dump()
@@ -67,9 +74,15 @@ class Distill:
         self.positive = np.array([self._positive(entry) for entry in candidates])
         sources = [*self.documents.ids, *self.queries.ids]
         about = np.concatenate([self.documents.says, self.positive | self.queries.says])
-        unread = self.weights["anchor"] == 0.0 and self.weights["recall"] == 0.0
+        self.everyday: Everyday | None = None
+        if settings.anchored == "everyday" and self.weights["anchor"] > 0.0:
+            self.everyday = Everyday(encoder, before or self.reference, settings.seed)
+        anchored = self.weights["anchor"] > 0.0 and self.everyday is None
+        unread = not anchored and self.weights["recall"] == 0.0
         self.meanings = None if unread else meanings(self.reference, sources, about, settings)
-        self.scale, share = self._scale()
+        self.scale, share, factors = self._scale()
+        rate = settings.factor_rate if settings.factors == "learnt" else 0.0
+        self.beside = nn.Module() if factors is None else LearntFactors(factors, rate)
         if self.meanings is not None:
             share = self.meanings.document_share
         frequent = losses.frequency_penalty(torch.from_numpy(share))
@@ -92,7 +105,10 @@ class Distill:
             teacher[row, :held] = torch.tensor(entry.teacher_scores)
             present[row, :held] = True
         samples = self._samples(random)
-        others = [int(row) for row in random.choice(len(self.documents), max(1, count // 2))]
+        if self.everyday is not None:
+            others = self.everyday.draw(random)
+        else:
+            others = [int(row) for row in random.choice(len(self.documents), max(1, count // 2))]
         return Batch(queries, documents, places, teacher, present, samples, others)
 
     def _samples(self, random: Generator) -> Samples:
@@ -109,7 +125,9 @@ class Distill:
         count, device = len(batch.queries), encoder.device
         weights = pooled.weights
         queries, documents = weights[:count], weights[count:]
-        scores = losses.scores(queries, documents).gather(1, batch.places.to(device))
+        scores = losses.scores(self._weighed(queries), self._weighed(documents)).gather(
+            1, batch.places.to(device)
+        )
         teacher, present = batch.teacher.to(device), batch.present.to(device)
         wanted = teacher
         if self.settings.calibrate:
@@ -124,6 +142,16 @@ class Distill:
             "anchor": self._anchor(encoder, batch),
             "recall": self._recall(encoder, batch),
         }
+
+    def _weighed(self, weights: Tensor) -> Tensor:
+        """Weights (B, V) as a match counts them."""
+        found: Tensor = self.beside(weights) if isinstance(self.beside, LearntFactors) else weights
+        return found
+
+    def hand_over(self, encoder: SparseEncoder) -> None:
+        """Give a taught encoder the factors that it was taught with."""
+        if isinstance(self.beside, LearntFactors):
+            encoder.factors = self.beside.values
 
     def _kd(self, scores: Tensor, wanted: Tensor, present: Tensor) -> Tensor:
         if self.settings.kd == "kl":
@@ -167,9 +195,14 @@ class Distill:
         }
 
     def _anchor(self, encoder: SparseEncoder, batch: Batch) -> Tensor:
-        """Distance to the incoming model on texts like queries and on documents, common words left free."""
+        """Distance to the incoming model on texts like queries and on documents, common words left free.
+
+        Or, on everyday texts, to the model before it knew the domain.
+        """
         if self.weights["anchor"] == 0.0:
             return encoder.output_rows.sum() * 0.0
+        if self.everyday is not None:
+            return self.everyday.distance(encoder, batch.others)
         short = batch.samples.token_ids[:SHORT]
         ids = [*short, *(self.documents.ids[row] for row in batch.others)]
         with torch.no_grad():
@@ -200,10 +233,12 @@ class Distill:
             relevant[place, : len(entry.document_ids)] = _good(entry)
         return relevant
 
-    def _scale(self) -> tuple[losses.Scale, NDArray[np.float64]]:
+    def _scale(self) -> tuple[losses.Scale, NDArray[np.float64], Factors | None]:
         """How teacher scores map to the scores that the incoming model gives the same candidates.
 
-        Beside it the share of these documents that give each token weight (V). Many queries are sampled.
+        Beside it the share of these documents that give each token weight (V), and the factors (V) to begin
+        with: the incoming model's own or, where it has none, by the idf in these documents. Many queries are
+        sampled.
         """
         chosen = np.unique(np.linspace(0, len(self.candidates) - 1, SCALE_QUERIES).round().astype(int))
         entries = [self.candidates[row] for row in chosen]
@@ -211,14 +246,19 @@ class Distill:
         place = {row: index for index, row in enumerate(found)}
         rows = vectors(self.reference, [self.documents.ids[row] for row in found])
         queries = vectors(self.reference, [self.queries.ids[row] for row in chosen])
+        share = np.asarray((rows > 0).mean(axis=0)).ravel()
+        factors: Factors | None = None
+        known = self.reference.factors is not None
+        if known or self.settings.factors != "none":
+            factors = self.reference.factors_of(np.arange(rows.shape[1])) if known else fourth_root(rows)
+            rows, queries = scaled(rows, factors), scaled(queries, factors)
         student: list[float] = []
         teacher: list[float] = []
         for number, entry in enumerate(entries):
             held = [place[self.number[name]] for name in entry.document_ids]
             student.extend((rows[held] @ queries[number].T).toarray().ravel().tolist())
             teacher.extend(entry.teacher_scores)
-        share = np.asarray((rows > 0).mean(axis=0)).ravel()
-        return losses.Scale.between(teacher, student), share
+        return losses.Scale.between(teacher, student), share, factors
 
 
 def _good(entry: Candidates) -> NDArray[np.bool_]:

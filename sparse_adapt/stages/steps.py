@@ -157,13 +157,24 @@ def run_distill(
             documents.setdefault(document_id, text)
 
     def build(encoder: SparseEncoder) -> Stage[SparseEncoder]:
-        stage = Distill(encoder, entries, documents, settings)
+        before = _before_the_domain(model, settings, encoder)
+        stage = Distill(encoder, entries, documents, settings, before)
         if settings.balanced:
             stage.weights = balanced(encoder, stage)
         return stage
 
     files = {"candidates": str(candidates), "corpus": corpus}
     return _run("distill", model, files, settings, place, (SparseEncoder.load, build), progress)
+
+
+def _before_the_domain(model: str, settings: config.Distill, encoder: SparseEncoder) -> SparseEncoder | None:
+    """Whose everyday vectors an adapted model should keep: the one that was extended, where the model tells."""
+    if settings.anchored != "everyday":
+        return None
+    try:
+        return SparseEncoder.load(_extended_from(model), str(encoder.device))
+    except ConfigError:
+        return None  # the model never had another vocabulary
 
 
 def run_dynamic(
@@ -264,6 +275,8 @@ def _run(
         record = {**record, "steps": len(history), "seconds": round(time.monotonic() - started, 1)}
         if isinstance(stage, Dynamic):
             record |= stage.account()
+        if isinstance(stage, Distill):
+            stage.hand_over(encoder)
         if is_main():
             encoder.save(work)
             write_json(work / RECORD_FILE, record)

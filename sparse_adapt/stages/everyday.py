@@ -1,0 +1,54 @@
+"""Everyday texts that a model shall go on weighing as it did: words of general language as often as people use them.
+
+A corpus holds a domain's words alone, so what it teaches shifts, unseen, what any other word stands for. Texts for
+general language are seldom at hand, but word frequencies are (Speer 2022, wordfreq). Dimensions: B texts, V vocabulary.
+"""
+
+import numpy as np
+import torch
+from numpy.random import Generator
+from torch import Tensor
+from torch.nn import functional
+
+from sparse_adapt.losses import distance
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.stages.texts import Remembered
+
+TEXTS = 4_000
+WORDS = 20_000  # of the most frequent ones
+SHORTEST, LONGEST = 2, 8  # words of a text, as queries have them
+AT_ONCE = 32  # texts that a batch holds
+
+
+class Everyday:
+    """Made-up texts and their vectors by the model that knew nothing of the domain."""
+
+    def __init__(self, encoder: SparseEncoder, before: SparseEncoder, seed: int) -> None:
+        """`before`: whose vectors are to stay; `encoder` has its vocabulary and more."""
+        texts = made_up(TEXTS, seed)
+        self.ids = encoder.tokenize(texts)
+        self.before = Remembered(before.requires_grad_(False), before.tokenize(texts))
+
+    def draw(self, random: Generator) -> list[int]:
+        """The rows of a batch's texts."""
+        return [int(row) for row in random.choice(len(self.ids), AT_ONCE, replace=False)]
+
+    def distance(self, encoder: SparseEncoder, rows: list[int]) -> Tensor:
+        """How far the encoder's vectors of these texts are from what they were, as `losses.distance` counts it."""
+        with torch.no_grad():
+            wanted = self.before.weights(rows).to(encoder.device)
+            wanted = functional.pad(wanted, (0, encoder.vocabulary_size - wanted.shape[1]))
+        return distance(encoder.weights([self.ids[row] for row in rows]), wanted)
+
+
+def made_up(count: int, seed: int) -> list[str]:
+    """Rows of English words, each by the root of its frequency, or half of all would be stop words."""
+    from wordfreq import get_frequency_dict, top_n_list
+
+    frequency = get_frequency_dict("en")
+    words = [word for word in top_n_list("en", WORDS) if word.isalpha() and word.isascii() and len(word) > 1]
+    shares = np.sqrt([frequency[word] for word in words])
+    random = np.random.default_rng(seed)
+    lengths = random.integers(SHORTEST, LONGEST + 1, count)
+    drawn = random.choice(len(words), int(lengths.sum()), p=shares / shares.sum())
+    return [" ".join(words[row] for row in rows) for rows in np.split(drawn, np.cumsum(lengths)[:-1])]

@@ -1,0 +1,34 @@
+"""What a match on each token counts, learnt beside the model: its idf at first, then what a teacher's scores say.
+
+A weight is log(1 + relu(logit)), so no layer can make one token's matches count twice as much as another's
+wherever they are; a factor outside the logarithm can. Dimensions: V vocabulary.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sparse_adapt.idf import Factors
+
+
+class LearntFactors(nn.Module):
+    """Factors that learn at a rate of their own, as logarithms, so that none becomes negative."""
+
+    def __init__(self, start: Factors, learning_rate: float) -> None:
+        """`start` (V): what a weight of each token is multiplied with before the first step."""
+        super().__init__()
+        self.learning_rate = learning_rate
+        self.start = torch.from_numpy(start.copy())
+        self.gain = nn.Parameter(torch.zeros(len(start)))
+
+    def forward(self, weights: Tensor) -> Tensor:
+        """Weights (B, V) times the factors of their tokens."""
+        start = self.start.to(weights.device)
+        found: Tensor = weights.float() * (start * self.gain.exp())
+        return found
+
+    @property
+    def values(self) -> Factors:
+        """The factors as they are now: (V)."""
+        found: Factors = (self.start * self.gain.detach().cpu().exp()).numpy().astype(np.float32)
+        return found
