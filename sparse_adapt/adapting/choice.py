@@ -2,7 +2,7 @@
 
 There are the base model, the model before distillation, the distilled one and those between the two, where
 half of the way back guards against forgetting; each as it is, and with every token weighed by how much it tells
-(`idf.json`). Among the distilled ones that can't be told from the best by more than a standard error, the one
+(`idf.json`): by the factors that distillation taught, elsewhere by the documents' idf. Among the distilled ones that can't be told from the best by more than a standard error, the one
 nearest to where it came from is kept.
 Dimensions: V vocabulary.
 """
@@ -106,7 +106,7 @@ def _graded(entry: Candidates) -> dict[str, int]:
 def try_models(
     makers: Sequence[Maker], collection: Collection, progress: Callable[[int], None] | None = None
 ) -> Choice:
-    """Measure every model with and without idf, and choose. The first has to be the base model."""
+    """Measure every model with and without factors, and choose. The first has to be the base model."""
     tried: list[Tried] = []
     for number, maker in enumerate(makers):
         encoder = maker.make()
