@@ -2,8 +2,8 @@
 
 There are the base model, the model before distillation, the distilled one and those between the two, where
 half of the way back guards against forgetting; each as it is, and with every token weighed by how much it tells
-(`idf.json`): by the factors that distillation taught, elsewhere by the documents' idf. Among the distilled ones that can't be told from the best by more than a standard error, the one
-nearest to where it came from is kept.
+(`idf.json`): by the factors that distillation taught, elsewhere by the documents' idf. Among the distilled ones
+that can't be told from the best by more than a standard error, the one nearest to where it came from is kept.
 Dimensions: V vocabulary.
 """
 
