@@ -135,7 +135,7 @@ class Distill(Training):
     flops_document: float = Field(0.01, ge=0)
     document_frequency_aware: bool = True
     anchored: Literal["corpus", "everyday"] = "corpus"  # the texts whose vectors the anchor holds
-    factors: Literal["none", "idf", "learnt"] = "none"  # a match counts these times: idf at first
+    factors: Literal["none", "idf", "learnt"] = "none"  # what a match on each token counts
     factor_rate: float = Field(3e-3, gt=0)  # learning rate of the factors' logarithms
     common: float = Field(1.0, ge=0)  # weight of what common tokens cost, within sparsity
     silence: float = Field(2.0, ge=0)  # weight of being silent where a term is neither said nor wanted

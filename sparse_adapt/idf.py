@@ -25,6 +25,13 @@ def fourth_root(documents: csr_matrix) -> Factors:
     return np.sqrt(sqrt_idf(documents))
 
 
+def of_all(factors: Factors | None, size: int) -> Factors:
+    """A factor for every token of a vocabulary (`size`): 1 without factors; one that is missing is the largest."""
+    if factors is None:
+        return np.ones(size, np.float32)
+    return np.pad(factors, (0, size - len(factors)), constant_values=factors.max()).astype(np.float32)
+
+
 def reciprocal(factors: Factors) -> Factors:
     """What undoes factors (V); 0 where they are 0."""
     return np.divide(1.0, factors, out=np.zeros_like(factors), where=factors > 0)

@@ -114,16 +114,12 @@ def try_models(
         queries = encode(encoder, [query.text for query in collection.queries])
         documents = encode(encoder, [document.full_text for document in collection.documents])
         encoder.factors = own
-        if number == 0 and own is not None:  # a model that was adapted before is compared as it stands
-            result = evaluate_vectors(
-                encoder.weighed(queries.copy()), encoder.weighed(documents.copy()), collection
-            )
-        else:
-            result = evaluate_vectors(queries, documents, collection)
-        tried.append(Tried(maker.name, "", maker.back, result))
-        factors = fourth_root(documents) if own is None else encoder.factors_of(np.arange(documents.shape[1]))
-        result = evaluate_vectors(scaled(queries, factors), scaled(documents, factors), collection)
-        tried.append(Tried(maker.name, "idf" if own is None else "factors", maker.back, result))
+        factors = fourth_root(documents) if own is None else encoder.factors_of()
+        weighed = evaluate_vectors(scaled(queries, factors), scaled(documents, factors), collection)
+        adapted_before = number == 0 and own is not None  # and so compared as it stands
+        plain = weighed if adapted_before else evaluate_vectors(queries, documents, collection)
+        tried.append(Tried(maker.name, "", maker.back, plain))
+        tried.append(Tried(maker.name, "idf" if own is None else "factors", maker.back, weighed))
         if progress is not None:
             progress(1)
     return Choice(tuple(tried), choose(tried))

@@ -18,7 +18,7 @@ from sparse_adapt.corpus import Run
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.export.parts import DOCUMENTS_FOLDER, read_manifest
 from sparse_adapt.export.sentence_transformers import MODEL_FOLDER
-from sparse_adapt.idf import Factors, reciprocal, scaled
+from sparse_adapt.idf import of_all, reciprocal, scaled
 from sparse_adapt.model import read_factors
 from sparse_adapt.vectors import Block
 
@@ -32,12 +32,15 @@ class SemanticSearch:
         from sentence_transformers import SparseEncoder
 
         self.name = f"sentence-transformers {version('sentence-transformers')}"
-        self._folder = folder / MODEL_FOLDER
         self._model = SparseEncoder(str(folder / MODEL_FOLDER), device="cpu")
         parts = [load_file(path) for path in sorted((folder / DOCUMENTS_FOLDER).glob("*.safetensors"))]
         self._documents = torch.cat(
             [_tensor(part["indices"], part["values"], part["shape"]) for part in parts]
         )
+        size = self._documents.shape[1]
+        self._factors = of_all(
+            read_factors(folder / MODEL_FOLDER, size), size
+        )  # the queries', held by documents
         self._ids = [
             json.loads(line)
             for path in sorted((folder / DOCUMENTS_FOLDER).glob("*.jsonl"))
@@ -49,12 +52,7 @@ class SemanticSearch:
         encoded = self._model.encode_query(list(texts), show_progress_bar=False).coalesce()
         values, (rows, columns) = encoded.values().numpy(), encoded.indices().numpy()
         own = csr_matrix((values.astype(np.float32), (rows, columns)), shape=tuple(encoded.shape))
-        return scaled(own, self._factors(own.shape[1]))
-
-    def _factors(self, size: int) -> Factors:
-        """Of the queries' weights (V), which the documents hold in their place."""
-        found = read_factors(self._folder, size)
-        return np.ones(size, np.float32) if found is None else found
+        return scaled(own, self._factors)
 
     def stored(self, documents: Block) -> csr_matrix:
         """The documents as they are."""
@@ -68,8 +66,7 @@ class SemanticSearch:
         """For each query id its k best documents with their scores; none with a score of zero."""
         from sentence_transformers.util import semantic_search
 
-        own = scaled(queries.vectors, reciprocal(self._factors(queries.vectors.shape[1])))
-        entries = own.tocoo()
+        entries = scaled(queries.vectors, reciprocal(self._factors)).tocoo()
         places = torch.from_numpy(np.stack([entries.row, entries.col]).astype(np.int64))
         put = _tensor(places, torch.from_numpy(entries.data), torch.tensor(entries.shape))
         found = semantic_search(put, self._documents, top_k=k, score_function=self._model.similarity)

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -42,18 +41,13 @@ class PooledEncoder(nn.Module):
     def __init__(self, encoder: SparseEncoder) -> None:
         super().__init__()
         self.masked_lm = encoder.masked_lm
-        self.register_buffer("factors", factors_of(encoder))
+        self.register_buffer("factors", torch.from_numpy(encoder.factors_of()))
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Weights (B, V): log1p(relu(the largest logit over unmasked positions)), times factors."""
         logits = self.masked_lm(input_ids=input_ids, attention_mask=attention_mask).logits
         masked = logits.masked_fill(attention_mask.unsqueeze(-1) == 0, float("-inf"))
         return torch.log1p(torch.relu(masked.amax(dim=1))) * self.factors
-
-
-def factors_of(encoder: SparseEncoder) -> Tensor:
-    """What every weight is multiplied with (V), ones where the model has no factors."""
-    return torch.from_numpy(encoder.factors_of(np.arange(encoder.vocabulary_size)))
 
 
 def write(
@@ -120,7 +114,7 @@ def largest_difference(encoder: SparseEncoder, path: Path) -> float:
         found = torch.from_numpy(session.run([OUTPUT], feed)[0])
         with torch.inference_mode():
             expected = encoder.pool(ids.to(encoder.device), mask.to(encoder.device)).weights.cpu()
-            expected *= factors_of(encoder)
+            expected *= torch.from_numpy(encoder.factors_of())
         largest = max(largest, float((found - expected).abs().max()))
     return largest
 

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from sparse_adapt.batches import pad
 from sparse_adapt.errors import ConfigError, ModelError
-from sparse_adapt.export.onnx import BOUND, EXAMPLE, LENGTHS, PooledEncoder, factors_of
+from sparse_adapt.export.onnx import BOUND, EXAMPLE, LENGTHS, PooledEncoder
 from sparse_adapt.export.parts import Manifest, begin, file_part, finish
 from sparse_adapt.export.quantise import Quantisation
 from sparse_adapt.folders import output_folder, write_json
@@ -123,7 +123,7 @@ def largest_difference(encoder: SparseEncoder, path: Path) -> float:
     """Between a weight as the script and as torch give it, over seeded batches of many shapes, padding and all."""
     script = torch.jit.load(str(path))
     generator = torch.Generator().manual_seed(0)
-    kept = factors_of(encoder)
+    kept = torch.from_numpy(encoder.factors_of())
     kept[list(encoder.tokenizer.all_special_ids)] = 0.0
     largest = 0.0
     for lengths in LENGTHS:

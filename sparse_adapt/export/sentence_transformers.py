@@ -54,7 +54,7 @@ def write(
         encoder.save(work / MODEL_FOLDER)
         files = sorted(path for path in (work / MODEL_FOLDER).rglob("*") if path.is_file())
         parts = [file_part(work, str(path.relative_to(work)), rows=0) for path in files]
-        factors = encoder.factors_of(np.arange(encoder.vocabulary_size))
+        factors = encoder.factors_of()
         if queries is not None:
             queries = Block(queries.ids, scaled(queries.vectors, reciprocal(factors)))
             keys = [json_string(token) for token in vectors.tokens]

@@ -20,6 +20,7 @@ from sparse_adapt.batches import TokenIds, group_by_length, pad
 from sparse_adapt.errors import ModelError
 from sparse_adapt.folders import write_json
 from sparse_adapt.head import activate, splade_pool
+from sparse_adapt.idf import Factors, of_all, scaled
 from sparse_adapt.model.encoder import DEFAULT_MAX_TOKENS, Encoder, read_vocabulary, write_vocabulary
 from sparse_adapt.model.encoder import VOCABULARY_FILE as VOCABULARY_FILE
 from sparse_adapt.model.encoder import NewToken as NewToken
@@ -64,7 +65,7 @@ class SparseEncoder(Encoder):
     ) -> None:
         super().__init__(tokenizer, new_tokens, max_tokens)
         self.masked_lm = masked_lm
-        self.factors: NDArray[np.float32] | None = None
+        self.factors: Factors | None = None
         self.check()
 
     # -- life: load, save ---------------------------------------------------------------------
@@ -157,19 +158,12 @@ class SparseEncoder(Encoder):
         square root. No layer can hold them, for they stand outside log1p. A token that an extension added since
         counts as the most telling one.
         """
-        if self.factors is None:
-            return vectors
-        vectors.data = vectors.data * self.factors_of(np.arange(vectors.shape[1]))[vectors.indices]
-        vectors.eliminate_zeros()
-        return vectors
+        return vectors if self.factors is None else scaled(vectors, self.factors_of())
 
-    def factors_of(self, token_ids: NDArray[np.int64]) -> NDArray[np.float32]:
-        """What the weights of some tokens are multiplied with: 1 where the model has no factors."""
-        if self.factors is None:
-            return np.ones(len(token_ids), np.float32)
-        known = token_ids < len(self.factors)
-        factors = self.factors[np.where(known, token_ids, 0)]
-        return np.where(known, factors, self.factors.max()).astype(np.float32)
+    def factors_of(self, token_ids: NDArray[np.int64] | None = None) -> Factors:
+        """What the weights of some tokens, by default of all (V), are multiplied with: 1 without factors."""
+        factors = of_all(self.factors, self.vocabulary_size)
+        return factors if token_ids is None else factors[token_ids]
 
     # -- text to vectors ----------------------------------------------------------------------
 
@@ -253,11 +247,8 @@ def _identity(hidden: Tensor) -> Tensor:
     return hidden
 
 
-def read_factors(folder: Path, size: int) -> NDArray[np.float32] | None:
-    """The factor of each token (V), where a model's folder has them: never negative, `size` of them.
-
-    Tokens that an extension added since count as the most telling one.
-    """
+def read_factors(folder: Path, size: int) -> Factors | None:
+    """The factor of each token, where a model's folder has them: never negative, at most `size`."""
     path = folder / FACTORS_FILE
     if not path.is_file():
         return None
@@ -267,4 +258,4 @@ def read_factors(folder: Path, size: int) -> NDArray[np.float32] | None:
         raise ModelError(f"{path}: damaged ({error}); delete it to do without idf") from error
     if factors.ndim != 1 or not 0 < len(factors) <= size or not (np.isfinite(factors) & (factors >= 0)).all():
         raise ModelError(f"{path}: not the factors of {size:,} tokens; delete it to do without idf")
-    return np.pad(factors, (0, size - len(factors)), constant_values=factors.max())
+    return factors

@@ -74,11 +74,11 @@ class Distill:
         self.positive = np.array([self._positive(entry) for entry in candidates])
         sources = [*self.documents.ids, *self.queries.ids]
         about = np.concatenate([self.documents.says, self.positive | self.queries.says])
+        anchored = self.weights["anchor"] > 0.0
         self.everyday: Everyday | None = None
-        if settings.anchored == "everyday" and self.weights["anchor"] > 0.0:
+        if anchored and settings.anchored == "everyday":
             self.everyday = Everyday(encoder, before or self.reference, settings.seed)
-        anchored = self.weights["anchor"] > 0.0 and self.everyday is None
-        unread = not anchored and self.weights["recall"] == 0.0
+        unread = (not anchored or self.everyday is not None) and self.weights["recall"] == 0.0
         self.meanings = None if unread else meanings(self.reference, sources, about, settings)
         self.scale, share, factors = self._scale()
         rate = settings.factor_rate if settings.factors == "learnt" else 0.0
@@ -250,7 +250,7 @@ class Distill:
         factors: Factors | None = None
         known = self.reference.factors is not None
         if known or self.settings.factors != "none":
-            factors = self.reference.factors_of(np.arange(rows.shape[1])) if known else fourth_root(rows)
+            factors = self.reference.factors_of() if known else fourth_root(rows)
             rows, queries = scaled(rows, factors), scaled(queries, factors)
         student: list[float] = []
         teacher: list[float] = []

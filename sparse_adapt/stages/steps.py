@@ -87,10 +87,14 @@ def run_behaviour(
 ) -> Outcome:
     """Have an extended model do what the model `before` did; by default the one that was extended."""
     documents = [document.full_text for document in read_documents(corpus)]
-    before = before or _extended_from(model)
+    extended = before or _extended_from(model)
+    if extended is None:
+        raise ConfigError(
+            f"{model}: nothing says which model was extended to this one; name it with --before"
+        )
 
     def build(encoder: SparseEncoder) -> Stage[SparseEncoder]:
-        reference = SparseEncoder.load(before, str(encoder.device))
+        reference = SparseEncoder.load(extended, str(encoder.device))
         return Behaviour(encoder, reference, documents, settings)
 
     return _run(
@@ -98,15 +102,15 @@ def run_behaviour(
     )
 
 
-def _extended_from(model: str) -> str:
-    """The model that the last extension behind a model folder began with."""
+def _extended_from(model: str) -> str | None:
+    """The model that the last extension behind a model folder began with; None where nothing tells of one."""
     place = model
     while (path := Path(place) / RECORD_FILE).is_file():
         record = json.loads(path.read_text(encoding="utf-8"))
         place = str(record["model"])
         if record["stage"] == "extend":
             return place
-    raise ConfigError(f"{model}: nothing says which model was extended to this one; name it with --before")
+    return None
 
 
 def run_warmup(
@@ -157,7 +161,8 @@ def run_distill(
             documents.setdefault(document_id, text)
 
     def build(encoder: SparseEncoder) -> Stage[SparseEncoder]:
-        before = _before_the_domain(model, settings, encoder)
+        extended = _extended_from(model) if settings.anchored == "everyday" else None
+        before = None if extended is None else SparseEncoder.load(extended, str(encoder.device))
         stage = Distill(encoder, entries, documents, settings, before)
         if settings.balanced:
             stage.weights = balanced(encoder, stage)
@@ -165,16 +170,6 @@ def run_distill(
 
     files = {"candidates": str(candidates), "corpus": corpus}
     return _run("distill", model, files, settings, place, (SparseEncoder.load, build), progress)
-
-
-def _before_the_domain(model: str, settings: config.Distill, encoder: SparseEncoder) -> SparseEncoder | None:
-    """Whose everyday vectors an adapted model should keep: the one that was extended, where the model tells."""
-    if settings.anchored != "everyday":
-        return None
-    try:
-        return SparseEncoder.load(_extended_from(model), str(encoder.device))
-    except ConfigError:
-        return None  # the model never had another vocabulary
 
 
 def run_dynamic(
