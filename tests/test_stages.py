@@ -193,6 +193,8 @@ def test_factors_of_idf_stay_as_they_are(encoder, tmp_path):
     start = stage.beside.values
     train(encoder, stage, tmp_path)
     np.testing.assert_array_equal(stage.beside.values, start)
+    assert stage.beside.gain.grad is None
+    assert not stage.beside.gain.requires_grad
 
 
 def test_everyday_texts_are_short_and_the_same_for_a_seed():

@@ -15,11 +15,14 @@ class LearntFactors(nn.Module):
     """Factors that learn at a rate of their own, as logarithms, so that none becomes negative."""
 
     def __init__(self, start: Factors, learning_rate: float) -> None:
-        """`start` (V): what a weight of each token is multiplied with before the first step."""
+        """`start` (V): what a weight of each token is multiplied with before the first step.
+
+        At a rate of 0 they have no gradient either, so that other gradients are clipped by their own length.
+        """
         super().__init__()
         self.learning_rate = learning_rate
         self.start = torch.from_numpy(start.copy())
-        self.gain = nn.Parameter(torch.zeros(len(start)))
+        self.gain = nn.Parameter(torch.zeros(len(start)), requires_grad=learning_rate > 0)
 
     def forward(self, weights: Tensor) -> Tensor:
         """Weights (B, V) times the factors of their tokens."""
