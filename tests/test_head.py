@@ -1,5 +1,9 @@
 """The tiled head against the textbook expression, which builds every logit."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -307,3 +311,26 @@ def test_every_way_back_gives_the_same_gradients(way: ModuleType, small_blocks):
     of_hidden, of_weight = torch.autograd.grad(maximum, leaves, slopes)
     assert_close(way.hidden_gradient(slopes, position, weight.detach(), 7), of_hidden)
     assert_close(way.weight_gradient(slopes, position, hidden.detach()), of_weight)
+
+
+GROWTH = """
+import resource, torch
+from sparse_adapt import head
+torch.set_num_threads(1)
+held = lambda: int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize() >> 20
+torch.nn.functional.gelu(torch.zeros(64, 128))
+before = held()
+for rows in range(65, 1065):
+    torch.nn.functional.gelu(torch.zeros(rows, 128))
+print(held() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="asks Linux what a process holds")
+def test_code_that_a_library_makes_for_shapes_is_not_kept_for_all_of_them():
+    ours = {key: value for key, value in os.environ.items() if not key.startswith(("ONEDNN", "DNNL"))}
+    theirs = {**ours, "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "1024"}  # a user's own setting stays
+    few, all_of_them = (
+        int(subprocess.check_output([sys.executable, "-c", GROWTH], env=env)) for env in (ours, theirs)
+    )
+    assert few <= max(64, all_of_them / 2)  # megabytes; 30 and 550 with AVX-512

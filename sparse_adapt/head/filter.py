@@ -6,6 +6,7 @@ has them, rule out the tokens that can't be above zero, with a bound on their er
 again in float32. The result is that of float32 products throughout.
 """
 
+import os
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Literal
@@ -20,7 +21,8 @@ from sparse_adapt.head.cpu import Block, multiply
 
 Precision = Literal["float32", "bfloat16"]
 
-ROWS_BY = 64  # oneDNN keeps code for a thousand shapes of bfloat16 products, a megabyte each
+ROWS_BY = 64  # oneDNN makes code for every shape of a bfloat16 product, a megabyte each
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")  # and would keep that of 1,024; read at first use
 ROUNDING = 2.0**-8  # of bfloat16: largest relative error
 
 
