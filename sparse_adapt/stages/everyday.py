@@ -16,7 +16,7 @@ from sparse_adapt.stages.texts import Remembered
 
 TEXTS = 4_000
 WORDS = 20_000  # of the most frequent ones
-SHORTEST, LONGEST = 2, 8  # words of a text, as queries have them
+LENGTHS = ((2, 8), (16, 48))  # words of a text, least and most: every other one like a query, like a passage
 AT_ONCE = 32  # texts that a batch holds
 
 
@@ -49,6 +49,7 @@ def made_up(count: int, seed: int) -> list[str]:
     words = [word for word in top_n_list("en", WORDS) if word.isalpha() and word.isascii() and len(word) > 1]
     shares = np.sqrt([frequency[word] for word in words])
     random = np.random.default_rng(seed)
-    lengths = random.integers(SHORTEST, LONGEST + 1, count)
+    least, most = np.array(LENGTHS)[np.arange(count) % len(LENGTHS)].T
+    lengths = random.integers(least, most + 1)
     drawn = random.choice(len(words), int(lengths.sum()), p=shares / shares.sum())
     return [" ".join(words[row] for row in rows) for rows in np.split(drawn, np.cumsum(lengths)[:-1])]
