@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import adapting as benchmark
+from benchmarks.adapting import Asked, Job
 from sparse_adapt import config
 from sparse_adapt.adapting import Stopped, adapt
 from sparse_adapt.adapting.choice import held_collection
@@ -386,3 +388,22 @@ def test_queries_of_users_are_learnt_from(tmp_path, request_, corpus):
     with pytest.raises(Stopped):
         adapt(asked, Place(tmp_path / "run"), Heard(), until="queries")
     assert '"given-1"' in (tmp_path / "run.partial" / "collection" / "queries.jsonl").read_text()
+
+
+def test_what_differs_while_distilling_begins_with_what_the_default_made(request_, tmp_path):
+    asked = Asked(tmp_path, tmp_path / "work", 1, 1)
+    first, other = Job("corpus", 0, "default"), Job("corpus", 0, "no sparsity")
+    adapt(request_, Place(asked.run(first)), Heard())
+    benchmark._begin_like(asked.run(first), asked.run(other))
+    heard = Heard()
+    given = replace(request_, of_stages={"distill": {"weights": {"sparsity": 0.0}}})
+    done = adapt(given, Place(asked.run(other), resume=True), heard)
+    again = {name for name, said in heard.steps.items() if "done before" not in said}
+    assert again == {"distill", "choice"}
+    settings = {
+        job.recipe: json.loads((asked.run(job) / "3-distill" / "stage.json").read_text())["settings"]
+        for job in (first, other)
+    }
+    assert settings["no sparsity"]["weights"]["sparsity"] == 0.0 < settings["default"]["weights"]["sparsity"]
+    text = "".join(path.read_text() for path in done.folder.rglob("*.json"))
+    assert str(asked.run(first)) not in text and "partial" not in text

@@ -62,9 +62,12 @@ LEARN_FROM_PAIRS = {each.stage for each in FILES if each.key == "pairs"}
 WITHOUT_TERMS = {"contrast", "distill"}  # stages that have something to teach where there is no new term
 
 
-def adapt(request: Request, place: Place, watcher: Watcher, until: str | None = None) -> Finished:
+def adapt(
+    request: Request, place: Place, watcher: Watcher, until: str | None = None, kept: Path | None = None
+) -> Finished:
     """Adapt a model to a corpus. With `until`, raise Stopped after that step.
 
+    `kept`: a folder where a dense teacher's vectors stay for further adaptations to the same documents.
     Raises what reading the corpus or a file raises, and InputError for a corpus that gives too little.
     """
     if is_whole(place):
@@ -75,7 +78,7 @@ def adapt(request: Request, place: Place, watcher: Watcher, until: str | None = 
     watcher.expect(expected(request, documents, total))
     with output_folder(place.folder, overwrite=place.overwrite, resume=place.resume) as folder:
         same_request(folder / REQUEST_FILE, request)
-        work = Work(request, folder, watcher, documents)
+        work = Work(request, folder, watcher, documents, kept or folder / "cache")
         for name, do in zip(STEPS, (_terms, _dictionary, _queries, _candidates), strict=False):
             do(work)
             if name == until:
@@ -189,14 +192,13 @@ def _given(work: Work, given: str) -> str:
 def _gather(work: Work, split: str, file: str) -> str:
     request, collection = work.request, work.folder / "collection"
     if work.panel is None:
-        cache = work.folder / "cache"
         documents = list(read_documents(collection))
         student = SparseEncoder.load(request.model)
         work.panel = make_panel(
             student,
             documents,
             request.teacher,
-            cache=cache,
+            cache=work.kept,
             watch=lambda what, count: work.watcher.count(what, count),
         )
     progress = work.watcher.count(f"{split} queries")
@@ -226,7 +228,8 @@ def _plan(work: Work) -> Plan:
     for name in stages:
         if name != "extend":
             held_still = {"train": "new"} if request.settings.frozen else {}
-            settings[name] = settings_for(name, "corpus", {**overrides, **held_still})
+            of_stage = request.of_stages.get(name, {})
+            settings[name] = settings_for(name, "corpus", {**overrides, **of_stage, **held_still})
     return Plan(
         model=absolute(request.model),
         corpus=str(folder / "collection"),

@@ -14,7 +14,8 @@ from sparse_adapt.teachers.panel import ENSEMBLE
 class Request:
     """Corpus and model, the files that take the place of what would be made, and settings.
 
-    `overrides` are for every stage that trains, as on the command line of the stages.
+    `overrides` are for every stage that trains, as on the command line of the stages; `of_stages` for one each, by
+    its name.
     """
 
     corpus: str
@@ -26,6 +27,7 @@ class Request:
     generator: str | None = None
     settings: config.Adapt = field(default_factory=config.Adapt)
     overrides: Mapping[str, Any] = field(default_factory=dict)
+    of_stages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def plain(self) -> dict[str, Any]:
         """Everything as JSON holds it, with paths that mean the same anywhere."""
@@ -41,7 +43,8 @@ class Request:
                 ("generator", self.generator),
             )
         }
-        return named | {"settings": self.settings.model_dump(mode="json"), "overrides": dict(self.overrides)}
+        asked = {"overrides": dict(self.overrides), "of_stages": {**self.of_stages}}
+        return named | {"settings": self.settings.model_dump(mode="json")} | asked
 
     def check(self) -> None:
         """Raise InputError for a file that isn't there, before anything is read."""

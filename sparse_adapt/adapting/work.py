@@ -40,6 +40,7 @@ class Work:
     folder: Path
     watcher: Watcher
     documents: list[Document]
+    kept: Path  # vectors of a dense teacher
     panel: Panel | None = None
     records: dict[str, Any] = field(default_factory=dict)
 

@@ -22,7 +22,9 @@ from sparse_adapt.head.cpu import Block, multiply
 Precision = Literal["float32", "bfloat16"]
 
 ROWS_BY = 64  # oneDNN makes code for every shape of a bfloat16 product, a megabyte each
-os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")  # and would keep that of 1,024; read at first use
+os.environ.setdefault(
+    "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32"
+)  # and would keep that of 1,024; read at first use
 ROUNDING = 2.0**-8  # of bfloat16: largest relative error
 
 

