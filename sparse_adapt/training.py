@@ -78,6 +78,14 @@ class Accompanied(Protocol):
         """The module, made anew by the same seed whenever the stage is."""
 
 
+@runtime_checkable
+class Concluding(Protocol):
+    """A stage that has something to give or to tell once it has taught."""
+
+    def conclude(self, encoder: Any) -> Mapping[str, Any]:  # noqa: ANN401 - of the stage's own kind
+        """Give the taught encoder what is to be saved with it; what the record says besides."""
+
+
 def train(
     encoder: Either, stage: Stage[Either], folder: Path, *, progress: Progress | None = None
 ) -> list[dict[str, float]]:

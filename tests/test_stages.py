@@ -176,7 +176,7 @@ def test_factors_learn_where_texts_match_and_go_with_the_model(encoder, tmp_path
     lit = set(encode(SparseEncoder.load("splade-tiny"), texts).indices.tolist())
     assert 0 < len(moved) < 2 * len(lit)
     assert encoder.factors is None
-    stage.hand_over(encoder)
+    stage.conclude(encoder)
     np.testing.assert_array_equal(encoder.factors, stage.beside.values)
     encoder.save(tmp_path / "model")
     again = Distill(

@@ -10,7 +10,7 @@ and refused where a weight differs from torch's by more than `BOUND`. Dimensions
 
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,6 +31,8 @@ INPUTS, OUTPUT = ("input_ids", "attention_mask"), "weights"
 BOUND = 1e-4  # the most by which a weight may differ from torch's
 LENGTHS = ((1,), (2, 5, 3), (17, 4, 9, 1), (64,), (10_000,))  # of the texts that are tried, batch by batch
 EXAMPLE = (2, 7)  # the batch that the graph is traced with
+Weigh = Callable[[Tensor, Tensor], Tensor]
+"""Ids and mask (B, L), int64 -> weights (B, V)."""
 
 
 class PooledEncoder(nn.Module):
@@ -70,7 +72,8 @@ def write(
     with output_folder(folder, overwrite=overwrite, resumable=False) as work:
         manifest = begin("onnx", vectors, quantisation)
         opset = _write_graph(encoder, work / MODEL_FILE)
-        difference = largest_difference(encoder, work / MODEL_FILE)
+        weigh, factors = _as_written(work / MODEL_FILE), torch.from_numpy(encoder.factors_of())
+        difference = largest_difference(encoder, weigh, factors)
         if not difference <= BOUND:
             raise ModelError(
                 f"{vectors.model.name}: ONNX Runtime's weights differ from torch's by {difference:.1e}, which is "
@@ -97,11 +100,22 @@ weights = session.run(None, feed)[0]
 print(sorted(((float(w), tokenizer.id_to_token(t)) for t, w in enumerate(weights[0]) if w > 0), reverse=True)[:10])"""
 
 
-def largest_difference(encoder: SparseEncoder, path: Path) -> float:
-    """Between a weight as ONNX Runtime and as torch give it, over seeded batches of many shapes, padding and all."""
+def _as_written(path: Path) -> Weigh:
+    """ONNX Runtime's weights."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+
+    def weigh(ids: Tensor, mask: Tensor) -> Tensor:
+        return torch.from_numpy(
+            session.run([OUTPUT], dict(zip(INPUTS, (ids.numpy(), mask.numpy()), strict=True)))[0]
+        )
+
+    return weigh
+
+
+def largest_difference(encoder: SparseEncoder, weigh: Weigh, factors: Tensor) -> float:
+    """Between a weight as `weigh` gives it and torch's times factors (V): seeded batches of many shapes, padded."""
     generator = torch.Generator().manual_seed(0)
     largest = 0.0
     for lengths in LENGTHS:
@@ -110,12 +124,9 @@ def largest_difference(encoder: SparseEncoder, path: Path) -> float:
             for length in lengths
         ]
         ids, mask = pad([text.tolist() for text in texts], encoder.tokenizer.pad_token_id or 0)
-        feed = dict(zip(INPUTS, (ids.numpy(), mask.long().numpy()), strict=True))
-        found = torch.from_numpy(session.run([OUTPUT], feed)[0])
         with torch.inference_mode():
-            expected = encoder.pool(ids.to(encoder.device), mask.to(encoder.device)).weights.cpu()
-            expected *= torch.from_numpy(encoder.factors_of())
-        largest = max(largest, float((found - expected).abs().max()))
+            expected = encoder.pool(ids.to(encoder.device), mask.to(encoder.device)).weights.cpu() * factors
+            largest = max(largest, float((weigh(ids, mask.long()) - expected).abs().max()))
     return largest
 
 

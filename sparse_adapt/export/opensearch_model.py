@@ -19,9 +19,8 @@ from tempfile import TemporaryDirectory
 import torch
 from torch import Tensor, nn
 
-from sparse_adapt.batches import pad
 from sparse_adapt.errors import ConfigError, ModelError
-from sparse_adapt.export.onnx import BOUND, EXAMPLE, LENGTHS, PooledEncoder
+from sparse_adapt.export.onnx import BOUND, EXAMPLE, PooledEncoder, largest_difference
 from sparse_adapt.export.parts import Manifest, begin, file_part, finish
 from sparse_adapt.export.quantise import Quantisation
 from sparse_adapt.folders import output_folder, write_json
@@ -119,26 +118,6 @@ def renamed_tokens(encoder: SparseEncoder, tokens: list[str]) -> int:
     )
 
 
-def largest_difference(encoder: SparseEncoder, path: Path) -> float:
-    """Between a weight as the script and as torch give it, over seeded batches of many shapes, padding and all."""
-    script = torch.jit.load(str(path))
-    generator = torch.Generator().manual_seed(0)
-    kept = torch.from_numpy(encoder.factors_of())
-    kept[list(encoder.tokenizer.all_special_ids)] = 0.0
-    largest = 0.0
-    for lengths in LENGTHS:
-        texts = [
-            torch.randint(encoder.vocabulary_size, (min(length, encoder.max_tokens),), generator=generator)
-            for length in lengths
-        ]
-        ids, mask = pad([text.tolist() for text in texts], encoder.tokenizer.pad_token_id or 0)
-        with torch.inference_mode():
-            found = script(dict(zip(INPUTS, (ids, mask.long()), strict=True)))[OUTPUT]
-            expected = encoder.pool(ids.to(encoder.device), mask.to(encoder.device)).weights.cpu() * kept
-        largest = max(largest, float((found - expected).abs().max()))
-    return largest
-
-
 def _write_script(encoder: SparseEncoder, path: Path) -> float:
     """Trace the model, on the CPU, and run what was written; its largest difference from torch."""
     device = encoder.device
@@ -149,7 +128,14 @@ def _write_script(encoder: SparseEncoder, path: Path) -> float:
             warnings.simplefilter("ignore")  # that shapes may have become constants: the runs below tell
             module = ScriptedEncoder(encoder).cpu().eval()
             torch.jit.save(torch.jit.trace(module, (inputs,), strict=False), str(path))
-        return largest_difference(encoder, path)
+        script, factors = torch.jit.load(str(path)), torch.from_numpy(encoder.factors_of())
+        factors[list(encoder.tokenizer.all_special_ids)] = 0.0
+
+        def weigh(ids: Tensor, mask: Tensor) -> Tensor:
+            found: Tensor = script(dict(zip(INPUTS, (ids, mask), strict=True)))[OUTPUT]
+            return found
+
+        return largest_difference(encoder, weigh, factors)
     finally:
         encoder.to(device)
 

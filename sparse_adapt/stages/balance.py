@@ -5,7 +5,7 @@ of 50. Here a weight of 1 lets a term pull as hard as the first term does, 0.1 a
 model, the teacher's scale or the corpus (after Chen et al. 2018, arXiv:1711.02257, once instead of always).
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
@@ -18,13 +18,14 @@ BATCHES = 4
 BEFORE_THE_FIRST = 1 << 40  # steps that no training reaches, so that these batches are none of its own
 
 
-def balanced(encoder: SparseEncoder, stage: Stage[SparseEncoder]) -> dict[str, float]:
+def balanced(
+    encoder: SparseEncoder, stage: Stage[SparseEncoder], apart: Collection[str] = ()
+) -> dict[str, float]:
     """The stage's weights, each divided by its term's gradient beside that of the first term with a weight.
 
-    A term without gradient keeps its weight, and so does an anchor, which has hardly any before the first step.
-    Leaves the encoder as it was.
+    A term without gradient keeps its weight, and so do those that stand `apart`. Leaves the encoder as it was.
     """
-    wanted = {key: weight for key, weight in stage.weights.items() if weight > 0 and key != "anchor"}
+    wanted = {key: weight for key, weight in stage.weights.items() if weight > 0 and key not in apart}
     if not wanted:
         return dict(stage.weights)
     lengths = dict.fromkeys(wanted, 0.0)

@@ -10,6 +10,7 @@ Dimensions: Q queries, N candidates each, B texts, D new tokens, V vocabulary.
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -148,10 +149,11 @@ class Distill:
         found: Tensor = self.beside(weights) if isinstance(self.beside, LearntFactors) else weights
         return found
 
-    def hand_over(self, encoder: SparseEncoder) -> None:
+    def conclude(self, encoder: SparseEncoder) -> Mapping[str, Any]:
         """Give a taught encoder the factors that it was taught with."""
         if isinstance(self.beside, LearntFactors):
             encoder.factors = self.beside.values
+        return {}
 
     def _kd(self, scores: Tensor, wanted: Tensor, present: Tensor) -> Tensor:
         if self.settings.kd == "kl":

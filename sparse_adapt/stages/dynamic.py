@@ -91,7 +91,7 @@ class Dynamic:
                 "terms; teach on a corpus that uses them"
             )
 
-    def account(self) -> dict[str, float]:
+    def conclude(self, encoder: object) -> dict[str, float]:
         """What the stage's record says of its sentences, and of the time that choosing words took."""
         return {
             "sentences": len(self.sentences.found),

@@ -32,7 +32,7 @@ from sparse_adapt.stages.opposing import Opposing
 from sparse_adapt.stages.pairing import Pairing
 from sparse_adapt.stages.warmup import warmup
 from sparse_adapt.terms import read_terms
-from sparse_adapt.training import STATE_FILE, Progress, Stage, device_of, forget, train
+from sparse_adapt.training import STATE_FILE, Concluding, Progress, Stage, device_of, forget, train
 from sparse_adapt.triplets import read_triplets
 
 RECORD_FILE = "stage.json"
@@ -165,7 +165,9 @@ def run_distill(
         before = None if extended is None else SparseEncoder.load(extended, str(encoder.device))
         stage = Distill(encoder, entries, documents, settings, before)
         if settings.balanced:
-            stage.weights = balanced(encoder, stage)
+            stage.weights = balanced(
+                encoder, stage, apart={"anchor"}
+            )  # nothing pulls at it before the first step
         return stage
 
     files = {"candidates": str(candidates), "corpus": corpus}
@@ -268,10 +270,8 @@ def _run(
                 shutil.rmtree(work)
             raise
         record = {**record, "steps": len(history), "seconds": round(time.monotonic() - started, 1)}
-        if isinstance(stage, Dynamic):
-            record |= stage.account()
-        if isinstance(stage, Distill):
-            stage.hand_over(encoder)
+        if isinstance(stage, Concluding):
+            record |= stage.conclude(encoder)
         if is_main():
             encoder.save(work)
             write_json(work / RECORD_FILE, record)
