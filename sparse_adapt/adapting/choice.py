@@ -77,11 +77,10 @@ def merge(towards: SparseEncoder, model: SparseEncoder, back: float) -> SparseEn
     Both have the same vocabulary. Wortsman et al. 2022, arXiv:2109.01903.
     """
     merged = copy.deepcopy(model)
-    before = towards.masked_lm.state_dict()
+    before = dict(towards.masked_lm.named_parameters())
     with torch.no_grad():
-        for name, value in merged.masked_lm.state_dict().items():
-            if value.is_floating_point():
-                value.lerp_(before[name].to(value.device), back)
+        for name, value in merged.masked_lm.named_parameters():  # each once, under one of the names it is tied by
+            value.lerp_(before[name].to(value.device), back)
     return merged
 
 
