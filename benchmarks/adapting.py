@@ -35,7 +35,7 @@ from sparse_adapt.model import SparseEncoder
 from sparse_adapt.model.saved import fetch, read_tokenizer
 from sparse_adapt.recovery import measure_recovery, read_trial
 from sparse_adapt.stages.steps import Place
-from sparse_adapt.suite import Outcome, run_suite
+from sparse_adapt.suite import VECTORS, Outcome, run_suite
 from sparse_adapt.suite.compare import holm
 from sparse_adapt.suite.settings import Place as Where
 from sparse_adapt.suite.settings import Row, Suite, Top
@@ -137,6 +137,11 @@ class Asked(NamedTuple):
         own = self.work / "coined" / collection
         return own if own.is_dir() else self.data / collection
 
+    @property
+    def kept(self) -> Path:
+        """Where the dense teacher's vectors stay."""
+        return self.work / "kept"
+
     def run(self, job: Job) -> Path:
         """The run folder of a job."""
         return self.work / job.name
@@ -190,7 +195,7 @@ def carry_out(job: Job, asked: Asked) -> None:
     )
     if recipe.without:
         _leave_out(recipe.without)
-    adapting.adapt(request, Place(folder, resume=True), Quiet(), kept=asked.work / "kept")
+    adapting.adapt(request, Place(folder, resume=True), Quiet(), kept=asked.kept)
 
 
 def _begin_like(default: Path, folder: Path) -> None:
@@ -281,6 +286,9 @@ def _measure(rows: dict[str, Row], places: dict[str, Where], asked: Asked) -> Ou
     _say(f"measuring {len(rows)} rankers on {', '.join(places)}")
     suite = Suite(top=Top(baseline="base"), rows=rows, collections=places)
     folder = asked.work / "suites" / "-".join(places)
+    for path in () if folder.exists() else asked.kept.glob("dense-*"):  # what the teacher has read already
+        (folder / VECTORS).mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, folder / VECTORS)
     return run_suite(suite, folder, overwrite=folder.exists(), finish=lambda outcome, place: None)
 
 

@@ -40,10 +40,12 @@ class DenseEncoder:
         *,
         device: str = "cpu",
         cache: Path | None = None,
+        old: Path | None = None,
         rough: bool = False,
     ) -> None:
         """A folder, the name of an installed package or a Hub id; with `cache`, a folder to keep vectors in.
 
+        `old`: another folder where they may be already.
         `rough`: in bfloat16 where the processor has tiles for it, in half the time, a cosine off by some .003 at most.
         Raises ModelError where there is no such model.
         """
@@ -51,6 +53,7 @@ class DenseEncoder:
         self.place = find_dense(source)
         self.device = device
         self.cache = cache
+        self.old = old
         self.rough = rough and exact_precision(torch.device(device)) == "bfloat16"
         self._model: Any = None  # loaded when a text has to be encoded, which may be never
         self._stamp = ""
@@ -106,12 +109,16 @@ class DenseEncoder:
         """The vectors of some texts, read where they were kept and kept where they weren't."""
         if self.cache is None or self._module is not None:
             return self._encode(texts)
-        path = self.cache / f"dense-{checksum_of((self.stamp, *texts))[:32]}.safetensors"
-        kept = kept_arrays(path)
-        if kept is not None and "vectors" in kept:
-            return kept["vectors"].astype(np.float32, copy=False)
-        vectors = self._encode(texts)
-        keep_arrays(path, {"vectors": vectors})
+        name = f"dense-{checksum_of((self.stamp, *texts))[:32]}.safetensors"
+        for folder in (self.cache, self.old):
+            kept = None if folder is None else kept_arrays(folder / name)
+            if kept is not None and "vectors" in kept:
+                vectors = kept["vectors"].astype(np.float32, copy=False)
+                break
+        else:
+            vectors, folder = self._encode(texts), None
+        if folder is not self.cache:
+            keep_arrays(self.cache / name, {"vectors": vectors})
         return vectors
 
     def _encode(self, texts: Sequence[str]) -> Vectors:

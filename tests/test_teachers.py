@@ -125,7 +125,12 @@ def test_the_installed_model_knows_meaning_and_keeps_what_it_encoded(tmp_path):
     again = DenseEncoder(cache=tmp_path)
     assert np.array_equal(again.encode(texts), vectors)
     assert again._model is None  # read, not encoded
-    for path in tmp_path.iterdir():
+    elsewhere = DenseEncoder(cache=tmp_path / "new", old=tmp_path)
+    assert np.array_equal(elsewhere.encode(texts), vectors) and elsewhere._model is None
+    assert [path.name for path in (tmp_path / "new").iterdir()] == [
+        path.name for path in tmp_path.glob("dense-*")
+    ]
+    for path in tmp_path.glob("dense-*"):
         path.write_bytes(b"broken")
     assert DenseEncoder(cache=tmp_path).encode(texts) == pytest.approx(vectors, abs=1e-5)
     assert encoder.encode([]).shape == (0, 384)

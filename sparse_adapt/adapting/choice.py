@@ -79,7 +79,10 @@ def merge(towards: SparseEncoder, model: SparseEncoder, back: float) -> SparseEn
     merged = copy.deepcopy(model)
     before = dict(towards.masked_lm.named_parameters())
     with torch.no_grad():
-        for name, value in merged.masked_lm.named_parameters():  # each once, under one of the names it is tied by
+        for (
+            name,
+            value,
+        ) in merged.masked_lm.named_parameters():  # each once, under one of the names it is tied by
             value.lerp_(before[name].to(value.device), back)
     return merged
 

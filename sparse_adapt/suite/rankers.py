@@ -114,7 +114,7 @@ class Workshop:
             if row.model is not None:
                 made[name] = self._sparse(row, queries, documents, heard)
             elif row.dense is not None:
-                dense = DenseEncoder(row.dense, device=self.device, cache=self.kept)
+                dense = DenseEncoder(row.dense, device=self.device, cache=self.kept, old=self.old)
                 made[name] = Dense(dense.encode(queries), dense.encode(documents, progress=heard))
             elif row.bm25:
                 bm25 = Bm25.fit(documents)
