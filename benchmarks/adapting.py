@@ -479,7 +479,7 @@ def main() -> None:
         text = table(measured, control, runs, given.seeds) if "default" in given.recipes else ""
         if set(given.recipes) != {"default"}:
             text += "\n" + ablation(measured, control, jobs)
-    (RESULTS / f"{given.name}.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    (RESULTS / f"{given.name}.json").write_text(json.dumps(results) + "\n", encoding="utf-8")
     (RESULTS / f"{given.name}.md").write_text(text, encoding="utf-8")
     print(text)
 
