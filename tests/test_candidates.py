@@ -73,7 +73,7 @@ def test_a_query_with_one_document_left_is_left_out(tmp_path):
 
 
 def test_the_others_of_a_panel_are_all_but_the_base_model():
-    base, statistics = Member("base", lambda queries: 0), Member("BM25", lambda queries: 1)
+    base, statistics = Member("base", lambda queries: 0, True), Member("BM25", lambda queries: 1)
     both = Panel((base, statistics), lambda queries: 2)
     assert both.others.members == (statistics,) and both.others.name == "BM25"
     assert Panel((base,), lambda queries: 2).others.members == (base,)

@@ -51,17 +51,15 @@ class Judge(NamedTuple):
 
 
 class Member(NamedTuple):
-    """One ranker of a panel."""
+    """One ranker of a panel; `is_student` of the model that is to learn, as it was before."""
 
     name: str
     rank: Rank
+    is_student: bool = False
 
 
 class Panel(NamedTuple):
-    """Rankers whose z-scores are added; the student, which tells what it would find; a judge of what is found.
-
-    The first of the rankers is the student's base model.
-    """
+    """Rankers whose z-scores are added; the student, which tells what it would find; a judge of what is found."""
 
     members: tuple[Member, ...]
     student: Rank
@@ -76,7 +74,8 @@ class Panel(NamedTuple):
     @property
     def others(self) -> "Panel":
         """The panel without the student's base model, which would be measured by itself; alone it stays."""
-        return self._replace(members=self.members[1:] or self.members)
+        others = tuple(member for member in self.members if not member.is_student)
+        return self._replace(members=others or self.members)
 
     def scores(self, queries: Sequence[Asked], documents: Sequence[Document]) -> Scores:
         """The panel's score of every document for each query: (Q, N). Raises InputError for one that is none."""
@@ -134,7 +133,7 @@ def make_panel(
     factors = sqrt_idf(vectors) if student.factors is None else np.ones(vectors.shape[1], np.float32)
     weighed = scaled(vectors, factors).T.tocsr()
     plain = vectors.T.tocsr()
-    members = [Member("base model x sqrt(idf)", lambda queries: _product(student, queries, weighed))]
+    members = [Member("base model x sqrt(idf)", lambda queries: _product(student, queries, weighed), True)]
     statistics = _statistics(texts)
     if statistics is not None:
         members.append(Member("BM25", statistics.scores))
