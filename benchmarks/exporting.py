@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 import torch
 
 from benchmarks.measure import add_options, take_turns
+from benchmarks.tables import RESULTS, line
 from sparse_adapt.corpus import read_documents
 from sparse_adapt.encode import encode
 from sparse_adapt.errors import MissingExtraError
@@ -25,7 +26,6 @@ from sparse_adapt.model import SparseEncoder
 from sparse_adapt.vectors import Block, Vectors
 
 MODEL, COLLECTION = "splade-tiny", "cranfield"
-RESULTS = Path(__file__).parent / "results"
 ENCODER = "encoder"
 COLUMNS = ("format", "time", "documents a second", "entries a second", "times the encoder")
 
@@ -87,7 +87,7 @@ def markdown(rows: list[Row]) -> str:
         )
         for row in rows
     ]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+    return "\n".join(map(line, lines)) + "\n"
 
 
 def main() -> None:

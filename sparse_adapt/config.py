@@ -3,7 +3,7 @@
 A loss weight, its key here and its column in history.jsonl are one string.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -272,6 +272,11 @@ class Adapt(Settings):
     merges: tuple[float, ...] = (0.5,)  # how far back towards the model before distillation to try
     frozen: bool = False  # only new rows learn: documents without a new term keep their vectors
     max_tokens: int | None = Field(512, ge=8)  # of a text that the adapted model reads, if it can
+
+    @staticmethod
+    def seeds(seed: int) -> dict[str, Any]:
+        """Settings by which everything is drawn with one seed."""
+        return {"seed": seed, "queries": {"seed": seed}, "candidates": {"seed": seed}}
 
     @property
     def longest(self) -> int | None:

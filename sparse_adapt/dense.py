@@ -109,16 +109,12 @@ class DenseEncoder:
         """The vectors of some texts, read where they were kept and kept where they weren't."""
         if self.cache is None or self._module is not None:
             return self._encode(texts)
-        name = f"dense-{checksum_of((self.stamp, *texts))[:32]}.safetensors"
-        for folder in (self.cache, self.old):
-            kept = None if folder is None else kept_arrays(folder / name)
-            if kept is not None and "vectors" in kept:
-                vectors = kept["vectors"].astype(np.float32, copy=False)
-                break
-        else:
-            vectors, folder = self._encode(texts), None
-        if folder is not self.cache:
-            keep_arrays(self.cache / name, {"vectors": vectors})
+        path = self.cache / f"dense-{checksum_of((self.stamp, *texts))[:32]}.safetensors"
+        kept = kept_arrays(path, self.old)
+        if kept is not None and "vectors" in kept:
+            return kept["vectors"].astype(np.float32, copy=False)
+        vectors = self._encode(texts)
+        keep_arrays(path, {"vectors": vectors})
         return vectors
 
     def _encode(self, texts: Sequence[str]) -> Vectors:

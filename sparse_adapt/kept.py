@@ -45,13 +45,15 @@ def keep_arrays(path: Path, arrays: Arrays) -> None:
         ) from error
 
 
-def kept_arrays(path: Path) -> Arrays | None:
-    """The arrays at `path`, or None where nothing whole is there."""
+def kept_arrays(path: Path, old: Path | None = None) -> Arrays | None:
+    """The arrays at `path`, or None where nothing whole is there; those of a folder `old` are put there first."""
     try:
-        arrays: Arrays = load_file(path)
-        return arrays
+        arrays: Arrays | None = load_file(path)
     except (OSError, SafetensorError):
-        return None
+        arrays = None if old is None else kept_arrays(old / path.name)
+        if arrays is not None:
+            keep_arrays(path, arrays)
+    return arrays
 
 
 def keep_vectors(path: Path, vectors: csr_matrix) -> None:
@@ -62,9 +64,9 @@ def keep_vectors(path: Path, vectors: csr_matrix) -> None:
     )
 
 
-def kept_vectors(path: Path) -> csr_matrix | None:
-    """The sparse vectors (rows, V) at `path`, or None where nothing whole is there."""
-    arrays = kept_arrays(path)
+def kept_vectors(path: Path, old: Path | None = None) -> csr_matrix | None:
+    """The sparse vectors (rows, V) at `path`, or None where nothing whole is there; `old` as for arrays."""
+    arrays = kept_arrays(path, old)
     if arrays is None or set(arrays) != {"data", "indices", "indptr", "shape"}:
         return None
     rows, columns = arrays["shape"].tolist()

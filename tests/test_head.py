@@ -326,7 +326,9 @@ print(held() - before)
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="asks Linux what a process holds")
+@pytest.mark.skipif(
+    not Path("/proc/self/statm").exists(), reason="reads from /proc, which Linux has, what a process holds"
+)
 def test_code_that_a_library_makes_for_shapes_is_not_kept_for_all_of_them():
     ours = {key: value for key, value in os.environ.items() if not key.startswith(("ONEDNN", "DNNL"))}
     theirs = {**ours, "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "1024"}  # a user's own setting stays

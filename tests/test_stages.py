@@ -198,14 +198,16 @@ def test_factors_of_idf_stay_as_they_are(encoder, tmp_path):
 
 
 def test_everyday_texts_are_like_queries_and_like_passages_and_the_same_for_a_seed():
-    texts = made_up(500, 3)
-    assert texts == made_up(500, 3) != made_up(500, 4)
-    lengths = [len(text.split()) for text in texts]
-    assert set(lengths[::2]) == set(range(2, 9))
-    assert set(lengths[1::2]) == set(range(16, 49))
-    words = [word for text in texts for word in text.split()]
-    assert words.count("the") > 9 and words.count("the") < 0.01 * len(words)  # of English text it is .05
-    assert len(set(words)) > len(words) / 4
+    texts = made_up(1000, 3)
+    assert texts == made_up(1000, 3) != made_up(1000, 4)
+    like_queries, like_passages = ([text.split() for text in texts[first::2]] for first in (0, 1))
+    assert {len(words) for words in like_queries} == set(range(2, 9))
+    assert {len(words) for words in like_passages} == set(range(16, 49))
+    for kind in (like_queries, like_passages):
+        words = [word for text in kind for word in text]
+        assert words.count("the") > 3 and words.count("the") < 0.01 * len(words)  # of English text it is .05
+    words = [word for text in like_queries for word in text]
+    assert len(set(words)) > len(words) / 3
 
 
 def test_everyday_texts_are_far_from_a_model_by_what_it_forgot(encoder):

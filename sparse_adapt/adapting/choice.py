@@ -79,10 +79,7 @@ def merge(towards: SparseEncoder, model: SparseEncoder, back: float) -> SparseEn
     merged = copy.deepcopy(model)
     before = dict(towards.masked_lm.named_parameters())
     with torch.no_grad():
-        for (
-            name,
-            value,
-        ) in merged.masked_lm.named_parameters():  # each once, under one of the names it is tied by
+        for name, value in merged.masked_lm.named_parameters():  # shared ones once, not under every name
             value.lerp_(before[name].to(value.device), back)
     return merged
 

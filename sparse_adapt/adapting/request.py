@@ -43,7 +43,7 @@ class Request:
                 ("generator", self.generator),
             )
         }
-        asked = {"overrides": dict(self.overrides), "of_stages": {**self.of_stages}}
+        asked = {"overrides": dict(self.overrides), "of_stages": dict(self.of_stages)}
         return named | {"settings": self.settings.model_dump(mode="json")} | asked
 
     def check(self) -> None:

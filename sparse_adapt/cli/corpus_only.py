@@ -255,7 +255,7 @@ def _settings(
 
     content: dict[str, Any] = {"frozen": only_new}
     if seed is not None:
-        content |= {"seed": seed, "queries": {"seed": seed}, "candidates": {"seed": seed}}
+        content |= config.Adapt.seeds(seed)
     if documents is not None:
         content["documents"] = documents
     if max_tokens is not None:

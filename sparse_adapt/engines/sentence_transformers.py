@@ -40,7 +40,7 @@ class SemanticSearch:
         size = self._documents.shape[1]
         self._factors = of_all(
             read_factors(folder / MODEL_FOLDER, size), size
-        )  # the queries', held by documents
+        )  # queries', which documents hold
         self._ids = [
             json.loads(line)
             for path in sorted((folder / DOCUMENTS_FOLDER).glob("*.jsonl"))

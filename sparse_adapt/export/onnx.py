@@ -107,9 +107,8 @@ def _as_written(path: Path) -> Weigh:
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
 
     def weigh(ids: Tensor, mask: Tensor) -> Tensor:
-        return torch.from_numpy(
-            session.run([OUTPUT], dict(zip(INPUTS, (ids.numpy(), mask.numpy()), strict=True)))[0]
-        )
+        feed = dict(zip(INPUTS, (ids.numpy(), mask.numpy()), strict=True))
+        return torch.from_numpy(session.run([OUTPUT], feed)[0])
 
     return weigh
 

@@ -21,10 +21,9 @@ from sparse_adapt.head.cpu import Block, multiply
 
 Precision = Literal["float32", "bfloat16"]
 
-ROWS_BY = 64  # oneDNN makes code for every shape of a bfloat16 product, a megabyte each
-os.environ.setdefault(
-    "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32"
-)  # and would keep that of 1,024; read at first use
+# oneDNN makes code for every shape of a bfloat16 product or a GELU, up to a megabyte each, and would keep 1,024.
+ROWS_BY = 64
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")  # read at the first use
 ROUNDING = 2.0**-8  # of bfloat16: largest relative error
 
 

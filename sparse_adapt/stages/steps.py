@@ -165,9 +165,7 @@ def run_distill(
         before = None if extended is None else SparseEncoder.load(extended, str(encoder.device))
         stage = Distill(encoder, entries, documents, settings, before)
         if settings.balanced:
-            stage.weights = balanced(
-                encoder, stage, apart={"anchor"}
-            )  # nothing pulls at it before the first step
+            stage.weights = balanced(encoder, stage, apart={"anchor"})  # at rest before the first step
         return stage
 
     files = {"candidates": str(candidates), "corpus": corpus}

@@ -70,19 +70,21 @@ def run_suite(
     resume: bool = False,
     explain: bool = False,
     device: str = "cpu",
+    kept: Path | None = None,
     begin: Begin | None = None,
     finish: Callable[[Outcome, Path], None] | None = None,
 ) -> Outcome:
     """Measure every row on every collection. Everything that can be wrong is looked at before anything is encoded.
 
-    `begin` is told of each collection and how many documents will be heard of; `finish` writes into the folder
-    before it gets its name.
+    `kept`: where vectors stay, by default in the folder. `begin` is told of each collection and how many documents
+    will be heard of; `finish` writes into the folder before it gets its name.
     """
     collections = {name: read_place(suite, name) for name in suite.collections}
     _check_coined(suite, collections)
     place = nullcontext(None) if folder is None else output_folder(folder, overwrite=overwrite, resume=resume)
     with place as work:
-        kept = None if work is None else work / VECTORS
+        if kept is None and work is not None:
+            kept = work / VECTORS
         old = None if folder is None else folder / VECTORS
         workshop = Workshop(suite.rows, kept, old, device)
         workshop.check()

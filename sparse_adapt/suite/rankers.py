@@ -157,13 +157,7 @@ class Workshop:
         return csr_matrix(vstack(parts, format="csr")) if parts else encode(encoder, [])
 
     def _kept(self, name: str) -> csr_matrix | None:
-        for folder in (self.kept, self.old):
-            vectors = None if folder is None else kept_vectors(folder / name)
-            if vectors is not None:
-                if folder is not self.kept and self.kept is not None:
-                    keep_vectors(self.kept / name, vectors)
-                return vectors
-        return None
+        return None if self.kept is None else kept_vectors(self.kept / name, self.old)
 
 
 def costs(ranker: Any) -> Costs | None:  # noqa: ANN401 - a sum has no vectors
