@@ -28,7 +28,7 @@ def stage_of(tiny_model, texts, **settings) -> tuple[SparseEncoder, Behaviour]:
 
 
 def test_a_batch_is_half_documents_half_snippets_and_mostly_says_new_terms(tiny_model, texts):
-    _, stage = stage_of(tiny_model, texts, batch_size=16, snippet_words=3)
+    _, stage = stage_of(tiny_model, texts, batch_size=16, snippet_words=3, everyday=0.0)
     saying = 0
     for step in range(8):
         batch = stage.batch(random_at(0, step))
@@ -36,6 +36,29 @@ def test_a_batch_is_half_documents_half_snippets_and_mostly_says_new_terms(tiny_
         assert all(token < stage.old for ids in batch.before for token in ids)
         saying += sum(bool(set(ids) & stage.pieces.keys()) for ids in batch.ids)
     assert 0.6 < saying / (8 * 16) < 0.9  # three in four are drawn for it, and some of the others say one too
+
+
+def test_some_texts_are_of_everyday_words(tiny_model, texts):
+    _, stage = stage_of(tiny_model, texts, batch_size=16, document_words=10, everyday=0.25)
+    stage.saying, stage.taught, stage.documents = {}, [], ["zorvex"]
+    told = [stage.batch(random_at(0, step)) for step in range(20)]
+    said = [stage.reference.tokenize(["zorvex"])[0] == ids for batch in told for ids in batch.before]
+    assert 0.7 < sum(said) / len(said) < 0.8
+    assert max(len(ids) for batch in told for ids in batch.before[:8]) > max(
+        len(ids) for batch in told for ids in batch.before[8:]
+    )
+
+
+def test_texts_without_a_new_term_keep_their_vectors(tiny_model, texts, tmp_path):
+    encoder, stage = stage_of(tiny_model, texts, steps=4)
+    before = {name: value.clone() for name, value in encoder.named_parameters()}
+    train(encoder, stage, tmp_path)
+    moved = {name for name, value in encoder.named_parameters() if not torch.equal(value, before[name])}
+    assert moved
+    for name in moved:
+        torch.testing.assert_close(
+            dict(encoder.named_parameters())[name][: stage.old], before[name][: stage.old], rtol=0, atol=0
+        )
 
 
 def test_what_pieces_weighed_is_handed_over(tiny_model, texts):

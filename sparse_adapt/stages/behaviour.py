@@ -23,9 +23,10 @@ from sparse_adapt.batches import TokenIds
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.head import activate
 from sparse_adapt.model import SparseEncoder
+from sparse_adapt.stages.everyday import LIKE_PASSAGES, LIKE_QUERIES, TEXTS, made_up
 from sparse_adapt.training import epochs_to_steps
 
-ANYWHERE = 0.25  # share of the texts that come from anywhere; the others say a new term
+ANYWHERE = 0.25  # share of the corpus's texts that come from anywhere; the others say a new term
 SLOPE_BELOW = 1.0  # of the activation below zero, where a weight is wanted but off: the slope it has at zero
 
 
@@ -62,6 +63,7 @@ class Behaviour:
             )
         self.pieces = {token.token_id: list(token.pieces) for token in self.added}
         self.documents = documents
+        self.everyday = made_up(TEXTS, settings.seed) if settings.everyday > 0.0 else []
         self.saying = _saying(encoder.tokenize(documents), self.pieces)
         self.taught = sorted(self.saying)
         if settings.train == "new":  # rows of an earlier extension are old ones here
@@ -70,13 +72,19 @@ class Behaviour:
                     rows.requires_grad_(True).register_hook(partial(_from_row, self.old))
 
     def batch(self, random: Generator) -> Batch:
-        """Half documents, half snippets; most say a new term, each term as often as any other."""
+        """Half documents, half snippets; most say a new term, each term as often as any other.
+
+        Some are of everyday words, long or short as the others.
+        """
         count, texts = self.settings.batch_size, []
         for number in range(count):
             longest = self.settings.document_words
             if number >= count // 2:
                 longest = int(random.integers(2, self.settings.snippet_words + 1))
-            if self.taught and random.random() >= ANYWHERE:
+            if self.everyday and random.random() < self.settings.everyday:
+                kind = LIKE_QUERIES if number >= count // 2 else LIKE_PASSAGES
+                texts.append(str(random.choice(self.everyday[kind])))
+            elif self.taught and random.random() >= ANYWHERE:
                 token = self.taught[int(random.integers(len(self.taught)))]
                 row = int(random.choice(self.saying[token]))
                 texts.append(self._around(self.documents[row], token, longest, random))

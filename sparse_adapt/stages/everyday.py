@@ -17,6 +17,7 @@ from sparse_adapt.stages.texts import Remembered
 TEXTS = 4_000
 WORDS = 20_000  # of the most frequent ones
 LENGTHS = ((2, 8), (16, 48))  # words of a text, least and most: every other one like a query, like a passage
+LIKE_QUERIES, LIKE_PASSAGES = slice(0, None, 2), slice(1, None, 2)
 AT_ONCE = 32  # texts that a batch holds
 
 
