@@ -8,21 +8,33 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 Factors = NDArray[np.float32]
+Shares = NDArray[np.float64]
+EVERYDAY = 0.25  # part of general language in how many texts a token is counted in, where it is known
 
 
-def sqrt_idf(documents: csr_matrix) -> Factors:
+def sqrt_idf(documents: csr_matrix, everyday: Shares | None = None) -> Factors:
     """A factor for each token (V): the square root of ln((N + 1) / (n + 1)), n documents giving it weight.
 
     Folded into the queries' weights once it takes from a SPLADE model's scores what is in every document.
+    `everyday`: as `share` counts it in texts of general language; it then makes a part of n. A word that
+    everybody uses tells little, though a corpus of one field may hardly use it.
     """
-    present = np.bincount(documents.indices, minlength=documents.shape[1])
-    factors: Factors = np.sqrt(np.log((documents.shape[0] + 1) / (present + 1))).astype(np.float32)
+    count, present = documents.shape[0], np.bincount(documents.indices, minlength=documents.shape[1])
+    if everyday is not None:
+        present = (1.0 - EVERYDAY) * present + EVERYDAY * count * everyday
+    factors: Factors = np.sqrt(np.log((count + 1) / (present + 1))).astype(np.float32)
     return factors
 
 
-def fourth_root(documents: csr_matrix) -> Factors:
+def fourth_root(documents: csr_matrix, everyday: Shares | None = None) -> Factors:
     """A factor for each token (V), for queries and documents both: their product is the root of the idf."""
-    return np.sqrt(sqrt_idf(documents))
+    return np.sqrt(sqrt_idf(documents, everyday))
+
+
+def share(texts: csr_matrix) -> Shares:
+    """The share of texts (B, V) that give each token weight: (V)."""
+    found: Shares = np.bincount(texts.indices, minlength=texts.shape[1]) / texts.shape[0]
+    return found
 
 
 def of_all(factors: Factors | None, size: int) -> Factors:

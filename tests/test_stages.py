@@ -1,5 +1,7 @@
 """Batches and loss terms of the stages, on the real tokenizer and small corpora."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -9,11 +11,12 @@ from sparse_adapt.corpus import Candidates
 from sparse_adapt.encode import encode
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.glossary import Definition
-from sparse_adapt.idf import fourth_root
+from sparse_adapt.idf import fourth_root, share
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.stages.dictionary import dictionary
 from sparse_adapt.stages.distill import Distill
-from sparse_adapt.stages.everyday import Everyday, made_up
+from sparse_adapt.stages.everyday import LIKE_PASSAGES, TEXTS, Everyday, made_up
+from sparse_adapt.stages.factors import LearntFactors
 from sparse_adapt.stages.lesson import domain_vocabulary
 from sparse_adapt.stages.texts import Remembered, Texts
 from sparse_adapt.stages.warmup import warmup
@@ -151,6 +154,18 @@ def test_factors_begin_with_the_idf_of_the_documents(encoder):
     np.testing.assert_allclose(stage.beside(weights).detach().numpy(), counted, rtol=1e-5)
 
 
+def test_factors_begin_with_how_common_a_token_is_in_everyday_texts_too(encoder):
+    anchored = config.Distill(**LEARNT, anchored="everyday")
+    stage = Distill(encoder, CANDIDATES, DOCUMENTS, anchored, SparseEncoder.load("splade-tiny"))
+    documents = encode(encoder, list(DOCUMENTS.values()))
+    passages = encode(SparseEncoder.load("splade-tiny"), made_up(TEXTS, anchored.seed)[LIKE_PASSAGES])
+    everywhere = np.pad(share(passages), (0, encoder.vocabulary_size - passages.shape[1]))
+    np.testing.assert_allclose(stage.beside.values, fourth_root(documents, everywhere), rtol=1e-4)
+    common = int(everywhere.argmax())
+    assert everywhere[encoder.old_size] == 0.0 < everywhere[common]
+    assert stage.beside.values[common] < fourth_root(documents)[common]
+
+
 def test_a_divergence_from_the_teacher_counts_factors(encoder):
     asked, told = [entry.query for entry in CANDIDATES], [entry.teacher_scores for entry in CANDIDATES]
     stage = Distill(encoder, CANDIDATES, DOCUMENTS, config.Distill(**LEARNT, calibrate=False))
@@ -220,6 +235,17 @@ def test_everyday_texts_are_far_from_a_model_by_what_it_forgot(encoder):
         encoder.output_bias[:] = -100.0
         silent = float(everyday.distance(encoder, rows))
     assert extended < 0.01 < changed < silent == pytest.approx(1.0)
+
+
+def test_everyday_texts_are_far_from_a_model_whose_factors_moved(encoder):
+    everyday = Everyday(encoder, SparseEncoder.load("splade-tiny"), 0)
+    rows = everyday.draw(random_at(0, 0))
+    factors = LearntFactors(np.full(encoder.vocabulary_size, 3.0, np.float32), 0.1)
+    with torch.no_grad():
+        begun = float(everyday.distance(encoder, rows, factors))
+        assert begun == pytest.approx(float(everyday.distance(encoder, rows)), abs=1e-6)
+        factors.gain += math.log(2.0)
+        assert float(everyday.distance(encoder, rows, factors)) == pytest.approx(1.0, abs=0.2)  # (2 - 1)^2
 
 
 def test_an_anchor_in_everyday_texts_keeps_what_others_mean(tmp_path):

@@ -106,6 +106,10 @@ def test_sqrt_idf_by_hand():
     weighed = scaled(documents, factors)
     assert weighed.nnz == 1 and weighed[0, 1] == pytest.approx(2 * math.sqrt(math.log(2)))
     assert documents.nnz == 4
+    everyday = np.array([0.0, 1.0, 1 / 3])  # so they count as in 2.25, 1.5 and .25 of 3
+    assert sqrt_idf(documents, everyday) == pytest.approx(
+        [math.sqrt(math.log(4 / 3.25)), math.sqrt(math.log(4 / 2.5)), math.sqrt(math.log(4 / 1.25))]
+    )
 
 
 # -- the dense model ----------------------------------------------------------------------------

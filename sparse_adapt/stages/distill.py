@@ -83,7 +83,8 @@ class Distill:
         self.meanings = None if unread else meanings(self.reference, sources, about, settings)
         self.scale, share, factors = self._scale()
         rate = settings.factor_rate if settings.factors == "learnt" else 0.0
-        self.beside = nn.Module() if factors is None else LearntFactors(factors, rate)
+        self.factors = None if factors is None else LearntFactors(factors, rate)
+        self.beside = self.factors or nn.Module()
         if self.meanings is not None:
             share = self.meanings.document_share
         frequent = losses.frequency_penalty(torch.from_numpy(share))
@@ -146,13 +147,12 @@ class Distill:
 
     def _weighed(self, weights: Tensor) -> Tensor:
         """Weights (B, V) as a match counts them."""
-        found: Tensor = self.beside(weights) if isinstance(self.beside, LearntFactors) else weights
-        return found
+        return weights if self.factors is None else self.factors(weights)
 
     def conclude(self, encoder: SparseEncoder) -> Mapping[str, Any]:
         """Give a taught encoder the factors that it was taught with."""
-        if isinstance(self.beside, LearntFactors):
-            encoder.factors = self.beside.values
+        if self.factors is not None:
+            encoder.factors = self.factors.values
         return {}
 
     def _kd(self, scores: Tensor, wanted: Tensor, present: Tensor) -> Tensor:
@@ -204,7 +204,7 @@ class Distill:
         if self.weights["anchor"] == 0.0:
             return encoder.output_rows.sum() * 0.0
         if self.everyday is not None:
-            return self.everyday.distance(encoder, batch.others)
+            return self.everyday.distance(encoder, batch.others, self.factors)
         short = batch.samples.token_ids[:SHORT]
         ids = [*short, *(self.documents.ids[row] for row in batch.others)]
         with torch.no_grad():
@@ -239,8 +239,8 @@ class Distill:
         """How teacher scores map to the scores that the incoming model gives the same candidates.
 
         Beside it the share of these documents that give each token weight (V), and the factors (V) to begin
-        with: the incoming model's own or, where it has none, by the idf in these documents. Many queries are
-        sampled.
+        with: the incoming model's own or, where it has none, by the idf in these documents, and in everyday texts
+        where these are at hand. Many queries are sampled.
         """
         chosen = np.unique(np.linspace(0, len(self.candidates) - 1, SCALE_QUERIES).round().astype(int))
         entries = [self.candidates[row] for row in chosen]
@@ -252,7 +252,8 @@ class Distill:
         factors: Factors | None = None
         known = self.reference.factors is not None
         if known or self.settings.factors != "none":
-            factors = self.reference.factors_of() if known else fourth_root(rows)
+            general = None if self.everyday is None else self.everyday.share(rows.shape[1])
+            factors = self.reference.factors_of() if known else fourth_root(rows, general)
             rows, queries = scaled(rows, factors), scaled(queries, factors)
         student: list[float] = []
         teacher: list[float] = []

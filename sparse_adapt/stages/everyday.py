@@ -10,9 +10,11 @@ from numpy.random import Generator
 from torch import Tensor
 from torch.nn import functional
 
+from sparse_adapt.idf import Shares, share
 from sparse_adapt.losses import distance
 from sparse_adapt.model import SparseEncoder
-from sparse_adapt.stages.texts import Remembered
+from sparse_adapt.stages.factors import LearntFactors
+from sparse_adapt.stages.texts import Remembered, vectors
 
 TEXTS = 4_000
 WORDS = 20_000  # of the most frequent ones
@@ -34,12 +36,25 @@ class Everyday:
         """The rows of a batch's texts."""
         return [int(row) for row in random.choice(len(self.ids), AT_ONCE, replace=False)]
 
-    def distance(self, encoder: SparseEncoder, rows: list[int]) -> Tensor:
-        """How far the encoder's vectors of these texts are from what they were, as `losses.distance` counts it."""
+    def distance(
+        self, encoder: SparseEncoder, rows: list[int], factors: LearntFactors | None = None
+    ) -> Tensor:
+        """How far the encoder's vectors of these texts are from what they were, as `losses.distance` counts it.
+
+        With factors, each token as a match counts it: now, and when the factors began to learn.
+        """
         with torch.no_grad():
             wanted = self.before.weights(rows).to(encoder.device)
             wanted = functional.pad(wanted, (0, encoder.vocabulary_size - wanted.shape[1]))
-        return distance(encoder.weights([self.ids[row] for row in rows]), wanted)
+        found = encoder.weights([self.ids[row] for row in rows])
+        if factors is not None:
+            found, wanted = factors(found), wanted * factors.start.to(wanted.device)
+        return distance(found, wanted)
+
+    def share(self, size: int) -> Shares:
+        """The share of the texts like passages whose vectors gave each token of a vocabulary weight: (size)."""
+        found = share(vectors(self.before.encoder, self.before.token_ids[LIKE_PASSAGES]))
+        return np.pad(found, (0, size - len(found)))
 
 
 def made_up(count: int, seed: int) -> list[str]:
