@@ -272,7 +272,7 @@ class Adapt(Settings):
     candidates: Candidates = Candidates()
     merges: tuple[float, ...] = (0.5,)  # how far back towards the model before distillation to try
     frozen: bool = False  # only new rows learn: documents without a new term keep their vectors
-    max_tokens: int | None = Field(512, ge=8)  # of a text that the adapted model reads, if it can
+    max_tokens: int | None = Field(None, ge=8)  # of a text that are read; None: as many as before
 
     @staticmethod
     def seeds(seed: int) -> dict[str, Any]:

@@ -103,7 +103,9 @@ def adapt(
     max_tokens: Annotated[
         int | None,
         typer.Option(
-            "--max-tokens", min=8, help="Tokens of a text that are read; 512, or what the model can."
+            "--max-tokens",
+            min=8,
+            help="Tokens of a text that are read; by default as many as the model reads.",
         ),
     ] = None,
     only_new: Annotated[
