@@ -147,6 +147,8 @@ def test_what_a_run_folder_tells_of_training(tmp_path):
     assert training_of(str(tmp_path / "2-model")) == Training(3.5, None)
     (tmp_path / "report.json").write_text('{"seconds": 60, "peak_memory": 5000}')
     assert training_of(str(tmp_path / "2-model")) == Training(60.0, 5000)
+    (tmp_path / "report.json").write_text('{"seconds": 60, "adapt": {"seconds": 90.5, "peak_memory": 7000}}')
+    assert training_of(str(tmp_path / "2-model")) == Training(90.5, 7000)
 
 
 def test_without_a_baseline_the_first_row_is_one(write_suite):

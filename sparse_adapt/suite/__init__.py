@@ -150,7 +150,8 @@ def training_of(model: str) -> Training:
     for path in (folder.parent / "report.json", folder / "report.json", folder / "stage.json"):
         try:
             report = json.loads(path.read_text(encoding="utf-8"))
-            seconds, memory = report.get("seconds"), report.get("peak_memory")
+            told = report.get("adapt", report)  # of a whole adaptation, where the model was made by one
+            seconds, memory = told.get("seconds"), told.get("peak_memory")
         except (OSError, ValueError, AttributeError):
             continue
         if isinstance(seconds, int | float):
