@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sparse_adapt.corpus import Candidates, Document, Query
 from sparse_adapt.encode import encode
-from sparse_adapt.evaluate import Collection, Result, evaluate_vectors, randomisation_test
+from sparse_adapt.evaluate import Collection, Result, evaluate_model, evaluate_vectors, randomisation_test
 from sparse_adapt.idf import fourth_root, scaled
 from sparse_adapt.model import SparseEncoder
 
@@ -130,10 +130,7 @@ def compare_as_they_are(
     """Measure models with the factors they have; the last is kept unless it is worse than the first."""
     tried = []
     for maker in makers:
-        encoder = maker.make()
-        queries = encode(encoder, [query.text for query in collection.queries])
-        documents = encode(encoder, [document.full_text for document in collection.documents])
-        tried.append(Tried(maker.name, "", None, evaluate_vectors(queries, documents, collection)))
+        tried.append(Tried(maker.name, "", None, evaluate_model(maker.make(), collection)))
         if progress is not None:
             progress(1)
     worse = _is_worse(tried[-1].result, tried[0].result)
