@@ -76,8 +76,8 @@ class Behaviour(Training):
     """The extended model gives the vectors of the model before the extension."""
 
     weights: BehaviourWeights = BehaviourWeights()
-    train: Trained = "new"
-    steps: int = Field(900, ge=1)
+    train: Trained = "all"
+    steps: int = Field(300, ge=1)
     learning_rate: float = Field(1e-4, gt=0)
     everyday: float = Field(0.25, ge=0, le=1)  # share of the texts made of everyday words
     handed: float = Field(0.5, ge=0, le=1)  # share of a term's match that its own dimension takes over

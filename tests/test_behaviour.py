@@ -49,8 +49,8 @@ def test_some_texts_are_of_everyday_words(tiny_model, texts):
     )
 
 
-def test_texts_without_a_new_term_keep_their_vectors(tiny_model, texts, tmp_path):
-    encoder, stage = stage_of(tiny_model, texts, steps=4)
+def test_where_new_rows_learn_alone_the_others_stay(tiny_model, texts, tmp_path):
+    encoder, stage = stage_of(tiny_model, texts, steps=4, train="new")
     before = {name: value.clone() for name, value in encoder.named_parameters()}
     train(encoder, stage, tmp_path)
     moved = {name for name, value in encoder.named_parameters() if not torch.equal(value, before[name])}
