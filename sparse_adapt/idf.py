@@ -16,7 +16,7 @@ def sqrt_idf(documents: csr_matrix, everyday: Shares | None = None) -> Factors:
     """A factor for each token (V): the square root of ln((N + 1) / (n + 1)), n documents giving it weight.
 
     Folded into the queries' weights once it takes from a SPLADE model's scores what is in every document.
-    `everyday`: as `share` counts it in texts of general language; it then makes a part of n. A word that
+    `everyday`: as `shares_of` counts it in texts of general language; it then makes a part of n. A word that
     everybody uses tells little, though a corpus of one field may hardly use it.
     """
     count, present = documents.shape[0], np.bincount(documents.indices, minlength=documents.shape[1])
@@ -31,10 +31,9 @@ def fourth_root(documents: csr_matrix, everyday: Shares | None = None) -> Factor
     return np.sqrt(sqrt_idf(documents, everyday))
 
 
-def share(texts: csr_matrix) -> Shares:
+def shares_of(texts: csr_matrix) -> Shares:
     """The share of texts (B, V) that give each token weight: (V)."""
-    found: Shares = np.bincount(texts.indices, minlength=texts.shape[1]) / texts.shape[0]
-    return found
+    return np.asarray((texts > 0).mean(axis=0)).ravel()
 
 
 def of_all(factors: Factors | None, size: int) -> Factors:

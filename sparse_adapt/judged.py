@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from sparse_adapt.batches import TokenIds
 from sparse_adapt.dense import DenseEncoder
+from sparse_adapt.idf import shares_of
 from sparse_adapt.meanings import Profile, Samples, associations, ends_of, paraphrase, starts_word
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.nearness import Judge, Nearness
@@ -55,7 +56,7 @@ class JudgedMeanings:
         is_word = starts_word(reference, reference.vocabulary_size)
         is_word *= np.arange(len(is_word)) < self.first_new
         weights, self.substitutes = associations(reference, self.cut, is_word)
-        self.document_share = np.asarray((weights > 0).mean(axis=0)).ravel()
+        self.document_share = shares_of(weights)
         plain = np.setdiff1d(np.arange(self.first_new), list(self.special))  # for scripts without such words
         self.words = (np.flatnonzero(is_word) if is_word.any() else plain)[:WORDS]
         judge = Judge(dense, _texts(reference, self.cut), self.about)

@@ -22,6 +22,7 @@ from scipy.sparse import csr_matrix, vstack
 from torch import Tensor
 
 from sparse_adapt.batches import TokenIds
+from sparse_adapt.idf import shares_of
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.model.encoder import Encoder
 
@@ -76,13 +77,13 @@ class Meanings:
         old = np.arange(len(words)) < self.first_new  # a model that knows a term associates it with its texts
         old_words = words * old
         weights, self.substitutes = associations(reference, self.cut, old_words)
-        share = np.asarray((weights > 0).mean(axis=0)).ravel()
-        telling = weights.multiply((np.log(1.0 / (share + 0.01)).clip(0) * words)[None, :]).tocsr()
-        self.document_share = share
+        self.document_share = shares_of(weights)
+        rarity = np.log(1.0 / (self.document_share + 0.01)).clip(0)
+        telling = weights.multiply((rarity * words)[None, :]).tocsr()
         self.unknown = _alike(telling, about)
         telling = telling.multiply(old_words[None, :]).tocsr()
         self.profiles = _profiles(telling)
-        common = np.argsort(-share, kind="stable")
+        common = np.argsort(-self.document_share, kind="stable")
         self.glue = common[old[common] & ~np.isin(common, list(self.special))][:GLUE]
         self.by_term = [np.flatnonzero(column) for column in about.T]
         self.taught = np.flatnonzero([len(rows) > 0 for rows in self.by_term])

@@ -11,7 +11,7 @@ from sparse_adapt.corpus import Candidates
 from sparse_adapt.encode import encode
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.glossary import Definition
-from sparse_adapt.idf import fourth_root, share
+from sparse_adapt.idf import fourth_root, shares_of
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.stages.dictionary import dictionary
 from sparse_adapt.stages.distill import Distill
@@ -159,7 +159,7 @@ def test_factors_begin_with_how_common_a_token_is_in_everyday_texts_too(encoder)
     stage = Distill(encoder, CANDIDATES, DOCUMENTS, anchored, SparseEncoder.load("splade-tiny"))
     documents = encode(encoder, list(DOCUMENTS.values()))
     passages = encode(SparseEncoder.load("splade-tiny"), made_up(TEXTS, anchored.seed)[LIKE_PASSAGES])
-    everywhere = np.pad(share(passages), (0, encoder.vocabulary_size - passages.shape[1]))
+    everywhere = np.pad(shares_of(passages), (0, encoder.vocabulary_size - passages.shape[1]))
     np.testing.assert_allclose(stage.beside.values, fourth_root(documents, everywhere), rtol=1e-4)
     common = int(everywhere.argmax())
     assert everywhere[encoder.old_size] == 0.0 < everywhere[common]

@@ -82,8 +82,8 @@ class Behaviour:
             if number >= count // 2:
                 longest = int(random.integers(2, self.settings.snippet_words + 1))
             if self.everyday and random.random() < self.settings.everyday:
-                kind = LIKE_QUERIES if number >= count // 2 else LIKE_PASSAGES
-                texts.append(str(random.choice(self.everyday[kind])))
+                alike = self.everyday[LIKE_QUERIES if number >= count // 2 else LIKE_PASSAGES]
+                texts.append(alike[int(random.integers(len(alike)))])
             elif self.taught and random.random() >= ANYWHERE:
                 token = self.taught[int(random.integers(len(self.taught)))]
                 row = int(random.choice(self.saying[token]))

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from sparse_adapt import config, losses
 from sparse_adapt.corpus import Candidates
 from sparse_adapt.head import activate
-from sparse_adapt.idf import Factors, fourth_root, scaled
+from sparse_adapt.idf import Factors, fourth_root, scaled, shares_of
 from sparse_adapt.meanings import Samples
 from sparse_adapt.model import Pooled, SparseEncoder
 from sparse_adapt.stages.everyday import Everyday
@@ -248,12 +248,14 @@ class Distill:
         place = {row: index for index, row in enumerate(found)}
         rows = vectors(self.reference, [self.documents.ids[row] for row in found])
         queries = vectors(self.reference, [self.queries.ids[row] for row in chosen])
-        share = np.asarray((rows > 0).mean(axis=0)).ravel()
+        share = shares_of(rows)
         factors: Factors | None = None
-        known = self.reference.factors is not None
-        if known or self.settings.factors != "none":
+        if self.reference.factors is not None:
+            factors = self.reference.factors_of()
+        elif self.settings.factors != "none":
             general = None if self.everyday is None else self.everyday.share(rows.shape[1])
-            factors = self.reference.factors_of() if known else fourth_root(rows, general)
+            factors = fourth_root(rows, general)
+        if factors is not None:
             rows, queries = scaled(rows, factors), scaled(queries, factors)
         student: list[float] = []
         teacher: list[float] = []

@@ -10,7 +10,7 @@ from numpy.random import Generator
 from torch import Tensor
 from torch.nn import functional
 
-from sparse_adapt.idf import Shares, share
+from sparse_adapt.idf import Shares, shares_of
 from sparse_adapt.losses import distance
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.stages.factors import LearntFactors
@@ -19,7 +19,7 @@ from sparse_adapt.stages.texts import Remembered, vectors
 TEXTS = 4_000
 WORDS = 20_000  # of the most frequent ones
 LENGTHS = ((2, 8), (16, 48))  # words of a text, least and most: every other one like a query, like a passage
-LIKE_QUERIES, LIKE_PASSAGES = slice(0, None, 2), slice(1, None, 2)
+LIKE_QUERIES, LIKE_PASSAGES = (slice(kind, None, len(LENGTHS)) for kind in range(len(LENGTHS)))
 AT_ONCE = 32  # texts that a batch holds
 
 
@@ -53,7 +53,7 @@ class Everyday:
 
     def share(self, size: int) -> Shares:
         """The share of the texts like passages whose vectors gave each token of a vocabulary weight: (size)."""
-        found = share(vectors(self.before.encoder, self.before.token_ids[LIKE_PASSAGES]))
+        found = shares_of(vectors(self.before.encoder, self.before.token_ids[LIKE_PASSAGES]))
         return np.pad(found, (0, size - len(found)))
 
 
