@@ -16,7 +16,6 @@ import statistics
 import sys
 import time
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +24,12 @@ import torch
 
 from benchmarks.tables import RESULTS, line
 from sparse_adapt import config
-from sparse_adapt.contradicting import Account, admit, contradict, fit, load_filler, read_sentences
 from sparse_adapt.contradicting.denoising import tune
 from sparse_adapt.contradicting.masked import MaskedFiller
+from sparse_adapt.contradicting.writing import Asked, write
 from sparse_adapt.corpus import read_documents
 from sparse_adapt.evaluate import evaluate_model, read_collection
 from sparse_adapt.folders import write_json, write_text
-from sparse_adapt.language import Parser
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.layout import Layout
@@ -114,14 +112,10 @@ def prepare(collection: str, data: Path, work: Path, sentences: int, pretraining
         if not (folder / "dense" / "base").is_dir():
             pretrain(lines, folder, pretraining)
     if not (folder / "triplets.jsonl").is_file():
-        started, parser, account = time.monotonic(), Parser(language), Account()
-        generator = folder / "sparse" / "base" if japanese else ENGLISH["sparse"]
-        filler = load_filler(generator, parser.between)
-        found = list(islice(fit(read_sentences(source, parser), filler, account), sentences))
-        if not japanese:
-            tune(filler, [each.text for each in found], TUNING)
-        admit(found, filler)
-        write_triplets(folder / "triplets.jsonl", list(contradict(found, filler, account)))
+        started = time.monotonic()
+        generator = str(folder / "sparse" / "base") if japanese else ENGLISH["sparse"]
+        asked = Asked(source, generator, language, sentences, tune=0 if japanese else TUNING)
+        account = write(asked, folder / "triplets.jsonl", resume=True)
         tell(f"{collection}: {account.to_json()}, {time.monotonic() - started:.0f} s")
     if not (folder / "others.jsonl").is_file():
         write_triplets(folder / "others.jsonl", others(list(read_triplets(folder / "triplets.jsonl"))))

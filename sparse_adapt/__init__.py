@@ -21,6 +21,7 @@ READING_ORDER = (
     "errors",
     "config",
     "folders",
+    "journal",
     "kept",
     "processes",
     # texts: documents, queries, judgements, candidates; terms and what they mean

@@ -55,17 +55,34 @@ def output_folder(
             partial.mkdir(exist_ok=True)
         except OSError as error:
             _fail(path, error)
-        try:
+        with _left_behind(partial, path, resumable=resumable):
             yield partial
             _flush(partial)
             _publish(partial, place, overwrite=overwrite)
-        except BaseException as error:
-            _leave(partial, resumable=resumable)
-            if _is_full(error):
-                kept = f"what was done is kept in {partial}; " if partial.exists() else ""
-                then = "pass --resume" if partial.exists() else "run it again"
-                raise OutputError(f"{path}: the disk is full; {kept}free some space and {then}") from error
-            raise
+
+
+@contextmanager
+def way_to_file(path: str | Path, *, overwrite: bool = False, resume: bool = False) -> Iterator[Path]:
+    """A folder to work in, `<path>.partial`, for a block that ends by writing a file at `path`: then it goes.
+
+    A block that fails leaves what it wrote there for `resume`. Raises OutputError as `output_folder` does.
+    """
+    place = _checked(Path(path))
+    partial = place.with_name(f"{place.name}.partial")
+    with _locked(place, path):
+        if place.exists() and not overwrite:
+            raise OutputError(f"{path}: already there; choose another -o or pass --overwrite")
+        if _holds_something(partial) and not (overwrite or resume):
+            raise _unfinished(path, partial, resumable=True)
+        try:
+            if overwrite and not resume:
+                shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir(exist_ok=True)
+        except OSError as error:
+            _fail(path, error)
+        with _left_behind(partial, path, resumable=True):
+            yield partial
+        shutil.rmtree(partial)
 
 
 def check_free(path: str | Path, *, overwrite: bool = False) -> None:
@@ -179,12 +196,13 @@ def _refuse_taken(
     if not overwrite and _holds_something(place):
         raise OutputError(f"{path}: already there; choose another -o or pass --overwrite")
     if not overwrite and not resume and _holds_something(partial):
-        advice = (
-            "--resume to continue it or --overwrite to start again"
-            if resumable
-            else "--overwrite to discard it"
-        )
-        raise OutputError(f"{path}: an unfinished run is in {partial}; pass {advice}")
+        raise _unfinished(path, partial, resumable=resumable)
+
+
+def _unfinished(path: str | Path, partial: Path, *, resumable: bool) -> OutputError:
+    go_on = "--resume to continue it or --overwrite to start again"
+    advice = go_on if resumable else "--overwrite to discard it"
+    return OutputError(f"{path}: an unfinished run is in {partial}; pass {advice}")
 
 
 def _holds_something(folder: Path) -> bool:
@@ -209,12 +227,21 @@ def _publish(partial: Path, place: Path, *, overwrite: bool) -> None:
     shutil.rmtree(_replaced(place), ignore_errors=True)
 
 
-def _leave(partial: Path, *, resumable: bool) -> None:
-    """After a failure: keep what `--resume` can go on from, and nothing else."""
-    if not resumable:
-        shutil.rmtree(partial, ignore_errors=True)
-    with suppress(OSError):
-        partial.rmdir()  # which works only where nothing was written
+@contextmanager
+def _left_behind(partial: Path, path: str | Path, *, resumable: bool) -> Iterator[None]:
+    """After a failure: keep what `--resume` can go on from, and nothing else. Raises OutputError for a full disk."""
+    try:
+        yield
+    except BaseException as error:
+        if not resumable:
+            shutil.rmtree(partial, ignore_errors=True)
+        with suppress(OSError):
+            partial.rmdir()  # which works only where nothing was written
+        if _is_full(error):
+            kept = f"what was done is kept in {partial}; " if partial.exists() else ""
+            then = "pass --resume" if partial.exists() else "run it again"
+            raise OutputError(f"{path}: the disk is full; {kept}free some space and {then}") from error
+        raise
 
 
 def _restore(place: Path) -> None:

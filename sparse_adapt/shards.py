@@ -3,7 +3,6 @@
 Until all are there, a journal says which are whole; they may come in any order.
 """
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count, islice
 from pathlib import Path
@@ -15,6 +14,7 @@ from sparse_adapt.corpus import Document, Query
 from sparse_adapt.encode import encode
 from sparse_adapt.errors import InputError
 from sparse_adapt.folders import output_folder, write_json, write_text
+from sparse_adapt.journal import note, noted
 from sparse_adapt.manifest import (
     MANIFEST_FILE,
     TOKENS_FILE,
@@ -95,7 +95,7 @@ def encode_corpus(
             if not shards:
                 write_json(place / MANIFEST_FILE, manifest.model_dump())
             shards[chunk.number] = write_shard(place, chunk.number, chunk.documents, vectors)
-            _note(place, shards[chunk.number])
+            note(place / JOURNAL_FILE, shards[chunk.number].model_dump_json())
             del chunk, vectors  # not beside the next ones
         if not shards:
             raise InputError(folder, "no documents to encode; check the corpus")
@@ -160,7 +160,8 @@ def _begun(work: Path, model: ModelStamp, documents_a_shard: int) -> Manifest:
         raise InputError(
             path, f"the unfinished run has {manifest.documents_a_shard} documents a shard; {advice}"
         )
-    shards = {shard.name: shard for shard in (*manifest.shards, *_noted(work))}
+    journal = (Shard.model_validate_json(line) for line in noted(work / JOURNAL_FILE))
+    shards = {shard.name: shard for shard in (*manifest.shards, *journal)}
     for shard in shards.values():
         read_shard(work, shard, model.vocabulary_size)
     write_text(work / JOURNAL_FILE, "".join(f"{shard.model_dump_json()}\n" for shard in shards.values()))
@@ -204,22 +205,6 @@ def _of_others(work: Path, name: str = MANIFEST_FILE) -> InputError:
 
 def _number(shard: Shard) -> int:
     return int(shard.name.removeprefix("shard-"))
-
-
-def _note(work: Path, shard: Shard) -> None:
-    """Put a shard that is on the disk into the journal."""
-    with (work / JOURNAL_FILE).open("ab") as file:
-        file.write(f"{shard.model_dump_json()}\n".encode())
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _noted(work: Path) -> Iterator[Shard]:
-    """The shards in the journal, but for a last line that a kill may have cut."""
-    path = work / JOURNAL_FILE
-    for line in path.read_bytes().splitlines(keepends=True) if path.is_file() else ():
-        if line.endswith(b"\n"):
-            yield Shard.model_validate_json(line)
 
 
 def _sweep(work: Path, manifest: Manifest) -> None:

@@ -39,8 +39,13 @@ def test_from_a_corpus_to_a_measured_model(
 ):
     made, taught = tmp_path / "triplets.jsonl", tmp_path / "taught"
     words = ["--model", model, "--each", 3, "--tune", 2, "--device", "cpu", "-o", made, "--json"]
-    status, out, said = sparse_adapt("contradict", zorvex_collection, *words)
+    status, out, said = sparse_adapt("contradict", zorvex_collection, *words, "--tuned", tmp_path / "tuned")
     assert status == 0
+    assert f"wrote {tmp_path / 'tuned'} (the generator" in said
+    again = ["--generator", tmp_path / "tuned", "--each", 3, "-o", tmp_path / "again.jsonl"]
+    assert sparse_adapt("contradict", zorvex_collection, *again)[0] == 0
+    assert (tmp_path / "again.jsonl").read_text() == made.read_text()
+    assert "already there" in refused(sparse_adapt("contradict", zorvex_collection, *words))
     triplets, counts = list(read_triplets(made)), json.loads(out)
     assert counts["anchors"] == len(triplets) > 8
     assert counts["contradictions"] == sum(len(each.contradictions) for each in triplets)
@@ -116,6 +121,9 @@ def test_mistakes_are_one_line_and_leave_nothing(
     assert "unknown language 'fr'; there are en, ja" in said
     assert "no such model folder" in refused(sparse_adapt(*contradict, "--generator", tmp_path / "nowhere"))
     assert "config.json" in refused(sparse_adapt(*contradict, "--generator", tmp_path))
+    assert "nothing is tuned; pass --tune" in refused(
+        sparse_adapt(*contradict, "--tuned", tmp_path / "tuned")
+    )
     assert "nowhere.txt: " in refused(
         sparse_adapt("contradict", tmp_path / "nowhere.txt", "--model", tiny_model, "-o", out)
     )

@@ -1,5 +1,9 @@
 """Contradictions: which sentences are fit, what fills their gaps, what is dropped and counted."""
 
+import os
+import signal
+import time
+from collections.abc import Callable
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -10,12 +14,14 @@ from dense_models import tiny_dense
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparse_adapt.contradicting import Account, contradict, fit, load_filler, read_sentences
+from sparse_adapt.contradicting import Account, contradict, fit, load_filler, read_sentences, writing
 from sparse_adapt.contradicting.denoising import draw_spans, tune
 from sparse_adapt.contradicting.gaps import Gap
 from sparse_adapt.contradicting.masked import MaskedFiller
 from sparse_adapt.contradicting.spans import SpanFiller
-from sparse_adapt.errors import ModelError
+from sparse_adapt.contradicting.writing import Asked, write
+from sparse_adapt.errors import ConfigError, ModelError, OutputError
+from sparse_adapt.journal import noted
 from sparse_adapt.language import Parser
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.training import random_at
@@ -235,7 +241,10 @@ def test_every_sentence_is_a_triplet_or_counted(parser, filler, tmp_path):
     found = list(fit(read_sentences(str(path), parser), filler, account))
     assert [sentence.text for sentence in found] == ["The server sends a log.", "A saw."]
     assert (account.sentences, account.without_words, account.without_nouns, account.too_long) == (5, 1, 1, 1)
-    triplets = list(contradict(found, filler, account, each=4))
+    triplets = []
+    for written in contradict(found, filler, each=4):
+        account.add(written)
+        triplets.append(written.triplet)
     assert [triplet.anchor for triplet in triplets] == [sentence.text for sentence in found]
     assert account.anchors == 2
     assert account.contradictions == 8
@@ -252,17 +261,18 @@ def test_every_sentence_is_a_triplet_or_counted(parser, filler, tmp_path):
 def test_a_generator_that_gives_what_was_there_is_found_out(parser, filler):
     account = Account()
     filler.admit(["server"])
-    assert list(contradict(list(parser.whole(["The server."])), filler, account)) == []
+    (written,) = contradict(list(parser.whole(["The server."])), filler)
+    assert written == ("The server.", (), (), 1, 0)
+    account.add(written)
     assert (account.unchanged, account.without_contradictions, account.anchors) == (1, 1, 0)
 
 
 def test_the_same_fill_of_two_gaps_counts_once(parser, filler):
     """Of "log log" one chunk each is replaced; where both become "server", the texts differ."""
-    account = Account()
     filler.admit(["server", "log"])
-    (triplet,) = contradict(list(parser.whole(["The log has a log."])), filler, account)
-    assert sorted(triplet.contradictions) == ["The log has a server.", "The server has a log."]
-    assert account.unchanged == 2
+    (written,) = contradict(list(parser.whole(["The log has a log."])), filler)
+    assert sorted(written.contradictions) == ["The log has a server.", "The server has a log."]
+    assert written.unchanged == 2
 
 
 def test_documents_come_in_an_order_that_the_seed_draws(parser, zorvex_collection):
@@ -271,3 +281,67 @@ def test_documents_come_in_an_order_that_the_seed_draws(parser, zorvex_collectio
     )
     assert first == again != other
     assert sorted(first) == sorted(other)
+
+
+# -- from a corpus to a file ---------------------------------------------------------------------
+
+
+@pytest.fixture(params=["sparse", "dense", "t5"])
+def generator(request: pytest.FixtureRequest, tiny_model: Path, tiny_t5: Path, tmp_path: Path) -> Path:
+    if request.param == "t5":
+        return tiny_t5
+    return tiny_model if request.param == "sparse" else tiny_dense(tiny_model, tmp_path / "dense")
+
+
+def killed_in(work: Path, lines: int, asked: Asked, out: Path) -> None:
+    """Write contradictions in a process of its own, and kill that once its journal has so many lines."""
+    journal = work / "sentences.jsonl"
+    child = os.fork()
+    if child == 0:
+        try:
+            write(asked, out, resume=True)
+        finally:
+            os._exit(0)
+    while not journal.is_file() or journal.read_bytes().count(b"\n") < lines:
+        time.sleep(0.001)
+    os.kill(child, signal.SIGKILL)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+def test_a_killed_run_goes_on_to_the_same_bytes(generator, zorvex_collection, tmp_path, monkeypatch):
+    """Killed twice: tuned once, and no sentence a second time."""
+    torch.set_num_threads(1)  # a forked process has no other threads
+    asked = Asked(str(zorvex_collection), str(generator), each=3, tune=2)
+    whole, out, tuned = (tmp_path / name for name in ("whole.jsonl", "out.jsonl", "tuned"))
+    account = write(asked, whole)
+    work = tmp_path / "out.jsonl.partial"
+    killed_in(work, 3, asked, out)
+    killed_in(work, 6, asked, out)
+    done = len(noted(work / "sentences.jsonl"))
+    with pytest.raises(ConfigError, match="begun with another seed; pass --overwrite"):
+        write(asked._replace(seed=1), out, resume=True)
+    with pytest.raises(OutputError, match=r"an unfinished run is in .*; pass --resume"):
+        write(asked, out)
+    monkeypatch.setattr(writing, "tune", None)
+    counted: dict[str, int] = {}
+
+    def count(what: str, total: int | None) -> Callable[[int], None]:
+        return lambda more: counted.update({what: counted.get(what, 0) + more})
+
+    assert write(asked, out, resume=True, tuned=tuned, count=count) == account
+    assert 6 <= done < counted["sentences"]
+    assert out.read_bytes() == whole.read_bytes()
+    assert not work.exists()
+    again = write(asked._replace(generator=str(tuned), tune=0), tmp_path / "again.jsonl")
+    assert again == account
+    assert (tmp_path / "again.jsonl").read_bytes() == whole.read_bytes()
+
+
+def test_a_journal_of_other_sentences_is_refused(parser, filler, tmp_path):
+    journal = tmp_path / "sentences.jsonl"
+    first, *others = parser.whole(["The server sends a log.", "A saw cuts."])
+    written = list(contradict([first], filler, journal=journal))
+    journal.write_text(f"{journal.read_text()}cut by a kill")
+    assert next(contradict([first, *others], filler, journal=journal)) == written[0]
+    with pytest.raises(ConfigError, match="begun with other sentences"):
+        list(contradict(others, filler, journal=journal))

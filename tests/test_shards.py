@@ -40,9 +40,9 @@ def dying_write(path, content):
     die_at_last()
     write_json(path, content)
 
-def dying_note(work, shard):
+def dying_note(path, line):
     die_at_last()
-    note(work, shard)
+    note(path, line)
 
 def die_at_last():
     global writes
@@ -57,7 +57,7 @@ def dying_stream():
         yield Document(*fields)
 
 write_json, shards.write_json = shards.write_json, dying_write
-note, shards._note = shards._note, dying_note
+note, shards.note = shards.note, dying_note
 shards.encode_corpus(SparseEncoder.load(model), dying_stream(), Path(folder), documents_a_shard=5)
 """
 

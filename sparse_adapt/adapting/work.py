@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from sparse_adapt.adapting.estimate import Expected
 from sparse_adapt.adapting.request import Request
 from sparse_adapt.corpus import Document
-from sparse_adapt.errors import ConfigError
 from sparse_adapt.folders import write_json, write_text
+from sparse_adapt.journal import check_same
 from sparse_adapt.run import Listener
 from sparse_adapt.teachers.panel import Panel
 
@@ -65,12 +65,8 @@ class Work:
 
 def same_request(path: Path, request: Request) -> None:
     """Write what was asked for; an unfinished run goes on only with the same."""
-    asked = json.loads(json.dumps(request.plain()))
-    if path.is_file():
-        begun = json.loads(path.read_text(encoding="utf-8"))
-        for key, value in asked.items():
-            if begun.get(key) != value:
-                raise ConfigError(f"{path}: begun with another {key}; pass --overwrite to start again")
+    asked = request.plain()
+    check_same(path, asked)
     write_json(path, asked)
 
 

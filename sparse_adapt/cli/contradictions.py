@@ -17,7 +17,7 @@ from sparse_adapt.cli.options import (
     trains,
 )
 from sparse_adapt.cli.stages import told
-from sparse_adapt.errors import InputError, OutputError
+from sparse_adapt.errors import InputError
 
 if TYPE_CHECKING:
     from sparse_adapt import config
@@ -51,49 +51,44 @@ def contradict(
     tune: Annotated[
         int, typer.Option("--tune", min=0, help="Steps of denoising spans of these sentences before.")
     ] = 0,
+    tuned: Annotated[
+        Path | None,
+        typer.Option("--tuned", metavar="DIR", help="Keep what was tuned here, a --generator for next time."),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same sentences.")] = 0,
     device: Device = "auto",
     json: Json = False,
     overwrite: Overwrite = False,
+    resume: Resume = False,
 ) -> None:
     """Write sentences that contradict those of a corpus: a noun chunk of each replaced by another."""
-    from itertools import islice
-
-    from sparse_adapt import contradicting
     from sparse_adapt.cli.devices import choose
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.contradicting.denoising import tune as denoise
-    from sparse_adapt.language import Parser
-    from sparse_adapt.triplets import write_triplets
+    from sparse_adapt.contradicting.writing import Asked, write
+    from sparse_adapt.folders import check_free
 
-    if out.exists() and not overwrite:
-        raise OutputError(f"{out}: already there; choose another -o or pass --overwrite")
-    parser = Parser(language)
-    filler = contradicting.load_filler(generator or model, parser.between, choose(device))
-    account = contradicting.Account()
+    if tuned is not None:
+        if not tune:
+            raise InputError(tuned, "nothing is tuned; pass --tune 500 too, or leave --tuned out")
+        check_free(tuned, overwrite=overwrite)
+    asked = Asked(corpus, generator or model, language, sentences, each, tune, seed)
     with Bars() as bars:
-        read = contradicting.fit(contradicting.read_sentences(corpus, parser, seed), filler, account)
-        found = list(islice(bars.watch(read, "sentences read"), sentences))
-        if not found:
-            raise InputError(corpus, f"no sentence to contradict ({_counts(account)}); check --language")
-        if tune:
-            denoise(
-                filler, [each.text for each in found], tune, seed=seed, progress=bars.count("tuning", tune)
-            )
-        contradicting.admit(found, filler)
-        heard = bars.count("sentences", len(found))
-        triplets = list(
-            contradicting.contradict(found, filler, account, each=each, seed=seed, progress=heard)
+        account = write(
+            asked,
+            out,
+            overwrite=overwrite,
+            resume=resume,
+            tuned=tuned,
+            device=choose(device),
+            count=bars.count,
         )
-    if not triplets:
-        name = generator or model
-        raise InputError(corpus, f"{name} put back what was there ({_counts(account)}); try --tune 500")
-    write_triplets(out, triplets)
     if json:
         show_json(account.to_json())
     else:
         show_table(_table(account))
     wrote(out, f"{account.contradictions:,} contradictions of {account.anchors:,} sentences; read some")
+    if tuned is not None:
+        wrote(tuned, "the generator as it was tuned")
     then(["triplets", "--model", model, "--triplets", str(out), "-o", "taught"])
 
 
@@ -145,11 +140,6 @@ def _teach(stage: str, context: typer.Context, model: str, file: Path, out: Path
     with Bars() as bars:
         outcome = steps.run_triplets(model, file, settings, place, bars.begin(stage), name=stage)
     told(outcome)
-
-
-def _counts(account: "Account") -> str:
-    words = {name.replace("_", " "): count for name, count in account.to_json().items() if count}
-    return ", ".join(f"{name} {count:,}" for name, count in words.items()) or "none at all"
 
 
 def _table(account: "Account") -> "Table":

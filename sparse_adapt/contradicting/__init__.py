@@ -4,18 +4,23 @@ What a sentence is about is mostly in its nouns, so that another noun makes it a
 something else: a hard negative without a label. After Chen, Handa and Shirahama, JCSE.
 
 `gaps` holds what is common to generators; `masked` fills a gap by a masked language model, `spans` by a
-sequence-to-sequence model as T5 is one; `denoising` teaches either the domain first.
+sequence-to-sequence model as T5 is one; `denoising` teaches either the domain first; `writing` does it all, from a
+corpus to a file.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from pathlib import Path
+from typing import NamedTuple
 
 from numpy.random import Generator, default_rng
 
 from sparse_adapt.contradicting.gaps import Filler, Gap, key_of
 from sparse_adapt.corpus import read_documents
+from sparse_adapt.errors import ConfigError
+from sparse_adapt.journal import note, noted
 from sparse_adapt.language import Parser, Sentence
 from sparse_adapt.reading.lines import read_lines
 from sparse_adapt.reading.places import reachable
@@ -43,6 +48,45 @@ class Account:
     def to_json(self) -> dict[str, int]:
         """Every count under its name."""
         return asdict(self)
+
+    def __str__(self) -> str:
+        counts = {name.replace("_", " "): count for name, count in self.to_json().items() if count}
+        return ", ".join(f"{name} {count:,}" for name, count in counts.items()) or "none at all"
+
+    def add(self, written: "Written") -> None:
+        """Count what became of a sentence."""
+        self.unchanged += written.unchanged
+        self.duplicates += written.duplicates
+        self.contradictions += len(written.contradictions)
+        if written.contradictions:
+            self.anchors += 1
+        else:
+            self.without_contradictions += 1
+
+
+class Written(NamedTuple):
+    """What a generator wrote for a sentence: contradictions, the chunk that each has another for, what was dropped."""
+
+    anchor: str
+    contradictions: tuple[str, ...]
+    replaced: tuple[str, ...]
+    unchanged: int
+    duplicates: int
+
+    @property
+    def triplet(self) -> Triplet:
+        """To learn from, where there is a contradiction."""
+        return Triplet(self.anchor, self.contradictions, replaced=self.replaced)
+
+    def to_json(self) -> str:
+        """One line."""
+        return json.dumps(self._asdict(), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, line: str) -> "Written":
+        """What `to_json` wrote."""
+        anchor, contradictions, replaced, unchanged, duplicates = json.loads(line).values()
+        return cls(anchor, tuple(contradictions), tuple(replaced), unchanged, duplicates)
 
 
 def read_sentences(source: str, parser: Parser, seed: int = 0) -> Iterator[Sentence]:
@@ -86,26 +130,29 @@ def admit(sentences: Sequence[Sentence], filler: Filler) -> None:
 def contradict(
     sentences: Sequence[Sentence],
     filler: Filler,
-    account: Account,
     *,
     each: int = EACH,
     seed: int = 0,
-    progress: Callable[[int], None] | None = None,
-) -> Iterator[Triplet]:
-    """A triplet of each sentence that the generator finds something else for. `progress` hears how many are done."""
+    journal: Path | None = None,
+) -> Iterator[Written]:
+    """What the generator writes for each sentence; what a journal holds of it comes from there, the rest goes there.
+
+    Raises ConfigError for a journal of other sentences.
+    """
     random = default_rng(seed)
-    for sentence in sentences:
+    done = [] if journal is None else [Written.from_json(line) for line in noted(journal)]
+    if any(held.anchor != own.text for held, own in zip(done, sentences, strict=False)):
+        raise ConfigError(f"{journal}: begun with other sentences; pass --overwrite to start again")
+    for row, sentence in enumerate(sentences):
         gaps = _gaps(sentence, each, random)
-        fills = filler.fill(gaps, -(-each // len(gaps)) + SPARE)
-        triplet = _triplet(sentence, list(zip(gaps, fills, strict=True)), each, account)
-        if progress is not None:
-            progress(1)
-        if triplet is None:
-            account.without_contradictions += 1
+        if row < len(done):
+            yield done[row]
             continue
-        account.anchors += 1
-        account.contradictions += len(triplet.contradictions)
-        yield triplet
+        fills = filler.fill(gaps, -(-each // len(gaps)) + SPARE)
+        written = _written(sentence, list(zip(gaps, fills, strict=True)), each)
+        if journal is not None:
+            note(journal, written.to_json())
+        yield written
 
 
 def _gaps(sentence: Sentence, most: int, random: Generator) -> list[Gap]:
@@ -117,26 +164,23 @@ def _gaps(sentence: Sentence, most: int, random: Generator) -> list[Gap]:
     return [Gap(text[: part.start], text[part.start : part.end], text[part.end :]) for part in chunks]
 
 
-def _triplet(
-    sentence: Sentence, filled: Sequence[tuple[Gap, Sequence[str]]], each: int, account: Account
-) -> Triplet | None:
-    """The best fill of every gap, then the second best, ..., until there are enough; None where there is none."""
+def _written(sentence: Sentence, filled: Sequence[tuple[Gap, Sequence[str]]], each: int) -> Written:
+    """The best fill of every gap, then the second best, ..., until there are enough."""
     found: dict[str, tuple[str, str]] = {}
+    unchanged = duplicates = 0
     for rank in zip_longest(*(fills for _, fills in filled)):
         for (gap, _), fill in zip(filled, rank, strict=True):
             if fill is None or len(found) == each:
                 continue
             text = gap.before + fill + gap.after
             if key_of(text) == key_of(sentence.text):
-                account.unchanged += 1
+                unchanged += 1
             elif key_of(text) in found:
-                account.duplicates += 1
+                duplicates += 1
             else:
                 found[key_of(text)] = text, gap.chunk
-    if not found:
-        return None
-    texts, chunks = zip(*found.values(), strict=True)
-    return Triplet(sentence.text, texts, replaced=chunks)
+    texts, chunks = (tuple(each) for each in zip(*found.values(), strict=True)) if found else ((), ())
+    return Written(sentence.text, texts, chunks, unchanged, duplicates)
 
 
 def load_filler(source: str | Path, between_words: str, device: str = "cpu") -> Filler:

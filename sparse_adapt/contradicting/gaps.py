@@ -1,6 +1,7 @@
 """A sentence with a gap where a noun chunk stood, and what every generator can do with it."""
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from torch import Tensor, nn
@@ -40,6 +41,9 @@ class Filler(Protocol):
 
     def training(self, on: bool) -> None:
         """Drop out, or don't."""
+
+    def save(self, folder: Path) -> None:
+        """Write the generator, so that `load_filler` reads the same."""
 
 
 def key_of(text: str) -> str:

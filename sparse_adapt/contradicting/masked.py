@@ -6,6 +6,7 @@ Dimensions: R rows (a beam of a gap each), V vocabulary.
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -152,6 +153,10 @@ class MaskedFiller:
     def training(self, on: bool) -> None:
         """Drop out, or don't."""
         self.encoder.train(on)
+
+    def save(self, folder: Path) -> None:
+        """Write the encoder, its head with it."""
+        self.encoder.save(folder)
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text without special ones."""

@@ -104,6 +104,11 @@ class SpanFiller:
         """Drop out, or don't."""
         self.model.train(on)
 
+    def save(self, folder: Path) -> None:
+        """Write model and tokenizer as transformers does."""
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text without special ones."""
         encoded = self.tokenizer(

@@ -19,6 +19,7 @@ from sparse_adapt.corpus import read_candidates, read_documents
 from sparse_adapt.errors import ConfigError, InputError, SparseAdaptError
 from sparse_adapt.folders import write_json
 from sparse_adapt.glossary import read_dictionary
+from sparse_adapt.journal import check_same
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.model.kinds import EitherEncoder, load_encoder
 from sparse_adapt.pairs import read_pairs
@@ -36,6 +37,7 @@ from sparse_adapt.training import STATE_FILE, Concluding, Progress, Stage, devic
 from sparse_adapt.triplets import read_triplets
 
 RECORD_FILE = "stage.json"
+BEGUN_WITH = ("stage", "model", "files", "settings")  # of a record: what can't change when a run goes on
 PACKAGES = ("sparse-adapt", "torch", "transformers", "tokenizers", "accelerate")
 Kind = TypeVar("Kind", bound=EitherEncoder)
 
@@ -256,7 +258,7 @@ def _run(
     stage = build(encoder)
     with common_folder(place.folder, overwrite=place.overwrite, resume=place.resume) as work:
         record = _record(name, model, files, settings.model_dump(mode="json"), started)
-        _check_resumable(work / RECORD_FILE, record)
+        check_same(work / RECORD_FILE, {key: record[key] for key in BEGUN_WITH})
         if is_main():
             write_json(work / RECORD_FILE, record)
         try:
@@ -305,16 +307,6 @@ def _stamp(path: str) -> dict[str, str]:
 
 def _is_unchanged(entry: Mapping[str, str]) -> bool:
     return "sha256" not in entry or _stamp(entry["path"]).get("sha256") == entry["sha256"]
-
-
-def _check_resumable(path: Path, record: Mapping[str, Any]) -> None:
-    """An unfinished run goes on only with what it was begun with."""
-    if not path.is_file():
-        return
-    begun = json.loads(path.read_text(encoding="utf-8"))
-    for key in ("stage", "model", "files", "settings"):
-        if begun.get(key) != record[key]:
-            raise ConfigError(f"{path}: begun with another {key}; pass --overwrite to start again")
 
 
 def _line_of(path: Path, term: str) -> int | None:

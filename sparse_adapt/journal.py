@@ -1,0 +1,40 @@
+"""What an unfinished run leaves of itself: what it was asked, and a line for every piece of work that is whole."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sparse_adapt.errors import ConfigError
+
+
+def check_same(path: Path, asked: Mapping[str, Any]) -> None:
+    """A run goes on only with what it was begun with, which `path` holds if there was one.
+
+    Raises ConfigError, which names the first thing that differs.
+    """
+    if not path.is_file():
+        return
+    begun = json.loads(path.read_text(encoding="utf-8"))
+    for key, value in json.loads(json.dumps(asked)).items():
+        if begun.get(key) != value:
+            raise ConfigError(f"{path}: begun with another {key}; pass --overwrite to start again")
+
+
+def note(path: Path, line: str) -> None:
+    """Add a line, which is on the disk when this returns."""
+    with path.open("ab") as file:
+        file.write(f"{line}\n".encode())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def noted(path: Path) -> list[str]:
+    """The lines so far. One that a kill cut is taken away, so that the next begins where it began."""
+    if not path.is_file():
+        return []
+    *whole, cut = path.read_bytes().split(b"\n")
+    if cut:
+        os.truncate(path, path.stat().st_size - len(cut))
+    return [line.decode() for line in whole]
