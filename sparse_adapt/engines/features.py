@@ -14,6 +14,7 @@ from uuid import uuid4
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.corpus import Run
+from sparse_adapt.engines.float32 import Float32Engine
 from sparse_adapt.engines.http import BUSY, TRIES, Server
 from sparse_adapt.engines.loading import Refused, document_parts, refuse
 from sparse_adapt.errors import ConfigError, InputError, OutputError
@@ -25,12 +26,11 @@ from sparse_adapt.vectors import Block
 
 QUERIES_A_REQUEST = 32
 MOST_RESULTS = 10_000
-TOLERANCE = 1e-5  # sums of some hundred products in float32
 TOO_LARGE = 413
 NDJSON = "x-ndjson"
 
 
-class FeatureIndex:
+class FeatureIndex(Float32Engine):
     """An index that holds one export."""
 
     def __init__(
@@ -38,23 +38,16 @@ class FeatureIndex:
     ) -> None:
         self.target, self.server, self.index, self.manifest = target, server, index, manifest
         self.name = f"{target.format}-{_version(target, server)}"
-        self.tolerance = TOLERANCE
         self._names = token_names(target, tokens)
 
     def stored(self, documents: Block) -> csr_matrix:
         """The documents as Lucene keeps them (rows, V): rounded to 9 significant bits."""
         return rounded(self.manifest.take(documents).vectors)
 
-    def asked(self, queries: Block) -> csr_matrix:
-        """The queries as float32 (rows, V)."""
-        return self.manifest.take(queries).vectors
-
     def search_all(self, queries: Block, k: int) -> Run:
         """For each query id its k best documents, best first; at most 10,000."""
-        asked = [row for row in self.manifest.take(queries).rows() if row[1]]
         run: Run = {query_id: {} for query_id in queries.ids}
-        for first in range(0, len(asked), QUERIES_A_REQUEST):
-            some = asked[first : first + QUERIES_A_REQUEST]
+        for some in self.batches(queries, QUERIES_A_REQUEST):
             wanted = [
                 {self._names[column]: weight for column, weight in zip(columns, weights, strict=True)}
                 for _, columns, weights in some

@@ -15,9 +15,9 @@ from uuid import uuid4
 import httpx
 from qdrant_client import QdrantClient, models
 from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
-from scipy.sparse import csr_matrix
 
 from sparse_adapt.corpus import Run
+from sparse_adapt.engines.float32 import Float32Engine
 from sparse_adapt.engines.loading import document_parts, insert_all, json_lines, one_line, refuse
 from sparse_adapt.errors import OutputError
 from sparse_adapt.export.parts import Manifest, read_manifest
@@ -27,34 +27,22 @@ from sparse_adapt.vectors import Block
 
 POINTS_A_REQUEST = 256
 QUERIES_A_REQUEST = 64
-TOLERANCE = 1e-5  # sums of some hundred products in float32
 SECONDS = 60
 
 _FAILURES = (ApiException, httpx.HTTPError, OSError)
 _REFUSALS = (UnexpectedResponse, ValueError)
 
 
-class Qdrant:
+class Qdrant(Float32Engine):
     """A collection that holds one export."""
 
     def __init__(self, client: QdrantClient, collection: str, manifest: Manifest, name: str) -> None:
         self.client, self.collection, self.manifest, self.name = client, collection, manifest, name
-        self.tolerance = TOLERANCE
-
-    def stored(self, documents: Block) -> csr_matrix:
-        """The documents as float32 (rows, V), which is how they are kept."""
-        return self.manifest.take(documents).vectors
-
-    def asked(self, queries: Block) -> csr_matrix:
-        """The queries as float32 (rows, V)."""
-        return self.manifest.take(queries).vectors
 
     def search_all(self, queries: Block, k: int) -> Run:
         """For each query id its k best documents, best first."""
-        asked = [row for row in self.manifest.take(queries).rows() if row[1]]
         run: Run = {query_id: {} for query_id in queries.ids}
-        for first in range(0, len(asked), QUERIES_A_REQUEST):
-            some = asked[first : first + QUERIES_A_REQUEST]
+        for some in self.batches(queries, QUERIES_A_REQUEST):
             requests = [
                 models.QueryRequest(
                     query=models.SparseVector(indices=columns, values=weights),

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from scipy.sparse import csr_matrix
-
 from sparse_adapt.corpus import Run
+from sparse_adapt.engines.float32 import Float32Engine
 from sparse_adapt.engines.http import Server
 from sparse_adapt.engines.loading import Refused, document_parts, json_lines, refuse
 from sparse_adapt.errors import ConfigError, OutputError
@@ -29,26 +28,16 @@ from sparse_adapt.manifest import read_tokens
 from sparse_adapt.vectors import Block
 
 MOST_RESULTS = 400  # that Vespa gives unless told otherwise
-TOLERANCE = 1e-5  # sums of some hundred products in float32
 
 
-class Vespa:
+class Vespa(Float32Engine):
     """A server that holds one export."""
 
     name = "vespa"
 
     def __init__(self, server: Server, manifest: Manifest, tokens: list[str]) -> None:
         self.server, self.manifest = server, manifest
-        self.tolerance = TOLERANCE
         self._labels = [escape_label(token) for token in tokens]
-
-    def stored(self, documents: Block) -> csr_matrix:
-        """The documents as float32 (rows, V), which is how they are kept."""
-        return self.manifest.take(documents).vectors
-
-    def asked(self, queries: Block) -> csr_matrix:
-        """The queries as float32 (rows, V)."""
-        return self.manifest.take(queries).vectors
 
     def search_all(self, queries: Block, k: int) -> Run:
         """For each query id its k best documents, best first; at most 400."""
