@@ -1,12 +1,17 @@
-"""Made-up texts that mean a term: always the same for a seed, never saying it."""
+"""Made-up texts that mean a term: always the same for a seed, never saying it. A judge tells how far each means it."""
+
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 import torch
 from families import build
+from numpy.typing import NDArray
 
+from sparse_adapt.judged import JudgedMeanings
 from sparse_adapt.meanings import Meanings, Samples
 from sparse_adapt.model import SparseEncoder
+from sparse_adapt.nearness import Judge
 from sparse_adapt.terms import Term
 from sparse_adapt.vocabulary import extend
 
@@ -21,15 +26,41 @@ OTHER = [
     "Renew a certificate before it expires.",
     "The tools of every wood shop in the company.",
 ]
+FAMILIES = ["bert", "roberta", "xlm-roberta"]
+
+Source = Meanings | JudgedMeanings
+Make = Callable[[SparseEncoder, list[str]], Source]
 
 
-def meanings(encoder: SparseEncoder, texts: list[str]) -> Meanings:
-    ids = encoder.tokenize(texts)
+class Words:
+    """A dense encoder of a few words: a direction for money, one for machines, and one for all else."""
+
+    KINDS = (("spent", "team", "month", "spending", "office", "signs"), ("logs", "agent", "server", "backup"))
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        rows = [
+            [sum(text.lower().count(word) for word in kind) for kind in self.KINDS] + [0.5] for text in texts
+        ]
+        vectors = np.array(rows, dtype=np.float32).reshape(len(texts), 3)
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def about(encoder: SparseEncoder, ids: list[list[int]]) -> NDArray[np.bool_]:
     new = [token.token_id for token in encoder.new_tokens]
-    about = np.array([[token in text for token in new] for text in ids], dtype=bool).reshape(
-        len(texts), len(new)
+    return np.array([[token in text for token in new] for text in ids], dtype=bool).reshape(
+        len(ids), len(new)
     )
-    return Meanings(encoder, ids, about)
+
+
+def told(encoder: SparseEncoder, texts: list[str]) -> Meanings:
+    """What a text means is what it was made from."""
+    ids = encoder.tokenize(texts)
+    return Meanings(encoder, ids, about(encoder, ids))
+
+
+def judged(encoder: SparseEncoder, texts: list[str]) -> JudgedMeanings:
+    ids = encoder.tokenize(texts)
+    return JudgedMeanings(encoder, ids, about(encoder, ids), Words(), np.random.default_rng(0))
 
 
 def extended(folder: object, *terms: str) -> SparseEncoder:
@@ -38,20 +69,33 @@ def extended(folder: object, *terms: str) -> SparseEncoder:
     return encoder
 
 
-@pytest.fixture(params=["bert", "roberta", "xlm-roberta"])
+@pytest.fixture(params=FAMILIES)
 def encoder(request: pytest.FixtureRequest, tmp_path: object) -> SparseEncoder:
     return extended(build(tmp_path / "model", request.param), "zorvex", "kubectl")
 
 
-def drawn(source: Meanings, count: int, seed: int) -> Samples:
+@pytest.fixture(params=[told, judged])
+def make(request: pytest.FixtureRequest) -> Make:
+    return request.param
+
+
+def place_of(encoder: SparseEncoder, term: str) -> int:
+    return [token.term for token in encoder.new_tokens].index(term)
+
+
+def drawn(source: Source, count: int, seed: int) -> Samples:
     return source.draw(count, np.random.default_rng(seed))
 
 
 def check(samples: Samples, encoder: SparseEncoder) -> None:
-    terms = len(encoder.new_tokens)
-    assert samples.meant.shape == samples.quiet.shape == (len(samples.token_ids), terms)
+    shape = (len(samples.token_ids), len(encoder.new_tokens))
+    assert samples.meant.shape == samples.quiet.shape == shape
     assert samples.meant.dtype == samples.quiet.dtype == torch.bool
     assert not (samples.meant & samples.quiet).any()
+    if samples.nearness is not None:
+        assert samples.nearness.dtype == torch.float32
+        assert torch.equal(samples.meant, samples.nearness >= 0)
+        assert (samples.meant | samples.quiet).all()
     start, end = encoder.tokenize([""])[0]
     for text in samples.token_ids:
         assert (text[0], text[-1]) == (start, end)
@@ -59,68 +103,85 @@ def check(samples: Samples, encoder: SparseEncoder) -> None:
         assert all(isinstance(token, int) and 0 <= token < encoder.old_size for token in text)
 
 
-def test_texts_never_say_a_term_and_know_what_they_mean(encoder):
-    samples = drawn(meanings(encoder, [*SAYING, *OTHER]), 60, 0)
+def test_texts_never_say_a_term_and_know_what_they_mean(encoder, make):
+    samples = drawn(make(encoder, [*SAYING, *OTHER]), 60, 0)
     check(samples, encoder)
     assert len(samples.token_ids) == 120  # as many from anywhere as about a term
-    assert samples.meant[60:].any(dim=1).all()
+    about_one = samples.meant[60:].any(dim=1)
+    assert about_one.all() if make is told else about_one.float().mean() > 0.9
     assert samples.meant.any(dim=0).all()
     assert samples.quiet.any()
 
 
-def test_texts_never_say_a_term_that_the_model_associates_with_everything(tmp_path):
+def test_a_judge_tells_the_meaning_whatever_a_text_was_made_from(encoder):
+    source = judged(encoder, [*SAYING, *OTHER])
+    judge = Judge(Words(), [encoder.tokenizer.decode(ids) for ids in source.cut], source.about)
+    texts = [encoder.tokenizer.decode(ids, skip_special_tokens=True) for ids in source.pool[:50]]
+    assert np.allclose(source.nearness[:50], judge.nearness(texts))
+    zorvex = place_of(encoder, "zorvex")
+    assert len(np.unique(source.nearness[:, zorvex])) > 2  # not just what it was made from
+
+
+def test_texts_never_say_a_term_that_the_model_associates_with_everything(tmp_path, make):
     encoder = extended(build(tmp_path / "model", "bert"), "zorvex", "kubectl")
     with torch.no_grad():
         encoder.output_bias[encoder.old_size :] += 30.0
         assert (encoder(encoder.tokenize(OTHER)).weights[:, encoder.old_size :] > 0).all()
-    check(drawn(meanings(encoder, [*SAYING, *OTHER]), 200, 0), encoder)
+    check(drawn(make(encoder, [*SAYING, *OTHER]), 200, 0), encoder)
 
 
-def test_the_same_seed_draws_the_same_and_another_one_others(encoder):
+def test_the_same_seed_draws_the_same_and_another_one_others(encoder, make):
     texts = [*SAYING, *OTHER]
-    first, again = (drawn(meanings(encoder, texts), 20, 5) for _ in range(2))
+    first, again = (drawn(make(encoder, texts), 20, 5) for _ in range(2))
     assert first.token_ids == again.token_ids
     assert torch.equal(first.meant, again.meant)
     assert torch.equal(first.quiet, again.quiet)
-    assert drawn(meanings(encoder, texts), 20, 6).token_ids != first.token_ids
+    assert first.nearness is again.nearness or torch.equal(first.nearness, again.nearness)
+    assert drawn(make(encoder, texts), 20, 6).token_ids != first.token_ids
 
 
-def test_drawing_depends_on_nothing_drawn_before(encoder):
-    source = meanings(encoder, [*SAYING, *OTHER])
+def test_drawing_depends_on_nothing_drawn_before(encoder, make):
+    source = make(encoder, [*SAYING, *OTHER])
     fresh = drawn(source, 10, 3)
     drawn(source, 40, 4)
     assert drawn(source, 10, 3).token_ids == fresh.token_ids
 
 
-def test_one_source_is_enough(encoder):
+def test_one_source_is_enough(encoder, make):
     for text in (SAYING[0], OTHER[0], ""):
-        check(drawn(meanings(encoder, [text]), 9, 0), encoder)
+        check(drawn(make(encoder, [text]), 9, 0), encoder)
 
 
-def test_terms_that_no_source_is_about_are_never_meant(encoder):
-    samples = drawn(meanings(encoder, OTHER), 12, 0)
+def test_terms_that_no_source_is_about_are_never_meant(encoder, make):
+    samples = drawn(make(encoder, OTHER), 12, 0)
     check(samples, encoder)
     assert len(samples.token_ids) == 12
     assert not samples.meant.any()
-    samples = drawn(meanings(encoder, [SAYING[0], *OTHER]), 12, 0)  # zorvex alone
+    samples = drawn(make(encoder, [SAYING[0], *OTHER]), 12, 0)  # zorvex alone
     check(samples, encoder)
-    zorvex = [token.term for token in encoder.new_tokens].index("zorvex")
+    zorvex = place_of(encoder, "zorvex")
     assert samples.meant[:, zorvex].any()
     assert not samples.meant[:, 1 - zorvex].any()
 
 
-def test_without_new_tokens_there_is_nothing_to_mean(tiny_model):
+def test_without_new_tokens_there_is_nothing_to_mean(tiny_model, make):
     encoder = SparseEncoder.load(tiny_model)
-    source = Meanings(encoder, encoder.tokenize(OTHER), np.zeros((3, 0), dtype=bool))
-    samples = drawn(source, 7, 0)
+    samples = drawn(make(encoder, OTHER), 7, 0)
     check(samples, encoder)
     assert samples.meant.shape == (7, 0)
 
 
-def test_a_source_about_a_term_is_no_ground_for_silence(encoder):
+def test_a_text_as_close_to_a_term_as_its_own_is_no_ground_for_silence(encoder, make):
     """A text that may mean a term, being as close to the term's texts as they are, has no target for it."""
-    twin = SAYING[0].replace("zorvex ", "")
-    source = meanings(encoder, [*SAYING, twin, *OTHER])
-    zorvex = [token.term for token in encoder.new_tokens].index("zorvex")
+    source = make(encoder, [*SAYING, SAYING[0].replace("zorvex ", ""), *OTHER])
     assert not (source.unknown & source.about).any()
-    assert source.unknown[len(SAYING), zorvex]
+    assert source.unknown[len(SAYING), place_of(encoder, "zorvex")]
+    assert make is told or not source.unknown[-1].any()  # a judge sees what the small model doesn't
+
+
+def test_many_sources_are_sampled_and_each_keeps_its_place(encoder, monkeypatch):
+    monkeypatch.setattr("sparse_adapt.judged.OTHERS", 2)
+    monkeypatch.setattr("sparse_adapt.judged.OWN", 1)
+    source = judged(encoder, [*OTHER, *SAYING, *OTHER])
+    assert len(source.cut) <= 4
+    assert source.unknown.shape == (10, 2)
