@@ -50,12 +50,9 @@ def output_folder(
         try:
             _restore(place)
             _refuse_taken(place, partial, path, overwrite=overwrite, resume=resume, resumable=resumable)
-            if partial.exists() and overwrite and not resume:
-                shutil.rmtree(partial)
-            partial.mkdir(exist_ok=True)
         except OSError as error:
             _fail(path, error)
-        with _left_behind(partial, path, resumable=resumable):
+        with _working_in(partial, path, anew=overwrite and not resume, resumable=resumable):
             yield partial
             _flush(partial)
             _publish(partial, place, overwrite=overwrite)
@@ -74,13 +71,7 @@ def way_to_file(path: str | Path, *, overwrite: bool = False, resume: bool = Fal
             raise OutputError(f"{path}: already there; choose another -o or pass --overwrite")
         if _holds_something(partial) and not (overwrite or resume):
             raise _unfinished(path, partial, resumable=True)
-        try:
-            if overwrite and not resume:
-                shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir(exist_ok=True)
-        except OSError as error:
-            _fail(path, error)
-        with _left_behind(partial, path, resumable=True):
+        with _working_in(partial, path, anew=overwrite and not resume, resumable=True):
             yield partial
         shutil.rmtree(partial)
 
@@ -228,8 +219,17 @@ def _publish(partial: Path, place: Path, *, overwrite: bool) -> None:
 
 
 @contextmanager
-def _left_behind(partial: Path, path: str | Path, *, resumable: bool) -> Iterator[None]:
-    """After a failure: keep what `--resume` can go on from, and nothing else. Raises OutputError for a full disk."""
+def _working_in(partial: Path, path: str | Path, *, anew: bool, resumable: bool) -> Iterator[None]:
+    """The folder is there, `anew` or to go on in; a failure leaves what `--resume` can go on from, and nothing else.
+
+    Raises OutputError where it can't be made, or the disk is full.
+    """
+    try:
+        if anew and partial.exists():
+            shutil.rmtree(partial)
+        partial.mkdir(exist_ok=True)
+    except OSError as error:
+        _fail(path, error)
     try:
         yield
     except BaseException as error:

@@ -107,6 +107,7 @@ def test_texts_never_say_a_term_and_know_what_they_mean(encoder, make):
     samples = drawn(make(encoder, [*SAYING, *OTHER]), 60, 0)
     check(samples, encoder)
     assert len(samples.token_ids) == 120  # as many from anywhere as about a term
+    assert (samples.nearness is None) == (make is told)
     about_one = samples.meant[60:].any(dim=1)
     assert about_one.all() if make is told else about_one.float().mean() > 0.9
     assert samples.meant.any(dim=0).all()
@@ -161,6 +162,7 @@ def test_terms_that_no_source_is_about_are_never_meant(encoder, make):
     check(samples, encoder)
     zorvex = place_of(encoder, "zorvex")
     assert samples.meant[:, zorvex].any()
+    assert samples.nearness is None or (samples.nearness[:, zorvex] > 0).any()
     assert not samples.meant[:, 1 - zorvex].any()
 
 

@@ -17,7 +17,6 @@ from sparse_adapt.cli.options import (
     trains,
 )
 from sparse_adapt.cli.stages import told
-from sparse_adapt.errors import InputError
 
 if TYPE_CHECKING:
     from sparse_adapt import config
@@ -65,12 +64,7 @@ def contradict(
     from sparse_adapt.cli.devices import choose
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.contradicting.writing import Asked, write
-    from sparse_adapt.folders import check_free
 
-    if tuned is not None:
-        if not tune:
-            raise InputError(tuned, "nothing is tuned; pass --tune 500 too, or leave --tuned out")
-        check_free(tuned, overwrite=overwrite)
     asked = Asked(corpus, generator or model, language, sentences, each, tune, seed)
     with Bars() as bars:
         account = write(

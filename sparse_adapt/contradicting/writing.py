@@ -9,7 +9,7 @@ from sparse_adapt.contradicting import EACH, Account, admit, contradict, fit, lo
 from sparse_adapt.contradicting.denoising import tune
 from sparse_adapt.contradicting.gaps import Filler
 from sparse_adapt.errors import InputError
-from sparse_adapt.folders import output_folder, way_to_file, write_json
+from sparse_adapt.folders import check_free, output_folder, way_to_file, write_json
 from sparse_adapt.journal import check_same
 from sparse_adapt.language import Parser, Sentence
 from sparse_adapt.triplets import write_triplets
@@ -45,9 +45,13 @@ def write(
 ) -> Account:
     """Write a corpus's contradictions to a file, and to `tuned` the generator that tuning made.
 
-    Raises InputError where there is no sentence to contradict, or a generator puts back what was there;
-    ConfigError where an unfinished run was asked something else.
+    Raises InputError where there is no sentence to contradict, or a generator puts back what was there; ConfigError
+    where an unfinished run was asked something else; OutputError, before anything is read, for a place that is taken.
     """
+    if tuned is not None:
+        if not asked.tune:
+            raise InputError(tuned, "nothing is tuned; pass --tune 500 too, or leave --tuned out")
+        check_free(tuned, overwrite=overwrite)
     account = Account()
     with way_to_file(out, overwrite=overwrite, resume=resume) as work:
         check_same(work / ASKED_FILE, asked._asdict())
