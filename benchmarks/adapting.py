@@ -11,6 +11,7 @@ a benchmark goes on where it stopped.
 """
 
 import argparse
+import itertools
 import json
 import os
 import shutil
@@ -54,10 +55,7 @@ RANKERS = {
     "dense": Row(dense=DENSE),
     "teacher": Row(sum=["weighed", "bm25", "dense"]),
 }
-BEFORE_DISTILLING = (
-    *("terms.json", "dictionary.jsonl", "candidates.jsonl", "held.jsonl", "pairs.jsonl"),
-    *("collection", "steps", "1-extend", "2-behaviour"),
-)
+BEFORE_STAGES = ("terms.json", "dictionary.jsonl", "candidates.jsonl", "held.jsonl", "collection", "steps")
 
 Given = Mapping[str, Any]
 
@@ -75,9 +73,21 @@ class Recipe(NamedTuple):
     back: float | None = None
 
     @property
+    def stages(self) -> tuple[str, ...]:
+        """Stages in their order."""
+        return tuple(self.settings.get("stages", config.Adapt().stages))
+
+    @property
     def begins_alike(self) -> bool:
-        """Whether all that comes before distillation is as in the default."""
-        return not self.settings and not self.without and self.back is None
+        """Whether all that comes before the stages is as in the default."""
+        others = self.without or set(self.settings) - {"stages"} or self.back is not None
+        return not others and not adapting.LEARN_FROM_PAIRS & set(self.stages)
+
+    def begun(self) -> list[str]:
+        """Folders of the default's stages that this recipe needn't make again."""
+        pairs = enumerate(zip(self.stages, RECIPES["default"].stages, strict=False), start=1)
+        alike = itertools.takewhile(lambda pair: pair[1][0] == pair[1][1] != "distill", pairs)
+        return [f"{number}-{stage}" for number, (stage, _) in alike]
 
 
 def _stages(*names: str) -> Recipe:
@@ -187,7 +197,7 @@ def carry_out(job: Job, asked: Asked) -> None:
             merge(before, after, recipe.back).save(made / "model")
         return
     if recipe.begins_alike and job.recipe != "default" and default.is_dir():
-        _begin_like(default, folder)
+        _begin_like(default, folder, recipe)
     request = Request(
         corpus=str(asked.source(job.collection)),
         model=BASE,
@@ -199,15 +209,15 @@ def carry_out(job: Job, asked: Asked) -> None:
     adapting.adapt(request, Place(folder, resume=True), Told(), kept=asked.kept)
 
 
-def _begin_like(default: Path, folder: Path) -> None:
-    """Take over what a finished run made before it distilled, as if this one had made it."""
+def _begin_like(default: Path, folder: Path, recipe: Recipe) -> None:
+    """Take over what a finished run made before the two part, as if this one had made it."""
     partial = folder.with_name(f"{folder.name}.partial")
     if folder.exists() or partial.exists():
         return
     copy = partial.with_name(f"{partial.name}.copying")
     shutil.rmtree(copy, ignore_errors=True)
     copy.mkdir(parents=True)
-    for name in BEFORE_DISTILLING:
+    for name in (*BEFORE_STAGES, *recipe.begun()):
         if (default / name).is_dir():
             shutil.copytree(default / name, copy / name)
         elif (default / name).is_file():

@@ -82,6 +82,10 @@ class Heard:
     def expect(self, rows):
         self.expected = list(rows)
 
+    def done(self) -> set[str]:
+        """Steps and stages that weren't done before."""
+        return {name for name, said in self.steps.items() if "done before" not in said}
+
 
 def document(number: int, name: str) -> Document:
     text = (
@@ -391,16 +395,15 @@ def test_queries_of_users_are_learnt_from(tmp_path, request_, corpus):
     assert '"given-1"' in (tmp_path / "run.partial" / "collection" / "queries.jsonl").read_text()
 
 
-def test_what_differs_while_distilling_begins_with_what_the_default_made(request_, tmp_path):
+def test_a_recipe_begins_with_what_the_default_made_before_they_part(request_, tmp_path):
     asked = Asked(tmp_path, tmp_path / "work", 1, 1)
     first, other = Job("corpus", 0, "default"), Job("corpus", 0, "no sparsity")
     adapt(request_, Place(asked.run(first)), Heard())
-    benchmark._begin_like(asked.run(first), asked.run(other))
+    benchmark._begin_like(asked.run(first), asked.run(other), benchmark.RECIPES[other.recipe])
     heard = Heard()
     given = replace(request_, of_stages={"distill": {"weights": {"sparsity": 0.0}}})
     done = adapt(given, Place(asked.run(other), resume=True), heard)
-    again = {name for name, said in heard.steps.items() if "done before" not in said}
-    assert again == {"distill", "choice"}
+    assert heard.done() == {"distill", "choice"}
     settings = {
         job.recipe: json.loads((asked.run(job) / "3-distill" / "stage.json").read_text())["settings"]
         for job in (first, other)
@@ -408,6 +411,13 @@ def test_what_differs_while_distilling_begins_with_what_the_default_made(request
     assert settings["no sparsity"]["weights"]["sparsity"] == 0.0 < settings["default"]["weights"]["sparsity"]
     text = "".join(path.read_text() for path in done.folder.rglob("*.json"))
     assert str(asked.run(first)) not in text and "partial" not in text
+    shorter = first._replace(recipe="no behaviour")
+    benchmark._begin_like(asked.run(first), asked.run(shorter), benchmark.RECIPES[shorter.recipe])
+    heard = Heard()
+    settings = SETTINGS.model_copy(update={"stages": benchmark.RECIPES[shorter.recipe].stages})
+    done = adapt(replace(request_, settings=settings), Place(asked.run(shorter), resume=True), heard)
+    assert heard.done() == {"distill", "choice"}
+    assert {path.name for path in done.folder.glob("[1-9]-*")} == {"1-extend", "2-distill"}
     benchmark.carry_out(first._replace(recipe="half back"), asked)
     rows = [
         SparseEncoder.load(folder).output_rows.detach()

@@ -65,6 +65,9 @@ def test_every_recipe_has_settings_that_exist():
         adapting.settings_for("distill", "corpus", recipe.distill)
         config.Adapt.model_validate(recipe.settings)
     assert Recipe().begins_alike and not Recipe(without="BM25").begins_alike
+    assert not benchmark.RECIPES["with contrast"].begins_alike  # pairs want sentences cut out of documents
+    assert benchmark.RECIPES["no sparsity"].begun() == ["1-extend", "2-behaviour"]
+    assert benchmark.RECIPES["no new words"].begun() == []
 
 
 def test_a_panel_can_do_without_a_member(monkeypatch):
