@@ -58,8 +58,9 @@ def machine(clock: str) -> dict[str, object]:
 
 
 def _processor() -> str:
-    flags = "AMX" if "amx_bf16" in Path("/proc/cpuinfo").read_text() else "no AMX"
-    return f"{platform.machine()}, {flags}"
+    flags = set(Path("/proc/cpuinfo").read_text(encoding="utf-8").split())
+    bfloat16 = next((flag for flag in ("amx_bf16", "avx512_bf16") if flag in flags), "no bfloat16")
+    return f"{platform.machine()}, {bfloat16}"
 
 
 def cells(row: Row) -> list[str]:

@@ -47,7 +47,7 @@ def ours(batch: Batch) -> Work:
     model = SparseEncoder.load(MODEL)
     model.max_tokens = MAX_TOKENS
     query_ids, document_ids = model.tokenize(batch.queries), model.tokenize(batch.candidates)
-    return _with_our_losses(model, batch, lambda: (model(query_ids).weights, model(document_ids).weights))
+    return _with_our_losses(model, batch, lambda: (model.weights(query_ids), model.weights(document_ids)))
 
 
 def textbook(batch: Batch) -> Work:

@@ -124,9 +124,10 @@ def test_maxima_by_bits_are_the_maxima(shift):
     assert torch.equal(rough_largest(states, starts, weight.bfloat16()), expected)
 
 
-def test_only_a_processor_with_tiles_filters_unasked(monkeypatch):
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": True}, raising=False)
+@pytest.mark.parametrize("multiplies", ["amx_bf16", "avx512_bf16"])
+def test_only_a_processor_that_multiplies_bfloat16_filters_unasked(monkeypatch, multiplies):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {multiplies: True}, raising=False)
     assert exact_precision(torch.device("cpu")) == "bfloat16"
     assert exact_precision(torch.device("cuda")) == "float32"
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True})
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True, multiplies: False})
     assert exact_precision(torch.device("cpu")) == "float32"

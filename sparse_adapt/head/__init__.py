@@ -52,7 +52,7 @@ def splade_pool(
 
     `asked`, booleans (B, V) or (V): the tokens whose maximum is wanted even at zero or below; of the others, a
     hundred times as many, only what is above zero is told, which is all that weights need: the rest is -inf
-    at position 0. A processor with bfloat16 tiles finds these in a third of the time (`filter.py`).
+    at position 0. A processor that multiplies bfloat16 finds these in a third to a half of the time (`filter.py`).
     On a processor the same input gives the same bits; on CUDA the gradient's sums do so under
     `torch.use_deterministic_algorithms`.
     """
