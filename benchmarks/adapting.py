@@ -7,7 +7,7 @@ DIR holds collections in BEIR layout, among them the control. Every adaptation i
 and memory count; --jobs of them run beside each other, with the threads shared out. What differs from the default
 only while distilling begins with what the default's run made before. Nothing is chosen by what is measured here.
 Prints Markdown tables; saves them, and all figures, under benchmarks/results. What is done stays in --work, so that
-a benchmark goes on where it stopped.
+a benchmark goes on where it stopped; what recipes changed stays in the results, too, and later runs add to it.
 """
 
 import argparse
@@ -109,6 +109,7 @@ RECIPES = {
     "with contrast": _stages("extend", "behaviour", "contrast", "distill"),
     "no distillation": _stages("extend", "behaviour"),
     "source among the candidates": Recipe({"candidates": {"source": "keep"}}),
+    "no filter": Recipe({"candidates": {"consistent": 1_000_000}}),
     "random negatives": Recipe({"candidates": {"from_teacher": 0, "from_student": 0}}),
     "teacher without base": Recipe(without="base model x sqrt(idf)"),
     "teacher without BM25": Recipe(without="BM25"),
@@ -125,6 +126,7 @@ RECIPES = {
     "with contrast term": _weights(contrast=0.5),
     "with domain": _weights(domain=0.1),
     "with expand": _weights(expand=0.1),
+    "half the steps": Recipe(distill={"steps": 300}),
     "hard scores": Recipe(distill={"temperature": 1.0}),
 }
 
@@ -140,6 +142,11 @@ class Job(NamedTuple):
     def name(self) -> str:
         """A folder below the work folder."""
         return f"{self.recipe.replace(' ', '-')}/{self.collection}-{self.seed}"
+
+    @property
+    def row(self) -> str:
+        """Among what is measured on its collection."""
+        return f"{self.recipe}-{self.seed}"
 
 
 class Asked(NamedTuple):
@@ -274,10 +281,9 @@ def measure(collection: str, jobs: Sequence[Job], asked: Asked) -> dict[str, Any
     """Every row on one collection's test queries, and the adapted models' values query by query."""
     rows = dict(RANKERS)
     for job in jobs:
-        name = f"{job.recipe}-{job.seed}"
-        rows[name] = Row(model=str(asked.run(job) / "model"))
+        rows[job.row] = Row(model=str(asked.run(job) / "model"))
         if job.recipe == "default":
-            rows[f"{name} + bm25"] = Row(sum=[name, "bm25"])
+            rows[f"{job.row} + bm25"] = Row(sum=[job.row, "bm25"])
             rows[f"behaviour-{job.seed}"] = Row(model=str(asked.run(job) / "2-behaviour"))
     return _measure(rows, collection, asked)
 
@@ -368,32 +374,62 @@ def figures(rows: Given, row: str, key: str, seeds: Sequence[int]) -> list[float
     return [rows[name][key] for name in dict.fromkeys(row.format(seed) for seed in seeds)]
 
 
-def ablation(measured: Sequence[Given], control: Given, jobs: Sequence[Job]) -> str:
-    """Points of each recipe beside the default's, over the seeds that both were run with."""
-    head = ["", *(f"{each['collection']}, points" for each in measured), "control, points", "non-zeros"]
+class Effect(NamedTuple):
+    """What a recipe changes: nDCG@10 less the default's with the same seed, and p of that; non-zeros beside its."""
+
+    recipe: str
+    collection: str
+    seed: int
+    gap: float
+    p: float
+    control: float
+    size: float
+
+
+def effects(measured: Sequence[Given], control: Given, jobs: Sequence[Job]) -> list[Effect]:
+    """Of every recipe whose default was measured beside it."""
+    found = []
+    of = {each["collection"]: each["rows"] for each in measured}
+    for job in jobs:
+        default, rows = job._replace(recipe="default"), of[job.collection]
+        if job == default or default.row not in rows:
+            continue
+        own, theirs = rows[job.row], rows[default.row]
+        gaps = np.array(own["values"]) - np.array(theirs["values"])
+        general = control["rows"][job.name][MEASURE] - control["rows"][default.name][MEASURE]
+        p = randomisation_test(gaps, np.random.default_rng(0))
+        size = own["nonzero_document"] / theirs["nonzero_document"]
+        found.append(Effect(job.recipe, job.collection, job.seed, float(gaps.mean()), p, general, size))
+    return found
+
+
+def ablation(found: Sequence[Effect]) -> str:
+    """Points of each recipe beside the default's, means over seeds; of one seed, with p."""
+    names = list(dict.fromkeys(each.collection for each in found))
+    head = ["", *(f"{name}, points" for name in names), "control, points", "non-zeros"]
     lines = [line(head), "|---|" + "---:|" * (len(head) - 1)]
-    for recipe in dict.fromkeys(job.recipe for job in jobs if job.recipe != "default"):
-        cells, controls, sizes = [], [], []
-        for each in measured:
-            rows = each["rows"]
-            own = [job for job in jobs if (job.recipe, job.collection) == (recipe, each["collection"])]
-            both = [job for job in own if f"default-{job.seed}" in rows]
-            if not both:
-                cells.append("")
-                continue
-            gaps = [
-                rows[f"{recipe}-{job.seed}"][MEASURE] - rows[f"default-{job.seed}"][MEASURE] for job in both
-            ]
-            cells.append(f"{100 * statistics.fmean(gaps):+.1f}")
-            for job in both:
-                default = job._replace(recipe="default").name
-                controls.append(control["rows"][job.name][MEASURE] - control["rows"][default][MEASURE])
-                size = "nonzero_document"
-                sizes.append(rows[f"{recipe}-{job.seed}"][size] / rows[f"default-{job.seed}"][size])
-        if sizes:
-            last = f"{100 * statistics.fmean(controls):+.1f}", f"x {statistics.fmean(sizes):.2f}"
-            lines.append(line([recipe, *cells, *last]))
+    for recipe in dict.fromkeys(each.recipe for each in found):
+        own = [each for each in found if each.recipe == recipe]
+        cells = [_points([each for each in own if each.collection == name]) for name in names]
+        control = f"{100 * statistics.fmean(each.control for each in own):+.1f}"
+        lines.append(line([recipe, *cells, control, f"x {statistics.fmean(each.size for each in own):.2f}"]))
     return "\n".join(lines) + "\n"
+
+
+def _points(found: Sequence[Effect]) -> str:
+    """On one collection."""
+    if not found:
+        return ""
+    points = f"{100 * statistics.fmean(each.gap for each in found):+.1f}"
+    return f"{points} (p {found[0].p:.2f})" if len(found) == 1 else points
+
+
+def with_earlier(found: Sequence[Effect], path: Path) -> list[Effect]:
+    """What was found now, after what an earlier run kept in its results and this one didn't measure again."""
+    kept = json.loads(path.read_text(encoding="utf-8")).get("effects", []) if path.is_file() else []
+    again = {each[:3] for each in found}
+    earlier = [Effect(**each) for each in kept]
+    return [*(each for each in earlier if each[:3] not in again), *found]
 
 
 def recoveries(found: Sequence[Given]) -> str:
@@ -467,10 +503,12 @@ def main() -> None:
         ]
         control = measure_control(jobs, asked)
         runs = {job.name: _run(job, asked) for job in jobs if job.recipe == "default"}
-        results = {"measured": measured, "control": control, "runs": runs}
+        found = with_earlier(effects(measured, control, jobs), RESULTS / f"{given.name}.json")
+        kept = [each._asdict() for each in found]
+        results = {"measured": measured, "control": control, "runs": runs, "effects": kept}
         text = table(measured, control, runs, given.seeds) if "default" in given.recipes else ""
-        if set(given.recipes) != {"default"}:
-            text += "\n" + ablation(measured, control, jobs)
+        if found:
+            text += "\n" + ablation(found)
     (RESULTS / f"{given.name}.json").write_text(json.dumps(results) + "\n", encoding="utf-8")
     (RESULTS / f"{given.name}.md").write_text(text, encoding="utf-8")
     print(text)

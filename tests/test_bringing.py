@@ -1,5 +1,7 @@
 """The benchmark of what `adapt` brings: its tables, and runs that begin with what another made."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -45,8 +47,20 @@ def test_the_table_has_means_over_seeds_and_corrected_tests(measured, control):
 
 
 def test_an_ingredient_is_compared_with_the_default_of_the_same_seed(measured, control):
-    line = benchmark.ablation([measured], control, BOTH).splitlines()[-1]
-    assert line == "| no idf | -1.0 | +1.0 | x 2.00 |"
+    found = benchmark.effects([measured], control, BOTH)
+    line = benchmark.ablation(found).splitlines()[-1]
+    assert line == "| no idf | -1.0 (p 0.00) | +1.0 | x 2.00 |"
+
+
+def test_effects_of_earlier_runs_stay(measured, control, tmp_path):
+    [found] = benchmark.effects([measured], control, BOTH)
+    other, old = found._replace(collection="second"), found._replace(gap=0.5)
+    path = tmp_path / "ablation.json"
+    assert benchmark.with_earlier([found], path) == [found]
+    path.write_text(json.dumps({"effects": [other._asdict(), old._asdict()]}))
+    assert benchmark.with_earlier([found], path) == [other, found]
+    lines = benchmark.ablation([other, found, found._replace(seed=2, gap=0.03)]).splitlines()
+    assert lines[-1] == "| no idf | -1.0 (p 0.00) | +1.0 | +1.0 | x 2.00 |"
 
 
 def test_recoveries_of_several_seeds_are_one_row():
