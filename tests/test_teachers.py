@@ -140,6 +140,18 @@ def test_the_installed_model_knows_meaning_and_keeps_what_it_encoded(tmp_path):
     assert encoder.encode([]).shape == (0, 384)
 
 
+@pytest.mark.slow
+def test_rough_cosines_are_near_and_kept_apart_from_exact_ones(tmp_path, monkeypatch):
+    monkeypatch.setattr("sparse_adapt.dense.exact_precision", lambda device: "bfloat16")
+    texts = ["a cure for a headache", "pain relief for the head", "the stock market fell"]
+    exact = DenseEncoder(cache=tmp_path).encode(texts)
+    rough = DenseEncoder(cache=tmp_path, rough=True).encode(texts)
+    cosines = [vectors @ vectors.T for vectors in (exact, rough)]
+    assert 0.0 < np.abs(cosines[0] - cosines[1]).max() < 0.01
+    assert np.array_equal(DenseEncoder(cache=tmp_path).encode(texts), exact)
+    assert np.array_equal(DenseEncoder(cache=tmp_path, rough=True).encode(texts), rough)
+
+
 @pytest.mark.parametrize("source", ["no-such-model", "./folder", "a/b/c"])
 def test_an_unknown_dense_model_is_one_line(source):
     with pytest.raises(ModelError, match="no such dense model; give a folder"):

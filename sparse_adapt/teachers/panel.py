@@ -114,12 +114,13 @@ def make_panel(
     """The panel for some documents: base model, BM25 where it is installed, and a dense model.
 
     `teacher`: "ensemble", "bm25" (without a dense model), a dense model or a cross-encoder (a folder or Hub
-    id), or a file of scores (candidates.jsonl or a TREC run). Raises what reading it raises.
+    id), or a file of scores (candidates.jsonl or a TREC run). A dense model's cosines are rough, which standard
+    scores and the order of best ones hardly notice. Raises what reading it raises.
     """
     heard: Watch = watch or (lambda what, count: lambda more: None)
     judge, dense = None, None
     if teacher == ENSEMBLE:
-        dense = DenseEncoder(SMALL, cache=cache)
+        dense = DenseEncoder(SMALL, cache=cache, rough=True)
     elif teacher == QUICK:
         pass
     elif is_score_file(teacher):
@@ -127,7 +128,7 @@ def make_panel(
     elif is_cross_encoder(teacher):
         judge = cross_encoder(teacher)
     else:
-        dense = DenseEncoder(teacher, cache=cache)
+        dense = DenseEncoder(teacher, cache=cache, rough=True)
     texts = [document.full_text for document in documents]
     vectors = encode(student, texts, progress=heard("documents by the base model", len(texts)))
     factors = sqrt_idf(vectors) if student.factors is None else np.ones(vectors.shape[1], np.float32)
