@@ -17,11 +17,10 @@ from benchmarks import adapting as benchmark
 from benchmarks.adapting import Asked, Job
 from sparse_adapt import config
 from sparse_adapt.adapting import Stopped, adapt
-from sparse_adapt.adapting.choice import held_collection
+from sparse_adapt.adapting.choice import POWERS
 from sparse_adapt.adapting.request import Request
 from sparse_adapt.adapting.verdict import tabulate, verdict
 from sparse_adapt.corpus import (
-    Candidates,
     Document,
     Query,
     read_candidates,
@@ -146,7 +145,9 @@ def test_all_steps_end_in_a_model(request_, tmp_path):
     assert encoder.vocabulary_size >= SparseEncoder.load(request_.model).vocabulary_size
     choice = json.loads((out / "choice.json").read_text())
     assert [row["name"] for row in choice["tried"]][:2] == ["base", "base x idf"]
-    assert len(choice["tried"]) == 2 * len(("base", "behaviour", "half", "distill"))
+    assert len(choice["tried"]) == 2 * len(("base", "behaviour")) + (1 + len(POWERS)) * len(
+        ("half", "distill")
+    )
     assert str(tmp_path / "run.partial") not in "".join(path.read_text() for path in out.rglob("*.json"))
     assert "run.partial" not in (out / "run.toml").read_text()
     table, lines = tabulate(done.report), verdict(done.report)
@@ -165,15 +166,6 @@ def test_the_adapted_model_reads_on_where_it_can(request_, tmp_path):
         with pytest.raises(Stopped) as stopped:
             adapt(asked, Place(tmp_path / f"run-{most}"), Heard(), until="stages")
         assert SparseEncoder.load(stopped.value.folder / "3-distill").max_tokens == reads
-
-
-def test_models_are_chosen_by_what_the_teacher_ranks_high():
-    names = tuple(f"d{number}" for number in range(12))
-    entry = Candidates("q", "who", names, tuple(float(number) for number in range(12)))
-    documents = {name: Document(name, "text") for name in (*names, "other")}
-    held = held_collection(documents, [entry])
-    assert [document.document_id for document in held.documents] == list(names)
-    assert held.judgements["q"] == {f"d{11 - place}": 10 - place for place in range(10)}
 
 
 def test_stages_that_learn_from_pairs_and_from_words_are_ingredients(request_, tmp_path):

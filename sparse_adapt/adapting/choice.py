@@ -2,8 +2,9 @@
 
 There are the base model, the model before distillation, the distilled one and those between the two, where
 half of the way back guards against forgetting; each as it is, and with every token weighed by how much it tells
-(`idf.json`): by the factors that distillation taught, elsewhere by the documents' idf. Among the distilled ones
-that can't be told from the best by more than a standard error, the one nearest to where it came from is kept.
+(`idf.json`): by the factors that distillation taught or by roots of them, elsewhere by the documents' idf. Among the
+distilled ones that can't be told from the best by more than a standard error, the one nearest to where it came from is
+kept: what a corpus says of how much a word tells is wrong for other texts, and a root of it is less wrong.
 Dimensions: V vocabulary.
 """
 
@@ -15,18 +16,18 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from sparse_adapt.corpus import Candidates, Document, Query
 from sparse_adapt.encode import encode
 from sparse_adapt.evaluate import Collection, Result, evaluate_model, evaluate_vectors, randomisation_test
-from sparse_adapt.idf import fourth_root, scaled
+from sparse_adapt.idf import Factors, fourth_root, scaled
 from sparse_adapt.model import SparseEncoder
 
 MEASURE = "ndcg@10"
 GRADES = 10  # documents of a query that are to be found
 LONGER = 1.1  # documents may have at most so many times the base model's non-zero weights
-Weighed = Literal["", "idf", "factors"]  # not, by the documents' idf, by what the model itself has learnt
+Weighed = Literal["", "idf", "factors", "root of factors", "fourth root of factors"]
+POWERS: dict[Weighed, float] = {"factors": 1.0, "root of factors": 0.5, "fourth root of factors": 0.25}
 IDF_DOCUMENTS = 2_048  # documents from which factors are taken
 
 
@@ -40,7 +41,10 @@ class Maker(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What a model reached on the queries set aside, its tokens weighed or not."""
+    """What a model reached on the queries set aside, its tokens weighed or not.
+
+    `weighed`: by the documents' idf, or by what the model itself has learnt.
+    """
 
     name: str
     weighed: Weighed
@@ -113,15 +117,26 @@ def try_models(
         queries = encode(encoder, [query.text for query in collection.queries])
         documents = encode(encoder, [document.full_text for document in collection.documents])
         encoder.factors = own
-        factors = fourth_root(documents) if own is None else encoder.factors_of()
-        weighed = evaluate_vectors(scaled(queries, factors), scaled(documents, factors), collection)
+        if own is None:
+            ways: dict[Weighed, Factors] = {"idf": fourth_root(documents)}
+        else:
+            powers: dict[Weighed, float] = POWERS if maker.back is not None else {"factors": 1.0}
+            ways = {said: _root(encoder.factors_of(), power) for said, power in powers.items()}
+        of_ways = {
+            said: evaluate_vectors(scaled(queries, factors), scaled(documents, factors), collection)
+            for said, factors in ways.items()
+        }
         adapted_before = number == 0 and own is not None  # and so compared as it stands
-        plain = weighed if adapted_before else evaluate_vectors(queries, documents, collection)
+        plain = of_ways["factors"] if adapted_before else evaluate_vectors(queries, documents, collection)
         tried.append(Tried(maker.name, "", maker.back, plain))
-        tried.append(Tried(maker.name, "idf" if own is None else "factors", maker.back, weighed))
+        tried += [Tried(maker.name, said, maker.back, result) for said, result in of_ways.items()]
         if progress is not None:
             progress(1)
     return Choice(tuple(tried), choose(tried))
+
+
+def _root(factors: Factors, power: float) -> Factors:
+    return np.asarray(factors**power, np.float32)
 
 
 def compare_as_they_are(
@@ -144,14 +159,15 @@ def choose(tried: Sequence[Tried]) -> int:
     best = max(short, key=lambda place: tried[place].figures[MEASURE])
     if tried[best].back is None:
         return best
+    alike = set(POWERS) if tried[best].weighed in POWERS else {tried[best].weighed}
     as_good = [
         place
         for place in short
         if tried[place].back is not None
-        and tried[place].weighed == tried[best].weighed
+        and tried[place].weighed in alike
         and not _is_worse(tried[place].result, tried[best].result)
     ]
-    return max(as_good, key=lambda place: tried[place].back or 0.0)
+    return max(as_good, key=lambda place: (tried[place].back or 0.0, -POWERS.get(tried[place].weighed, 0.0)))
 
 
 def _is_worse(result: Result, best: Result) -> bool:
@@ -160,7 +176,7 @@ def _is_worse(result: Result, best: Result) -> bool:
     return bool(gaps.mean() > gaps.std() / np.sqrt(max(1, len(gaps))))
 
 
-def factors_from(encoder: SparseEncoder, documents: Sequence[Document]) -> NDArray[np.float32]:
+def factors_from(encoder: SparseEncoder, documents: Sequence[Document]) -> Factors:
     """The factors of a model for a corpus, from evenly spaced documents of it."""
     rows = np.unique(np.linspace(0, len(documents) - 1, min(len(documents), IDF_DOCUMENTS)).astype(int))
     encoder.factors = None
@@ -195,7 +211,9 @@ def keep(
     if choice.kept != 0 and documents is not None:
         if best.weighed == "idf":
             encoder.factors = factors_from(encoder, documents)
-        elif not best.weighed:
+        elif best.weighed:
+            encoder.factors = _root(encoder.factors_of(), POWERS[best.weighed])
+        else:
             encoder.factors = None
     encoder.save(folder)
     return encoder

@@ -1,0 +1,103 @@
+"""Which of a run's models is kept, by queries set aside."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from sparse_adapt.adapting.choice import Choice, Maker, Tried, choose, held_collection, keep, try_models
+from sparse_adapt.corpus import Candidates, Document
+from sparse_adapt.evaluate import Result
+from sparse_adapt.model import SparseEncoder
+
+QUERIES = 16
+NOISE = np.tile([0.2, -0.2], QUERIES // 2)  # between two that differ by it, a standard error of .05
+
+
+def tried(name, weighed, back, values, nonzero=10.0):
+    values = {"ndcg@10": np.broadcast_to(values, QUERIES), "nonzero_document": np.full(3, nonzero)}
+    return Tried(name, weighed, back, Result((), values))
+
+
+BASE = tried("base", "", None, 0.3)
+BEST = tried("distill", "factors", 0.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("others", "kept"),
+    [
+        ([tried("distill", "root of factors", 0.0, 0.46 + NOISE)], 2),  # not worse by a standard error
+        ([tried("distill", "root of factors", 0.0, 0.44 + NOISE)], 1),
+        ([tried("distill", "root of factors", 0.0, 0.46)], 1),  # surely worse, if by little
+        ([tried("distill", "root of factors", 0.0, 0.49 + NOISE), BEST], 2),
+        (
+            [
+                tried("distill", "root of factors", 0.0, 0.49 + NOISE),
+                tried("distill", "fourth root of factors", 0.0, 0.47 + NOISE),
+            ],
+            3,
+        ),
+        ([tried("distill, 50% back", "factors", 0.5, 0.46 + NOISE)], 2),
+        (
+            [
+                tried("distill, 50% back", "root of factors", 0.5, 0.46 + NOISE),
+                tried("distill", "fourth root of factors", 0.0, 0.49 + NOISE),
+            ],
+            2,  # weights back count more than factors
+        ),
+        ([tried("distill", "", 0.0, 0.5 - 1e-6 + NOISE)], 1),  # without factors it's another model
+        ([tried("behaviour", "idf", None, 0.49 + NOISE)], 1),  # which isn't distilled
+        ([tried("distill", "root of factors", 0.0, 0.6, nonzero=12.0)], 1),  # its documents are too long
+        ([tried("behaviour", "idf", None, 0.6)], 2),
+    ],
+)
+def test_the_least_changed_of_the_best_is_kept(others, kept):
+    assert choose([BASE, BEST, *others]) == kept
+
+
+@pytest.fixture
+def learnt(tiny_model):
+    """A model with factors of its own."""
+    encoder = SparseEncoder.load(tiny_model)
+    encoder.factors = np.linspace(0.0, 2.0, encoder.vocabulary_size, dtype=np.float32)
+    return encoder
+
+
+def test_roots_of_learnt_factors_are_tried_and_saved(tiny_model, learnt, tmp_path):
+    texts = {
+        f"d{number}": Document(f"d{number}", text) for number, text in enumerate(["the cat", "a dog", "we"])
+    }
+    held = held_collection(texts, [Candidates("q", "a cat", tuple(texts), (3.0, 2.0, 1.0))])
+    learnt.save(tmp_path / "learnt")
+    load = partial(SparseEncoder.load, tmp_path / "learnt")
+    makers = [Maker("base", None, partial(SparseEncoder.load, tiny_model)), Maker("distill", 0.0, load)]
+    choice = try_models(makers, held)
+    assert [each.label for each in choice.tried] == [
+        *("base", "base x idf", "distill", "distill x factors"),
+        *("distill x root of factors", "distill x fourth root of factors"),
+    ]
+    for place, power in ((3, 1.0), (4, 0.5), (5, 0.25)):
+        keep(Choice(choice.tried, place), makers, list(texts.values()), tmp_path / str(place))
+        kept = SparseEncoder.load(tmp_path / str(place))
+        assert kept.factors_of() == pytest.approx(learnt.factors_of() ** power, abs=1e-4)
+    keep(Choice(choice.tried, 2), makers, list(texts.values()), tmp_path / "plain")
+    assert SparseEncoder.load(tmp_path / "plain").factors is None
+
+
+def test_a_model_adapted_before_is_compared_with_the_factors_it_has(learnt, tmp_path):
+    learnt.save(tmp_path / "learnt")
+    texts = {f"d{number}": Document(f"d{number}", text) for number, text in enumerate(["the cat", "a dog"])}
+    held = held_collection(texts, [Candidates("q", "a cat", tuple(texts), (2.0, 1.0))])
+    choice = try_models([Maker("base", None, partial(SparseEncoder.load, tmp_path / "learnt"))], held)
+    assert [each.label for each in choice.tried] == ["base", "base x factors"]
+    plain, weighed = (each.result.values for each in choice.tried)
+    assert all(np.array_equal(plain[name], weighed[name]) for name in plain)
+
+
+def test_models_are_chosen_by_what_the_teacher_ranks_high():
+    names = tuple(f"d{number}" for number in range(12))
+    entry = Candidates("q", "who", names, tuple(float(number) for number in range(12)))
+    documents = {name: Document(name, "text") for name in (*names, "other")}
+    held = held_collection(documents, [entry])
+    assert [document.document_id for document in held.documents] == list(names)
+    assert held.judgements["q"] == {f"d{11 - place}": 10 - place for place in range(10)}
