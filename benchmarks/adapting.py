@@ -7,7 +7,8 @@ DIR holds collections in BEIR layout, among them the control. Every adaptation i
 and memory count; --jobs of them run beside each other, with the threads shared out. What differs from the default
 only while distilling begins with what the default's run made before. Nothing is chosen by what is measured here.
 Prints Markdown tables; saves them, and all figures, under benchmarks/results. What is done stays in --work, so that
-a benchmark goes on where it stopped; what recipes changed stays in the results, too, and later runs add to it.
+a benchmark goes on where it stopped; what recipes changed and what came back of coined words stays in the results, too,
+and later runs under the same --name add to it.
 """
 
 import argparse
@@ -424,12 +425,12 @@ def _points(found: Sequence[Effect]) -> str:
     return f"{points} (p {found[0].p:.2f})" if len(found) == 1 else points
 
 
-def with_earlier(found: Sequence[Effect], path: Path) -> list[Effect]:
-    """What was found now, after what an earlier run kept in its results and this one didn't measure again."""
-    kept = json.loads(path.read_text(encoding="utf-8")).get("effects", []) if path.is_file() else []
-    again = {each[:3] for each in found}
-    earlier = [Effect(**each) for each in kept]
-    return [*(each for each in earlier if each[:3] not in again), *found]
+def with_earlier(found: Sequence[Given], path: Path, part: str, by: Sequence[str]) -> list[dict[str, Any]]:
+    """Rows found now, after those of an earlier run's results that weren't measured again: told apart `by` these."""
+    kept = json.loads(path.read_text(encoding="utf-8")).get(part, []) if path.is_file() else []
+    again = {tuple(row[key] for key in by) for row in found}
+    earlier = [row for row in kept if tuple(row[key] for key in by) not in again]
+    return [*earlier, *map(dict, found)]
 
 
 def recoveries(found: Sequence[Given]) -> str:
@@ -480,6 +481,7 @@ def main() -> None:
         carry_out(Job(collection, int(seed), recipe), asked)
         return
     RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{given.name}.json"
     if given.coined:
         names = {
             seed: [coined(each, given.coined, seed, asked) for each in given.collections]
@@ -487,8 +489,14 @@ def main() -> None:
         }
         jobs = [Job(name, seed, "default") for seed in given.seeds for name in names[seed]]
         make_all(jobs, asked)
-        results: dict[str, Any] = {"recovery": [_without_seed(measure_coined(job, asked)) for job in jobs]}
-        text = recoveries(results["recovery"])
+        rows = with_earlier(
+            [_without_seed(measure_coined(job, asked)) for job in jobs],
+            path,
+            "recovery",
+            ("collection", "seed"),
+        )
+        results: dict[str, Any] = {"recovery": rows}
+        text = recoveries(rows)
     else:
         jobs = [
             Job(collection, seed, recipe)
@@ -503,14 +511,14 @@ def main() -> None:
         ]
         control = measure_control(jobs, asked)
         runs = {job.name: _run(job, asked) for job in jobs if job.recipe == "default"}
-        found = with_earlier(effects(measured, control, jobs), RESULTS / f"{given.name}.json")
-        kept = [each._asdict() for each in found]
-        results = {"measured": measured, "control": control, "runs": runs, "effects": kept}
+        found = [each._asdict() for each in effects(measured, control, jobs)]
+        rows = with_earlier(found, path, "effects", ("recipe", "collection", "seed"))
+        results = {"measured": measured, "control": control, "runs": runs, "effects": rows}
         text = table(measured, control, runs, given.seeds) if "default" in given.recipes else ""
-        if found:
-            text += "\n" + ablation(found)
-    (RESULTS / f"{given.name}.json").write_text(json.dumps(results) + "\n", encoding="utf-8")
-    (RESULTS / f"{given.name}.md").write_text(text, encoding="utf-8")
+        if rows:
+            text += "\n" + ablation([Effect(**row) for row in rows])
+    path.write_text(json.dumps(results) + "\n", encoding="utf-8")
+    path.with_suffix(".md").write_text(text, encoding="utf-8")
     print(text)
 
 

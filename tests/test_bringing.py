@@ -53,14 +53,21 @@ def test_an_ingredient_is_compared_with_the_default_of_the_same_seed(measured, c
 
 
 def test_effects_of_earlier_runs_stay(measured, control, tmp_path):
-    [found] = benchmark.effects([measured], control, BOTH)
-    other, old = found._replace(collection="second"), found._replace(gap=0.5)
-    path = tmp_path / "ablation.json"
-    assert benchmark.with_earlier([found], path) == [found]
-    path.write_text(json.dumps({"effects": [other._asdict(), old._asdict()]}))
-    assert benchmark.with_earlier([found], path) == [other, found]
-    lines = benchmark.ablation([other, found, found._replace(seed=2, gap=0.03)]).splitlines()
-    assert lines[-1] == "| no idf | -1.0 (p 0.00) | +1.0 | +1.0 | x 2.00 |"
+    path, by = tmp_path / "ablation.json", ("recipe", "collection", "seed")
+    [found] = (each._asdict() for each in benchmark.effects([measured], control, BOTH))
+    other, old = {**found, "collection": "second"}, {**found, "gap": 0.5}
+    assert benchmark.with_earlier([found], path, "effects", by) == [found]
+    path.write_text(json.dumps({"effects": [other, old]}))
+    assert benchmark.with_earlier([found], path, "effects", by) == [other, found]
+    assert benchmark.with_earlier([found], path, "recovery", by) == [found]
+
+
+def test_seeds_of_an_effect_are_averaged():
+    effects = [
+        benchmark.Effect("no idf", "first", seed, gap, 0.2, 0.0, 1.0) for seed, gap in ((0, 0.01), (1, 0.03))
+    ]
+    lines = benchmark.ablation([*effects, effects[0]._replace(collection="second")]).splitlines()
+    assert lines[-1] == "| no idf | +2.0 | +1.0 (p 0.20) | +0.0 | x 1.00 |"
 
 
 def test_recoveries_of_several_seeds_are_one_row():
