@@ -26,28 +26,28 @@ BEST = tried("distill", "factors", 0.0, 0.5)
 @pytest.mark.parametrize(
     ("others", "kept"),
     [
-        ([tried("distill", "root of factors", 0.0, 0.46 + NOISE)], 2),  # not worse by a standard error
-        ([tried("distill", "root of factors", 0.0, 0.44 + NOISE)], 1),
-        ([tried("distill", "root of factors", 0.0, 0.46)], 1),  # surely worse, if by little
-        ([tried("distill", "root of factors", 0.0, 0.49 + NOISE), BEST], 2),
+        ([tried("distill", "factors^1/2", 0.0, 0.46 + NOISE)], 2),  # not worse by a standard error
+        ([tried("distill", "factors^1/2", 0.0, 0.44 + NOISE)], 1),
+        ([tried("distill", "factors^1/2", 0.0, 0.46)], 1),  # surely worse, if by little
+        ([tried("distill", "factors^1/2", 0.0, 0.49 + NOISE), BEST], 2),
         (
             [
-                tried("distill", "root of factors", 0.0, 0.49 + NOISE),
-                tried("distill", "fourth root of factors", 0.0, 0.47 + NOISE),
+                tried("distill", "factors^1/2", 0.0, 0.49 + NOISE),
+                tried("distill", "factors^1/4", 0.0, 0.47 + NOISE),
             ],
             3,
         ),
         ([tried("distill, 50% back", "factors", 0.5, 0.46 + NOISE)], 2),
         (
             [
-                tried("distill, 50% back", "root of factors", 0.5, 0.46 + NOISE),
-                tried("distill", "fourth root of factors", 0.0, 0.49 + NOISE),
+                tried("distill, 50% back", "factors^1/2", 0.5, 0.46 + NOISE),
+                tried("distill", "factors^1/4", 0.0, 0.49 + NOISE),
             ],
             2,  # weights back count more than factors
         ),
         ([tried("distill", "", 0.0, 0.5 - 1e-6 + NOISE)], 1),  # without factors it's another model
         ([tried("behaviour", "idf", None, 0.49 + NOISE)], 1),  # which isn't distilled
-        ([tried("distill", "root of factors", 0.0, 0.6, nonzero=12.0)], 1),  # its documents are too long
+        ([tried("distill", "factors^1/2", 0.0, 0.6, nonzero=12.0)], 1),  # its documents are too long
         ([tried("behaviour", "idf", None, 0.6)], 2),
     ],
 )
@@ -74,7 +74,7 @@ def test_roots_of_learnt_factors_are_tried_and_saved(tiny_model, learnt, tmp_pat
     choice = try_models(makers, held)
     assert [each.label for each in choice.tried] == [
         *("base", "base x idf", "distill", "distill x factors"),
-        *("distill x root of factors", "distill x fourth root of factors"),
+        *("distill x factors^1/2", "distill x factors^1/4"),
     ]
     for place, power in ((3, 1.0), (4, 0.5), (5, 0.25)):
         keep(Choice(choice.tried, place), makers, list(texts.values()), tmp_path / str(place))

@@ -199,12 +199,10 @@ def _gather(work: Work, split: str, file: str) -> str:
             documents,
             request.teacher,
             cache=work.kept,
-            watch=lambda what, count: work.watcher.count(what, count),
+            watch=work.watcher.count,
         )
-    progress = work.watcher.count(f"{split} queries")
-    return prepare_candidates(
-        collection, work.panel, request.settings.candidates, split, work.folder / file, progress
-    )
+    settings, path = request.settings.candidates, work.folder / file
+    return prepare_candidates(collection, work.panel, settings, split, path, work.watcher.count)
 
 
 def _plan(work: Work) -> Plan:

@@ -26,8 +26,8 @@ from sparse_adapt.model import SparseEncoder
 MEASURE = "ndcg@10"
 GRADES = 10  # documents of a query that are to be found
 LONGER = 1.1  # documents may have at most so many times the base model's non-zero weights
-Weighed = Literal["", "idf", "factors", "root of factors", "fourth root of factors"]
-POWERS: dict[Weighed, float] = {"factors": 1.0, "root of factors": 0.5, "fourth root of factors": 0.25}
+Weighed = Literal["", "idf", "factors", "factors^1/2", "factors^1/4"]
+POWERS: dict[Weighed, float] = {"factors": 1.0, "factors^1/2": 0.5, "factors^1/4": 0.25}
 IDF_DOCUMENTS = 2_048  # documents from which factors are taken
 
 

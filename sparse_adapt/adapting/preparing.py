@@ -33,7 +33,7 @@ from sparse_adapt.queries import (
     write_collection,
 )
 from sparse_adapt.teachers.candidates import gather
-from sparse_adapt.teachers.panel import Panel
+from sparse_adapt.teachers.panel import Panel, Watch, unwatched
 from sparse_adapt.terms import Term, mine_terms, write_terms
 from sparse_adapt.terms.criterion import from_glossary, paying
 
@@ -111,7 +111,7 @@ def prepare_candidates(
     settings: config.Candidates,
     split: str,
     path: Path,
-    progress: object = None,
+    watch: Watch = unwatched,
 ) -> str:
     """Write the candidates of one split. Raises InputError where too few queries are left to choose with.
 
@@ -124,7 +124,7 @@ def prepare_candidates(
         settings = settings.model_copy(update=most)
     documents = list(read_documents(collection))
     queries = [query for query in read_pseudo_queries(collection) if query.split == split]
-    gathered = gather(queries, documents, panel, settings, progress)  # type: ignore[arg-type]
+    gathered = gather(queries, documents, panel, settings, watch(f"{split} queries", len(queries)))
     wanted = FEWEST_HELD if split == HELD else 1
     if len(gathered.candidates) < wanted:
         raise InputError(

@@ -231,8 +231,8 @@ def candidates(
     settings = config.Candidates() if seed is None else config.Candidates(seed=seed)
     with Bars() as bars:
         student = SparseEncoder.load(model)
-        panel = make_panel(student, documents, teacher, watch=lambda what, total: bars.count(what, total))
-        said = prepare_candidates(collection, panel, settings, split, out, bars.count("queries"))
+        panel = make_panel(student, documents, teacher, watch=bars.count)
+        said = prepare_candidates(collection, panel, settings, split, out, bars.count)
     wrote(out, said)
     then(
         [

@@ -36,6 +36,11 @@ Watch = Callable[[str, int], Callable[[int], None]]
 """What is being read, and how many there are -> who hears how many more are done."""
 
 
+def unwatched(what: str, count: int) -> Callable[[int], None]:
+    """Nobody hears."""
+    return lambda more: None
+
+
 class Asked(NamedTuple):
     """A query as a judge sees it."""
 
@@ -109,7 +114,7 @@ def make_panel(
     teacher: str = ENSEMBLE,
     *,
     cache: Path | None = None,
-    watch: Watch | None = None,
+    watch: Watch = unwatched,
 ) -> Panel:
     """The panel for some documents: base model, BM25 where it is installed, and a dense model.
 
@@ -117,7 +122,6 @@ def make_panel(
     id), or a file of scores (candidates.jsonl or a TREC run). A dense model's cosines are rough, which standard
     scores and the order of best ones hardly notice. Raises what reading it raises.
     """
-    heard: Watch = watch or (lambda what, count: lambda more: None)
     judge, dense = None, None
     if teacher == ENSEMBLE:
         dense = DenseEncoder(SMALL, cache=cache, rough=True)
@@ -130,7 +134,7 @@ def make_panel(
     else:
         dense = DenseEncoder(teacher, cache=cache, rough=True)
     texts = [document.full_text for document in documents]
-    vectors = encode(student, texts, progress=heard("documents by the base model", len(texts)))
+    vectors = encode(student, texts, progress=watch("documents by the base model", len(texts)))
     factors = sqrt_idf(vectors) if student.factors is None else np.ones(vectors.shape[1], np.float32)
     weighed = scaled(vectors, factors).T.tocsr()
     plain = vectors.T.tocsr()
@@ -139,7 +143,7 @@ def make_panel(
     if statistics is not None:
         members.append(Member("BM25", statistics.scores))
     if dense is not None:
-        held = dense.encode(texts, progress=heard(f"documents by {_short(dense.source)}", len(texts))).T
+        held = dense.encode(texts, progress=watch(f"documents by {_short(dense.source)}", len(texts))).T
         members.append(Member(_short(dense.source), lambda queries: dense.encode(queries) @ held))
     name = f"{_short(teacher)} over what {' + '.join(member.name for member in members)} finds"
     return Panel(
