@@ -63,7 +63,7 @@ def learnt(tiny_model):
     return encoder
 
 
-def test_roots_of_learnt_factors_are_tried_and_saved(tiny_model, learnt, tmp_path):
+def test_powers_of_learnt_factors_are_tried_and_saved(tiny_model, learnt, tmp_path):
     texts = {
         f"d{number}": Document(f"d{number}", text) for number, text in enumerate(["the cat", "a dog", "we"])
     }
@@ -74,9 +74,9 @@ def test_roots_of_learnt_factors_are_tried_and_saved(tiny_model, learnt, tmp_pat
     choice = try_models(makers, held)
     assert [each.label for each in choice.tried] == [
         *("base", "base x idf", "distill", "distill x factors"),
-        *("distill x factors^1/2", "distill x factors^1/4"),
+        *("distill x factors^3/4", "distill x factors^1/2", "distill x factors^1/4"),
     ]
-    for place, power in ((3, 1.0), (4, 0.5), (5, 0.25)):
+    for place, power in ((3, 1.0), (4, 0.75), (5, 0.5), (6, 0.25)):
         keep(Choice(choice.tried, place), makers, list(texts.values()), tmp_path / str(place))
         kept = SparseEncoder.load(tmp_path / str(place))
         assert kept.factors_of() == pytest.approx(learnt.factors_of() ** power, abs=1e-4)

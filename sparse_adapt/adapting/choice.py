@@ -2,9 +2,9 @@
 
 There are the base model, the model before distillation, the distilled one and those between the two, where
 half of the way back guards against forgetting; each as it is, and with every token weighed by how much it tells
-(`idf.json`): by the factors that distillation taught or by roots of them, elsewhere by the documents' idf. Among the
+(`idf.json`): by the factors that distillation taught or by powers of them, elsewhere by the documents' idf. Among the
 distilled ones that can't be told from the best by more than a standard error, the one nearest to where it came from is
-kept: what a corpus says of how much a word tells is wrong for other texts, and a root of it is less wrong.
+kept: what a corpus says of how much a word tells is wrong for other texts, and less of it is less wrong.
 Dimensions: V vocabulary.
 """
 
@@ -26,8 +26,8 @@ from sparse_adapt.model import SparseEncoder
 MEASURE = "ndcg@10"
 GRADES = 10  # documents of a query that are to be found
 LONGER = 1.1  # documents may have at most so many times the base model's non-zero weights
-Weighed = Literal["", "idf", "factors", "factors^1/2", "factors^1/4"]
-POWERS: dict[Weighed, float] = {"factors": 1.0, "factors^1/2": 0.5, "factors^1/4": 0.25}
+Weighed = Literal["", "idf", "factors", "factors^3/4", "factors^1/2", "factors^1/4"]
+POWERS: dict[Weighed, float] = {"factors": 1.0, "factors^3/4": 0.75, "factors^1/2": 0.5, "factors^1/4": 0.25}
 IDF_DOCUMENTS = 2_048  # documents from which factors are taken
 
 
@@ -121,7 +121,7 @@ def try_models(
             ways: dict[Weighed, Factors] = {"idf": fourth_root(documents)}
         else:
             powers: dict[Weighed, float] = POWERS if maker.back is not None else {"factors": 1.0}
-            ways = {said: _root(encoder.factors_of(), power) for said, power in powers.items()}
+            ways = {said: _power(encoder.factors_of(), power) for said, power in powers.items()}
         of_ways = {
             said: evaluate_vectors(scaled(queries, factors), scaled(documents, factors), collection)
             for said, factors in ways.items()
@@ -135,7 +135,7 @@ def try_models(
     return Choice(tuple(tried), choose(tried))
 
 
-def _root(factors: Factors, power: float) -> Factors:
+def _power(factors: Factors, power: float) -> Factors:
     return np.asarray(factors**power, np.float32)
 
 
@@ -212,7 +212,7 @@ def keep(
         if best.weighed == "idf":
             encoder.factors = factors_from(encoder, documents)
         elif best.weighed:
-            encoder.factors = _root(encoder.factors_of(), POWERS[best.weighed])
+            encoder.factors = _power(encoder.factors_of(), POWERS[best.weighed])
         else:
             encoder.factors = None
     encoder.save(folder)
