@@ -5,7 +5,7 @@
 
 DIR holds collections in BEIR layout, among them the control. Every adaptation is a process of its own, whose time
 and memory count; --jobs of them run beside each other, with the threads shared out. What differs from the default
-only while distilling begins with what the default's run made before. Nothing is chosen by what is measured here.
+in its stages alone begins with what the default made before the two part. Nothing is chosen by what is measured here.
 Prints Markdown tables; saves them, and all figures, under benchmarks/results. What is done stays in --work, so that
 a benchmark goes on where it stopped; what recipes changed and what came back of coined words stays in the results, too,
 and later runs under the same --name add to it.

@@ -83,7 +83,7 @@ class DenseEncoder:
 
     @property
     def stamp(self) -> str:
-        """A checksum of the model's files, by which its vectors are kept."""
+        """A checksum of the model's files, and of how it multiplies, by which its vectors are kept."""
         if not self._stamp:
             digest = hashlib.sha256(str(self.place).encode() if not Path(self.place).is_dir() else b"")
             folder = Path(self.place)
@@ -92,7 +92,7 @@ class DenseEncoder:
                     digest.update(path.relative_to(folder).as_posix().encode())
                     with path.open("rb") as file:
                         digest.update(hashlib.file_digest(file, "sha256").digest())
-            self._stamp = digest.hexdigest()
+            self._stamp = digest.hexdigest() + "-rough" * self.rough
         return self._stamp
 
     def encode(self, texts: Sequence[str], *, progress: Callable[[int], None] | None = None) -> Vectors:
@@ -109,8 +109,7 @@ class DenseEncoder:
         """The vectors of some texts, read where they were kept and kept where they weren't."""
         if self.cache is None or self._module is not None:
             return self._encode(texts)
-        made_by = (self.stamp, "rough") if self.rough else (self.stamp,)
-        path = self.cache / f"dense-{checksum_of((*made_by, *texts))[:32]}.safetensors"
+        path = self.cache / f"dense-{checksum_of((self.stamp, *texts))[:32]}.safetensors"
         kept = kept_arrays(path, self.old)
         if kept is not None and "vectors" in kept:
             return kept["vectors"].astype(np.float32, copy=False)

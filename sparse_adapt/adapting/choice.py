@@ -121,7 +121,8 @@ def try_models(
             ways: dict[Weighed, Factors] = {"idf": fourth_root(documents)}
         else:
             powers: dict[Weighed, float] = POWERS if maker.back is not None else {"factors": 1.0}
-            ways = {said: _power(encoder.factors_of(), power) for said, power in powers.items()}
+            learnt = encoder.factors_of()
+            ways = {said: _power(learnt, power) for said, power in powers.items()}
         of_ways = {
             said: evaluate_vectors(scaled(queries, factors), scaled(documents, factors), collection)
             for said, factors in ways.items()

@@ -35,7 +35,7 @@ def expected(request: Request, documents: Sequence[Document], total: int) -> lis
     learning = _seconds(lambda: _learn(encoder, texts)) / len(texts)
     judging = 0.0
     if request.teacher == ENSEMBLE:
-        dense = DenseEncoder(SMALL)
+        dense = DenseEncoder(SMALL, rough=True)  # as the panel has it
         dense.encode(texts[:1])
         judging = _seconds(lambda: dense.encode(texts[:4])) / min(4, len(texts))
     queries = min(settings.queries.count, len(documents) * settings.queries.per_document)
