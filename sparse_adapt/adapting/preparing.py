@@ -33,9 +33,10 @@ from sparse_adapt.queries import (
     write_collection,
 )
 from sparse_adapt.teachers.candidates import gather
-from sparse_adapt.teachers.panel import Panel, Watch, unwatched
+from sparse_adapt.teachers.panel import Panel
 from sparse_adapt.terms import Term, mine_terms, write_terms
 from sparse_adapt.terms.criterion import from_glossary, paying
+from sparse_adapt.watching import Watch, unwatched
 
 FEWEST_HELD = 5
 

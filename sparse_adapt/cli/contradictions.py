@@ -74,7 +74,7 @@ def contradict(
             resume=resume,
             tuned=tuned,
             device=choose(device),
-            count=bars.count,
+            watch=bars.count,
         )
     if json:
         show_json(account.to_json())

@@ -1,6 +1,5 @@
 """From a corpus to `triplets.jsonl`: sentences read, a generator tuned, contradictions written, resumably."""
 
-from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -13,12 +12,10 @@ from sparse_adapt.folders import check_free, output_folder, way_to_file, write_j
 from sparse_adapt.journal import check_same
 from sparse_adapt.language import Parser, Sentence
 from sparse_adapt.triplets import write_triplets
+from sparse_adapt.watching import Watch, unwatched
 
 ASKED_FILE, JOURNAL_FILE, TUNED = "asked.json", "sentences.jsonl", "generator"
 SENTENCES = 2_000
-
-Count = Callable[[str, int | None], Callable[[int], None]]
-"""Begins to count something, of so many where that is known; what it gives hears how many more are done."""
 
 
 class Asked(NamedTuple):
@@ -41,7 +38,7 @@ def write(
     resume: bool = False,
     tuned: Path | None = None,
     device: str = "cpu",
-    count: Count = lambda what, total: lambda more: None,
+    watch: Watch = unwatched,
 ) -> Account:
     """Write a corpus's contradictions to a file, and to `tuned` the generator that tuning made.
 
@@ -58,15 +55,15 @@ def write(
         parser = Parser(asked.language)
         held = work / TUNED
         filler = load_filler(held if held.is_dir() else asked.generator, parser.between, device)
-        sentences = _read(asked, parser, filler, account, count)
+        sentences = _read(asked, parser, filler, account, watch)
         write_json(work / ASKED_FILE, asked._asdict())
         if asked.tune and not held.is_dir():
-            heard = count("tuning", asked.tune)
+            heard = watch("tuning", asked.tune)
             tune(filler, [each.text for each in sentences], asked.tune, seed=asked.seed, progress=heard)
             with output_folder(held) as place:
                 filler.save(place)
         admit(sentences, filler)
-        heard, triplets = count("sentences", len(sentences)), []
+        heard, triplets = watch("sentences", len(sentences)), []
         journal = work / JOURNAL_FILE
         for written in contradict(sentences, filler, each=asked.each, seed=asked.seed, journal=journal):
             account.add(written)
@@ -84,9 +81,9 @@ def write(
     return account
 
 
-def _read(asked: Asked, parser: Parser, filler: Filler, account: Account, count: Count) -> list[Sentence]:
+def _read(asked: Asked, parser: Parser, filler: Filler, account: Account, watch: Watch) -> list[Sentence]:
     """The sentences that something can be replaced in."""
-    heard, found = count("sentences read", None), []
+    heard, found = watch("sentences read", None), []
     fitting = fit(read_sentences(asked.corpus, parser, asked.seed), filler, account)
     for sentence in islice(fitting, asked.sentences):
         found.append(sentence)

@@ -24,6 +24,7 @@ from sparse_adapt.idf import scaled, sqrt_idf
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.teachers.bm25 import Bm25
 from sparse_adapt.teachers.ensemble import Scores, add_z_scores
+from sparse_adapt.watching import Watch, unwatched
 
 ENSEMBLE = "ensemble"
 QUICK = "bm25"  # the ensemble without its slowest member
@@ -31,14 +32,6 @@ SCORE_FILES = (".jsonl", ".jsonl.gz", ".tsv", ".trec", ".run", ".txt")
 
 Rank = Callable[[Sequence[str]], NDArray[np.floating]]
 """Queries -> the score of every document (Q, N)."""
-
-Watch = Callable[[str, int], Callable[[int], None]]
-"""What is being read, and how many there are -> who hears how many more are done."""
-
-
-def unwatched(what: str, count: int) -> Callable[[int], None]:
-    """Nobody hears."""
-    return lambda more: None
 
 
 class Asked(NamedTuple):
