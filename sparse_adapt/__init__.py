@@ -24,6 +24,7 @@ READING_ORDER = (
     "journal",
     "kept",
     "processes",
+    "watching",
     # texts: documents, queries, judgements, candidates; terms and what they mean
     "reading",
     "corpus",
