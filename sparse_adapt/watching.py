@@ -2,10 +2,13 @@
 
 from collections.abc import Callable
 
-Watch = Callable[[str, int | None], Callable[[int], None]]
-"""What is counted, and how many there are where that is known -> who hears how many more are done."""
+Heard = Callable[[int], None]
+"""Hears how many more are done."""
+
+Watch = Callable[[str, int | None], Heard]
+"""What is counted, and how many there are where that is known -> who hears of it."""
 
 
-def unwatched(what: str, total: int | None = None) -> Callable[[int], None]:
+def unwatched(what: str, total: int | None = None) -> Heard:
     """Nobody hears."""
     return lambda more: None

@@ -109,7 +109,7 @@ def measure_suite(
             resume=resume,
             explain=explain,
             device=choose(device),
-            begin=bars.count,
+            watch=bars.count,
             finish=write_results,
         )
     if json:

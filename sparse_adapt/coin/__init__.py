@@ -12,7 +12,7 @@ adapted to the documents (`recovery`) is how well it learns a word from its cont
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,12 +35,11 @@ from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.folders import output_folder, write_json
 from sparse_adapt.manifest import Record, read_record
 from sparse_adapt.reading.sources import bundled
+from sparse_adapt.watching import Heard
 
 COINED_FILE = "coined.json"
 TYPED_FILE = "queries-coined.jsonl"
 CARRIED, OTHER = "carried", "other"
-
-Heard = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

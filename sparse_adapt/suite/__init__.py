@@ -24,11 +24,11 @@ from sparse_adapt.recovery import Recovery, recovered
 from sparse_adapt.search import Found
 from sparse_adapt.suite.changes import Change, changes
 from sparse_adapt.suite.compare import Difference, differences
-from sparse_adapt.suite.rankers import Costs, Heard, Workshop, costs
+from sparse_adapt.suite.rankers import Costs, Workshop, costs
 from sparse_adapt.suite.settings import Suite
+from sparse_adapt.watching import Watch, unwatched
 
 VECTORS = "vectors"
-Begin = Callable[[str, int], Heard | None]
 
 
 class Reached(NamedTuple):
@@ -71,12 +71,12 @@ def run_suite(
     explain: bool = False,
     device: str = "cpu",
     kept: Path | None = None,
-    begin: Begin | None = None,
+    watch: Watch = unwatched,
     finish: Callable[[Outcome, Path], None] | None = None,
 ) -> Outcome:
     """Measure every row on every collection. Everything that can be wrong is looked at before anything is encoded.
 
-    `kept`: where vectors stay, by default in the folder. `begin` is told of each collection and how many documents
+    `kept`: where vectors stay, by default in the folder. `watch` is told of each collection and how many documents
     will be heard of; `finish` writes into the folder before it gets its name.
     """
     collections = {name: read_place(suite, name) for name in suite.collections}
@@ -92,7 +92,7 @@ def run_suite(
         changed: list[Change] = []
         for name, collection in collections.items():
             single = sum(row.sum is None for row in suite.rows.values())
-            heard = None if begin is None else begin(name, single * len(collection.documents))
+            heard = watch(name, single * len(collection.documents))
             rankers = workshop.rankers(collection, heard)
             found = {row: workshop.find(row, rankers) for row in suite.rows}
             for row in suite.rows:

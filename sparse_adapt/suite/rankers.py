@@ -24,10 +24,10 @@ from sparse_adapt.search import Found, Searcher, expected_products
 from sparse_adapt.suite.settings import Row
 from sparse_adapt.teachers.bm25 import Bm25
 from sparse_adapt.teachers.ensemble import add_z_scores, best
+from sparse_adapt.watching import Heard
 
 TEXTS_A_PART = 4096
 QUERIES_AT_ONCE = 64  # whose scores of all documents are held: 64 million numbers for a million documents
-Heard = Callable[[int], None]
 
 
 class Costs(NamedTuple):
@@ -105,7 +105,7 @@ class Workshop:
             self.loaded[source] = encoder, mark
         return self.loaded[source]
 
-    def rankers(self, collection: Collection, heard: Heard | None) -> dict[str, Ranker]:
+    def rankers(self, collection: Collection, heard: Heard) -> dict[str, Ranker]:
         """Every row that isn't a sum. `heard` hears of encoded documents."""
         documents = [document.full_text for document in collection.documents]
         queries = [query.text for query in collection.queries]
@@ -119,8 +119,7 @@ class Workshop:
             elif row.bm25:
                 bm25 = Bm25.fit(documents)
                 made[name] = Sparse(bm25.queries(queries), bm25.documents, bm25.stems)
-                if heard is not None:
-                    heard(len(documents))
+                heard(len(documents))
         return made
 
     def find(self, name: str, rankers: dict[str, Ranker]) -> list[Found]:
@@ -132,7 +131,7 @@ class Workshop:
         queries = parts[0].queries.shape[0]
         return _find(queries, lambda first, last: add_z_scores([part.scores(first, last) for part in parts]))
 
-    def _sparse(self, row: Row, queries: list[str], documents: list[str], heard: Heard | None) -> Sparse:
+    def _sparse(self, row: Row, queries: list[str], documents: list[str], heard: Heard) -> Sparse:
         assert row.model is not None
         encoder, mark = self.model(row.model)
         vectors = self._encode(encoder, mark, documents, heard)
