@@ -6,7 +6,7 @@ relevant words stands its share of all content words: only what is above that sa
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from sparse_adapt.language import CONTENT, Parser, Part, Sentence
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.report import Column, Table
 from sparse_adapt.similarity import Likeness, cosines
+from sparse_adapt.watching import Heard, silent
 
 NAMES = {
     "NOUN": "noun",
@@ -70,7 +71,7 @@ def relevant_words(
     model: EitherEncoder,
     pairs: Sequence[Likeness],
     parser: Parser,
-    progress: Callable[[int], None] | None = None,
+    progress: Heard = silent,
 ) -> Relevance:
     """The relevant word of both texts of each pair; texts of fewer than two content words have none.
 

@@ -21,7 +21,8 @@ from sparse_adapt.encode import encode
 from sparse_adapt.errors import ConfigError, MissingExtraError, OutputError, SparseAdaptError
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.model.saved import fetch
-from sparse_adapt.shards import Chunk, Encoded, Progress, Work
+from sparse_adapt.shards import Chunk, Encoded, Work
+from sparse_adapt.watching import Heard, silent
 
 ATTEMPTS = 4  # at one shard, before its workers are taken to die of it
 
@@ -92,7 +93,7 @@ def handlers_kept() -> Iterator[None]:
             library.sigaction(number, action, None)
 
 
-def on_cluster(cluster: Cluster, model: str, *, progress: Progress | None = None) -> Work:
+def on_cluster(cluster: Cluster, model: str, *, progress: Heard = silent) -> Work:
     """Work for `shards.encode_corpus`: each chunk a task, as many at once as the cluster has workers.
 
     The chunks in work are all that the driver holds. Raises OutputError, after which the run can be resumed,
@@ -122,7 +123,7 @@ def on_cluster(cluster: Cluster, model: str, *, progress: Progress | None = None
     return work
 
 
-def _next_done(running: dict[Any, Chunk], progress: Progress | None) -> Encoded:
+def _next_done(running: dict[Any, Chunk], progress: Heard) -> Encoded:
     import ray
     from ray.exceptions import RayError, RayTaskError
 
@@ -140,8 +141,7 @@ def _next_done(running: dict[Any, Chunk], progress: Progress | None) -> Encoded:
             f"Ray: {ATTEMPTS} workers died one after another on shard {chunk.number:,}, which begins with document "
             f"{first!r} (killed, or out of memory?); the other shards are kept, see the log of Ray and pass --resume"
         ) from error
-    if progress is not None:
-        progress(len(chunk.documents))
+    progress(len(chunk.documents))
     return Encoded(chunk, vectors)
 
 

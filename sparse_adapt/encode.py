@@ -6,7 +6,7 @@ none through the head; a thread takes a whole batch from token ids to non-zero w
 maxima and the matrix no row is touched by Python.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from sparse_adapt.head import pack, splade_pool
 from sparse_adapt.head.cpu import share
 from sparse_adapt.head.filter import Precision, exact_precision, positive_logits
 from sparse_adapt.model import SparseEncoder
+from sparse_adapt.watching import Heard, silent
 
 TOKENS_A_BATCH = 8192
 
@@ -41,7 +42,7 @@ def encode(
     *,
     tokens_a_batch: int = TOKENS_A_BATCH,
     precision: Precision | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: Heard = silent,
 ) -> csr_matrix:
     """SPLADE vectors (len(texts), V), float32, sorted indices; a text without weights keeps its empty row.
 
@@ -65,7 +66,7 @@ def encode_token_ids(
     *,
     tokens_a_batch: int,
     precision: Precision,
-    progress: Callable[[int], None] | None = None,
+    progress: Heard = silent,
 ) -> list[Part]:
     """The weights of tokenised texts, batch by batch, in no particular order."""
     parts: list[Part] = []
@@ -76,8 +77,7 @@ def encode_token_ids(
         part = _encode_group(model, token_ids, group, precision)
         with lock:
             parts.append(part)
-            if progress is not None:
-                progress(len(group))
+            progress(len(group))
 
     groups = list(group_by_length([len(ids) for ids in token_ids], tokens_a_batch))
     work = sum(map(len, token_ids)) * model.output_rows.numel()

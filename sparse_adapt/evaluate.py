@@ -7,7 +7,7 @@ non-zero weights a document and a query have.
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,6 +34,7 @@ from sparse_adapt.errors import InputError
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.search import search
+from sparse_adapt.watching import Heard, silent
 
 DEPTH = 1000
 MEASURES = {
@@ -197,7 +198,7 @@ def evaluate_model(
     collection: str | Path | Collection,
     split: str = "test",
     *,
-    progress: Callable[[int], None] | None = None,
+    progress: Heard = silent,
 ) -> Result:
     """Encode a collection, search it exactly, and measure. `progress` hears how many texts are done."""
     if not isinstance(collection, Collection):

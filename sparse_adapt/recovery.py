@@ -7,7 +7,6 @@ documents say coined words, the ceiling what it reaches on the original document
 learnt of the words, 1 that it is as if they had never been replaced; harm is below 0.
 """
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from sparse_adapt.encode import encode
 from sparse_adapt.errors import InputError
 from sparse_adapt.evaluate import Collection, Result, Values, evaluate_vectors, read_collection
 from sparse_adapt.model import SparseEncoder
+from sparse_adapt.watching import Heard, silent
 
 RESAMPLES = 2000
 LEVEL = 0.95
@@ -138,7 +138,7 @@ def read_trial(folder: str | Path, split: str = "test", original: str | None = N
 
 
 def measure_recovery(
-    model: SparseEncoder, base: SparseEncoder, trial: Trial, heard: Callable[[int], None] | None = None
+    model: SparseEncoder, base: SparseEncoder, trial: Trial, heard: Heard = silent
 ) -> Account:
     """Rank with the unadapted `base` on both collections and with `model` on the coined one."""
 

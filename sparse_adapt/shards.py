@@ -35,11 +35,10 @@ from sparse_adapt.vectors import (
     read_shard,
     write_shard,
 )
+from sparse_adapt.watching import Heard, silent
 
 DOCUMENTS_A_SHARD = 4096
 JOURNAL_FILE = "shards.jsonl"
-
-Progress = Callable[[int], None]
 
 
 class Chunk(NamedTuple):
@@ -69,7 +68,7 @@ def encode_corpus(
     *,
     model_name: str = "",
     documents_a_shard: int = DOCUMENTS_A_SHARD,
-    progress: Progress | None = None,
+    progress: Heard = silent,
     resume: bool = True,
     overwrite: bool = False,
     work: Work | None = None,
@@ -107,7 +106,7 @@ def encode_corpus(
 
 
 def check_encoded(
-    folder: Path, model: ModelStamp, documents: Iterable[Document], *, progress: Progress | None = None
+    folder: Path, model: ModelStamp, documents: Iterable[Document], *, progress: Heard = silent
 ) -> Manifest:
     """The manifest of a finished folder, once it's sure that it holds these documents as this model sees them.
 
@@ -126,7 +125,7 @@ def encode_vectors(
     *,
     model_name: str = "",
     documents_a_block: int = DOCUMENTS_A_SHARD,
-    progress: Progress | None = None,
+    progress: Heard = silent,
 ) -> Vectors:
     """The same vectors straight from the model, encoded block by block as they are taken."""
 
@@ -176,7 +175,7 @@ def _check_model(manifest: Manifest, model: ModelStamp, folder: Path) -> None:
 
 
 def _missing(
-    documents: Iterable[Document], manifest: Manifest, work: Path, progress: Progress | None
+    documents: Iterable[Document], manifest: Manifest, work: Path, progress: Heard
 ) -> Iterator[Chunk]:
     """The chunks that no shard holds, once it's sure that those between were made from these documents."""
     shards = {_number(shard): shard for shard in manifest.shards}
@@ -187,8 +186,7 @@ def _missing(
         if shard is not None:
             if checksum_of_documents(chunk) != shard.documents_sha256:
                 raise _of_others(work, f"{shard.name}.jsonl")
-            if progress is not None:
-                progress(shard.rows)
+            progress(shard.rows)
         elif chunk:
             yield Chunk(number, chunk)
         else:

@@ -7,7 +7,7 @@ Cosines, also of sparse vectors, whose scores grow with the length of a text.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.reading.columns import read_tsv
 from sparse_adapt.reading.lines import at_least_one
 from sparse_adapt.reading.places import reachable
+from sparse_adapt.watching import Heard, silent
 
 HEADERS = ("score", "similarity", "label")
 LAYOUT = "similarity, text, text"
@@ -76,7 +77,7 @@ def cosines(
     model: EitherEncoder,
     firsts: Sequence[str],
     seconds: Sequence[str],
-    progress: Callable[[int], None] | None = None,
+    progress: Heard = silent,
 ) -> Values:
     """Cosine of each first text with its second (pairs); 0 where a vector is empty. Each text is encoded once."""
     texts = {text: row for row, text in enumerate(dict.fromkeys([*firsts, *seconds]))}

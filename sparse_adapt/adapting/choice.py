@@ -22,6 +22,7 @@ from sparse_adapt.encode import encode
 from sparse_adapt.evaluate import Collection, Result, evaluate_model, evaluate_vectors, randomisation_test
 from sparse_adapt.idf import Factors, fourth_root, scaled
 from sparse_adapt.model import SparseEncoder
+from sparse_adapt.watching import Heard, silent
 
 MEASURE = "ndcg@10"
 GRADES = 10  # documents of a query that are to be found
@@ -106,9 +107,7 @@ def _graded(entry: Candidates) -> dict[str, int]:
     return {entry.document_ids[row]: GRADES - place for place, row in enumerate(order)}
 
 
-def try_models(
-    makers: Sequence[Maker], collection: Collection, progress: Callable[[int], None] | None = None
-) -> Choice:
+def try_models(makers: Sequence[Maker], collection: Collection, progress: Heard = silent) -> Choice:
     """Measure every model with and without factors, and choose. The first has to be the base model."""
     tried: list[Tried] = []
     for number, maker in enumerate(makers):
@@ -131,8 +130,7 @@ def try_models(
         plain = of_ways["factors"] if adapted_before else evaluate_vectors(queries, documents, collection)
         tried.append(Tried(maker.name, "", maker.back, plain))
         tried += [Tried(maker.name, said, maker.back, result) for said, result in of_ways.items()]
-        if progress is not None:
-            progress(1)
+        progress(1)
     return Choice(tuple(tried), choose(tried))
 
 
@@ -140,15 +138,12 @@ def _power(factors: Factors, power: float) -> Factors:
     return np.asarray(factors**power, np.float32)
 
 
-def compare_as_they_are(
-    makers: Sequence[Maker], collection: Collection, progress: Callable[[int], None] | None = None
-) -> Choice:
+def compare_as_they_are(makers: Sequence[Maker], collection: Collection, progress: Heard = silent) -> Choice:
     """Measure models with the factors they have; the last is kept unless it is worse than the first."""
     tried = []
     for maker in makers:
         tried.append(Tried(maker.name, "", None, evaluate_model(maker.make(), collection)))
-        if progress is not None:
-            progress(1)
+        progress(1)
     worse = _is_worse(tried[-1].result, tried[0].result)
     return Choice(tuple(tried), 0 if worse else len(tried) - 1)
 

@@ -15,6 +15,7 @@ from sparse_adapt.folders import write_json, write_text
 from sparse_adapt.journal import check_same
 from sparse_adapt.run import Listener
 from sparse_adapt.teachers.panel import Panel
+from sparse_adapt.watching import Heard
 
 REQUEST_FILE = "request.json"
 
@@ -22,7 +23,7 @@ REQUEST_FILE = "request.json"
 class Watcher(Listener, Protocol):
     """Who wants to hear how an adaptation goes: a run's listener that also hears the rest."""
 
-    def count(self, what: str, total: int | None = None) -> Callable[[int], None]:
+    def count(self, what: str, total: int | None = None) -> Heard:
         """Something is counted; what is returned hears how many more are done."""
 
     def tell(self, step: str, said: str) -> None:

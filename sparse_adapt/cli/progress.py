@@ -15,6 +15,7 @@ from rich.progress import (
 )
 
 from sparse_adapt.cli.console import messages, say
+from sparse_adapt.watching import Heard
 
 if TYPE_CHECKING:
     from sparse_adapt.stages.steps import Outcome
@@ -71,7 +72,7 @@ class Bars:
                 self.bars.remove_task(task.id)
         say(f"{outcome.folder.name}: {outcome.said}")
 
-    def count(self, what: str, total: int | None = None) -> Callable[[int], None]:
+    def count(self, what: str, total: int | None = None) -> Heard:
         """A bar for things of one kind; what is returned takes how many more are done."""
         task = self.bars.add_task(what, total=total, note="")
         estimate = _Estimate(what)

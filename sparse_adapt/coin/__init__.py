@@ -35,7 +35,7 @@ from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.folders import output_folder, write_json
 from sparse_adapt.manifest import Record, read_record
 from sparse_adapt.reading.sources import bundled
-from sparse_adapt.watching import Heard
+from sparse_adapt.watching import Heard, silent
 
 COINED_FILE = "coined.json"
 TYPED_FILE = "queries-coined.jsonl"
@@ -82,8 +82,8 @@ def coin(
     folder: str | Path,
     *,
     overwrite: bool = False,
-    counted: Heard | None = None,
-    written: Heard | None = None,
+    counted: Heard = silent,
+    written: Heard = silent,
 ) -> Report:
     """Make a collection with coined terms in `folder`; reads the documents twice, and holds none of them.
 
@@ -212,11 +212,10 @@ def _judgements(settings: Settings) -> Iterator[tuple[str, dict[str, dict[str, i
         yield name, read_judgements(settings.collection, name)
 
 
-def _heard(collection: str, heard: Heard | None) -> Iterator[Document]:
+def _heard(collection: str, heard: Heard) -> Iterator[Document]:
     for document in read_documents(collection):
         yield document
-        if heard is not None:
-            heard(1)
+        heard(1)
 
 
 def _too_few(settings: Settings, found: int) -> str:

@@ -3,7 +3,7 @@
 Raffel et al. 2020, arXiv:1910.10683; for what masks, Joshi et al. 2020, arXiv:1907.10529.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
@@ -12,6 +12,7 @@ from torch import nn
 
 from sparse_adapt.contradicting.gaps import Filler, Spans
 from sparse_adapt.training import random_at, schedule
+from sparse_adapt.watching import Heard, silent
 
 NOISE, SPAN = 0.15, 3.0  # share of the tokens, mean length
 SHORTEST = 4  # tokens of a text that teaches
@@ -25,7 +26,7 @@ def tune(
     *,
     seed: int = 0,
     learning_rate: float = LEARNING_RATE,
-    progress: Callable[[int], None] | None = None,
+    progress: Heard = silent,
 ) -> list[float]:
     """Teach a generator in place; the loss of each step. None where no text is long enough."""
     token_ids = [ids for ids in filler.tokenize(texts) if len(ids) >= SHORTEST]
@@ -51,8 +52,7 @@ def tune(
             optimiser.step()
             optimiser.zero_grad(set_to_none=True)
             history.append(float(loss.detach()))
-            if progress is not None:
-                progress(1)
+            progress(1)
     filler.training(False)
     return history
 

@@ -6,7 +6,7 @@ Dimensions: V vocabulary.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import rmtree
@@ -44,6 +44,7 @@ from sparse_adapt.manifest import (
 )
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.vectors import Block, open_vectors
+from sparse_adapt.watching import Heard, silent
 
 INDEX_FILE = "index.json"
 BUFFER_MEGABYTES = 256  # that Lucene fills before it writes a segment
@@ -81,7 +82,7 @@ def build_index(
     threads: int | None = None,
     quantisation: Quantisation | None = None,
     overwrite: bool = False,
-    progress: Callable[[int], None] | None = None,
+    progress: Heard = silent,
 ) -> IndexCard:
     """Index what `encode` or `export anserini` wrote; the former is quantised on the way, by default x 100.
 
@@ -129,7 +130,7 @@ def _collection(
     yield vectors, manifest
 
 
-def _run_indexer(documents: Path, index: Path, threads: int, progress: Callable[[int], None] | None) -> str:
+def _run_indexer(documents: Path, index: Path, threads: int, progress: Heard) -> str:
     """Have Anserini index a folder; what it says went wrong, if it says so.
 
     It runs in a thread of its own, so that Ctrl-C is heard. Its own counts are no proof: they rise before
@@ -155,7 +156,7 @@ def _run_indexer(documents: Path, index: Path, threads: int, progress: Callable[
     while worker.is_alive():
         worker.join(SECONDS_A_LOOK)
         indexed = int(indexer.getCounters().indexed.get())
-        if progress is not None and indexed > done:
+        if indexed > done:
             progress(indexed - done)
         done = indexed
     (index / "write.lock").unlink(missing_ok=True)

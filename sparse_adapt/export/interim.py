@@ -5,7 +5,7 @@ by shard, beside the export, until it is whole. The export itself is then writte
 """
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from sparse_adapt.manifest import stamp
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.shards import DOCUMENTS_A_SHARD, check_encoded, encode_corpus
 from sparse_adapt.vectors import Vectors, open_vectors
+from sparse_adapt.watching import Heard, silent
 
 
 def interim_folder(out: Path) -> Path:
@@ -32,7 +33,7 @@ def interim_vectors(
     documents_a_shard: int = DOCUMENTS_A_SHARD,
     overwrite: bool = False,
     resume: bool = False,
-    progress: Callable[[int], None] | None = None,
+    progress: Heard = silent,
 ) -> Iterator[Vectors]:
     """The vectors of a corpus, from shards beside `out` that go once the block, which writes `out`, ends well.
 

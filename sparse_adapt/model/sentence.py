@@ -8,7 +8,7 @@ that sentence-transformers doesn't look at.
 Dimensions: B texts, L positions, H hidden, V vocabulary.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +32,7 @@ from sparse_adapt.model.saved import (
     read_tokenizer,
     write_tokenizer,
 )
+from sparse_adapt.watching import Heard, silent
 
 HEAD_FILE = "masked_words.safetensors"
 PADDED_TOKENS_A_PASS = 4096
@@ -163,9 +164,7 @@ class SentenceEncoder(Encoder):
         return transformed
 
     @torch.no_grad()
-    def encode(
-        self, texts: Sequence[str], *, progress: Callable[[int], None] | None = None
-    ) -> NDArray[np.float32]:
+    def encode(self, texts: Sequence[str], *, progress: Heard = silent) -> NDArray[np.float32]:
         """(B, H), rows in the order of the texts. `progress` hears how many more are done."""
         token_ids = self.tokenize(texts)
         found = np.zeros((len(texts), self.width), np.float32)
@@ -173,8 +172,7 @@ class SentenceEncoder(Encoder):
             ids, mask = pad([token_ids[row] for row in group], self.tokenizer.pad_token_id or 0)
             mask = mask.to(self.device)
             found[group] = self.vectors(self.read(ids.to(self.device), mask), mask).cpu().numpy()
-            if progress is not None:
-                progress(len(group))
+            progress(len(group))
         return found
 
 

@@ -24,7 +24,7 @@ from sparse_adapt.search import Found, Searcher, expected_products
 from sparse_adapt.suite.settings import Row
 from sparse_adapt.teachers.bm25 import Bm25
 from sparse_adapt.teachers.ensemble import add_z_scores, best
-from sparse_adapt.watching import Heard
+from sparse_adapt.watching import Heard, silent
 
 TEXTS_A_PART = 4096
 QUERIES_AT_ONCE = 64  # whose scores of all documents are held: 64 million numbers for a million documents
@@ -135,12 +135,12 @@ class Workshop:
         assert row.model is not None
         encoder, mark = self.model(row.model)
         vectors = self._encode(encoder, mark, documents, heard)
-        asked = self._encode(encoder, mark, queries, None)
+        asked = self._encode(encoder, mark, queries, silent)
         if row.scale == "sqrt-idf":
             asked = scaled(asked, sqrt_idf(vectors))
         return Sparse(asked, vectors, token_names(encoder))
 
-    def _encode(self, encoder: SparseEncoder, mark: str, texts: list[str], heard: Heard | None) -> csr_matrix:
+    def _encode(self, encoder: SparseEncoder, mark: str, texts: list[str], heard: Heard) -> csr_matrix:
         parts = []
         for start in range(0, len(texts), TEXTS_A_PART):
             part = texts[start : start + TEXTS_A_PART]
@@ -151,8 +151,7 @@ class Workshop:
                 if self.kept is not None:
                     keep_vectors(self.kept / name, vectors)
             parts.append(vectors)
-            if heard is not None:
-                heard(len(part))
+            heard(len(part))
         return csr_matrix(vstack(parts, format="csr")) if parts else encode(encoder, [])
 
     def _kept(self, name: str) -> csr_matrix | None:

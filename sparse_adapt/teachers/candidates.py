@@ -8,7 +8,7 @@ scores near the source may be relevant: it is left out, or kept with its score w
 Dimensions: Q queries, N documents.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from sparse_adapt.config import Candidates as Settings
 from sparse_adapt.corpus import Candidates, Document
 from sparse_adapt.queries import PseudoQuery
 from sparse_adapt.teachers.panel import Asked, Panel, not_a_score
+from sparse_adapt.watching import Heard, silent
 
 QUERIES_A_PART = 32
 FEWEST = 2  # documents: one by itself says nothing of ranking
@@ -36,7 +37,7 @@ def gather(
     documents: Sequence[Document],
     panel: Panel,
     settings: Settings,
-    progress: Callable[[int], None] | None = None,
+    progress: Heard = silent,
 ) -> Gathered:
     """Candidates for every query whose source the teacher finds. One without a source takes the teacher's best.
 
@@ -65,8 +66,7 @@ def gather(
                 continue
             names = tuple(documents[row].document_id for row in rows)
             candidates.append(Candidates(query.query_id, query.text, names, tuple(map(float, scores))))
-        if progress is not None:
-            progress(len(part))
+        progress(len(part))
     return Gathered(candidates, left_out)
 
 

@@ -5,7 +5,7 @@ score higher than its own by exact search (Dai et al. 2022, arXiv:2209.11755).
 Dimensions: Q queries, N documents.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +17,13 @@ from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.pairs import Pair
 from sparse_adapt.queries import PseudoQuery
 from sparse_adapt.teachers.panel import Rank
+from sparse_adapt.watching import Heard, silent
 
 DEPTH = 10
 QUERIES_A_PART = 64
 
 
-def ranked_by(
-    encoder: EitherEncoder, texts: Sequence[str], progress: Callable[[int], None] | None = None
-) -> Rank:
+def ranked_by(encoder: EitherEncoder, texts: Sequence[str], progress: Heard = silent) -> Rank:
     """How an encoder of either kind scores some texts for queries: (Q, N), by exact products."""
     if isinstance(encoder, SentenceEncoder):
         dense = encoder.encode(texts, progress=progress).T
@@ -42,7 +41,7 @@ def consistent(
     documents: Sequence[Document],
     rank: Rank,
     depth: int = DEPTH,
-    progress: Callable[[int], None] | None = None,
+    progress: Heard = silent,
 ) -> list[Pair]:
     """The queries whose source is among the `depth` best by `rank`, as pairs in their order.
 
@@ -57,6 +56,5 @@ def consistent(
             source = row_of.get(query.document_id)
             if source is not None and int((row > row[source]).sum()) < depth:
                 found.append(Pair(query.text, query.document_id, query.query_id))
-        if progress is not None:
-            progress(len(part))
+        progress(len(part))
     return found
