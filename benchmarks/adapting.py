@@ -8,7 +8,8 @@ and memory count; --jobs of them run beside each other, with the threads shared 
 in its stages alone begins with what the default made before the two part. Nothing is chosen by what is measured here.
 Prints Markdown tables; saves them, and all figures, under benchmarks/results. What is done stays in --work, so that
 a benchmark goes on where it stopped; what recipes changed and what came back of coined words stays in the results, too,
-and later runs under the same --name add to it.
+and later runs under the same --name add to it. With --steps, every recipe distils for so many, the default, too: a
+comparison that takes less time, with a --work and a --name of its own.
 """
 
 import argparse
@@ -158,6 +159,13 @@ class Asked(NamedTuple):
     work: Path
     jobs: int
     threads: int
+    steps: int | None = None
+
+    def of_stages(self, recipe: Recipe) -> dict[str, dict[str, Any]]:
+        """Settings that differ from a stage's defaults."""
+        steps = {} if self.steps is None else {"steps": self.steps}
+        distill = {**steps, **recipe.distill}
+        return {"distill": distill} if distill else {}
 
     def source(self, collection: str) -> Path:
         """A collection that was coined here, or one of the data."""
@@ -209,7 +217,7 @@ def carry_out(job: Job, asked: Asked) -> None:
         corpus=str(asked.source(job.collection)),
         model=BASE,
         settings=config.Adapt.model_validate(merged(config.Adapt.seeds(job.seed), recipe.settings)),
-        of_stages={"distill": recipe.distill} if recipe.distill else {},
+        of_stages=asked.of_stages(recipe),
     )
     if recipe.without:
         _leave_out(recipe.without)
@@ -259,6 +267,7 @@ def make_all(jobs: Sequence[Job], asked: Asked) -> None:
         log.parent.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "benchmarks.adapting", "--data", str(asked.data)]
         command += ["--work", str(asked.work), "--one", *map(str, job)]
+        command += [] if asked.steps is None else ["--steps", str(asked.steps)]
         with log.open("a", encoding="utf-8") as file:
             subprocess.run(command, stdout=file, stderr=file, env=environment, check=True)
         _say(f"{job.name}: adapted")
@@ -468,13 +477,16 @@ def main() -> None:
     parser.add_argument(
         "--coined", type=int, metavar="TERMS", help="replace so many words first, and measure recovery"
     )
+    parser.add_argument(
+        "--steps", type=int, help="of every distillation, for a comparison that takes less time"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="adaptations beside each other")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="of all together")
     parser.add_argument("--work", type=Path, default=Path("runs/adapting"))
     parser.add_argument("--name", default="adapting", help="of the result files")
     parser.add_argument("--one", nargs=3, metavar=("COLLECTION", "SEED", "RECIPE"), help=argparse.SUPPRESS)
     given = parser.parse_args()
-    asked = Asked(given.data.resolve(), given.work.resolve(), given.jobs, given.threads)
+    asked = Asked(given.data.resolve(), given.work.resolve(), given.jobs, given.threads, given.steps)
     if given.one:
         collection, seed, recipe = given.one
         carry_out(Job(collection, int(seed), recipe), asked)
