@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 
@@ -28,6 +28,7 @@ from sparse_adapt.evaluate import Collection, evaluate_model, read_collection
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.saved import fetch, read_tokenizer
 from sparse_adapt.pairs import write_pairs
+from sparse_adapt.plan import settings_for
 from sparse_adapt.queries import HELD, TRAIN, make_queries, write_collection
 from sparse_adapt.stages import steps
 from sparse_adapt.stages.steps import Place
@@ -55,13 +56,14 @@ class Taught(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One line of the table: stages after the extension, in their order."""
+    """One line of the table: stages after the extension, in their order; or of the model as it is."""
 
     name: str
     stages: tuple[Taught, ...]
+    extended: bool = True
 
 
-JOINT, CONTRAST = Taught("joint"), Taught("contrast")
+BEHAVIOUR, JOINT, CONTRAST = Taught("behaviour"), Taught("joint"), Taught("contrast")
 ROWS = (
     Row("extended", ()),
     Row("joint", (JOINT,)),
@@ -73,6 +75,10 @@ ROWS = (
     Row("joint, all tokens masked", (Taught("joint", {"masked": "all"}),)),
     Row("joint, mask rate .3", (Taught("joint", {"mask_rate": 0.3}),)),
     Row("joint, contrast with mined negatives", (JOINT, Taught("contrast", {"hard_negatives": 2}))),
+    Row("behaviour", (BEHAVIOUR,)),
+    Row("behaviour, joint, contrast", (BEHAVIOUR, JOINT, CONTRAST)),
+    Row("behaviour, contrast", (BEHAVIOUR, CONTRAST)),
+    Row("contrast, no new words", (CONTRAST,), extended=False),
 )
 PUBLISHED = (  # what is said, which row is better, and than which
     ("extension alone hurts", "base", "extended"),
@@ -113,24 +119,25 @@ def prepare(collection: str, data: Path, kind: str, terms: int, work: Path) -> P
 
 def teach(row: Row, folder: Path, kind: str, seed: int, given: Given) -> tuple[str, float]:
     """The model of one row and the seconds that its stages took; rows that begin alike share models."""
-    place, model, seconds = folder / kind / f"seed-{seed}", str(folder / kind / "extended"), 0.0
+    place = folder / kind / f"seed-{seed}{'' if row.extended else '-not-extended'}"
+    model, seconds = str(folder / kind / "extended") if row.extended else MODELS[kind], 0.0
     for taught in row.stages:
         place = place / taught.name
         made = place / "model"
         if not made.is_dir():
-            settings_of = config.Joint if taught.stage == "joint" else config.Contrast
-            settings = settings_of.model_validate({**given, **taught.differs, "seed": seed})
-            steps.run_pairs(
-                model,
-                folder / "pairs.jsonl",
-                str(folder),
-                settings,
-                Place(made, resume=True),
-                name=taught.stage,
-            )
+            settings = settings_for(taught.stage, "default", {**given, **taught.differs, "seed": seed})
+            _carry_out(taught.stage, settings, model, folder, Place(made, resume=True))
         seconds += float(json.loads((made / "stage.json").read_text())["seconds"])
         model = str(made)
     return model, seconds
+
+
+def _carry_out(stage: str, settings: config.Training, model: str, folder: Path, place: Place) -> None:
+    if stage == "behaviour":
+        steps.run_behaviour(model, str(folder), cast(config.Behaviour, settings), place)
+        return
+    pairs = folder / "pairs.jsonl"
+    steps.run_pairs(model, pairs, str(folder), cast(config.Contrast, settings), place, name=stage)
 
 
 def measure(model: str, collections: Mapping[str, Collection]) -> dict[str, dict[str, float]]:

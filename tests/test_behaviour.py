@@ -4,13 +4,15 @@ import json
 
 import pytest
 import torch
+from dense_models import tiny_dense
 
 from sparse_adapt import config, vocabulary
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model import SparseEncoder
+from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.stages import steps
 from sparse_adapt.stages.balance import balanced
-from sparse_adapt.stages.behaviour import Batch, Behaviour, reaching
+from sparse_adapt.stages.behaviour import Batch, DenseBehaviour, SparseBehaviour, reaching
 from sparse_adapt.terms import Term, write_terms
 from sparse_adapt.training import random_at, train
 
@@ -20,11 +22,11 @@ def texts(twelve_documents) -> list[str]:
     return [document.full_text for document in twelve_documents]
 
 
-def stage_of(tiny_model, texts, **settings) -> tuple[SparseEncoder, Behaviour]:
+def stage_of(tiny_model, texts, **settings) -> tuple[SparseEncoder, SparseBehaviour]:
     encoder, before = SparseEncoder.load(tiny_model), SparseEncoder.load(tiny_model)
     vocabulary.extend(encoder, [Term("zorvex", "coined"), Term("kubectl", "coined")])
     wanted = config.Behaviour(**{"batch_size": 4, "steps": 3, "device": "cpu", **settings})
-    return encoder, Behaviour(encoder, before, texts, wanted)
+    return encoder, SparseBehaviour(encoder, before, texts, wanted)
 
 
 def test_a_batch_is_half_documents_half_snippets_and_mostly_says_new_terms(tiny_model, texts):
@@ -99,10 +101,53 @@ def test_it_wins_back_what_the_extension_lost(tiny_model, texts, tmp_path):
     assert sum(row["new"] for row in last) < 0.6 * sum(row["new"] for row in first)
 
 
+def dense_stage(tiny_model, texts, folder, **settings) -> tuple[SentenceEncoder, DenseBehaviour]:
+    encoder, before = (
+        SentenceEncoder.load(tiny_dense(tiny_model, folder / name)) for name in ("after", "before")
+    )
+    vocabulary.extend(encoder, [Term("zorvex", "coined"), Term("kubectl", "coined")])
+    wanted = config.Behaviour(**{"batch_size": 4, "steps": 3, "device": "cpu", **settings})
+    return encoder, DenseBehaviour(encoder, before, texts, wanted)
+
+
+def test_a_dense_encoder_is_as_far_from_before_as_two_less_two_cosines(tiny_model, texts, tmp_path):
+    encoder, stage = dense_stage(tiny_model, texts, tmp_path)
+    said = ["zorvex stops", "it starts kubectl again and again"]
+    told = Batch(encoder.tokenize(said), stage.reference.tokenize(said))
+    cosines = (encoder.encode(said) * stage.reference.encode(said)).sum(axis=1)
+    found = stage.terms(encoder, told)
+    assert set(found) == set(stage.weights) == {"old"}
+    assert found["old"].item() == pytest.approx(2 - 2 * cosines.mean(), abs=1e-5)
+    assert found["old"].item() > 1e-4  # an average of its pieces isn't what they were
+    same = Batch(encoder.tokenize(["it starts"]), stage.reference.tokenize(["it starts"]))
+    assert stage.terms(encoder, same)["old"].item() == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_dense_encoder_learns_to_say_what_it_said_before(tiny_model, texts, tmp_path):
+    encoder, stage = dense_stage(tiny_model, texts, tmp_path, steps=30, learning_rate=2e-3, everyday=0.0)
+    said = [text for text in texts if "zorvex" in text.lower()]
+    wanted = stage.reference.encode(said)
+    before = (encoder.encode(said) * wanted).sum(axis=1).mean()
+    train(encoder, stage, tmp_path / "work")
+    assert 1 - (encoder.encode(said) * wanted).sum(axis=1).mean() < 0.5 * (1 - before)
+
+
+def test_what_stands_before_a_sparse_model_is_sparse(tiny_model, zorvex_collection, tmp_path):
+    write_terms(tmp_path / "terms.json", [Term("zorvex", "coined")])
+    steps.extend(str(tiny_model), tmp_path / "terms.json", steps.Place(tmp_path / "extended"))
+    dense = str(tiny_dense(tiny_model, tmp_path / "dense"))
+    place = steps.Place(tmp_path / "out")
+    with pytest.raises(ConfigError, match="one is sparse, the other dense; name another --before"):
+        steps.run_behaviour(
+            str(tmp_path / "extended"), str(zorvex_collection), config.Behaviour(), place, before=dense
+        )
+    assert not place.folder.exists()
+
+
 def test_a_model_without_new_tokens_is_refused(tiny_model, texts):
     same = SparseEncoder.load(tiny_model)
     with pytest.raises(ConfigError, match="no tokens beyond the 200 of the model before it; extend it first"):
-        Behaviour(same, SparseEncoder.load(tiny_model), texts, config.Behaviour())
+        SparseBehaviour(same, SparseEncoder.load(tiny_model), texts, config.Behaviour())
 
 
 def test_the_model_before_is_found_behind_the_folder(tiny_model, zorvex_collection, tmp_path):

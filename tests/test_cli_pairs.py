@@ -75,14 +75,18 @@ def test_from_a_collection_to_a_measured_model(sparse_adapt, model, collection, 
     assert "zorvex" in {term.text for term in read_terms(terms)}
     status, _, said = sparse_adapt("extend", "--model", model, "--terms", terms, "-o", extended)
     assert status == 0
-    assert ("joint --model" in said) == ("dense" in model.name)
+    assert ("behaviour --model" in said) == ("dense" in model.name)
     status, _, said = sparse_adapt("pairs", collection, "--reference", model, "--depth", 99, "-o", pairs)
     assert "joint --model" in said
     assert status == 0
     found = list(read_pairs(pairs))
     assert f"{len(found)} of {len(found)} queries" in said
-    files = ["--pairs", pairs, "--corpus", collection, "--epochs", 0.5, "--device", "cpu"]
-    assert sparse_adapt("joint", "--model", extended, *files, "-o", tmp_path / "joint")[0] == 0
+    kept, quick = tmp_path / "behaviour", ["--corpus", collection, "--epochs", 0.5, "--device", "cpu"]
+    status, _, said = sparse_adapt("behaviour", "--model", extended, *quick, "-o", kept)
+    assert status == 0
+    assert ("joint --pairs" in said) == ("dense" in model.name)
+    files = ["--pairs", pairs, *quick]
+    assert sparse_adapt("joint", "--model", kept, *files, "-o", tmp_path / "joint")[0] == 0
     status, _, said = sparse_adapt("contrast", "--model", tmp_path / "joint", *files, "-o", tmp_path / "last")
     assert status == 0
     assert "infonce" in said

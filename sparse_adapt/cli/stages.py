@@ -38,13 +38,8 @@ def extend(
     outcome = steps.extend(model, terms, steps.Place(out, overwrite, resume))
     told(outcome)
     corpus = _folder_of(terms)
-    if is_dense(out):
-        pairs = _beside(corpus, "pairs.jsonl")
-        then(
-            ["joint", "--model", str(out), "--pairs", pairs, "--corpus", corpus, "-o", _sibling(out, "joint")]
-        )
-        return
-    then(["warmup", "--model", str(out), "--corpus", corpus, "-o", _sibling(out, "warmup")])
+    following = "behaviour" if is_dense(out) else "warmup"
+    then([following, "--model", str(out), "--corpus", corpus, "-o", _sibling(out, following)])
 
 
 @trains
@@ -62,6 +57,7 @@ def behaviour(
 ) -> None:
     """Have an extended model do again what the model before it did."""
     from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.model.layout import is_dense
     from sparse_adapt.plan import settings_for
     from sparse_adapt.stages import steps
 
@@ -70,7 +66,10 @@ def behaviour(
         place, progress = steps.Place(out, overwrite, resume), bars.begin("behaviour")
         outcome = steps.run_behaviour(model, corpus, settings, place, before=before, progress=progress)
     told(outcome)
-    then(["warmup", "--model", str(out), "--corpus", corpus, "-o", _sibling(out, "warmup")])
+    following = ["warmup"]
+    if is_dense(out):
+        following = ["joint", "--pairs", _beside(corpus, "pairs.jsonl")]
+    then([*following, "--model", str(out), "--corpus", corpus, "-o", _sibling(out, following[0])])
 
 
 @trains

@@ -1,17 +1,19 @@
 """Behaviour: an extended model says of every text what the model before the extension said.
 
 An extension takes from old words the pieces they used to match by; retrieval falls at once. Here the model
-from before, reading the same text in its own tokens, is the teacher: each old dimension keeps its weight, and
-what the pieces of a new term weighed is handed over to the term's own dimension, in part or whole, so that the
-score of two texts that both say it stays the same: w' = w sqrt(1 - handed) for each piece, and the root of
-`handed` times the sum of their squares for the term.
+from before, reading the same text in its own tokens, is the teacher. A dense encoder is to give the same vectors.
+Of a sparse one each old dimension keeps its weight, and what the pieces of a new term weighed is handed over to the
+term's own dimension, in part or whole, so that the score of two texts that both say it stays the same:
+w' = w sqrt(1 - handed) for each piece, and the root of `handed` times the sum of their squares for the term.
 
-Dimensions: B texts, D tokens that the extension added, V vocabulary, O the vocabulary before it.
+Dimensions: B texts, D tokens that the extension added, V vocabulary, O the vocabulary before it, H hidden.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Generic
 
 import numpy as np
 import torch
@@ -23,8 +25,10 @@ from sparse_adapt.batches import TokenIds
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.head import activate
 from sparse_adapt.model import SparseEncoder
+from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.stages.everyday import LIKE_PASSAGES, LIKE_QUERIES, TEXTS, made_up
-from sparse_adapt.training import epochs_to_steps
+from sparse_adapt.stages.masked import SHOWN, read_masked
+from sparse_adapt.training import Either, epochs_to_steps
 
 ANYWHERE = 0.25  # share of the corpus's texts that come from anywhere; the others say a new term
 SLOPE_BELOW = 1.0  # of the activation below zero, where a weight is wanted but off: the slope it has at zero
@@ -38,22 +42,23 @@ class Batch:
     before: list[list[int]]
 
 
-class Behaviour:
+class Behaviour(ABC, Generic[Either]):
     """The stage over documents and snippets like queries, for `training.train`."""
 
     name = "behaviour"
 
     def __init__(
         self,
-        encoder: SparseEncoder,
-        reference: SparseEncoder,
+        encoder: Either,
+        reference: Either,
         documents: Sequence[str],
         settings: config.Behaviour,
     ) -> None:
         """`reference`: the model before the extension. Raises ConfigError where the two don't belong together."""
         self.settings = settings
         self.steps = epochs_to_steps(settings, len(documents))
-        self.weights: Mapping[str, float] = settings.weights.model_dump()
+        weights: dict[str, float] = settings.weights.model_dump()
+        self.weights: Mapping[str, float] = {term: weights[term] for term in self.learnt}
         self.tokenizer, self.reference = encoder, reference.requires_grad_(False)
         self.old = reference.vocabulary_size
         self.added = [token for token in encoder.new_tokens if token.token_id >= self.old]
@@ -94,6 +99,15 @@ class Behaviour:
                 texts.append(" ".join(words[start : start + longest]))
         return Batch(self.tokenizer.tokenize(texts), self.reference.tokenize(texts))
 
+    @property
+    @abstractmethod
+    def learnt(self) -> tuple[str, ...]:
+        """The names of its terms."""
+
+    @abstractmethod
+    def terms(self, encoder: Either, batch: Batch) -> dict[str, Tensor]:
+        """How far the encoder's vectors are from what they should be, unweighted."""
+
     def _around(self, text: str, token: int, longest: int, random: Generator) -> str:
         """So many words of a text, a place where it says a term among them."""
         encoded = self.tokenizer.tokenizer(
@@ -111,6 +125,30 @@ class Behaviour:
         said = len(text[: int(random.choice(places)) + 1].split()) - 1 if places else 0
         first = max(0, min(said - int(random.integers(longest)), len(words) - longest))
         return " ".join(words[first : first + longest])
+
+
+class DenseBehaviour(Behaviour[SentenceEncoder]):
+    """The same vectors as before."""
+
+    learnt = ("old",)
+
+    def terms(self, encoder: SentenceEncoder, batch: Batch) -> dict[str, Tensor]:
+        """`old`: squared distance to the vector before, both of length 1: 2 less two cosines."""
+        with torch.no_grad():
+            wanted = _vectors(self.reference, batch.before).to(encoder.device)
+        return {"old": (_vectors(encoder, batch.ids) - wanted).square().sum(dim=1).mean()}
+
+
+def _vectors(encoder: SentenceEncoder, token_ids: Sequence[TokenIds]) -> Tensor:
+    """(B, H), of texts of which no word is masked."""
+    shown = [[SHOWN] * len(ids) for ids in token_ids]
+    return read_masked(encoder, token_ids, shown, encoder.vectors, [])[0]
+
+
+class SparseBehaviour(Behaviour[SparseEncoder]):
+    """The old dimensions as they were; a term's own takes over from its pieces."""
+
+    learnt = ("old", "new", "extra")
 
     def terms(self, encoder: SparseEncoder, batch: Batch) -> dict[str, Tensor]:
         """`old` and `new`: squared distance of the old and of the added dimensions to what they should be.

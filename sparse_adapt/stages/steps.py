@@ -22,10 +22,11 @@ from sparse_adapt.glossary import read_dictionary
 from sparse_adapt.journal import check_same
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.model.kinds import EitherEncoder, load_encoder
+from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.pairs import read_pairs
 from sparse_adapt.processes import common_folder, is_main
 from sparse_adapt.stages.balance import balanced
-from sparse_adapt.stages.behaviour import Behaviour
+from sparse_adapt.stages.behaviour import DenseBehaviour, SparseBehaviour
 from sparse_adapt.stages.dictionary import dictionary
 from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.dynamic import Dynamic
@@ -87,7 +88,7 @@ def run_behaviour(
     before: str | None = None,
     progress: Progress | None = None,
 ) -> Outcome:
-    """Have an extended model do what the model `before` did; by default the one that was extended."""
+    """Have an extended model of either kind do what `before` did; by default the one that was extended."""
     documents = [document.full_text for document in read_documents(corpus)]
     extended = before or _extended_from(model)
     if extended is None:
@@ -95,13 +96,16 @@ def run_behaviour(
             f"{model}: nothing says which model was extended to this one; name it with --before"
         )
 
-    def build(encoder: SparseEncoder) -> Stage[SparseEncoder]:
-        reference = SparseEncoder.load(extended, str(encoder.device))
-        return Behaviour(encoder, reference, documents, settings)
+    def build(encoder: EitherEncoder) -> Stage[Any]:
+        reference = load_encoder(extended, str(encoder.device))
+        match encoder, reference:
+            case SparseEncoder(), SparseEncoder():
+                return SparseBehaviour(encoder, reference, documents, settings)
+            case SentenceEncoder(), SentenceEncoder():
+                return DenseBehaviour(encoder, reference, documents, settings)
+        raise ConfigError(f"{model} and {extended}: one is sparse, the other dense; name another --before")
 
-    return _run(
-        "behaviour", model, {"corpus": corpus}, settings, place, (SparseEncoder.load, build), progress
-    )
+    return _run("behaviour", model, {"corpus": corpus}, settings, place, (load_encoder, build), progress)
 
 
 def _extended_from(model: str) -> str | None:
