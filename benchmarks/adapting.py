@@ -34,13 +34,13 @@ from sparse_adapt import adapting, coin, config
 from sparse_adapt.adapting.choice import merge
 from sparse_adapt.adapting.request import Request
 from sparse_adapt.adapting.work import move_paths
+from sparse_adapt.coin.recovery import measure_recovery, read_trial
 from sparse_adapt.evaluate import randomisation_test
 from sparse_adapt.folders import output_folder
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.model.saved import fetch, read_tokenizer
-from sparse_adapt.plan import merged
-from sparse_adapt.recovery import measure_recovery, read_trial
-from sparse_adapt.run import Silence
+from sparse_adapt.running.plan import merged
+from sparse_adapt.running.run import Silence
 from sparse_adapt.stages.steps import Outcome, Place
 from sparse_adapt.suite import run_suite
 from sparse_adapt.suite.compare import holm

@@ -21,9 +21,9 @@ from sparse_adapt.corpus import read_documents
 from sparse_adapt.encode import encode
 from sparse_adapt.errors import MissingExtraError
 from sparse_adapt.export import FORMATS, writer
-from sparse_adapt.manifest import stamp, token_names
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.vectors import Block, Vectors
+from sparse_adapt.vectors.manifest import stamp, token_names
 
 MODEL, COLLECTION = "splade-tiny", "cranfield"
 ENCODER = "encoder"

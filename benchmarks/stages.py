@@ -13,7 +13,7 @@ from typing import Any
 
 from diagnostics.usage import function_share
 from sparse_adapt.demo import run_demo
-from sparse_adapt.plan import make_plan
+from sparse_adapt.running.plan import make_plan
 from sparse_adapt.stages.steps import Place
 
 RESULTS = Path(__file__).parent / "results"

@@ -131,7 +131,7 @@ def encode(model: str, corpus: Path, vectors: Path) -> Iterator[None]:
     """Shards of vectors."""
     from sparse_adapt.corpus import read_documents
     from sparse_adapt.model import SparseEncoder
-    from sparse_adapt.shards import encode_corpus
+    from sparse_adapt.vectors.shards import encode_corpus
 
     encoder = SparseEncoder.load(model)
     yield

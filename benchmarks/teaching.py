@@ -28,8 +28,8 @@ from sparse_adapt.evaluate import Collection, evaluate_model, read_collection
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.saved import fetch, read_tokenizer
 from sparse_adapt.pairs import write_pairs
-from sparse_adapt.plan import settings_for
 from sparse_adapt.queries import HELD, TRAIN, make_queries, write_collection
+from sparse_adapt.running.plan import settings_for
 from sparse_adapt.stages import steps
 from sparse_adapt.stages.steps import Place
 from sparse_adapt.teachers.consistency import DEPTH, consistent

@@ -2,14 +2,15 @@
 
 The flow: a corpus is read (`corpus`) and mined for words that deserve a token of their own (`terms`). Each
 gets a token, an input row and an output row (`vocabulary`, in a model as `model` holds it). Stages then teach
-these rows: `warmup` from the corpus, `dictionary` from definitions, `distill` from queries whose candidates
-a teacher has scored (`stages`, by the one loop in `training`, in the order that a `plan` gives); `dynamic`
-learns the words that the model finds hardest, `joint` and `contrast` from `pairs` of query and document, `triplets`
-and `labelled` from texts and what contradicts them (`triplets`, made by `contradicting`); these take dense encoders
-as well. The adapted model turns texts into sparse vectors (`encode`, `shards`), which are searched exactly
-(`search`), measured (`evaluate`), written for an engine (`export`) and indexed and served (`engines`), each held
-against exact search (`parity`). `demo` does all of it on a bundled corpus; `cli` has a command for each step. The
-package `diagnostics` beside this one reads any saved model at any point.
+these rows: `behaviour` has the model do what it did before, `warmup` learns from the corpus, `dictionary` from
+definitions, `distill` from queries whose candidates a teacher has scored (`stages`, by the one loop in `training`,
+in the order that a plan gives, `running`); `dynamic` learns the words that the model finds hardest, `joint` and
+`contrast` from `pairs` of query and document, `triplets` and `labelled` from texts and what contradicts them
+(`triplets`, made by `contradicting`); these and `behaviour` take dense encoders as well. The adapted model turns texts
+into sparse vectors (`encode`, on disk `vectors`), which are searched exactly (`search`), measured (`evaluate`), written
+for an engine (`export`), and indexed and served, held against exact search (`engines`). `adapting` does all of it from
+documents alone, `demo` on a bundled corpus; `cli` has a command for each step. The package `diagnostics` beside this
+one reads any saved model at any point.
 
 `READING_ORDER` is the order to read the modules in: each imports only from those before it.
 """
@@ -25,6 +26,7 @@ READING_ORDER = (
     "kept",
     "processes",
     "watching",
+    "report",
     # texts: documents, queries, judgements, candidates; terms and what they mean
     "reading",
     "corpus",
@@ -46,14 +48,9 @@ READING_ORDER = (
     # learning
     "losses",
     "meanings",
-    "nearness",
-    "judged",
-    "sharing",
     "training",
     "stages",
-    "plan",
-    "runfile",
-    "run",
+    "running",
     # using what was learnt
     "encode",
     "search",
@@ -61,18 +58,12 @@ READING_ORDER = (
     "teachers",
     "contradicting",
     "evaluate",
-    "manifest",
-    "coin",
-    "recovery",
     "vectors",
-    "shards",
-    "cluster",
+    "coin",
     "export",
     "engines",
     # showing it
-    "report",
     "suite",
-    "parity",
     "adapting",
     "demo",
     "cli",

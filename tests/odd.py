@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.manifest import ModelStamp, checksum
 from sparse_adapt.vectors import Block, Vectors
+from sparse_adapt.vectors.manifest import ModelStamp, checksum
 
 ODD_TOKENS = [
     "node.js",

@@ -8,7 +8,7 @@ import pytest
 
 from sparse_adapt.cli import main
 from sparse_adapt.model import SparseEncoder
-from sparse_adapt.shards import encode_corpus
+from sparse_adapt.vectors.shards import encode_corpus
 
 
 @pytest.fixture

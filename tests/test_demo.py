@@ -11,9 +11,9 @@ from sparse_adapt.demo.verdict import criteria, tabulate, verdict_lines
 from sparse_adapt.encode import encode
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.model import SparseEncoder
-from sparse_adapt.plan import make_plan
 from sparse_adapt.report import to_json
-from sparse_adapt.run import run
+from sparse_adapt.running.plan import make_plan
+from sparse_adapt.running.run import run
 from sparse_adapt.stages.steps import Place
 
 QUICK = {"steps": 2, "batch_size": 4, "checkpoint_every": 1, "device": "cpu", "judge": "none"}

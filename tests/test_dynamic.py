@@ -22,8 +22,8 @@ from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.pairs import Pair, write_pairs
-from sparse_adapt.run import run
-from sparse_adapt.runfile import read_plan
+from sparse_adapt.running.run import run
+from sparse_adapt.running.runfile import read_plan
 from sparse_adapt.stages import steps
 from sparse_adapt.stages.dynamic import Dynamic
 from sparse_adapt.stages.masked import SHOWN

@@ -21,10 +21,10 @@ from sparse_adapt.engines.lucene import LuceneIndex, build_index
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, OutputError
 from sparse_adapt.export import anserini
 from sparse_adapt.export.quantise import Quantisation
-from sparse_adapt.manifest import checksum, stamp, token_names
 from sparse_adapt.model import SparseEncoder
-from sparse_adapt.shards import encode_corpus, encode_queries, encode_vectors
 from sparse_adapt.vectors import Block, Vectors
+from sparse_adapt.vectors.manifest import checksum, stamp, token_names
+from sparse_adapt.vectors.shards import encode_corpus, encode_queries, encode_vectors
 
 GATROCRAPTIC = Path(__file__).parents[1] / "corpora" / "gatrocraptic"
 ODD = [

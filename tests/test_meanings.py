@@ -8,10 +8,10 @@ import torch
 from families import build
 from numpy.typing import NDArray
 
-from sparse_adapt.judged import JudgedMeanings
 from sparse_adapt.meanings import Meanings, Samples
+from sparse_adapt.meanings.judged import JudgedMeanings
+from sparse_adapt.meanings.nearness import Judge
 from sparse_adapt.model import SparseEncoder
-from sparse_adapt.nearness import Judge
 from sparse_adapt.terms import Term
 from sparse_adapt.vocabulary import extend
 
@@ -182,8 +182,8 @@ def test_a_text_as_close_to_a_term_as_its_own_is_no_ground_for_silence(encoder, 
 
 
 def test_many_sources_are_sampled_and_each_keeps_its_place(encoder, monkeypatch):
-    monkeypatch.setattr("sparse_adapt.judged.OTHERS", 2)
-    monkeypatch.setattr("sparse_adapt.judged.OWN", 1)
+    monkeypatch.setattr("sparse_adapt.meanings.judged.OTHERS", 2)
+    monkeypatch.setattr("sparse_adapt.meanings.judged.OWN", 1)
     source = judged(encoder, [*OTHER, *SAYING, *OTHER])
     assert len(source.cut) <= 4
     assert source.unknown.shape == (10, 2)

@@ -11,10 +11,10 @@ from torch.testing import assert_close
 
 from sparse_adapt.encode import encode
 from sparse_adapt.errors import ModelError
-from sparse_adapt.manifest import stamp
 from sparse_adapt.model import NewToken, SparseEncoder, saved
 from sparse_adapt.model.saved import fetch, resolve
 from sparse_adapt.terms import Term
+from sparse_adapt.vectors.manifest import stamp
 from sparse_adapt.vocabulary import extend
 
 TEXTS = ["who signs for zorvex", "the server", "A nightly backup copies the database. " * 20, ""]

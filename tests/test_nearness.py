@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from sparse_adapt.dense import DenseEncoder
-from sparse_adapt.nearness import Judge
+from sparse_adapt.meanings.nearness import Judge
 
 VECTORS = {
     "own": (1.0, 0.0),

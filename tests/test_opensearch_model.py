@@ -14,10 +14,10 @@ from sparse_adapt.errors import ConfigError, ModelError
 from sparse_adapt.export import opensearch_model
 from sparse_adapt.export.opensearch_model import CONFIG_FILE, ZIP_FILE, loading, write
 from sparse_adapt.export.parts import read_manifest
-from sparse_adapt.manifest import checksum
 from sparse_adapt.model import SparseEncoder
-from sparse_adapt.shards import encode_vectors
 from sparse_adapt.vectors import Block
+from sparse_adapt.vectors.manifest import checksum
+from sparse_adapt.vectors.shards import encode_vectors
 from tests.odd import some_factors
 
 

@@ -14,8 +14,8 @@ from sparse_adapt import config, losses
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.kinds import load_encoder
-from sparse_adapt.run import run
-from sparse_adapt.runfile import read_plan
+from sparse_adapt.running.run import run
+from sparse_adapt.running.runfile import read_plan
 from sparse_adapt.stages import steps
 from sparse_adapt.stages.opposing import Opposing, dropping_out
 from sparse_adapt.stages.steps import Place

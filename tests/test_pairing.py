@@ -22,9 +22,9 @@ from sparse_adapt.errors import ConfigError, InputError, ModelError
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.pairs import Pair, write_pairs
-from sparse_adapt.plan import make_plan
-from sparse_adapt.run import run
-from sparse_adapt.runfile import read_plan
+from sparse_adapt.running.plan import make_plan
+from sparse_adapt.running.run import run
+from sparse_adapt.running.runfile import read_plan
 from sparse_adapt.stages import steps
 from sparse_adapt.stages.pairing import SHOWN, Batch, Pairing, related
 from sparse_adapt.stages.projection import Projection

@@ -8,10 +8,10 @@ import pytest
 
 from sparse_adapt import cli
 from sparse_adapt.coin import Settings, coin
+from sparse_adapt.coin.recovery import interval, measure_recovery, read_trial, recovered, resampled_means
 from sparse_adapt.corpus import Document, Query, write_documents, write_judgements, write_queries
 from sparse_adapt.errors import InputError
 from sparse_adapt.model import SparseEncoder
-from sparse_adapt.recovery import interval, measure_recovery, read_trial, recovered, resampled_means
 
 
 def test_recovery_by_hand():

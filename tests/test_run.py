@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from sparse_adapt.errors import ConfigError, InputError, OutputError
-from sparse_adapt.plan import make_plan
-from sparse_adapt.run import latest_run, read_finished, run
-from sparse_adapt.runfile import read_plan
+from sparse_adapt.running.plan import make_plan
+from sparse_adapt.running.run import latest_run, read_finished, run
+from sparse_adapt.running.runfile import read_plan
 from sparse_adapt.stages.steps import Place
 
 QUICK = {"steps": 4, "batch_size": 4, "checkpoint_every": 1, "device": "cpu", "judge": "none"}

@@ -14,9 +14,9 @@ from safetensors.torch import load_file
 from sparse_adapt import config, processes
 from sparse_adapt.errors import OutputError
 from sparse_adapt.processes import common_folder
-from sparse_adapt.sharing import own_share, shared_out, sharing, total
 from sparse_adapt.stages import steps
 from sparse_adapt.stages.steps import Place
+from sparse_adapt.training.sharing import own_share, shared_out, sharing, total
 
 STAGES = ("warmup", "dictionary", "distill")
 GIVEN = {"device": "cpu", "steps": 6, "checkpoint_every": 4, "batch_size": 3, "learning_rate": 1e-3}
@@ -45,7 +45,7 @@ if __name__ == "__main__":
 SHARES = """
     from accelerate import PartialState
     PartialState(cpu=True)
-    from sparse_adapt.sharing import own_share, shared_out, total
+    from sparse_adapt.training.sharing import own_share, shared_out, total
     for count in range(6):
         items = list(range(1, count + 1))
         factor = torch.tensor(2.0, requires_grad=True)

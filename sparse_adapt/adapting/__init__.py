@@ -49,9 +49,9 @@ from sparse_adapt.corpus import read_candidates, read_documents
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.folders import output_folder, write_json, write_text
 from sparse_adapt.model import SparseEncoder
-from sparse_adapt.plan import FILES, Plan, settings_for
 from sparse_adapt.queries import HELD, TRAIN
-from sparse_adapt.run import Finished, is_whole, read_finished, run_stages, write_report
+from sparse_adapt.running.plan import FILES, Plan, settings_for
+from sparse_adapt.running.run import Finished, is_whole, read_finished, run_stages, write_report
 from sparse_adapt.stages.steps import RECORD_FILE, Outcome, Place
 from sparse_adapt.teachers.panel import make_panel
 from sparse_adapt.terms import Term, read_terms

@@ -9,7 +9,7 @@ from sparse_adapt.corpus import Document
 from sparse_adapt.dense import SMALL, DenseEncoder
 from sparse_adapt.encode import encode
 from sparse_adapt.model import SparseEncoder
-from sparse_adapt.plan import settings_for
+from sparse_adapt.running.plan import settings_for
 from sparse_adapt.teachers.panel import ENSEMBLE
 from sparse_adapt.training import epochs_to_steps
 

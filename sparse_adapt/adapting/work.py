@@ -13,7 +13,7 @@ from sparse_adapt.adapting.request import Request
 from sparse_adapt.corpus import Document
 from sparse_adapt.folders import write_json, write_text
 from sparse_adapt.journal import check_same
-from sparse_adapt.run import Listener
+from sparse_adapt.running.run import Listener
 from sparse_adapt.teachers.panel import Panel
 from sparse_adapt.watching import Heard
 

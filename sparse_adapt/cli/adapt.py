@@ -54,7 +54,7 @@ def demo(
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.demo import run_demo
     from sparse_adapt.demo.verdict import tabulate, verdict_lines
-    from sparse_adapt.plan import make_plan
+    from sparse_adapt.running.plan import make_plan
     from sparse_adapt.stages.steps import Place
 
     plan = make_plan(corpus, model=model, preset=preset, overrides=overrides(context))
@@ -94,8 +94,8 @@ def run(
 ) -> None:
     """Carry out any sequence of stages from one file. Options here go before what the file says."""
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.run import run as carry_out
-    from sparse_adapt.runfile import read_plan
+    from sparse_adapt.running.run import run as carry_out
+    from sparse_adapt.running.runfile import read_plan
     from sparse_adapt.stages.steps import Place
 
     plan = read_plan(file, overrides(context))

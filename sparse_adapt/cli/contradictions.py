@@ -126,7 +126,7 @@ def labelled(
 
 def _teach(stage: str, context: typer.Context, model: str, file: Path, out: Path) -> None:
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.plan import settings_for
+    from sparse_adapt.running.plan import settings_for
     from sparse_adapt.stages import steps
 
     settings = cast("config.Triplets", settings_for(stage, "default", overrides(context)))

@@ -59,7 +59,7 @@ def export(
     from sparse_adapt.export.formats import find_format
     from sparse_adapt.export.interim import interim_vectors
     from sparse_adapt.export.quantise import DEFAULT_LARGEST, DEFAULT_SCALE, Quantisation
-    from sparse_adapt.shards import encode_queries
+    from sparse_adapt.vectors.shards import encode_queries
 
     write, row = writer(format), find_format(format)
     quantisation = None
@@ -132,11 +132,11 @@ def check_export(
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.corpus import read_judgements, read_queries
     from sparse_adapt.engines import open_engine
+    from sparse_adapt.engines.parity import check_engine, headline, tables
     from sparse_adapt.export.parts import read_manifest
-    from sparse_adapt.manifest import stamp
-    from sparse_adapt.parity import check_engine, headline, tables
-    from sparse_adapt.shards import encode_queries
     from sparse_adapt.vectors import join_blocks
+    from sparse_adapt.vectors.manifest import stamp
+    from sparse_adapt.vectors.shards import encode_queries
 
     _one_source(corpus, vectors)
     manifest = read_manifest(folder)
@@ -183,9 +183,9 @@ def read_vectors_of(
 ) -> "Vectors":
     """The documents' vectors: encoded as they are taken, or read from shards of the same model."""
     from sparse_adapt.corpus import count_documents, read_documents
-    from sparse_adapt.manifest import stamp
-    from sparse_adapt.shards import encode_vectors
     from sparse_adapt.vectors import open_vectors
+    from sparse_adapt.vectors.manifest import stamp
+    from sparse_adapt.vectors.shards import encode_vectors
 
     _one_source(corpus, folder)
     if folder is not None:
@@ -202,8 +202,8 @@ def read_vectors_of(
 
 def _none(encoder: "SparseEncoder | None", name: str | None) -> "Vectors":
     """Who would have made the vectors, and none of them."""
-    from sparse_adapt.manifest import stamp, token_names
     from sparse_adapt.vectors import Vectors
+    from sparse_adapt.vectors.manifest import stamp, token_names
 
     assert encoder is not None, "checked before"
     return Vectors(stamp(encoder, name or ""), token_names(encoder), ())

@@ -204,7 +204,7 @@ def evaluate(
 
 def _subject(model: str | None, corpus: str | None) -> Subject:
     """The model and corpus named, else those of the latest run, else the base model and a bundled corpus."""
-    from sparse_adapt.run import latest_run
+    from sparse_adapt.running.run import latest_run
     from sparse_adapt.stages.steps import inherited
 
     if model is not None:

@@ -10,7 +10,7 @@ from sparse_adapt.cli.options import Device, Json, Model, Out, Overwrite
 
 if TYPE_CHECKING:
     from sparse_adapt.coin import Report
-    from sparse_adapt.recovery import Account, Recovery
+    from sparse_adapt.coin.recovery import Account, Recovery
     from sparse_adapt.report import Row, Table
 
 BASE = "splade-tiny"
@@ -74,7 +74,7 @@ def recovery(
     """Say how much of what a collection lost to coined terms an adapted model brings back."""
     from sparse_adapt.cli.devices import load
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.recovery import measure_recovery, read_trial
+    from sparse_adapt.coin.recovery import measure_recovery, read_trial
 
     trial = read_trial(coined, split, original)
     adapted, unadapted = load(model, device), load(base, device)
@@ -150,7 +150,7 @@ def _coined_table(report: "Report") -> "Table":
 
 
 def _recovery_table(account: "Account", title: str) -> "Table":
-    from sparse_adapt.recovery import MEASURE
+    from sparse_adapt.coin.recovery import MEASURE
     from sparse_adapt.report import Column, Table
 
     columns = (

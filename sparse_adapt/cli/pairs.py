@@ -58,7 +58,7 @@ def dynamic(
 ) -> None:
     """Teach from sentences: the domain's words that the model finds hardest are masked, and told."""
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.plan import settings_for
+    from sparse_adapt.running.plan import settings_for
     from sparse_adapt.stages import steps
 
     given = overrides(context)
@@ -77,8 +77,8 @@ def dynamic(
 def _teach_both(model: str, corpus: str, pairs: str, given: dict[str, Any], place: "steps.Place") -> None:
     """The words and then the pairs, as a run of two stages."""
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.plan import Plan, settings_for
-    from sparse_adapt.run import run
+    from sparse_adapt.running.plan import Plan, settings_for
+    from sparse_adapt.running.run import run
 
     of_both = {key: value for key, value in given.items() if key != "masking"}
     plan = Plan(
@@ -183,7 +183,7 @@ def contrast(
 
 def _teach(stage: str, context: typer.Context, model: str, pairs: str, corpus: str, out: Path) -> None:
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.plan import settings_for
+    from sparse_adapt.running.plan import settings_for
     from sparse_adapt.stages import steps
 
     settings = cast("config.Contrast", settings_for(stage, "default", overrides(context)))

@@ -41,10 +41,10 @@ def query_table(
     from sparse_adapt.encode import encode
     from sparse_adapt.evaluate import evaluate_run
     from sparse_adapt.export.query_table import idf_weights, learn_weights, token_queries, weigh, write_table
-    from sparse_adapt.manifest import token_names
     from sparse_adapt.report import Column, Row, Table
     from sparse_adapt.search import search
     from sparse_adapt.vectors import join_blocks
+    from sparse_adapt.vectors.manifest import token_names
 
     if (queries is None) != (qrels is None):
         raise ConfigError("what the table costs needs both --queries and --qrels")

@@ -37,9 +37,9 @@ def encode(
 
     from sparse_adapt.cli.devices import load
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.cluster import connected, on_cluster
     from sparse_adapt.corpus import count_documents, read_documents
-    from sparse_adapt.shards import encode_corpus
+    from sparse_adapt.vectors.cluster import connected, on_cluster
+    from sparse_adapt.vectors.shards import encode_corpus
 
     if engine not in ENGINES:
         raise ConfigError(f"--engine {engine}: choose {' or '.join(ENGINES)}")
@@ -80,8 +80,8 @@ def index(
     from sparse_adapt.engines.lucene import build_index
     from sparse_adapt.export import parts
     from sparse_adapt.export.quantise import Quantisation
-    from sparse_adapt.manifest import read_format
     from sparse_adapt.vectors import read_manifest
+    from sparse_adapt.vectors.manifest import read_format
 
     is_vectors = read_format(vectors) == "vectors"
     total = read_manifest(vectors).rows if is_vectors else parts.read_manifest(vectors, "anserini").documents
@@ -152,10 +152,10 @@ def _exactly(
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.corpus import count_documents, read_documents
     from sparse_adapt.encode import encode
-    from sparse_adapt.manifest import stamp
     from sparse_adapt.search import best_of_blocks
-    from sparse_adapt.shards import encode_vectors
     from sparse_adapt.vectors import open_vectors
+    from sparse_adapt.vectors.manifest import stamp
+    from sparse_adapt.vectors.shards import encode_vectors
 
     if vectors is not None:
         opened = open_vectors(vectors)

@@ -58,7 +58,7 @@ def behaviour(
     """Have an extended model do again what the model before it did."""
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.model.layout import is_dense
-    from sparse_adapt.plan import settings_for
+    from sparse_adapt.running.plan import settings_for
     from sparse_adapt.stages import steps
 
     settings = cast("config.Behaviour", settings_for("behaviour", "default", overrides(context)))
@@ -84,7 +84,7 @@ def warmup(
 ) -> None:
     """Teach the new rows from a corpus: masked words, and where a term is said or meant."""
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.plan import settings_for
+    from sparse_adapt.running.plan import settings_for
     from sparse_adapt.stages import steps
 
     settings = cast("config.Warmup", settings_for("warmup", preset, overrides(context)))
@@ -111,7 +111,7 @@ def dictionary(
 ) -> None:
     """Teach the new rows from definitions: the term from its meaning, the meaning from the term."""
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.plan import settings_for
+    from sparse_adapt.running.plan import settings_for
     from sparse_adapt.stages import steps
 
     settings = cast("config.Dictionary", settings_for("dictionary", preset, overrides(context)))
@@ -140,7 +140,7 @@ def distill(
 ) -> None:
     """Teach the whole model to score as a teacher does, with short vectors."""
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.plan import settings_for
+    from sparse_adapt.running.plan import settings_for
     from sparse_adapt.stages import steps
 
     settings = cast("config.Distill", settings_for("distill", preset, overrides(context)))

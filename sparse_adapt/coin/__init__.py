@@ -33,8 +33,8 @@ from sparse_adapt.corpus import (
 )
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.folders import output_folder, write_json
-from sparse_adapt.manifest import Record, read_record
 from sparse_adapt.reading.sources import bundled
+from sparse_adapt.vectors.manifest import Record, read_record
 from sparse_adapt.watching import Heard, silent
 
 COINED_FILE = "coined.json"

@@ -8,8 +8,8 @@ from sparse_adapt.demo.verdict import ALONE, BASE, criteria
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.folders import output_folder
 from sparse_adapt.model import SparseEncoder
-from sparse_adapt.plan import Plan
-from sparse_adapt.run import (
+from sparse_adapt.running.plan import Plan
+from sparse_adapt.running.run import (
     Finished,
     Listener,
     Silence,

@@ -21,8 +21,8 @@ from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.export.features import FIELD, INDEX_FILE, Target, rounded, token_names
 from sparse_adapt.export.opensearch import share
 from sparse_adapt.export.parts import Manifest, read_manifest
-from sparse_adapt.manifest import read_tokens
 from sparse_adapt.vectors import Block
+from sparse_adapt.vectors.manifest import read_tokens
 
 QUERIES_A_REQUEST = 32
 MOST_RESULTS = 10_000

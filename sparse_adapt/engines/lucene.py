@@ -33,7 +33,9 @@ from sparse_adapt.export import anserini
 from sparse_adapt.export.parts import DOCUMENTS_FOLDER, Manifest, read_manifest
 from sparse_adapt.export.quantise import Quantisation
 from sparse_adapt.folders import output_folder, write_json
-from sparse_adapt.manifest import (
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.vectors import Block, open_vectors
+from sparse_adapt.vectors.manifest import (
     ModelStamp,
     Record,
     read_format,
@@ -42,8 +44,6 @@ from sparse_adapt.manifest import (
     stamp,
     write_tokens,
 )
-from sparse_adapt.model import SparseEncoder
-from sparse_adapt.vectors import Block, open_vectors
 from sparse_adapt.watching import Heard, silent
 
 INDEX_FILE = "index.json"

@@ -21,8 +21,8 @@ from sparse_adapt.engines.loading import document_parts, insert_all, one_line, r
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, OutputError
 from sparse_adapt.export.milvus import FIELD, KEY, LONGEST_ID
 from sparse_adapt.export.parts import Manifest, read_manifest
-from sparse_adapt.manifest import read_tokens
 from sparse_adapt.vectors import Block
+from sparse_adapt.vectors.manifest import read_tokens
 
 ROWS_A_REQUEST = 512
 QUERIES_A_REQUEST = 64

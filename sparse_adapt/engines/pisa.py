@@ -22,8 +22,8 @@ from sparse_adapt.engines.quiet import quiet
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.export.ciff import INDEX_FILE
 from sparse_adapt.export.parts import Manifest, escape_token, read_manifest
-from sparse_adapt.manifest import read_tokens
 from sparse_adapt.vectors import Block
+from sparse_adapt.vectors.manifest import read_tokens
 
 ALGORITHM = "block_max_wand"
 

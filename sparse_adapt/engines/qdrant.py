@@ -22,8 +22,8 @@ from sparse_adapt.engines.loading import document_parts, insert_all, json_lines,
 from sparse_adapt.errors import OutputError
 from sparse_adapt.export.parts import Manifest, read_manifest
 from sparse_adapt.export.qdrant import COLLECTION_FILE, VECTOR
-from sparse_adapt.manifest import read_tokens
 from sparse_adapt.vectors import Block
+from sparse_adapt.vectors.manifest import read_tokens
 
 POINTS_A_REQUEST = 256
 QUERIES_A_REQUEST = 64

@@ -19,8 +19,8 @@ from sparse_adapt.engines.quiet import quiet
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.export.parts import Manifest, read_manifest
 from sparse_adapt.export.seismic import DOCUMENTS_FILE, index_class
-from sparse_adapt.manifest import read_tokens
 from sparse_adapt.vectors import Block
+from sparse_adapt.vectors.manifest import read_tokens
 
 SKIP_NOTHING = 0.0  # heap_factor: a block is skipped if its bound times this is below the worst score kept
 

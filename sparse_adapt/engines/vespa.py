@@ -24,8 +24,8 @@ from sparse_adapt.export.vespa import (
     search_body,
     tensor_literal,
 )
-from sparse_adapt.manifest import read_tokens
 from sparse_adapt.vectors import Block
+from sparse_adapt.vectors.manifest import read_tokens
 
 MOST_RESULTS = 400  # that Vespa gives unless told otherwise
 

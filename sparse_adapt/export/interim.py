@@ -11,10 +11,10 @@ from pathlib import Path
 
 from sparse_adapt.corpus import Document
 from sparse_adapt.folders import check_free, discard_unfinished
-from sparse_adapt.manifest import stamp
 from sparse_adapt.model import SparseEncoder
-from sparse_adapt.shards import DOCUMENTS_A_SHARD, check_encoded, encode_corpus
 from sparse_adapt.vectors import Vectors, open_vectors
+from sparse_adapt.vectors.manifest import stamp
+from sparse_adapt.vectors.shards import DOCUMENTS_A_SHARD, check_encoded, encode_corpus
 from sparse_adapt.watching import Heard, silent
 
 

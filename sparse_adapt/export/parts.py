@@ -17,8 +17,15 @@ from sparse_adapt.export.formats import find_format
 from sparse_adapt.export.quantise import Entries, Quantisation, as_floats
 from sparse_adapt.export.rows import json_object, json_string, rows
 from sparse_adapt.folders import write_json
-from sparse_adapt.manifest import MANIFEST_FILE, ModelStamp, Record, check_file, read_record, write_tokens
 from sparse_adapt.vectors import Block, Vectors
+from sparse_adapt.vectors.manifest import (
+    MANIFEST_FILE,
+    ModelStamp,
+    Record,
+    check_file,
+    read_record,
+    write_tokens,
+)
 
 DOCUMENTS_FOLDER = "documents"
 

@@ -22,11 +22,11 @@ from sparse_adapt import config, losses
 from sparse_adapt.batches import pad
 from sparse_adapt.dense import DenseEncoder
 from sparse_adapt.head import activate, splade_pool
-from sparse_adapt.judged import JudgedMeanings
 from sparse_adapt.meanings import Meanings, Samples
+from sparse_adapt.meanings.judged import JudgedMeanings
 from sparse_adapt.model import SparseEncoder
-from sparse_adapt.sharing import own_share, shared_out, total
 from sparse_adapt.stages.texts import Remembered, Texts
+from sparse_adapt.training.sharing import own_share, shared_out, total
 
 SAMPLES = 128  # made-up texts a step at most; they are short
 

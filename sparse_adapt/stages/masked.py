@@ -13,7 +13,7 @@ from sparse_adapt.batches import TokenIds, group_by_length, pad
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model import PADDED_TOKENS_A_PASS
 from sparse_adapt.model.encoder import Encoder
-from sparse_adapt.sharing import own_share, shared_out, total
+from sparse_adapt.training.sharing import own_share, shared_out, total
 
 SHOWN = -1  # label of a word that wasn't masked
 

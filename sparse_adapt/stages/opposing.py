@@ -23,9 +23,9 @@ from sparse_adapt.batches import group_by_length, pad
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model import PADDED_TOKENS_A_PASS, SparseEncoder
 from sparse_adapt.model.encoder import Encoder
-from sparse_adapt.sharing import shared_out
 from sparse_adapt.stages.pairing import DOT_PRODUCT, cut, key_of
 from sparse_adapt.training import epochs_to_steps
+from sparse_adapt.training.sharing import shared_out
 from sparse_adapt.triplets import Triplet
 
 COSINE = 0.05  # temperature

@@ -15,12 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from sparse_adapt.coin import CARRIED
+from sparse_adapt.coin.recovery import Recovery, recovered
 from sparse_adapt.corpus import read_queries
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.evaluate import Collection, Measured, Values, evaluate_run, read_collection
 from sparse_adapt.folders import output_folder
 from sparse_adapt.reading.sources import bundled
-from sparse_adapt.recovery import Recovery, recovered
 from sparse_adapt.search import Found
 from sparse_adapt.suite.changes import Change, changes
 from sparse_adapt.suite.compare import Difference, differences

@@ -28,7 +28,7 @@ from pydantic import Field
 
 from sparse_adapt import config
 from sparse_adapt.evaluate import MEASURES
-from sparse_adapt.runfile import TomlFile
+from sparse_adapt.running.runfile import TomlFile
 
 Entry = TypeVar("Entry", "Row", "Place")
 

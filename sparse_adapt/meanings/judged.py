@@ -18,8 +18,8 @@ from sparse_adapt.batches import TokenIds
 from sparse_adapt.dense import DenseEncoder
 from sparse_adapt.idf import shares_of
 from sparse_adapt.meanings import Profile, Samples, associations, ends_of, paraphrase, starts_word
+from sparse_adapt.meanings.nearness import Judge, Nearness
 from sparse_adapt.model import SparseEncoder
-from sparse_adapt.nearness import Judge, Nearness
 
 PARAPHRASED, NEAR = 0.35, 0.5  # shares of windows, and of words near a text; the rest are words at random
 STRAY = 0.3  # share of texts of near words that hold some of another source too

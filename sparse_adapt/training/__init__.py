@@ -29,7 +29,7 @@ from sparse_adapt.folders import write_text
 from sparse_adapt.losses import total
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.processes import is_main, several, told
-from sparse_adapt.sharing import add_gradients, sharing
+from sparse_adapt.training.sharing import add_gradients, sharing
 
 STATE_FILE = "state.safetensors"
 HISTORY_FILE = "history.jsonl"

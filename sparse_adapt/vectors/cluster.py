@@ -21,7 +21,7 @@ from sparse_adapt.encode import encode
 from sparse_adapt.errors import ConfigError, MissingExtraError, OutputError, SparseAdaptError
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.model.saved import fetch
-from sparse_adapt.shards import Chunk, Encoded, Work
+from sparse_adapt.vectors.shards import Chunk, Encoded, Work
 from sparse_adapt.watching import Heard, silent
 
 ATTEMPTS = 4  # at one shard, before its workers are taken to die of it

@@ -20,8 +20,8 @@ from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.folders import write_json, write_text
 from sparse_adapt.glossary import read_dictionary
 from sparse_adapt.pairs import read_pairs
-from sparse_adapt.plan import FILES, IGNORE_CORPUS, Plan, plan_text
 from sparse_adapt.processes import common_folder, is_main
+from sparse_adapt.running.plan import FILES, IGNORE_CORPUS, Plan, plan_text
 from sparse_adapt.stages import steps
 from sparse_adapt.stages.steps import RECORD_FILE, Outcome, Place
 from sparse_adapt.terms import read_terms

@@ -15,15 +15,6 @@ from sparse_adapt.encode import encode
 from sparse_adapt.errors import InputError
 from sparse_adapt.folders import output_folder, write_json, write_text
 from sparse_adapt.journal import note, noted
-from sparse_adapt.manifest import (
-    MANIFEST_FILE,
-    TOKENS_FILE,
-    ModelStamp,
-    read_record,
-    stamp,
-    token_names,
-    write_tokens,
-)
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.vectors import (
     Block,
@@ -34,6 +25,15 @@ from sparse_adapt.vectors import (
     read_manifest,
     read_shard,
     write_shard,
+)
+from sparse_adapt.vectors.manifest import (
+    MANIFEST_FILE,
+    TOKENS_FILE,
+    ModelStamp,
+    read_record,
+    stamp,
+    token_names,
+    write_tokens,
 )
 from sparse_adapt.watching import Heard, silent
 

@@ -18,7 +18,7 @@ from scipy.sparse import csr_matrix, vstack
 
 from sparse_adapt.corpus import Document
 from sparse_adapt.errors import InputError
-from sparse_adapt.manifest import (
+from sparse_adapt.vectors.manifest import (
     MANIFEST_FILE,
     ModelStamp,
     Record,

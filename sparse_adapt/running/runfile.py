@@ -47,7 +47,9 @@ from pydantic import BaseModel, Field, ValidationError
 import corpora
 from sparse_adapt import config
 from sparse_adapt.errors import ConfigError, InputError, unknown
-from sparse_adapt.plan import (
+from sparse_adapt.reading.lines import read_lines, readable
+from sparse_adapt.reading.sources import READ_AS
+from sparse_adapt.running.plan import (
     BASE_MODEL,
     FILES,
     PRESETS,
@@ -59,8 +61,6 @@ from sparse_adapt.plan import (
     preset_of,
     settings_for,
 )
-from sparse_adapt.reading.lines import read_lines, readable
-from sparse_adapt.reading.sources import READ_AS
 from sparse_adapt.stages import STAGES, USUAL
 
 Keys = tuple[str, ...]
