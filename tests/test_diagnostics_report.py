@@ -1,19 +1,15 @@
 """What a terminal shows: all sections, every token as it is, commands that can be copied."""
 
-import ast
 import io
 import shlex
-from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-import diagnostics
 from diagnostics.advice import Places
 from diagnostics.matches import Contribution, Match, QueryReport, QueryToken, explain
 from diagnostics.report import STATES, Command, render_query_report, render_token_report
 from diagnostics.token import diagnose
-from sparse_adapt import READING_ORDER
 from sparse_adapt.corpus import Document
 from sparse_adapt.model import SparseEncoder
 
@@ -92,16 +88,6 @@ def test_places_reach_the_commands(tiny_model, twelve_documents):
     text = shown(render_token_report(diagnose("zorvex", model, twelve_documents, places=places)))
     assert "'runs/[pad]/extended'" in text
     assert "my.json" in text
-
-
-def test_diagnostics_never_import_training():
-    learning = READING_ORDER[READING_ORDER.index("losses") : READING_ORDER.index("run") + 1]
-    assert {"training", "stages"} <= set(learning)
-    for path in Path(diagnostics.__file__).parent.glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            module = node.module if isinstance(node, ast.ImportFrom) else None
-            if module and module.startswith("sparse_adapt."):
-                assert module.split(".")[1] not in learning, f"{path.name} imports {module}"
 
 
 def test_every_state_has_words():
