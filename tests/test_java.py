@@ -10,9 +10,11 @@ from sparse_adapt.engines import java
 from sparse_adapt.engines.java import find_java, java_version
 from sparse_adapt.errors import MissingExtraError
 
-# A virtual machine must not take Ctrl-C away from Python, nor print anything.
+# A virtual machine must not take Ctrl-C away from Python, nor print anything. What a shell starts behind an & has been
+# told to ignore Ctrl-C, and its children with it: so Python's own answer is set first.
 INTERRUPTED = """
 import os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from sparse_adapt.engines.java import java_class
 
 java_class("io.anserini.search.SimpleImpactSearcher")
