@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import torch
 
@@ -29,7 +29,8 @@ from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.saved import fetch, read_tokenizer
 from sparse_adapt.pairs import write_pairs
 from sparse_adapt.queries import HELD, TRAIN, make_queries, write_collection
-from sparse_adapt.running.plan import settings_for
+from sparse_adapt.running.plan import make_plan
+from sparse_adapt.running.run import run_stage
 from sparse_adapt.stages import steps
 from sparse_adapt.stages.steps import Place
 from sparse_adapt.teachers.consistency import DEPTH, consistent
@@ -125,19 +126,12 @@ def teach(row: Row, folder: Path, kind: str, seed: int, given: Given) -> tuple[s
         place = place / taught.name
         made = place / "model"
         if not made.is_dir():
-            settings = settings_for(taught.stage, "default", {**given, **taught.differs, "seed": seed})
-            _carry_out(taught.stage, settings, model, folder, Place(made, resume=True))
+            differs = {**given, **taught.differs, "seed": seed}
+            plan = make_plan(str(folder), model=model, stages=[taught.stage], overrides=differs)
+            run_stage(taught.stage, plan, model, Place(made, resume=True))
         seconds += float(json.loads((made / "stage.json").read_text())["seconds"])
         model = str(made)
     return model, seconds
-
-
-def _carry_out(stage: str, settings: config.Training, model: str, folder: Path, place: Place) -> None:
-    if stage == "behaviour":
-        steps.run_behaviour(model, str(folder), cast(config.Behaviour, settings), place)
-        return
-    pairs = folder / "pairs.jsonl"
-    steps.run_pairs(model, pairs, str(folder), cast(config.Contrast, settings), place, name=stage)
 
 
 def measure(model: str, collections: Mapping[str, Collection]) -> dict[str, dict[str, float]]:
