@@ -54,6 +54,7 @@ def test_diagnostics_never_imports_what_trains():
         "demo",
         "cli",
     }
+    assert {"training", "stages"} <= forbidden
     for path in (ROOT.parent / "diagnostics").glob("*.py"):
         assert not forbidden & set(imported(path, "sparse_adapt")), path.name
 
