@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -86,6 +87,27 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert text == path.read_bytes().decode(), f"{path}: pytest --update-golden rewrites it"
 
     return compare
+
+
+@pytest.fixture
+def golden_folder(
+    request: pytest.FixtureRequest, golden: Callable[[str, str], None]
+) -> Callable[[Path, str], None]:
+    """Compare all files of a folder with those of the folder of that name under tests/golden, or rewrite these."""
+
+    def compare(folder: Path, name: str) -> None:
+        if request.config.getoption("--update-golden"):
+            shutil.rmtree(GOLDEN / name, ignore_errors=True)
+        else:
+            assert _files(folder) == _files(GOLDEN / name)
+        for file in _files(folder):
+            golden(f"{name}/{file}", (folder / file).read_bytes().decode())
+
+    return compare
+
+
+def _files(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
 @pytest.fixture(scope="session")

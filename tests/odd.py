@@ -1,14 +1,24 @@
-"""Vectors that are hard on an engine: odd names, texts without an entry, weights at the ends of float32."""
+"""Vectors to export by hand, few to read in a file and others that are hard on an engine, and how they must rank.
+
+Hard are odd names, texts without an entry, weights at the ends of float32.
+"""
 
 import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from sparse_adapt.engines import Engine
+from sparse_adapt.search import search
 from sparse_adapt.vectors import Block, Vectors
 from sparse_adapt.vectors.manifest import ModelStamp, checksum
+
+TOKENS = ["a", "node.js", "supply chain"]
+BLOCK = Block(["d1", 'd"2', "d3"], csr_matrix(np.array([[0.1, 0, 2], [0, 0, 0], [0, 1 / 3, 0]], np.float32)))
+QUERIES = Block(["q1", "q2"], csr_matrix(np.array([[0, 1.5, 0.25], [0, 0, 0]], np.float32)))
 
 ODD_TOKENS = [
     "node.js",
@@ -71,6 +81,25 @@ def odd_queries() -> Block:
         [np.eye(len(ODD_TOKENS)), np.full((1, len(ODD_TOKENS)), 0.7), np.zeros((1, len(ODD_TOKENS)))]
     )
     return Block([f"q{row}" for row in range(len(rows))], csr_matrix(rows.astype(np.float32)))
+
+
+def check_ranking(engine: Engine) -> None:
+    """That an engine ranks the odd documents as exact search does the vectors that it keeps."""
+    documents, queries = odd_documents(), odd_queries()
+    exact = search(engine.asked(queries), queries.ids, engine.stored(documents), documents.ids, 10)
+    run = engine.search_all(queries, 10)
+    assert run.keys() == exact.keys()
+    for query_id, found in run.items():
+        assert found == pytest.approx(exact[query_id], rel=engine.tolerance)
+        assert list(found.values()) == sorted(found.values(), reverse=True)
+    assert run[queries.ids[-1]] == {}  # the query without an entry
+
+
+def check_exact(engine: Engine) -> None:
+    """That an engine keeps the odd documents and reads the odd queries as they are."""
+    documents, queries = odd_documents(), odd_queries()
+    assert (engine.stored(documents) != documents.vectors).nnz == 0
+    assert (engine.asked(queries) != queries.vectors).nnz == 0
 
 
 def vouch_anew(folder: Path) -> None:

@@ -11,7 +11,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from odd import ODD_IDS, ODD_TOKENS, odd_documents, odd_queries, vectors_of, vouch_anew
+from odd import (
+    BLOCK,
+    ODD_IDS,
+    ODD_TOKENS,
+    QUERIES,
+    TOKENS,
+    check_ranking,
+    odd_documents,
+    odd_queries,
+    vectors_of,
+    vouch_anew,
+)
 from scipy.sparse import csr_matrix
 from small_servers import BulkServer, served
 
@@ -28,9 +39,6 @@ from sparse_adapt.vectors import Block
 
 KINDS = ("opensearch", "elasticsearch")
 TARGETS = {"opensearch": opensearch.TARGET, "elasticsearch": elasticsearch.TARGET}
-TOKENS = ["a", "node.js", "supply chain"]
-BLOCK = Block(["d1", 'd"2', "d3"], csr_matrix(np.array([[0.1, 0, 2], [0, 0, 0], [0, 1 / 3, 0]], np.float32)))
-QUERIES = Block(["q1", "q2"], csr_matrix(np.array([[0, 1.5, 0.25], [0, 0, 0]], np.float32)))
 
 
 @pytest.fixture(params=KINDS)
@@ -61,33 +69,17 @@ def load(kind, folder, url, index="documents"):
     return features.load(TARGETS[kind], folder, Server(url, first_pause=0.001), index)
 
 
-def test_every_file_is_as_it_was(kind, tmp_path, golden):
+def test_every_file_is_as_it_was(kind, tmp_path, golden_folder):
     manifest = writer(kind)(vectors_of(TOKENS, BLOCK), tmp_path / "out", queries=QUERIES)
-    files = sorted(path for path in (tmp_path / "out").rglob("*") if path.is_file())
-    names = [str(path.relative_to(tmp_path / "out")) for path in files]
-    assert names == [
-        "documents/part-00000.ndjson",
-        "index.json",
-        "manifest.json",
-        "queries.jsonl",
-        "tokens.json",
-    ]
-    for name, path in zip(names, files, strict=True):
-        golden(f"{kind}/{name}", path.read_bytes().decode())
+    golden_folder(tmp_path / "out", kind)
     assert (manifest.documents, manifest.empty_documents, manifest.entries) == (3, 1, 3)
     assert (manifest.queries, manifest.empty_queries) == (1, 1)
 
 
 def test_an_export_ranks_as_exact_search_over_what_lucene_keeps(kind, exported, server):
-    documents, queries = odd_documents(), odd_queries()
     with served(server) as url, open_engine(kind, exported, url=url) as engine:
-        run = engine.search_all(queries, 10)
-        exact = search(engine.asked(queries), queries.ids, engine.stored(documents), documents.ids, 10)
+        check_ranking(engine)
     assert engine.name == f"{kind}-3.1.0"
-    assert run.keys() == exact.keys()
-    for query_id, found in run.items():
-        assert found == pytest.approx(exact[query_id], rel=engine.tolerance)
-    assert run[f"q{len(ODD_TOKENS) + 1}"] == {}  # the query without an entry
     assert server.indices == {}  # the index that was made for it is gone
 
 

@@ -8,7 +8,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from odd import EMPTY_ROWS, ODD_IDS, ODD_TOKENS, odd_documents, odd_queries, vectors_of, vouch_anew
+from odd import (
+    BLOCK,
+    EMPTY_ROWS,
+    ODD_IDS,
+    ODD_TOKENS,
+    QUERIES,
+    TOKENS,
+    check_exact,
+    check_ranking,
+    odd_documents,
+    odd_queries,
+    vectors_of,
+    vouch_anew,
+)
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.engines.qdrant import load, open_client, open_engine
@@ -16,12 +29,7 @@ from sparse_adapt.errors import InputError, OutputError
 from sparse_adapt.export.qdrant import VECTOR, point_id, write
 from sparse_adapt.export.rows import small_blocks
 from sparse_adapt.folders import output_folder
-from sparse_adapt.search import search
 from sparse_adapt.vectors import Block
-
-BLOCK = Block(["d1", 'd"2', "d3"], csr_matrix(np.array([[0.1, 0, 2], [0, 0, 0], [0, 1 / 3, 0]], np.float32)))
-QUERIES = Block(["q1", "q2"], csr_matrix(np.array([[0, 1.5, 0.25], [0, 0, 0]], np.float32)))
-TOKENS = ["a", "node.js", "supply chain"]
 
 
 @pytest.fixture(scope="module")
@@ -36,35 +44,17 @@ def exported(written, tmp_path):
     return shutil.copytree(written, tmp_path / "exported")
 
 
-def test_every_file_is_as_it_was(tmp_path, golden):
+def test_every_file_is_as_it_was(tmp_path, golden_folder):
     manifest = write(vectors_of(TOKENS, BLOCK), tmp_path / "out", queries=QUERIES)
-    files = sorted(path for path in (tmp_path / "out").rglob("*") if path.is_file())
-    names = [str(path.relative_to(tmp_path / "out")) for path in files]
-    assert names == [
-        "collection.json",
-        "documents/part-00000.jsonl",
-        "manifest.json",
-        "queries.jsonl",
-        "tokens.json",
-    ]
-    for name, path in zip(names, files, strict=True):
-        golden(f"qdrant/{name}", path.read_bytes().decode())
+    golden_folder(tmp_path / "out", "qdrant")
     assert (manifest.documents, manifest.empty_documents, manifest.entries) == (3, 1, 3)
     assert (manifest.queries, manifest.empty_queries) == (1, 1)
 
 
 def test_qdrant_ranks_as_exact_search(exported):
-    documents, queries = odd_documents(), odd_queries()
-    exact = search(queries.vectors, queries.ids, documents.vectors, documents.ids, 10)
     with open_engine(exported) as engine:
-        run = engine.search_all(queries, 10)
-        assert (engine.stored(documents) != documents.vectors).nnz == 0
-        assert (engine.asked(queries) != queries.vectors).nnz == 0
-    assert run.keys() == exact.keys()
-    for query_id, found in run.items():
-        assert found == pytest.approx(exact[query_id], rel=engine.tolerance)
-        assert list(found.values()) == sorted(found.values(), reverse=True)
-    assert run[f"q{len(ODD_TOKENS) + 1}"] == {}  # the query without an entry
+        check_exact(engine)
+        check_ranking(engine)
     assert engine.name.startswith("qdrant-client-1.")
 
 

@@ -9,7 +9,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from odd import EMPTY_ROWS, ODD_IDS, ODD_TOKENS, odd_documents, odd_queries, vectors_of, vouch_anew
+from odd import (
+    BLOCK,
+    EMPTY_ROWS,
+    ODD_IDS,
+    ODD_TOKENS,
+    QUERIES,
+    TOKENS,
+    check_exact,
+    check_ranking,
+    odd_documents,
+    odd_queries,
+    vectors_of,
+    vouch_anew,
+)
 from scipy.sparse import csr_matrix
 from small_servers import VespaServer, served
 
@@ -17,12 +30,7 @@ from sparse_adapt.engines import http
 from sparse_adapt.engines.vespa import load, open_engine
 from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.export.vespa import escape_label, unescape_label, write
-from sparse_adapt.search import search
 from sparse_adapt.vectors import Block
-
-TOKENS = ["a", "node.js", "supply chain"]
-BLOCK = Block(["d1", 'd"2', "d3"], csr_matrix(np.array([[0.1, 0, 2], [0, 0, 0], [0, 1 / 3, 0]], np.float32)))
-QUERIES = Block(["q1", "q2"], csr_matrix(np.array([[0, 1.5, 0.25], [0, 0, 0]], np.float32)))
 
 
 @pytest.fixture(scope="module")
@@ -42,20 +50,9 @@ def no_long_pauses(monkeypatch):
     monkeypatch.setattr(http, "FIRST_PAUSE", 0.001)
 
 
-def test_every_file_is_as_it_was(tmp_path, golden):
+def test_every_file_is_as_it_was(tmp_path, golden_folder):
     manifest = write(vectors_of(TOKENS, BLOCK), tmp_path / "out", queries=QUERIES)
-    files = sorted(path for path in (tmp_path / "out").rglob("*") if path.is_file())
-    names = [str(path.relative_to(tmp_path / "out")) for path in files]
-    assert names == [
-        "application/schemas/passage.sd",
-        "application/services.xml",
-        "documents/part-00000.jsonl",
-        "manifest.json",
-        "queries.jsonl",
-        "tokens.json",
-    ]
-    for name, path in zip(names, files, strict=True):
-        golden(f"vespa/{name}", path.read_bytes().decode())
+    golden_folder(tmp_path / "out", "vespa")
     assert (manifest.documents, manifest.empty_documents, manifest.entries) == (3, 1, 3)
 
 
@@ -82,19 +79,15 @@ def test_the_application_is_of_one_piece(exported):
 
 
 def test_an_export_ranks_as_exact_search(exported):
-    documents, queries, server = odd_documents(), odd_queries(), VespaServer()
-    exact = search(queries.vectors, queries.ids, documents.vectors, documents.ids, 10)
+    server = VespaServer()
     with served(server) as url, open_engine(exported, url=url) as engine:
         assert list(server.documents) == ODD_IDS
         assert [not weights for weights in server.documents.values()] == [
             row in EMPTY_ROWS for row in range(10)
         ]
-        run = engine.search_all(queries, 10)
-        assert (engine.stored(documents) != documents.vectors).nnz == 0
-        assert engine.search_all(queries, 1000) == run
-    assert run.keys() == exact.keys()
-    for query_id, found in run.items():
-        assert found == pytest.approx(exact[query_id], rel=engine.tolerance)
+        check_exact(engine)
+        check_ranking(engine)
+        assert engine.search_all(odd_queries(), 1000) == engine.search_all(odd_queries(), 10)
     assert server.documents == {}  # emptied afterwards
 
 
