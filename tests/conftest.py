@@ -3,9 +3,11 @@
 import os
 import re
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -73,6 +75,43 @@ def threads_as_before() -> Iterator[None]:
     allowed = torch.get_num_threads()
     yield
     torch.set_num_threads(allowed)
+
+
+class Ran(NamedTuple):
+    """How a command ended, and what it wrote where."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def said(self) -> list[str]:
+        """Lines of standard error; a bar leaves empty ones."""
+        return [line for line in self.err.splitlines() if line.strip()]
+
+    @property
+    def errors(self) -> list[str]:
+        """What it ended by."""
+        return [line for line in self.said if line.startswith("error: ")]
+
+
+@pytest.fixture
+def sparse_adapt(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
+    """Run a command in this process."""
+
+    def run(*words: object) -> Ran:
+        from sparse_adapt import cli
+
+        monkeypatch.setattr(sys, "argv", ["sparse-adapt", *map(str, words)])
+        capfd.readouterr()
+        status = 0
+        try:
+            cli.main()
+        except SystemExit as end:
+            status = int(end.code or 0)
+        return Ran(status, *capfd.readouterr())
+
+    return run
 
 
 @pytest.fixture

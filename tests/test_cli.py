@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from sparse_adapt import cli
-
 FLAGS = {
     "demo": {"--out", "-o", "--seed", "--resume", "--overwrite"},
     "terms": {"--model", "--top", "-o", "--json"},
@@ -34,34 +32,6 @@ TRAINING = {
     "--precision",
     "--tensorboard",
 }
-
-
-class Result:
-    """How a command ended, and what it wrote where."""
-
-    def __init__(self, status, out, err):
-        self.status, self.out, self.err = status, out, err
-
-    @property
-    def errors(self):
-        return [line for line in self.err.splitlines() if line.startswith("error: ")]
-
-
-@pytest.fixture
-def sparse_adapt(capsys, monkeypatch):
-    """Run a command in this process."""
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["sparse-adapt", *map(str, words)])
-        capsys.readouterr()
-        status = 0
-        try:
-            cli.main()
-        except SystemExit as end:
-            status = end.code or 0
-        return Result(status, *capsys.readouterr())
-
-    return run
 
 
 @pytest.fixture(scope="module")

@@ -1,31 +1,12 @@
 """The commands for engines: export, check-export and query-table, as a user runs them."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
 
-from sparse_adapt.cli import main
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.vectors.shards import encode_corpus
-
-
-@pytest.fixture
-def run(monkeypatch, capfd):
-    """Exit status, standard output and the lines of standard error of one command."""
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["sparse-adapt", *map(str, words)])
-        status = 0
-        try:
-            main()
-        except SystemExit as error:
-            status = error.code or 0
-        out, err = capfd.readouterr()
-        return status, out, [line for line in err.splitlines() if line.strip()]  # the bar leaves an empty one
-
-    return call
 
 
 @pytest.fixture
@@ -36,46 +17,48 @@ def vectors(tiny_model, twelve_documents, tmp_path):
     return tmp_path / "vectors"
 
 
-def test_vectors_are_exported_and_checked(run, vectors, tiny_model, zorvex_collection, tmp_path):
-    status, _, words = run("export", "ciff", "--vectors", vectors, "-o", tmp_path / "out", "--largest", 255)
-    assert (status, words[-4:][0]) == (0, "next:")
+def test_vectors_are_exported_and_checked(sparse_adapt, vectors, tiny_model, zorvex_collection, tmp_path):
+    ran = sparse_adapt("export", "ciff", "--vectors", vectors, "-o", tmp_path / "out", "--largest", 255)
+    assert (ran.status, ran.said[-4]) == (0, "next:")
     against = ("--against", tiny_model, "--vectors", vectors, "--queries", zorvex_collection)
-    status, out, words = run(
-        "check-export", tmp_path / "out", *against, "--qrels", zorvex_collection, "--json"
-    )
-    content = json.loads(out)
-    assert (status, content["kinds"]["fault"], content["queries"], content["top"]) == (0, 0, 6, 10)
+    ran = sparse_adapt("check-export", tmp_path / "out", *against, "--qrels", zorvex_collection, "--json")
+    content = json.loads(ran.out)
+    assert (ran.status, content["kinds"]["fault"], content["queries"], content["top"]) == (0, 0, 6, 10)
     assert content["measures"]["exact"].keys() == {"ndcg@10"}
-    assert "rankings are exact, or differ by no more than" in words[-1]
+    assert "rankings are exact, or differ by no more than" in ran.said[-1]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("format", ["anserini", "seismic", "qdrant", "milvus"])
-def test_an_export_is_checked_in_its_engine(format, run, vectors, tiny_model, zorvex_collection, tmp_path):
-    assert run("export", format, "--vectors", vectors, "-o", tmp_path / "out")[0] == 0
+def test_an_export_is_checked_in_its_engine(
+    format, sparse_adapt, vectors, tiny_model, zorvex_collection, tmp_path
+):
+    assert sparse_adapt("export", format, "--vectors", vectors, "-o", tmp_path / "out")[0] == 0
     against = ("--against", tiny_model, "--vectors", vectors, "--queries", zorvex_collection, "--json")
-    status, out, _ = run("check-export", tmp_path / "out", *against)
+    status, out, _ = sparse_adapt("check-export", tmp_path / "out", *against)
     content = json.loads(out)
     assert (status, content["kinds"]["fault"], content["queries"]) == (0, 0, 6)
 
 
 @pytest.mark.parametrize("format", ["opensearch", "elasticsearch", "vespa"])
 def test_a_server_that_is_not_there_is_one_line(
-    format, run, vectors, tiny_model, zorvex_collection, tmp_path, monkeypatch
+    format, sparse_adapt, vectors, tiny_model, zorvex_collection, tmp_path, monkeypatch
 ):
     monkeypatch.setattr("sparse_adapt.engines.http.FIRST_PAUSE", 0.001)
-    run("export", format, "--vectors", vectors, "-o", tmp_path / "out")
+    sparse_adapt("export", format, "--vectors", vectors, "-o", tmp_path / "out")
     against = ("--against", tiny_model, "--vectors", vectors, "--queries", zorvex_collection)
-    status, _, words = run("check-export", tmp_path / "out", *against)
-    assert status == 2
-    assert "--url" in words[-1]
-    status, out, words = run("check-export", tmp_path / "out", *against, "--url", "http://127.0.0.1:9")
-    assert (status, out) == (2, "")
-    assert words[-1].startswith("error: http://127.0.0.1:9")
+    ran = sparse_adapt("check-export", tmp_path / "out", *against)
+    assert ran.status == 2
+    assert "--url" in ran.said[-1]
+    ran = sparse_adapt("check-export", tmp_path / "out", *against, "--url", "http://127.0.0.1:9")
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.said[-1].startswith("error: http://127.0.0.1:9")
 
 
-def test_a_fault_is_exit_status_1(run, vectors, tiny_model, zorvex_collection, tmp_path, monkeypatch):
-    run("export", "ciff", "--vectors", vectors, "-o", tmp_path / "out")
+def test_a_fault_is_exit_status_1(
+    sparse_adapt, vectors, tiny_model, zorvex_collection, tmp_path, monkeypatch
+):
+    sparse_adapt("export", "ciff", "--vectors", vectors, "-o", tmp_path / "out")
     from sparse_adapt.engines.pisa import PisaIndex
 
     def halved(self, queries, k, search=PisaIndex.search_all):
@@ -86,10 +69,10 @@ def test_a_fault_is_exit_status_1(run, vectors, tiny_model, zorvex_collection, t
 
     monkeypatch.setattr(PisaIndex, "search_all", halved)
     against = ("--against", tiny_model, "--vectors", vectors, "--queries", zorvex_collection)
-    status, _, words = run("check-export", tmp_path / "out", *against)
-    assert status == 1
-    assert words[-1].startswith(f"error: {tmp_path / 'out'}: 6 of 6 rankings can't be explained")
-    assert any(line.startswith("fault: q1: d") for line in words)
+    ran = sparse_adapt("check-export", tmp_path / "out", *against)
+    assert ran.status == 1
+    assert ran.said[-1].startswith(f"error: {tmp_path / 'out'}: 6 of 6 rankings can't be explained")
+    assert any(line.startswith("fault: q1: d") for line in ran.said)
 
 
 @pytest.mark.parametrize(
@@ -109,18 +92,18 @@ def test_a_fault_is_exit_status_1(run, vectors, tiny_model, zorvex_collection, t
         ),
     ],
 )
-def test_a_mistake_is_one_line(run, command, problem, tmp_path, monkeypatch):
+def test_a_mistake_is_one_line(sparse_adapt, command, problem, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    status, out, words = run(*command)
-    assert (status, out, len(words)) == (2, "", 1), words
-    assert problem in words[0]
+    ran = sparse_adapt(*command)
+    assert (ran.status, ran.out, len(ran.said)) == (2, "", 1), ran.said
+    assert problem in ran.said[0]
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_query_table_says_what_it_costs(run, vectors, tiny_model, zorvex_collection, tmp_path):
+def test_the_query_table_says_what_it_costs(sparse_adapt, vectors, tiny_model, zorvex_collection, tmp_path):
     asked = ("--queries", zorvex_collection, "--qrels", zorvex_collection, "--learn", zorvex_collection)
     table = tmp_path / "idf.json"
-    status, out, _ = run(
+    status, out, _ = sparse_adapt(
         "query-table", "--model", tiny_model, "--vectors", vectors, "-o", table, *asked, "--json"
     )
     content = json.loads(out)

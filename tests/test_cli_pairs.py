@@ -1,13 +1,12 @@
 """Terms, pairs, the stages that learn from them and measuring, as commands, for both kinds of encoder."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
+from conftest import Ran
 from dense_models import tiny_dense
 
-from sparse_adapt import cli
 from sparse_adapt.config import Queries
 from sparse_adapt.corpus import Document
 from sparse_adapt.pairs import read_pairs
@@ -16,24 +15,6 @@ from sparse_adapt.terms import read_terms
 
 NAMES = ["pump", "valve", "gate", "lock", "crane", "hoist", "drill", "lathe"]
 ABOUT = ["steel", "brass", "copper", "iron", "bronze", "nickel", "zinc", "lead"]
-
-
-@pytest.fixture
-def sparse_adapt(capsys, monkeypatch):
-    """Run a command in this process: its status, what it printed, and what it said."""
-
-    def run(*words: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["sparse-adapt", *map(str, words)])
-        capsys.readouterr()
-        status = 0
-        try:
-            cli.main()
-        except SystemExit as end:
-            status = int(end.code or 0)
-        printed = capsys.readouterr()
-        return status, printed.out, printed.err
-
-    return run
 
 
 @pytest.fixture(params=["sparse", "dense"])
@@ -56,13 +37,11 @@ def collection(tmp_path: Path) -> Path:
     return tmp_path / "asked"
 
 
-def refused(result: tuple[int, str, str]) -> str:
-    status, _, said = result
-    errors = [line for line in said.splitlines() if line.startswith("error: ")]
-    assert status == 2
-    assert len(errors) == 1, said
-    assert "Traceback" not in said
-    return errors[0]
+def refused(ran: Ran) -> str:
+    assert ran.status == 2
+    assert len(ran.errors) == 1, ran.err
+    assert "Traceback" not in ran.err
+    return ran.errors[0]
 
 
 def test_from_a_collection_to_a_measured_model(sparse_adapt, model, collection, tmp_path):

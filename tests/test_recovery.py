@@ -1,12 +1,10 @@
 """The share of a loss that comes back: by hand, with its interval, and through the command line."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
 
-from sparse_adapt import cli
 from sparse_adapt.coin import Settings, coin
 from sparse_adapt.coin.recovery import interval, measure_recovery, read_trial, recovered, resampled_means
 from sparse_adapt.corpus import Document, Query, write_documents, write_judgements, write_queries
@@ -96,21 +94,6 @@ def test_a_split_without_carried_queries_is_refused(trial_folders):
 # -- commands -------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def sparse_adapt(capsys, monkeypatch):
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["sparse-adapt", *map(str, words)])
-        capsys.readouterr()
-        status = 0
-        try:
-            cli.main()
-        except SystemExit as end:
-            status = end.code or 0
-        return status, *capsys.readouterr()
-
-    return run
-
-
 def test_coin_and_recovery_as_commands(sparse_adapt, trial_folders, tiny_model, tmp_path):
     cells, out = trial_folders / "cells", tmp_path / "coined"
     status, shown, said = sparse_adapt(
@@ -139,8 +122,8 @@ def test_mistakes_are_one_line_and_leave_nothing(sparse_adapt, trial_folders, ti
         (("recovery", "--coined", cells, "--model", tiny_model), "holds no coined.json"),
     ):
         more = ("--model", tiny_model) if words[0] == "coin" else ()
-        status, shown, said = sparse_adapt(*words, *more)
-        assert (status, shown) == (2, "")
-        (line,) = [line for line in said.splitlines() if line.startswith("error: ")]
+        ran = sparse_adapt(*words, *more)
+        assert (ran.status, ran.out) == (2, "")
+        (line,) = ran.errors
         assert problem in line
     assert not list(tmp_path.iterdir())

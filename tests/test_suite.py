@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from sparse_adapt import cli
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, ModelError, OutputError
 from sparse_adapt.suite import Training, run_suite, training_of
 from sparse_adapt.suite.compare import holm
@@ -200,18 +199,9 @@ def test_everything_is_looked_at_before_anything_is_encoded(write_suite, tmp_pat
         assert not (tmp_path / "out").exists() and not (tmp_path / "out.partial").exists()
 
 
-def test_a_suite_as_a_command(write_suite, tmp_path, capsys, monkeypatch):
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["sparse-adapt", "evaluate", *map(str, words)])
-        capsys.readouterr()
-        try:
-            cli.main()
-        except SystemExit as end:
-            return end.code or 0, *capsys.readouterr()
-        return 0, *capsys.readouterr()
-
+def test_a_suite_as_a_command(write_suite, tmp_path, sparse_adapt):
     path, out = write_suite(), tmp_path / "out"
-    status, shown, said = run("--suite", path, "-o", out, "--device", "cpu")
+    status, shown, said = sparse_adapt("evaluate", "--suite", path, "-o", out, "--device", "cpu")
     assert status == 0, said
     assert "control: 3 queries of train, control" in shown and "longest list" in shown
     assert f"sparse-adapt evaluate --suite {path} -o {out} --overwrite --explain" in said
@@ -221,7 +211,7 @@ def test_a_suite_as_a_command(write_suite, tmp_path, capsys, monkeypatch):
         (("--model", "a", "--collection", "b", "--explain"), "-o and --explain are for a suite"),
         (("--suite", tmp_path / "none.toml"), "no such file"),
     ):
-        status, shown, said = run(*words)
-        assert (status, shown) == (2, "")
-        (line,) = [line for line in said.splitlines() if line.startswith("error: ")]
+        ran = sparse_adapt("evaluate", *words)
+        assert (ran.status, ran.out) == (2, "")
+        (line,) = ran.errors
         assert problem in line
