@@ -95,6 +95,14 @@ class Ran(NamedTuple):
         return [line for line in self.said if line.startswith("error: ")]
 
 
+def refused(ran: Ran) -> str:
+    """The one line by which a command refused what it was asked."""
+    assert ran.status == 2
+    assert len(ran.errors) == 1, ran.err
+    assert "Traceback" not in ran.err
+    return ran.errors[0]
+
+
 @pytest.fixture
 def sparse_adapt(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
     """Run a command in this process."""

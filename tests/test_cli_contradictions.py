@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import refused
 from dense_models import tiny_dense
-from test_cli_pairs import refused, sparse_adapt  # noqa: F401 - a fixture
 
 from sparse_adapt.triplets import read_triplets
 
@@ -31,7 +31,7 @@ def graded(tmp_path: Path) -> Path:
 
 
 def test_from_a_corpus_to_a_measured_model(
-    sparse_adapt,  # noqa: F811
+    sparse_adapt,
     model,
     zorvex_collection,
     graded,
@@ -70,7 +70,7 @@ def test_from_a_corpus_to_a_measured_model(
     assert content["difference"]["value"] == pytest.approx(gain)
 
 
-def test_similarity_and_relevant_words_show_tables(sparse_adapt, tiny_model, graded, tmp_path):  # noqa: F811
+def test_similarity_and_relevant_words_show_tables(sparse_adapt, tiny_model, graded, tmp_path):
     status, out, said = sparse_adapt("similarity", "--model", tiny_model, "--pairs", graded)
     assert status == 0
     assert "spearman" in out
@@ -97,7 +97,7 @@ def test_similarity_and_relevant_words_show_tables(sparse_adapt, tiny_model, gra
         ("The server.\n", "put back what was there (sentences 1, without contradictions 1, unchanged"),
     ],
 )
-def test_nothing_to_contradict(sparse_adapt, tiny_model, tmp_path, text, problem):  # noqa: F811
+def test_nothing_to_contradict(sparse_adapt, tiny_model, tmp_path, text, problem):
     lines, out = tmp_path / "lines.txt", tmp_path / "out.jsonl"
     lines.write_text(text)
     said = refused(sparse_adapt("contradict", lines, "--model", tiny_model, "--device", "cpu", "-o", out))
@@ -107,7 +107,7 @@ def test_nothing_to_contradict(sparse_adapt, tiny_model, tmp_path, text, problem
 
 
 def test_mistakes_are_one_line_and_leave_nothing(
-    sparse_adapt,  # noqa: F811
+    sparse_adapt,
     tiny_model,
     graded,
     tmp_path,
@@ -140,7 +140,7 @@ def test_mistakes_are_one_line_and_leave_nothing(
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
-def test_a_bad_file_of_triplets_is_named(sparse_adapt, tiny_model, tmp_path):  # noqa: F811
+def test_a_bad_file_of_triplets_is_named(sparse_adapt, tiny_model, tmp_path):
     path, out = tmp_path / "t.jsonl", tmp_path / "out"
     for stage in ("triplets", "labelled"):
         command = [stage, "--model", tiny_model, f"--{stage}", path, "-o", out, "--device", "cpu"]

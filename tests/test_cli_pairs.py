@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import Ran
+from conftest import refused
 from dense_models import tiny_dense
 
 from sparse_adapt.config import Queries
@@ -35,13 +35,6 @@ def collection(tmp_path: Path) -> Path:
     ]
     write_collection(tmp_path / "asked", make_queries(documents, Queries(held=2)))
     return tmp_path / "asked"
-
-
-def refused(ran: Ran) -> str:
-    assert ran.status == 2
-    assert len(ran.errors) == 1, ran.err
-    assert "Traceback" not in ran.err
-    return ran.errors[0]
 
 
 def test_from_a_collection_to_a_measured_model(sparse_adapt, model, collection, tmp_path):

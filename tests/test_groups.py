@@ -6,10 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import refused
 from dense_models import tiny_dense
 from scipy.sparse import csr_matrix
-from test_cli_pairs import refused
-from test_cli_pairs import sparse_adapt as sparse_adapt
 
 from diagnostics.groups import Member, compare_groups, measure_groups, read_members
 from diagnostics.groups_report import plot
@@ -127,8 +126,8 @@ def test_the_command_shows_and_writes(sparse_adapt, tiny_model, file, tmp_path):
     assert status == 0
     assert json.loads(out)[str(tiny_model)]["names"] == ["spending", "backup", "wood"]
     assert "groups --model" in said
-    status, out, said = sparse_adapt(*given, "--against", tmp_path / "no", "-o", tmp_path / "out")
-    assert "no such model" in refused((status, out, said))
+    refusal = refused(sparse_adapt(*given, "--against", tmp_path / "no", "-o", tmp_path / "out"))
+    assert "no such model" in refusal
     assert not (tmp_path / "out").exists()
     before = tiny_dense(tiny_model, tmp_path / "dense")
     status, out, said = sparse_adapt(*given, "--against", before, "-o", tmp_path / "out")
