@@ -173,6 +173,7 @@ class ContrastWeights(Settings):
 
     infonce: float = Field(1.0, ge=0)  # of either form
     sparsity: float = Field(0.005, ge=0)  # of sparse encoders; a dense one has no such term
+    anchor: float = Field(0.0, ge=0)  # everyday texts keep the vectors that they had before the extension
 
 
 class JointWeights(ContrastWeights):

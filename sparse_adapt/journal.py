@@ -19,7 +19,16 @@ def check_same(path: Path, asked: Mapping[str, Any]) -> None:
     begun = json.loads(path.read_text(encoding="utf-8"))
     for key, value in json.loads(json.dumps(asked)).items():
         if begun.get(key) != value:
-            raise ConfigError(f"{path}: begun with another {key}; pass --overwrite to start again")
+            begun_with = other(key, begun.get(key), value)
+            raise ConfigError(f"{path}: begun with {begun_with}; pass --overwrite to start again")
+
+
+def other(key: str, before: object, now: object) -> str:
+    """What something was made with that isn't what is asked now, in words; of settings those that differ."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        names = sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
+        return f"other {key} ({', '.join(names)})"
+    return f"no {key}" if before is None else f"another {key} ({before})"
 
 
 def note(path: Path, line: str) -> None:

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ from sparse_adapt.pairs import Pair, write_pairs
 from sparse_adapt.running.plan import make_plan
 from sparse_adapt.running.run import run
 from sparse_adapt.running.runfile import read_plan
-from sparse_adapt.stages import steps
+from sparse_adapt.stages import pairing, steps
 from sparse_adapt.stages.pairing import SHOWN, Batch, Pairing, related
 from sparse_adapt.stages.projection import Projection
 from sparse_adapt.stages.steps import Place
@@ -322,6 +323,39 @@ def test_a_masked_word_teaches_the_rows_of_new_tokens_alone_when_asked(encoder, 
     assert not torch.equal(encoder.input_rows, before[next(n for n in before if "word_emb" in n)])
 
 
+def everyday_distance(encoder: Encoder, stage: Pairing) -> float:
+    with torch.no_grad():
+        return float(stage.everyday.distance(encoder, stage.everyday.draw(random_at(9, 9))))
+
+
+def test_everyday_texts_stay_nearer_where_they_are_anchored(encoder, tmp_path):
+    """The same lesson with and without the anchor; what an extension didn't touch begins where it was."""
+    start = deepcopy(encoder)
+    given = {"steps": 30, "learning_rate": 3e-3, "new_learning_rate": 3e-3}
+    anchored = contrast(encoder, weights={"anchor": 10.0}, **given)
+    assert anchored.weights["anchor"] == 10.0
+    assert everyday_distance(start, anchored) == pytest.approx(0.0, abs=1e-6)
+    train(encoder, anchored, tmp_path / "anchored")
+    free = contrast(start, **given)
+    assert "anchor" not in free.weights
+    train(start, free, tmp_path / "free")
+    assert 0.0 < everyday_distance(encoder, anchored) < 0.5 * everyday_distance(start, anchored)
+
+
+def test_the_anchor_holds_what_was_before_the_extension(files, base, monkeypatch):
+    """The stages between may have moved everyday texts: the first of them is asked what the base model says."""
+    seen, made = [], pairing.everyday_for
+
+    def watched(encoder: Encoder, before: Encoder, seed: int) -> object:
+        seen.append(before)
+        return made(encoder, before, seed)
+
+    monkeypatch.setattr(pairing, "everyday_for", watched)
+    teach(files, "taught", "contrast")
+    teach(files, "anchored", "contrast", weights={"anchor": 1.0, "infonce": 1.0})
+    assert [before.vocabulary_size for before in seen] == [load_encoder(base).vocabulary_size]
+
+
 # -- as steps of a run -----------------------------------------------------------------------------
 
 
@@ -363,7 +397,7 @@ BOTH_WAYS = {"form": "nt-xent"}  # of dense encoders with a projection, which a 
 @pytest.mark.parametrize("stage, more", [("joint", {}), ("contrast", BOTH_WAYS)])
 def test_a_killed_stage_resumes_to_the_same_bits(files, stage, more):
     torch.set_num_threads(1)
-    given = {"hard_negatives": 1, "below": 0.999, **more}
+    given = {"hard_negatives": 1, "below": 0.999, "weights": {"anchor": 1.0}, **more}
     whole = teach(files, "whole", stage, **given)
     script = KILL.format(tests=str(Path(__file__).parent), folder=str(files), stage=stage, given=given)
     one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -384,7 +418,9 @@ IN_PROCESSES = """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stage, given", [("joint", {"mask_rate": 0.5}), ("contrast", BOTH_WAYS)])
+@pytest.mark.parametrize(
+    "stage, given", [("joint", {"mask_rate": 0.5, "weights": {"anchor": 1.0}}), ("contrast", BOTH_WAYS)]
+)
 def test_two_processes_train_as_one_does(files, stage, given):
     """Four pairs are seven or eight texts, so that one process may have more of them, or no masked word."""
     one = teach(files, "one", stage, **given)

@@ -15,7 +15,7 @@ from sparse_adapt.idf import fourth_root, shares_of
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.stages.dictionary import dictionary
 from sparse_adapt.stages.distill import Distill
-from sparse_adapt.stages.everyday import LIKE_PASSAGES, TEXTS, Everyday, made_up
+from sparse_adapt.stages.everyday import LIKE_PASSAGES, TEXTS, SparseEveryday, made_up
 from sparse_adapt.stages.factors import LearntFactors
 from sparse_adapt.stages.lesson import domain_vocabulary
 from sparse_adapt.stages.texts import Remembered, Texts
@@ -226,7 +226,7 @@ def test_everyday_texts_are_like_queries_and_like_passages_and_the_same_for_a_se
 
 
 def test_everyday_texts_are_far_from_a_model_by_what_it_forgot(encoder):
-    everyday = Everyday(encoder, SparseEncoder.load("splade-tiny"), 0)
+    everyday = SparseEveryday(encoder, SparseEncoder.load("splade-tiny"), 0)
     rows = everyday.draw(random_at(0, 0))
     with torch.no_grad():
         extended = float(everyday.distance(encoder, rows))
@@ -238,7 +238,7 @@ def test_everyday_texts_are_far_from_a_model_by_what_it_forgot(encoder):
 
 
 def test_everyday_texts_are_far_from_a_model_whose_factors_moved(encoder):
-    everyday = Everyday(encoder, SparseEncoder.load("splade-tiny"), 0)
+    everyday = SparseEveryday(encoder, SparseEncoder.load("splade-tiny"), 0)
     rows = everyday.draw(random_at(0, 0))
     factors = LearntFactors(np.full(encoder.vocabulary_size, 3.0, np.float32), 0.1)
     with torch.no_grad():

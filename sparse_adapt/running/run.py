@@ -19,6 +19,7 @@ from sparse_adapt.corpus import read_candidates, read_documents
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.folders import write_json, write_text
 from sparse_adapt.glossary import read_dictionary
+from sparse_adapt.journal import other
 from sparse_adapt.pairs import read_pairs
 from sparse_adapt.processes import common_folder, is_main
 from sparse_adapt.running.plan import FILES, IGNORE_CORPUS, Plan, plan_text
@@ -236,17 +237,9 @@ def done_before(stage: str, plan: Plan, model: str, folder: Path) -> Outcome | N
     }
     for key, value in made_from.items():
         if found[key] != value:
-            changed = f"{folder}: made with {_other(key, found[key], value)}, or {key} that changed since"
+            changed = f"{folder}: made with {other(key, found[key], value)}, or {key} that changed since"
             raise ConfigError(f"{changed}; pass --overwrite without --resume to start again")
     return Outcome(folder, "done before", record)
-
-
-def _other(key: str, before: object, now: object) -> str:
-    """What a stage was made with that isn't what is asked now, in words."""
-    if not (isinstance(before, dict) and isinstance(now, dict)):
-        return f"another {key} ({before})"
-    names = sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
-    return f"other {key} ({', '.join(names)})"
 
 
 def _files_of(stage: str, plan: Plan) -> dict[str, str]:

@@ -27,7 +27,7 @@ from sparse_adapt.head import activate
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.stages.everyday import LIKE_PASSAGES, LIKE_QUERIES, TEXTS, made_up
-from sparse_adapt.stages.masked import SHOWN, read_masked
+from sparse_adapt.stages.masked import unmasked
 from sparse_adapt.training import Either, epochs_to_steps
 
 ANYWHERE = 0.25  # share of the corpus's texts that come from anywhere; the others say a new term
@@ -135,14 +135,8 @@ class DenseBehaviour(Behaviour[SentenceEncoder]):
     def terms(self, encoder: SentenceEncoder, batch: Batch) -> dict[str, Tensor]:
         """`old`: squared distance to the vector before, both of length 1: 2 less two cosines."""
         with torch.no_grad():
-            wanted = _vectors(self.reference, batch.before).to(encoder.device)
-        return {"old": (_vectors(encoder, batch.ids) - wanted).square().sum(dim=1).mean()}
-
-
-def _vectors(encoder: SentenceEncoder, token_ids: Sequence[TokenIds]) -> Tensor:
-    """(B, H), of texts of which no word is masked."""
-    shown = [[SHOWN] * len(ids) for ids in token_ids]
-    return read_masked(encoder, token_ids, shown, encoder.vectors, [])[0]
+            wanted = unmasked(self.reference, batch.before).to(encoder.device)
+        return {"old": (unmasked(encoder, batch.ids) - wanted).square().sum(dim=1).mean()}
 
 
 class SparseBehaviour(Behaviour[SparseEncoder]):

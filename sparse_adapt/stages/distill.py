@@ -24,7 +24,7 @@ from sparse_adapt.head import activate
 from sparse_adapt.idf import Factors, fourth_root, scaled, shares_of
 from sparse_adapt.meanings import Samples
 from sparse_adapt.model import Pooled, SparseEncoder
-from sparse_adapt.stages.everyday import Everyday
+from sparse_adapt.stages.everyday import SparseEveryday
 from sparse_adapt.stages.factors import LearntFactors
 from sparse_adapt.stages.lesson import marks, meanings, new_logits, recall
 from sparse_adapt.stages.texts import Remembered, Texts, vectors
@@ -76,9 +76,9 @@ class Distill:
         sources = [*self.documents.ids, *self.queries.ids]
         about = np.concatenate([self.documents.says, self.positive | self.queries.says])
         anchored = self.weights["anchor"] > 0.0
-        self.everyday: Everyday | None = None
+        self.everyday: SparseEveryday | None = None
         if anchored and settings.anchored == "everyday":
-            self.everyday = Everyday(encoder, before or self.reference, settings.seed)
+            self.everyday = SparseEveryday(encoder, before or self.reference, settings.seed)
         unread = (not anchored or self.everyday is not None) and self.weights["recall"] == 0.0
         self.meanings = None if unread else meanings(self.reference, sources, about, settings)
         self.scale, share, factors = self._scale()

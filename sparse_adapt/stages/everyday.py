@@ -1,8 +1,14 @@
 """Everyday texts that a model shall go on weighing as it did: words of general language as often as people use them.
 
 A corpus holds a domain's words alone, so what it teaches shifts, unseen, what any other word stands for. Texts for
-general language are seldom at hand, but word frequencies are (Speer 2022, wordfreq). Dimensions: B texts, V vocabulary.
+general language are seldom at hand, but word frequencies are (Speer 2022, wordfreq).
+Dimensions: B texts, V vocabulary.
 """
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,10 +16,14 @@ from numpy.random import Generator
 from torch import Tensor
 from torch.nn import functional
 
+from sparse_adapt.batches import TokenIds
 from sparse_adapt.idf import Shares, shares_of
 from sparse_adapt.losses import distance
 from sparse_adapt.model import SparseEncoder
+from sparse_adapt.model.kinds import EitherEncoder
+from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.stages.factors import LearntFactors
+from sparse_adapt.stages.masked import unmasked
 from sparse_adapt.stages.texts import Remembered, vectors
 
 TEXTS = 4_000
@@ -23,18 +33,29 @@ LIKE_QUERIES, LIKE_PASSAGES = (slice(kind, None, len(LENGTHS)) for kind in range
 AT_ONCE = 32  # texts that a batch holds
 
 
-class Everyday:
-    """Made-up texts and their vectors by the model that knew nothing of the domain."""
+class Everyday(ABC):
+    """Made-up texts and what their vectors were before."""
 
-    def __init__(self, encoder: SparseEncoder, before: SparseEncoder, seed: int) -> None:
-        """`before`: whose vectors are to stay; `encoder` has its vocabulary and more."""
-        texts = made_up(TEXTS, seed)
-        self.ids = encoder.tokenize(texts)
-        self.before = Remembered(before.requires_grad_(False), before.tokenize(texts))
+    def __init__(self, token_ids: Sequence[TokenIds]) -> None:
+        self.ids = token_ids
 
     def draw(self, random: Generator) -> list[int]:
         """The rows of a batch's texts."""
         return [int(row) for row in random.choice(len(self.ids), AT_ONCE, replace=False)]
+
+    @abstractmethod
+    def distance(self, encoder: Any, rows: list[int]) -> Tensor:  # noqa: ANN401 - of the kind that they were made for
+        """How far the encoder's vectors of these texts are from what they were."""
+
+
+class SparseEveryday(Everyday):
+    """Their weights by the model that knew nothing of the domain."""
+
+    def __init__(self, encoder: SparseEncoder, before: SparseEncoder, seed: int) -> None:
+        """`before`: whose vectors are to stay; `encoder` has its vocabulary and more."""
+        texts = made_up(TEXTS, seed)
+        super().__init__(encoder.tokenize(texts))
+        self.before = Remembered(before.requires_grad_(False), before.tokenize(texts))
 
     def distance(
         self, encoder: SparseEncoder, rows: list[int], factors: LearntFactors | None = None
@@ -55,6 +76,32 @@ class Everyday:
         """The share of the texts like passages whose vectors gave each token of a vocabulary weight: (size)."""
         found = shares_of(vectors(self.before.encoder, self.before.token_ids[LIKE_PASSAGES]))
         return np.pad(found, (0, size - len(found)))
+
+
+class DenseEveryday(Everyday):
+    """Their dense vectors by that model."""
+
+    def __init__(self, encoder: SentenceEncoder, before: SentenceEncoder, seed: int) -> None:
+        """`before`: whose vectors are to stay."""
+        texts = made_up(TEXTS, seed)
+        super().__init__(encoder.tokenize(texts))
+        self.before, self.before_ids = before.requires_grad_(False), before.tokenize(texts)
+
+    def distance(self, encoder: SentenceEncoder, rows: list[int]) -> Tensor:
+        """Squared distance to the vectors that were, of length 1."""
+        with torch.no_grad():
+            wanted = unmasked(self.before, [self.before_ids[row] for row in rows]).to(encoder.device)
+        return distance(unmasked(encoder, [self.ids[row] for row in rows]), wanted)
+
+
+def everyday_for(encoder: EitherEncoder, before: EitherEncoder | None, seed: int) -> Everyday:
+    """For an encoder of either kind; without a model before, what it says now is to stay."""
+    match encoder, before or copy.deepcopy(encoder):
+        case SparseEncoder(), SparseEncoder() as reference:
+            return SparseEveryday(encoder, reference, seed)
+        case SentenceEncoder(), SentenceEncoder() as reference:
+            return DenseEveryday(encoder, reference, seed)
+    raise AssertionError("an extension doesn't make a dense encoder of a sparse one")
 
 
 def made_up(count: int, seed: int) -> list[str]:

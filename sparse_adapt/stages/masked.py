@@ -13,6 +13,7 @@ from sparse_adapt.batches import TokenIds, group_by_length, pad
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model import PADDED_TOKENS_A_PASS
 from sparse_adapt.model.encoder import Encoder
+from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.training.sharing import own_share, shared_out, total
 
 SHOWN = -1  # label of a word that wasn't masked
@@ -74,3 +75,8 @@ def read_masked(
         own_share(everything)
     )  # a process without texts of its own has read another's, and adds nothing
     return found, total(mean * (len(words) / max(1, count) if mine else 0.0))
+
+
+def unmasked(encoder: SentenceEncoder, ids: Sequence[TokenIds]) -> Tensor:
+    """The vector of every text as it is: (B, H)."""
+    return read_masked(encoder, ids, [[SHOWN] * len(each) for each in ids], encoder.vectors, [])[0]

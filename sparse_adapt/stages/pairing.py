@@ -19,8 +19,10 @@ from sparse_adapt import config, losses
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.model.encoder import Encoder
+from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.pairs import Pair
+from sparse_adapt.stages.everyday import everyday_for
 from sparse_adapt.stages.masked import SHOWN as SHOWN
 from sparse_adapt.stages.masked import mask_token, read_masked
 from sparse_adapt.stages.mining import Asked, hard_negatives
@@ -39,6 +41,7 @@ class Batch:
     labels: list[list[int]]  # the word that was masked, or SHOWN
     own: Tensor  # (Q) among the documents
     relevant: Tensor  # (Q, B)
+    others: list[int]  # everyday texts, for the anchor
 
 
 class Pairing:
@@ -47,19 +50,26 @@ class Pairing:
     def __init__(
         self,
         name: str,
-        encoder: Encoder,
+        encoder: EitherEncoder,
         pairs: Sequence[Pair],
         documents: Mapping[str, str],
         settings: config.Contrast,
+        before: EitherEncoder | None = None,
     ) -> None:
-        """`documents`: text of every document, by id. Raises ConfigError where there is nothing to mask."""
+        """`documents`: text of every document, by id. Raises ConfigError where there is nothing to mask.
+
+        `before`: whose vectors of everyday texts the anchor holds; by default the encoder's own.
+        """
         self.name, self.settings = name, settings
         self.steps = epochs_to_steps(settings, len(pairs))
         sparse = isinstance(encoder, SparseEncoder)
         weights: dict[str, float] = settings.weights.model_dump()
         self.weights: Mapping[str, float] = {
-            key: weight for key, weight in weights.items() if sparse or key != "sparsity"
+            key: weight
+            for key, weight in weights.items()
+            if (sparse or key != "sparsity") and (weight > 0.0 or key != "anchor")
         }
+        self.everyday = everyday_for(encoder, before, settings.seed) if "anchor" in self.weights else None
         self.temperature = settings.temperature or (DOT_PRODUCT if sparse else COSINE[settings.form])
         self.beside = _projection(name, encoder, settings)
         place = _places(documents)
@@ -92,7 +102,8 @@ class Pairing:
         texts = [self.queries[pair] for pair in chosen] + [self.documents[row] for row in documents]
         masked = [self._mask(ids, random) for ids in texts]
         own = torch.tensor([column[self.own[pair]] for pair in chosen])
-        return Batch([ids for ids, _ in masked], [labels for _, labels in masked], own, relevant)
+        others = [] if self.everyday is None else self.everyday.draw(random)
+        return Batch([ids for ids, _ in masked], [labels for _, labels in masked], own, relevant, others)
 
     def terms(self, encoder: Encoder, batch: Batch) -> dict[str, Tensor]:
         """`infonce`, and `mlm` and `sparsity` where the stage and the encoder have them, unweighted."""
@@ -117,6 +128,8 @@ class Pairing:
             terms["sparsity"] = losses.flops(queries) + losses.flops(documents)
         if "mlm" in self.weights:
             terms["mlm"] = words
+        if self.everyday is not None:
+            terms["anchor"] = self.everyday.distance(encoder, batch.others)
         return terms
 
     def _project(self, vectors: Tensor) -> Tensor:

@@ -211,7 +211,9 @@ def run_pairs(
     entries = list(read_pairs(pairs, document_ids=documents))
 
     def build(encoder: EitherEncoder) -> Stage[EitherEncoder]:
-        return Pairing(name, encoder, entries, documents, settings)
+        extended = _extended_from(model) if settings.weights.anchor > 0.0 else None
+        before = None if extended is None else load_encoder(extended, str(encoder.device))
+        return Pairing(name, encoder, entries, documents, settings, before)
 
     files = {"pairs": str(pairs), "corpus": corpus}
     return _run(name, model, files, settings, place, (load_encoder, build), progress)
