@@ -172,7 +172,7 @@ class ContrastWeights(Settings):
     """Loss weights of the contrastive stage."""
 
     infonce: float = Field(1.0, ge=0)  # of either form
-    sparsity: float = Field(0.005, ge=0)  # of sparse encoders; a dense one has no such term
+    sparsity: float = Field(0.015, ge=0)  # of sparse encoders; a dense one has no such term
     anchor: float = Field(0.0, ge=0)  # everyday texts keep the vectors that they had before the extension
 
 
@@ -194,7 +194,9 @@ class Contrast(Training):
     projection: bool | None = None  # a head for the loss alone; by default with nt-xent, for dense encoders
     temperature: float | None = Field(
         None, gt=0
-    )  # by default 1 for a product, 0.05 for a cosine, 0.1 in nt-xent
+    )  # by default 3 for a product, 0.05 for a cosine, 0.1 in nt-xent
+    factors: Literal["none", "learnt"] = "none"  # of sparse encoders: what a match on each token counts
+    factor_rate: float = Field(3e-3, gt=0)  # learning rate of the factors' logarithms
     longest: int = Field(128, ge=8)  # tokens of a text; what is beyond them doesn't teach
     hard_negatives: int = Field(0, ge=0)  # of a query, mined by the incoming model
     depth: int = Field(30, ge=1)  # among the best so many

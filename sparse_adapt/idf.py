@@ -10,6 +10,12 @@ from scipy.sparse import csr_matrix
 Factors = NDArray[np.float32]
 Shares = NDArray[np.float64]
 EVERYDAY = 0.25  # part of general language in how many texts a token is counted in, where it is known
+DOCUMENTS = 2_048  # of many so many tell
+
+
+def rows_for_idf(count: int) -> list[int]:
+    """Evenly spaced rows of documents from which factors are taken: all, where there are few."""
+    return [int(row) for row in np.unique(np.linspace(0, count - 1, min(count, DOCUMENTS)).astype(int))]
 
 
 def sqrt_idf(documents: csr_matrix, everyday: Shares | None = None) -> Factors:

@@ -323,6 +323,37 @@ def test_a_masked_word_teaches_the_rows_of_new_tokens_alone_when_asked(encoder, 
     assert not torch.equal(encoder.input_rows, before[next(n for n in before if "word_emb" in n)])
 
 
+LEARNT = {"factors": "learnt", "factor_rate": 1e-2}
+
+
+def test_learnt_factors_count_a_match_and_stay_with_the_model(tiny_model, tmp_path):
+    encoder = extended(tiny_model)
+    stage = contrast(encoder, **LEARNT)
+    assert stage.factors is not None
+    begun = stage.factors.values
+    batch = stage.batch(random_at(0, 0))
+    with torch.no_grad():
+        counted = encoder.weights(batch.ids) * torch.from_numpy(begun)
+        scores = counted[: len(batch.own)] @ counted[len(batch.own) :].T
+        wanted = losses.infonce(scores, batch.own, batch.relevant, stage.temperature)
+        assert float(stage.terms(encoder, batch)["infonce"]) == pytest.approx(float(wanted), rel=1e-5)
+    train(encoder, stage, tmp_path)
+    stage.conclude(encoder)
+    learnt = encoder.factors_of()
+    assert (learnt > 0).all()
+    assert not np.allclose(learnt, begun, rtol=1e-3)
+    held = contrast(encoder)  # an encoder that has factors is taught as it is searched, and keeps them
+    assert held.factors is not None
+    assert [parameter.requires_grad for parameter in held.beside.parameters()] == [False]
+    assert np.allclose(held.factors.values, learnt)
+
+
+def test_a_dense_encoder_has_no_factors(tiny_model, tmp_path):
+    dense = extended(tiny_dense(tiny_model, tmp_path / "dense"))
+    with pytest.raises(ConfigError, match='contrast: factors = "learnt" is for sparse encoders'):
+        contrast(dense, **LEARNT)
+
+
 def everyday_distance(encoder: Encoder, stage: Pairing) -> float:
     with torch.no_grad():
         return float(stage.everyday.distance(encoder, stage.everyday.draw(random_at(9, 9))))

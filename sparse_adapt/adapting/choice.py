@@ -20,7 +20,7 @@ import torch
 from sparse_adapt.corpus import Candidates, Document, Query
 from sparse_adapt.encode import encode
 from sparse_adapt.evaluate import Collection, Result, evaluate_model, evaluate_vectors, randomisation_test
-from sparse_adapt.idf import Factors, fourth_root, scaled
+from sparse_adapt.idf import Factors, fourth_root, rows_for_idf, scaled
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.watching import Heard, silent
 
@@ -29,7 +29,6 @@ GRADES = 10  # documents of a query that are to be found
 LONGER = 1.1  # documents may have at most so many times the base model's non-zero weights
 Weighed = Literal["", "idf", "factors", "factors^3/4", "factors^1/2", "factors^1/4"]
 POWERS: dict[Weighed, float] = {"factors": 1.0, "factors^3/4": 0.75, "factors^1/2": 0.5, "factors^1/4": 0.25}
-IDF_DOCUMENTS = 2_048  # documents from which factors are taken
 
 
 class Maker(NamedTuple):
@@ -174,7 +173,7 @@ def _is_worse(result: Result, best: Result) -> bool:
 
 def factors_from(encoder: SparseEncoder, documents: Sequence[Document]) -> Factors:
     """The factors of a model for a corpus, from evenly spaced documents of it."""
-    rows = np.unique(np.linspace(0, len(documents) - 1, min(len(documents), IDF_DOCUMENTS)).astype(int))
+    rows = rows_for_idf(len(documents))
     encoder.factors = None
     return fourth_root(encode(encoder, [documents[row].full_text for row in rows]))
 

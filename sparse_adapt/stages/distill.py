@@ -21,11 +21,11 @@ from torch import Tensor, nn
 from sparse_adapt import config, losses
 from sparse_adapt.corpus import Candidates
 from sparse_adapt.head import activate
-from sparse_adapt.idf import Factors, fourth_root, scaled, shares_of
+from sparse_adapt.idf import Factors, scaled, shares_of
 from sparse_adapt.meanings import Samples
 from sparse_adapt.model import Pooled, SparseEncoder
 from sparse_adapt.stages.everyday import SparseEveryday
-from sparse_adapt.stages.factors import LearntFactors
+from sparse_adapt.stages.factors import LearntFactors, first_factors
 from sparse_adapt.stages.lesson import marks, meanings, new_logits, recall
 from sparse_adapt.stages.texts import Remembered, Texts, vectors
 from sparse_adapt.training import epochs_to_steps
@@ -250,12 +250,9 @@ class Distill:
         queries = vectors(self.reference, [self.queries.ids[row] for row in chosen])
         share = shares_of(rows)
         factors: Factors | None = None
-        if self.reference.factors is not None:
-            factors = self.reference.factors_of()
-        elif self.settings.factors != "none":
-            general = None if self.everyday is None else self.everyday.share(rows.shape[1])
-            factors = fourth_root(rows, general)
-        if factors is not None:
+        if self.settings.factors != "none" or self.reference.factors is not None:
+            general = None if self.everyday is None else self.everyday.share
+            factors = first_factors(self.reference, rows, general)
             rows, queries = scaled(rows, factors), scaled(queries, factors)
         student: list[float] = []
         teacher: list[float] = []

@@ -44,8 +44,16 @@ class Everyday(ABC):
         return [int(row) for row in random.choice(len(self.ids), AT_ONCE, replace=False)]
 
     @abstractmethod
-    def distance(self, encoder: Any, rows: list[int]) -> Tensor:  # noqa: ANN401 - of the kind that they were made for
-        """How far the encoder's vectors of these texts are from what they were."""
+    def distance(
+        self,
+        encoder: Any,  # noqa: ANN401 - of the kind that they were made for
+        rows: list[int],
+        factors: LearntFactors | None = None,
+    ) -> Tensor:
+        """How far the encoder's vectors of these texts are from what they were, as `losses.distance` counts it.
+
+        With factors, which dense encoders don't have, each token as a match counts it: now, and when they began.
+        """
 
 
 class SparseEveryday(Everyday):
@@ -60,10 +68,7 @@ class SparseEveryday(Everyday):
     def distance(
         self, encoder: SparseEncoder, rows: list[int], factors: LearntFactors | None = None
     ) -> Tensor:
-        """How far the encoder's vectors of these texts are from what they were, as `losses.distance` counts it.
-
-        With factors, each token as a match counts it: now, and when the factors began to learn.
-        """
+        """Relative to the squared length of the weights before."""
         with torch.no_grad():
             wanted = self.before.weights(rows).to(encoder.device)
             wanted = functional.pad(wanted, (0, encoder.vocabulary_size - wanted.shape[1]))
@@ -87,7 +92,9 @@ class DenseEveryday(Everyday):
         super().__init__(encoder.tokenize(texts))
         self.before, self.before_ids = before.requires_grad_(False), before.tokenize(texts)
 
-    def distance(self, encoder: SentenceEncoder, rows: list[int]) -> Tensor:
+    def distance(
+        self, encoder: SentenceEncoder, rows: list[int], factors: LearntFactors | None = None
+    ) -> Tensor:
         """Squared distance to the vectors that were, of length 1."""
         with torch.no_grad():
             wanted = unmasked(self.before, [self.before_ids[row] for row in rows]).to(encoder.device)

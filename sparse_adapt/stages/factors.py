@@ -1,14 +1,18 @@
 """What a match on each token counts, learnt beside the model: its idf at first, then what a teacher's scores say.
 
 A weight is log(1 + relu(logit)), so no layer can make one token's matches count twice as much as another's
-wherever they are; a factor outside the logarithm can. Dimensions: V vocabulary.
+wherever they are; a factor outside the logarithm can. Dimensions: N documents, V vocabulary.
 """
+
+from collections.abc import Callable
 
 import numpy as np
 import torch
+from scipy.sparse import csr_matrix
 from torch import Tensor, nn
 
-from sparse_adapt.idf import Factors
+from sparse_adapt.idf import Factors, Shares, fourth_root
+from sparse_adapt.model import SparseEncoder
 
 
 class LearntFactors(nn.Module):
@@ -35,3 +39,15 @@ class LearntFactors(nn.Module):
         """The factors as they are now: (V)."""
         found: Factors = (self.start * self.gain.detach().cpu().exp()).numpy().astype(np.float32)
         return found
+
+
+def first_factors(
+    encoder: SparseEncoder, documents: csr_matrix, everyday: Callable[[int], Shares] | None
+) -> Factors:
+    """What a stage begins with (V): the encoder's own factors or, where it has none, by the idf in documents (N, V).
+
+    `everyday`: how often texts of general language give each of so many tokens weight, where that is known.
+    """
+    if encoder.factors is not None:
+        return encoder.factors_of()
+    return fourth_root(documents, None if everyday is None else everyday(encoder.vocabulary_size))

@@ -10,6 +10,7 @@ Dimensions: Q queries, B documents, M masked words, V vocabulary, H hidden.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from numpy.random import Generator
@@ -17,19 +18,22 @@ from torch import Tensor, nn
 
 from sparse_adapt import config, losses
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.idf import rows_for_idf
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.pairs import Pair
-from sparse_adapt.stages.everyday import everyday_for
+from sparse_adapt.stages.everyday import SparseEveryday, everyday_for
+from sparse_adapt.stages.factors import LearntFactors, first_factors
 from sparse_adapt.stages.masked import SHOWN as SHOWN
 from sparse_adapt.stages.masked import mask_token, read_masked
 from sparse_adapt.stages.mining import Asked, hard_negatives
 from sparse_adapt.stages.projection import Projection
+from sparse_adapt.stages.texts import vectors as sparse_vectors
 from sparse_adapt.training import epochs_to_steps
 
-DOT_PRODUCT = 1.0  # temperatures
+DOT_PRODUCT = 3.0  # temperatures; at 1 a sparse model tells the documents of a batch apart from the start
 COSINE = {"infonce": 0.05, "nt-xent": 0.1}
 
 
@@ -71,10 +75,12 @@ class Pairing:
         }
         self.everyday = everyday_for(encoder, before, settings.seed) if "anchor" in self.weights else None
         self.temperature = settings.temperature or (DOT_PRODUCT if sparse else COSINE[settings.form])
-        self.beside = _projection(name, encoder, settings)
         place = _places(documents)
         self.queries = cut(encoder.tokenize([pair.query for pair in pairs]), settings.longest)
         self.documents = cut(encoder.tokenize(list(documents.values())), settings.longest)
+        self.factors = self._factors(encoder)
+        projection = _projection(name, encoder, settings)
+        self.beside = projection if self.factors is None else self.factors
         self.own = [place[pair.document_id] for pair in pairs]
         self.relevant = _relevant(pairs, self.own)
         self.hard: list[list[int]] = [[] for _ in pairs]
@@ -115,22 +121,42 @@ class Pairing:
             self.vocabulary,
         )
         count, device = len(batch.own), encoder.device
-        queries, documents = found[:count], found[count:]
+        counted = found if self.factors is None else self.factors(found)
         own, relevant = batch.own.to(device), batch.relevant.to(device)
         if self.settings.form == "nt-xent":
             pairs = torch.stack([torch.arange(count, device=device), count + own], dim=1)
-            alike = losses.scores(found, found)
+            alike = losses.scores(counted, counted)
             infonce = losses.ntxent(alike, pairs, related(relevant), self.temperature)
         else:
-            infonce = losses.infonce(losses.scores(queries, documents), own, relevant, self.temperature)
+            scores = losses.scores(counted[:count], counted[count:])
+            infonce = losses.infonce(scores, own, relevant, self.temperature)
         terms = {"infonce": infonce}
         if "sparsity" in self.weights:
-            terms["sparsity"] = losses.flops(queries) + losses.flops(documents)
+            terms["sparsity"] = losses.flops(found[:count]) + losses.flops(found[count:])
         if "mlm" in self.weights:
             terms["mlm"] = words
         if self.everyday is not None:
-            terms["anchor"] = self.everyday.distance(encoder, batch.others)
+            terms["anchor"] = self.everyday.distance(encoder, batch.others, self.factors)
         return terms
+
+    def conclude(self, encoder: EitherEncoder) -> Mapping[str, Any]:
+        """Give a taught encoder the factors that it was taught with."""
+        if self.factors is not None and isinstance(encoder, SparseEncoder):
+            encoder.factors = self.factors.values
+        return {}
+
+    def _factors(self, encoder: EitherEncoder) -> LearntFactors | None:
+        """Those of a sparse encoder where it has some, which learn or are held; or to begin with, where they learn."""
+        settings, learnt = self.settings, self.settings.factors == "learnt"
+        if not isinstance(encoder, SparseEncoder):
+            if learnt:
+                raise ConfigError(f'{self.name}: factors = "learnt" is for sparse encoders; leave it out')
+            return None
+        if not learnt and encoder.factors is None:
+            return None
+        held = sparse_vectors(encoder, [self.documents[row] for row in rows_for_idf(len(self.documents))])
+        everyday = self.everyday.share if isinstance(self.everyday, SparseEveryday) else None
+        return LearntFactors(first_factors(encoder, held, everyday), settings.factor_rate if learnt else 0.0)
 
     def _project(self, vectors: Tensor) -> Tensor:
         projected: Tensor = self.beside(vectors) if isinstance(self.beside, Projection) else vectors
