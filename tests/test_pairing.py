@@ -340,7 +340,7 @@ def test_learnt_factors_count_a_match_and_stay_with_the_model(tiny_model, tmp_pa
     train(encoder, stage, tmp_path)
     stage.conclude(encoder)
     learnt = encoder.factors_of()
-    assert (learnt > 0).all()
+    assert (learnt >= 0).all()  # a token of every document tells nothing
     assert not np.allclose(learnt, begun, rtol=1e-3)
     held = contrast(encoder)  # an encoder that has factors is taught as it is searched, and keeps them
     assert held.factors is not None
