@@ -1,14 +1,14 @@
 """Teach a SPLADE model the words of a domain, see term by term that it learnt them, and index the result.
 
-The flow: a corpus is read (`corpus`) and mined for words that deserve a token of their own (`terms`). Each
-gets a token, an input row and an output row (`vocabulary`, in a model as `model` holds it). Stages then teach
-these rows: `behaviour` has the model do what it did before, `warmup` learns from the corpus, `dictionary` from
-definitions, `distill` from queries whose candidates a teacher has scored (`stages`, by the one loop in `training`,
-in the order that a plan gives, `running`); `dynamic` learns the words that the model finds hardest, `joint` and
-`contrast` from `pairs` of query and document, `triplets` and `labelled` from texts and what contradicts them
-(`triplets`, made by `contradicting`); these and `behaviour` take dense encoders as well. The adapted model turns texts
-into sparse vectors (`encode`, on disk `vectors`), which are searched exactly (`search`), measured (`evaluate`), written
-for an engine (`export`), and indexed and served, held against exact search (`engines`). `adapting` does all of it from
+The flow: a corpus is read (`corpus`) and mined for words that deserve a token of their own (`terms`). Each gets a
+token, an input row and an output row (`vocabulary`, in a model as `model` holds it). Stages then teach these rows:
+`behaviour` has the model do what it did before, `warmup` learns from the corpus, `dictionary` from definitions,
+`distill` from queries whose candidates a teacher has scored (`stages`, by the one loop in `training`, in the order that
+a plan gives, `running`); `dynamic` learns the words that the model finds hardest, `joint` and `contrast` from `pairs`
+of query and document, `triplets` and `labelled` from texts and what contradicts them (`triplets`, made by
+`contradicting`); these, `behaviour` and `distill` take dense encoders as well. The adapted model turns texts into
+sparse vectors (`encode`, on disk `vectors`), which are searched exactly (`search`), measured (`evaluate`), written for
+an engine (`export`), and indexed and served, held against exact search (`engines`). `adapting` does all of it from
 documents alone, `demo` on a bundled corpus; `cli` has a command for each step. The package `diagnostics` beside this
 one reads any saved model at any point.
 

@@ -25,6 +25,13 @@ def pad(texts: Sequence[TokenIds], pad_id: int) -> tuple[Tensor, Tensor]:
     return ids, mask
 
 
+def cut(token_ids: list[list[int]], longest: int | None) -> list[list[int]]:
+    """Texts of at most so many tokens, the last special one kept; None: as they are."""
+    if longest is None:
+        return token_ids
+    return [ids if len(ids) <= longest else [*ids[: longest - 1], ids[-1]] for ids in token_ids]
+
+
 def group_by_length(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
     """Indices of texts in groups of like length, longest first, each group at most `tokens` when padded.
 

@@ -130,6 +130,7 @@ class Distill(Training):
     border: float = 2.0
     slope: float = Field(25.0, gt=0)
     judge: str = JUDGE
+    longest: int | None = Field(None, ge=8)  # tokens of a text that teach; None: as many as are read
     samples: int = Field(64, ge=1)  # made-up texts from anywhere in a step, and as many that mean a term
     raw_logits: bool = True
     flops_query: float = Field(0.01, ge=0)
@@ -228,7 +229,7 @@ class Triplets(Training):
     learning_rate: float = Field(3e-5, gt=0)
     new_learning_rate: float = Field(1e-3, gt=0)
     batch_size: int = Field(32, ge=1)  # anchors, each read twice, and a contradiction of each
-    temperature: float | None = Field(None, gt=0)  # by default 1 for a dot product, 0.05 for a cosine
+    temperature: float | None = Field(None, gt=0)  # by default 3 for a dot product, 0.05 for a cosine
     longest: int = Field(128, ge=8)  # tokens of a text; what is beyond them doesn't teach
     own: float = Field(1.0, ge=0)  # weight of a text's own contradiction beside those of the others
 

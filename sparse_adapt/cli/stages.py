@@ -138,8 +138,9 @@ def distill(
     judge: Judge = None,
     preset: Preset = "default",
 ) -> None:
-    """Teach the whole model to score as a teacher does, with short vectors."""
+    """Teach the whole model, sparse or dense, to score as a teacher does; a sparse one with short vectors."""
     from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.model.layout import is_dense
     from sparse_adapt.running.plan import settings_for
     from sparse_adapt.stages import steps
 
@@ -148,6 +149,9 @@ def distill(
         place = steps.Place(out, overwrite, resume)
         outcome = steps.run_distill(model, candidates, corpus, settings, place, bars.begin("distill"))
     told(outcome)
+    if is_dense(out):
+        then(["evaluate", "--model", str(out), "--collection", corpus, "--baseline", model])
+        return
     then(
         ["evaluate", "--model", str(out), "--collection", corpus, "--baseline", "splade-tiny"],
         ["export", "anserini", "--model", str(out), "--corpus", corpus, "-o", _sibling(out, "vectors")],

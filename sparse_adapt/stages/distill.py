@@ -27,22 +27,17 @@ from sparse_adapt.model import Pooled, SparseEncoder
 from sparse_adapt.stages.everyday import SparseEveryday
 from sparse_adapt.stages.factors import LearntFactors, first_factors
 from sparse_adapt.stages.lesson import marks, meanings, new_logits, recall
+from sparse_adapt.stages.scored import Drawn, Scored, ranking_terms, relevant_to
 from sparse_adapt.stages.texts import Remembered, Texts, vectors
 from sparse_adapt.training import epochs_to_steps
 
 SHORT = 32  # made-up texts that the anchor holds, besides documents
-SCALE_QUERIES = 300  # queries from which the scale is taken, where there are more
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """Queries, the documents of all their candidates once each, and where each candidate is among these."""
+class Batch(Drawn):
+    """Queries with their candidates, and the texts beside them."""
 
-    queries: list[int]
-    documents: list[int]
-    places: Tensor  # (Q, N) into `documents`
-    teacher: Tensor  # (Q, N)
-    present: Tensor  # (Q, N), False where a query has fewer candidates
     samples: Samples
     others: list[int]  # documents for the anchor, or everyday texts
 
@@ -64,12 +59,11 @@ class Distill:
 
         `before`: whose vectors of everyday texts are held, where the anchor is such; by default the encoder's own.
         """
-        self.settings, self.candidates = settings, candidates
+        self.settings, self.scored = settings, Scored(candidates, list(documents))
         self.steps = epochs_to_steps(settings, len(candidates))
         self.weights: Mapping[str, float] = settings.weights.model_dump()
-        self.number = {document_id: row for row, document_id in enumerate(documents)}
-        self.documents = Texts(encoder, list(documents.values()))
-        self.queries = Texts(encoder, [entry.query for entry in candidates])
+        self.documents = Texts(encoder, list(documents.values()), settings.longest)
+        self.queries = Texts(encoder, [entry.query for entry in candidates], settings.longest)
         self.reference = copy.deepcopy(encoder).requires_grad_(False)
         self.before = Remembered(self.reference, self.documents.ids)
         self.positive = np.array([self._positive(entry) for entry in candidates])
@@ -91,27 +85,15 @@ class Distill:
         self.penalty = frequent if settings.document_frequency_aware else None
 
     def batch(self, random: Generator) -> Batch:
-        """Queries drawn without repetition, each with all of its candidates."""
-        count = min(self.settings.batch_size, len(self.candidates))
-        queries = sorted(int(row) for row in random.choice(len(self.candidates), count, replace=False))
-        chosen = [self.candidates[row] for row in queries]
-        documents = sorted({self.number[name] for entry in chosen for name in entry.document_ids})
-        place = {row: index for index, row in enumerate(documents)}
-        width = max(len(entry.document_ids) for entry in chosen)
-        places = torch.zeros(count, width, dtype=torch.long)
-        teacher = torch.zeros(count, width)
-        present = torch.zeros(count, width, dtype=torch.bool)
-        for row, entry in enumerate(chosen):
-            held = len(entry.document_ids)
-            places[row, :held] = torch.tensor([place[self.number[name]] for name in entry.document_ids])
-            teacher[row, :held] = torch.tensor(entry.teacher_scores)
-            present[row, :held] = True
+        """Queries drawn without repetition, each with all of its candidates, and texts beside them."""
+        drawn = self.scored.draw(self.settings.batch_size, random)
         samples = self._samples(random)
         if self.everyday is not None:
             others = self.everyday.draw(random)
         else:
-            others = [int(row) for row in random.choice(len(self.documents), max(1, count // 2))]
-        return Batch(queries, documents, places, teacher, present, samples, others)
+            others = [int(row) for row in random.choice(len(self.documents), max(1, len(drawn.queries) // 2))]
+        found = (drawn.queries, drawn.documents, drawn.places, drawn.teacher, drawn.present)
+        return Batch(*found, samples, others)
 
     def _samples(self, random: Generator) -> Samples:
         if self.meanings is None:
@@ -130,16 +112,12 @@ class Distill:
         scores = losses.scores(self._weighed(queries), self._weighed(documents)).gather(
             1, batch.places.to(device)
         )
-        teacher, present = batch.teacher.to(device), batch.present.to(device)
-        wanted = teacher
-        if self.settings.calibrate:
-            wanted = losses.calibrate(teacher, self.scale)
-        positive = torch.from_numpy(self._relevant(batch)).to(device)
+        ranking = ranking_terms(scores, batch, self.scored.relevant(batch), self.scale, self.settings)
         return {
-            "kd": self._kd(scores, wanted, present),
-            "rank": losses.rank(scores, teacher, present, self.settings.tau),
+            "kd": ranking["kd"],
+            "rank": ranking["rank"],
             "sparsity": self._sparsity(queries, documents),
-            "contrast": losses.contrast(scores, positive, present, self.settings.margin),
+            "contrast": ranking["contrast"],
             **self._domain(pooled, batch),
             "anchor": self._anchor(encoder, batch),
             "recall": self._recall(encoder, batch),
@@ -154,11 +132,6 @@ class Distill:
         if self.factors is not None:
             encoder.factors = self.factors.values
         return {}
-
-    def _kd(self, scores: Tensor, wanted: Tensor, present: Tensor) -> Tensor:
-        if self.settings.kd == "kl":
-            return losses.kl(scores, wanted, present, self.settings.temperature)
-        return losses.KD[self.settings.kd](scores, wanted, present)
 
     def _sparsity(self, queries: Tensor, documents: Tensor) -> Tensor:
         """What a match costs on old tokens, and the squared means of queries and documents."""
@@ -223,17 +196,9 @@ class Distill:
 
     def _positive(self, entry: Candidates) -> NDArray[np.bool_]:
         """New tokens that the relevant documents of a query say: (D,) booleans."""
-        rows = [
-            self.number[name] for name, good in zip(entry.document_ids, _good(entry), strict=True) if good
-        ]
+        good = relevant_to(entry)
+        rows = [self.scored.row[name] for name, each in zip(entry.document_ids, good, strict=True) if each]
         return np.asarray(self.documents.says[rows].any(axis=0))
-
-    def _relevant(self, batch: Batch) -> NDArray[np.bool_]:
-        relevant = np.zeros(tuple(batch.places.shape), dtype=bool)
-        for place, row in enumerate(batch.queries):
-            entry = self.candidates[row]
-            relevant[place, : len(entry.document_ids)] = _good(entry)
-        return relevant
 
     def _scale(self) -> tuple[losses.Scale, NDArray[np.float64], Factors | None]:
         """How teacher scores map to the scores that the incoming model gives the same candidates.
@@ -242,28 +207,18 @@ class Distill:
         with: the incoming model's own or, where it has none, by the idf in these documents, and in everyday texts
         where these are at hand. Many queries are sampled.
         """
-        chosen = np.unique(np.linspace(0, len(self.candidates) - 1, SCALE_QUERIES).round().astype(int))
-        entries = [self.candidates[row] for row in chosen]
-        found = sorted({self.number[name] for entry in entries for name in entry.document_ids})
-        place = {row: index for index, row in enumerate(found)}
-        rows = vectors(self.reference, [self.documents.ids[row] for row in found])
-        queries = vectors(self.reference, [self.queries.ids[row] for row in chosen])
+        drawn = self.scored.evenly()
+        rows = vectors(self.reference, [self.documents.ids[row] for row in drawn.documents])
+        queries = vectors(self.reference, [self.queries.ids[row] for row in drawn.queries])
         share = shares_of(rows)
         factors: Factors | None = None
         if self.settings.factors != "none" or self.reference.factors is not None:
             general = None if self.everyday is None else self.everyday.share
             factors = first_factors(self.reference, rows, general)
             rows, queries = scaled(rows, factors), scaled(queries, factors)
-        student: list[float] = []
-        teacher: list[float] = []
-        for number, entry in enumerate(entries):
-            held = [place[self.number[name]] for name in entry.document_ids]
-            student.extend((rows[held] @ queries[number].T).toarray().ravel().tolist())
-            teacher.extend(entry.teacher_scores)
-        return losses.Scale.between(teacher, student), share, factors
-
-
-def _good(entry: Candidates) -> NDArray[np.bool_]:
-    """Which candidates the teacher finds relevant: those in the upper half of its range for this query."""
-    scores = np.array(entry.teacher_scores)
-    return np.asarray(scores > (scores.max() + scores.min()) / 2)
+        student = torch.zeros_like(drawn.teacher)
+        for number, present in enumerate(drawn.present):
+            held = drawn.places[number][present].numpy()
+            product = (rows[held] @ queries[number].T).toarray().ravel()
+            student[number, present] = torch.from_numpy(product)
+        return self.scored.scale(drawn, student), share, factors

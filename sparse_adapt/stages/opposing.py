@@ -19,11 +19,11 @@ from numpy.random import Generator
 from torch import Tensor, distributed
 
 from sparse_adapt import config, losses
-from sparse_adapt.batches import group_by_length, pad
+from sparse_adapt.batches import cut, group_by_length, pad
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model import PADDED_TOKENS_A_PASS, SparseEncoder
 from sparse_adapt.model.encoder import Encoder
-from sparse_adapt.stages.pairing import DOT_PRODUCT, cut, key_of
+from sparse_adapt.stages.pairing import DOT_PRODUCT, key_of
 from sparse_adapt.training import epochs_to_steps
 from sparse_adapt.training.sharing import shared_out
 from sparse_adapt.triplets import Triplet

@@ -17,6 +17,7 @@ from numpy.random import Generator
 from torch import Tensor, nn
 
 from sparse_adapt import config, losses
+from sparse_adapt.batches import cut
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.idf import rows_for_idf
 from sparse_adapt.model import SparseEncoder
@@ -206,11 +207,6 @@ def _vocabulary(encoder: Encoder, settings: config.Joint) -> list[int]:
             'joint: this model has no new tokens to mask; extend it first, or set masked = "all"'
         )
     return sorted(token.token_id for token in encoder.new_tokens)
-
-
-def cut(token_ids: list[list[int]], longest: int) -> list[list[int]]:
-    """Texts of at most so many tokens, the last special one kept."""
-    return [ids if len(ids) <= longest else [*ids[: longest - 1], ids[-1]] for ids in token_ids]
 
 
 def _places(documents: Mapping[str, str]) -> dict[str, int]:

@@ -29,6 +29,7 @@ from sparse_adapt.stages.balance import balanced
 from sparse_adapt.stages.behaviour import DenseBehaviour, SparseBehaviour
 from sparse_adapt.stages.dictionary import dictionary
 from sparse_adapt.stages.distill import Distill
+from sparse_adapt.stages.distill_dense import DenseDistill
 from sparse_adapt.stages.dynamic import Dynamic
 from sparse_adapt.stages.opposing import Opposing
 from sparse_adapt.stages.pairing import Pairing
@@ -119,6 +120,12 @@ def _extended_from(model: str) -> str | None:
     return None
 
 
+def _before(model: str, encoder: EitherEncoder, load: Callable[[str, str], Kind]) -> Kind | None:
+    """The model before the last extension behind a model folder, where the encoder is; None without one."""
+    extended = _extended_from(model)
+    return None if extended is None else load(extended, str(encoder.device))
+
+
 def run_warmup(
     model: str, corpus: str, settings: config.Warmup, place: Place, progress: Progress | None = None
 ) -> Outcome:
@@ -159,23 +166,28 @@ def run_distill(
     place: Place,
     progress: Progress | None = None,
 ) -> Outcome:
-    """Teach the whole model to score as a teacher does."""
+    """Teach the whole model, of either kind, to score as a teacher does."""
     documents = {document.document_id: document.full_text for document in read_documents(corpus)}
     entries = list(read_candidates(candidates, document_ids=documents))
     for entry in entries:  # documents that the candidates bring along
         for document_id, text in zip(entry.document_ids, entry.texts, strict=False):
             documents.setdefault(document_id, text)
 
-    def build(encoder: SparseEncoder) -> Stage[SparseEncoder]:
-        extended = _extended_from(model) if settings.anchored == "everyday" else None
-        before = None if extended is None else SparseEncoder.load(extended, str(encoder.device))
-        stage = Distill(encoder, entries, documents, settings, before)
+    def build(encoder: EitherEncoder) -> Stage[Any]:
+        stage: Stage[Any]
+        if isinstance(encoder, SparseEncoder):
+            everyday = settings.anchored == "everyday"
+            before = _before(model, encoder, SparseEncoder.load) if everyday else None
+            stage = Distill(encoder, entries, documents, settings, before)
+        else:
+            begun = _before(model, encoder, SentenceEncoder.load) if settings.weights.anchor > 0.0 else None
+            stage = DenseDistill(encoder, entries, documents, settings, begun)
         if settings.balanced:
             stage.weights = balanced(encoder, stage, apart={"anchor"})  # at rest before the first step
         return stage
 
     files = {"candidates": str(candidates), "corpus": corpus}
-    return _run("distill", model, files, settings, place, (SparseEncoder.load, build), progress)
+    return _run("distill", model, files, settings, place, (load_encoder, build), progress)
 
 
 def run_dynamic(
@@ -211,8 +223,7 @@ def run_pairs(
     entries = list(read_pairs(pairs, document_ids=documents))
 
     def build(encoder: EitherEncoder) -> Stage[EitherEncoder]:
-        extended = _extended_from(model) if settings.weights.anchor > 0.0 else None
-        before = None if extended is None else load_encoder(extended, str(encoder.device))
+        before = _before(model, encoder, load_encoder) if settings.weights.anchor > 0.0 else None
         return Pairing(name, encoder, entries, documents, settings, before)
 
     files = {"pairs": str(pairs), "corpus": corpus}

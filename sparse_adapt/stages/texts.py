@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 from torch import Tensor
 
-from sparse_adapt.batches import TokenIds
+from sparse_adapt.batches import TokenIds, cut
 from sparse_adapt.model import SparseEncoder
 
 ROWS_AT_ONCE = 64
@@ -20,14 +20,15 @@ ROWS_AT_ONCE = 64
 class Texts:
     """Token ids of a stage's texts, and which new tokens each of them says."""
 
-    def __init__(self, encoder: SparseEncoder, texts: Sequence[str]) -> None:
+    def __init__(self, encoder: SparseEncoder, texts: Sequence[str], longest: int | None = None) -> None:
+        """`longest`: tokens of a text that are read, where not as many as the encoder reads."""
         self.first = encoder.old_size
         self.size = encoder.vocabulary_size
         self.new = len(encoder.new_tokens)
         self.asked = encoder.no_token()  # new tokens: of them alone logits below zero count, too
         self.asked[self.first : self.first + self.new] = True
         self.pieces = {token.token_id: token.pieces for token in encoder.new_tokens}
-        self.ids = encoder.tokenize(texts)
+        self.ids = cut(encoder.tokenize(texts), longest)
         self.old_ids = [encoder.old_tokenization(ids) for ids in self.ids]
         self.says = says(self.ids, self.first, self.new)
         self.saying = np.flatnonzero(self.says.any(axis=1))

@@ -1,0 +1,101 @@
+"""Queries whose candidates a teacher has scored, some of them at a time: what distillation learns from.
+
+Dimensions: Q queries, N candidates each.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.random import Generator
+from numpy.typing import NDArray
+from torch import Tensor
+
+from sparse_adapt import config, losses
+from sparse_adapt.corpus import Candidates
+
+SCALE_QUERIES = 300  # queries from which the scale is taken, where there are more
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Queries, the documents of all their candidates once each, and where each candidate is among these."""
+
+    queries: list[int]
+    documents: list[int]
+    places: Tensor  # (Q, N) into `documents`
+    teacher: Tensor  # (Q, N)
+    present: Tensor  # (Q, N), False where a query has fewer candidates
+
+
+class Scored:
+    """Candidates and the rows of their documents."""
+
+    def __init__(self, candidates: Sequence[Candidates], document_ids: Sequence[str]) -> None:
+        """`document_ids`: of the documents in their order; the candidates are among them."""
+        self.candidates = candidates
+        self.row = {document_id: row for row, document_id in enumerate(document_ids)}
+
+    def draw(self, count: int, random: Generator) -> Drawn:
+        """Queries drawn without repetition, each with all of its candidates."""
+        count = min(count, len(self.candidates))
+        return self.of(sorted(int(row) for row in random.choice(len(self.candidates), count, replace=False)))
+
+    def evenly(self) -> Drawn:
+        """Queries from which a scale is taken: all, or some of many."""
+        among = np.linspace(0, len(self.candidates) - 1, SCALE_QUERIES).round().astype(int)
+        return self.of([int(row) for row in np.unique(among)])
+
+    def of(self, queries: list[int]) -> Drawn:
+        """These queries with all of their candidates."""
+        chosen = [self.candidates[row] for row in queries]
+        documents = sorted({self.row[name] for entry in chosen for name in entry.document_ids})
+        place = {row: index for index, row in enumerate(documents)}
+        width = max(len(entry.document_ids) for entry in chosen)
+        places = torch.zeros(len(chosen), width, dtype=torch.long)
+        teacher = torch.zeros(len(chosen), width)
+        present = torch.zeros(len(chosen), width, dtype=torch.bool)
+        for row, entry in enumerate(chosen):
+            held = len(entry.document_ids)
+            places[row, :held] = torch.tensor([place[self.row[name]] for name in entry.document_ids])
+            teacher[row, :held] = torch.tensor(entry.teacher_scores)
+            present[row, :held] = True
+        return Drawn(queries, documents, places, teacher, present)
+
+    def relevant(self, drawn: Drawn) -> Tensor:
+        """Which candidates the teacher finds relevant: (Q, N) booleans."""
+        relevant = torch.zeros_like(drawn.present)
+        for place, row in enumerate(drawn.queries):
+            good = relevant_to(self.candidates[row])
+            relevant[place, : len(good)] = torch.from_numpy(good)
+        return relevant
+
+    def scale(self, drawn: Drawn, scores: Tensor) -> losses.Scale:
+        """How teacher scores map to a student's scores (Q, N) of the same candidates."""
+        teacher = [score for row in drawn.queries for score in self.candidates[row].teacher_scores]
+        return losses.Scale.between(teacher, scores[drawn.present].tolist())
+
+
+def relevant_to(entry: Candidates) -> NDArray[np.bool_]:
+    """Which candidates the teacher finds relevant: those in the upper half of its range for this query."""
+    scores = np.array(entry.teacher_scores)
+    return np.asarray(scores > (scores.max() + scores.min()) / 2)
+
+
+def ranking_terms(
+    scores: Tensor, drawn: Drawn, positive: Tensor, scale: losses.Scale, settings: config.Distill
+) -> dict[str, Tensor]:
+    """`kd`, `rank` and `contrast` of a student's scores (Q, N), unweighted; positive: (Q, N) marks the relevant."""
+    device = scores.device
+    teacher, present = drawn.teacher.to(device), drawn.present.to(device)
+    wanted = losses.calibrate(teacher, scale) if settings.calibrate else teacher
+    if settings.kd == "kl":
+        kd = losses.kl(scores, wanted, present, settings.temperature)
+    else:
+        kd = losses.KD[settings.kd](scores, wanted, present)
+    return {
+        "kd": kd,
+        "rank": losses.rank(scores, teacher, present, settings.tau),
+        "contrast": losses.contrast(scores, positive.to(device), present, settings.margin),
+    }
