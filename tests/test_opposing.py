@@ -138,7 +138,7 @@ def test_a_sparse_encoder_stays_short_and_a_dense_one_has_cosines(encoder, base)
     stage = opposing(encoder)
     sparse = "dense" not in base.name
     assert ("sparsity" in stage.weights) == sparse
-    assert stage.temperature == (1.0 if sparse else 0.05)
+    assert stage.temperature == (3.0 if sparse else 0.05)
 
 
 # -- dropout -----------------------------------------------------------------------------------

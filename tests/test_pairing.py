@@ -216,7 +216,7 @@ def test_nt_xent_goes_both_ways_behind_a_projection_of_dense_vectors(encoder):
     stage = contrast(encoder, form="nt-xent")
     dense = "masked_lm" not in dict(encoder.named_children())
     assert isinstance(stage.beside, Projection) == dense
-    assert stage.temperature == (0.1 if dense else 1.0)
+    assert stage.temperature == (0.1 if dense else 3.0)
     batch = batch_of(stage)
     ids, mask = pad(batch.ids, encoder.tokenizer.pad_token_id)
     with torch.no_grad():
