@@ -4,10 +4,10 @@
 
 DIR holds collections in BEIR layout. Each row begins with the model that was extended by a vocabulary trained on the
 collection, if it doesn't say otherwise, and learns from pairs made of its titles and texts, nothing else; rows "held"
-keep everyday texts where they were and, of sparse models, learn what a match on each token counts. Prints a Markdown
-table and what it says of the published orderings; saves both, and all figures, under benchmarks/results. What is done
-stays in --work, so that a run goes on where it stopped. `--held` measures on queries that were made up and set aside:
-what choices may go by.
+and "held fast" keep everyday texts where they were and, of sparse models, learn what a match on each token counts.
+Prints a Markdown table and what it says of the published orderings; saves both, and all figures, under
+benchmarks/results. What is done stays in --work, so that a run goes on where it stopped. `--held` measures on queries
+that were made up and set aside: what choices may go by.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -111,7 +111,9 @@ PUBLISHED = (  # what is said, which row is better, and than which
 )
 
 
-def prepare(collection: str, data: Path, kind: str, terms: int, work: Path) -> Path:
+def prepare(
+    collection: str, data: Path, kind: str, terms: int, work: Path, asked: Iterable[Words] = ("wordpiece",)
+) -> Path:
     """Queries, pairs, terms and the extended models of one collection; what is there already stays."""
     folder = work / collection
     if not (folder / "pairs.jsonl").is_file():
@@ -125,7 +127,8 @@ def prepare(collection: str, data: Path, kind: str, terms: int, work: Path) -> P
         )
         write_pairs(folder / "pairs.jsonl", found)
     model = MODELS[kind]
-    for words, place in PLACES.items():
+    for words in asked:
+        place = PLACES[words]
         if place is None or (folder / kind / place).is_dir():
             continue
         tokenizer, documents = read_tokenizer(fetch(model), model), read_documents(data / collection)
@@ -263,7 +266,8 @@ def main() -> None:
     also = {"control": read_collection(asked.data / CONTROL)} if asked.control else {}
     for collection in asked.collections:
         for kind in asked.kinds:
-            folder = prepare(collection, asked.data, kind, asked.terms, asked.work)
+            words = {row.words for row, _ in _wanted(asked.rows, asked.seeds)}
+            folder = prepare(collection, asked.data, kind, asked.terms, asked.work, sorted(words))
             source, split = (folder, HELD) if asked.held else (asked.data / collection, "test")
             measured = {"measured": read_collection(source, split), **also}
             for row, seed in _wanted(asked.rows, asked.seeds):

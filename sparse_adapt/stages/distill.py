@@ -27,7 +27,7 @@ from sparse_adapt.model import Pooled, SparseEncoder
 from sparse_adapt.stages.everyday import SparseEveryday
 from sparse_adapt.stages.factors import LearntFactors, first_factors
 from sparse_adapt.stages.lesson import marks, meanings, new_logits, recall
-from sparse_adapt.stages.scored import Drawn, Scored, ranking_terms, relevant_to
+from sparse_adapt.stages.scored import Drawn, Scored, relevant_to
 from sparse_adapt.stages.texts import Remembered, Texts, vectors
 from sparse_adapt.training import epochs_to_steps
 
@@ -112,7 +112,7 @@ class Distill:
         scores = losses.scores(self._weighed(queries), self._weighed(documents)).gather(
             1, batch.places.to(device)
         )
-        ranking = ranking_terms(scores, batch, self.scored.relevant(batch), self.scale, self.settings)
+        ranking = self.scored.terms(scores, batch, self.scale, self.settings)
         return {
             "kd": ranking["kd"],
             "rank": ranking["rank"],
@@ -214,7 +214,7 @@ class Distill:
         factors: Factors | None = None
         if self.settings.factors != "none" or self.reference.factors is not None:
             general = None if self.everyday is None else self.everyday.share
-            factors = first_factors(self.reference, rows, general)
+            factors = first_factors(self.reference, lambda: rows, general)
             rows, queries = scaled(rows, factors), scaled(queries, factors)
         student = torch.zeros_like(drawn.teacher)
         for number, present in enumerate(drawn.present):

@@ -20,12 +20,11 @@ from sparse_adapt.corpus import Candidates
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.stages.everyday import everyday_for
 from sparse_adapt.stages.masked import unmasked
-from sparse_adapt.stages.scored import Drawn, Scored, ranking_terms
+from sparse_adapt.stages.scored import Drawn, Scored
 from sparse_adapt.training import epochs_to_steps
 
 SCALE = 20.0  # of a cosine
 TERMS = ("kd", "rank", "contrast", "anchor")
-TEXTS_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +76,7 @@ class DenseDistill:
         count = len(batch.queries)
         scores = SCALE * losses.scores(vectors[:count], vectors[count:])
         scores = scores.gather(1, batch.places.to(encoder.device))
-        terms = ranking_terms(scores, batch, self.scored.relevant(batch), self.scale, self.settings)
+        terms = self.scored.terms(scores, batch, self.scale, self.settings)
         if self.everyday is not None:
             terms["anchor"] = self.everyday.distance(encoder, batch.others)
         return terms
@@ -86,12 +85,7 @@ class DenseDistill:
     def _scale(self, encoder: SentenceEncoder) -> losses.Scale:
         """How teacher scores map to those that the encoder gives the same candidates before it learns."""
         drawn = self.scored.evenly()
-        queries = self._read(encoder, [self.queries[row] for row in drawn.queries])
-        documents = self._read(encoder, [self.documents[row] for row in drawn.documents])
+        queries = unmasked(encoder, [self.queries[row] for row in drawn.queries])
+        documents = unmasked(encoder, [self.documents[row] for row in drawn.documents])
         scores = SCALE * losses.scores(queries, documents).cpu().gather(1, drawn.places)
         return self.scored.scale(drawn, scores)
-
-    @staticmethod
-    def _read(encoder: SentenceEncoder, ids: list[list[int]]) -> Tensor:
-        parts = [ids[start : start + TEXTS_AT_ONCE] for start in range(0, len(ids), TEXTS_AT_ONCE)]
-        return torch.cat([unmasked(encoder, part) for part in parts])

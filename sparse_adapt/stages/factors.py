@@ -42,12 +42,13 @@ class LearntFactors(nn.Module):
 
 
 def first_factors(
-    encoder: SparseEncoder, documents: csr_matrix, everyday: Callable[[int], Shares] | None
+    encoder: SparseEncoder, documents: Callable[[], csr_matrix], everyday: Callable[[int], Shares] | None
 ) -> Factors:
-    """What a stage begins with (V): the encoder's own factors or, where it has none, by the idf in documents (N, V).
+    """What a stage begins with (V): the encoder's own factors or, where it has none, by the idf in documents.
 
+    `documents`: their weights (N, V), asked for only where they are needed.
     `everyday`: how often texts of general language give each of so many tokens weight, where that is known.
     """
     if encoder.factors is not None:
         return encoder.factors_of()
-    return fourth_root(documents, None if everyday is None else everyday(encoder.vocabulary_size))
+    return fourth_root(documents(), None if everyday is None else everyday(encoder.vocabulary_size))

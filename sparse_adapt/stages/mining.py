@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from sparse_adapt import config
-from sparse_adapt.batches import TokenIds, group_by_length, pad
-from sparse_adapt.model import PADDED_TOKENS_A_PASS, SparseEncoder
-from sparse_adapt.model.encoder import Encoder
+from sparse_adapt.batches import TokenIds
+from sparse_adapt.model import SparseEncoder
+from sparse_adapt.model.kinds import EitherEncoder
+from sparse_adapt.stages.masked import unmasked
 from sparse_adapt.stages.texts import vectors as sparse_vectors
 
 QUERIES_A_PART = 64
@@ -31,7 +32,7 @@ class Asked(NamedTuple):
 
 
 def hard_negatives(
-    encoder: Encoder,
+    encoder: EitherEncoder,
     asked: Sequence[Asked],
     documents: Sequence[TokenIds],
     among: Sequence[int],
@@ -56,15 +57,9 @@ def hard_negatives(
 
 
 @torch.no_grad()
-def _vectors(encoder: Encoder, token_ids: Sequence[TokenIds]) -> csr_matrix | NDArray[np.float32]:
+def _vectors(encoder: EitherEncoder, token_ids: Sequence[TokenIds]) -> csr_matrix | NDArray[np.float32]:
     """The vector of each text, a row each."""
     if isinstance(encoder, SparseEncoder):
         return sparse_vectors(encoder, token_ids)
-    found: list[tuple[list[int], NDArray[np.float32]]] = []
-    for group in group_by_length([len(ids) for ids in token_ids], PADDED_TOKENS_A_PASS):
-        ids, mask = pad([token_ids[row] for row in group], encoder.tokenizer.pad_token_id or 0)
-        mask = mask.to(encoder.device)
-        found.append((group, encoder.vectors(encoder.read(ids.to(encoder.device), mask), mask).cpu().numpy()))
-    rows = np.concatenate([part for _, part in found])
-    order = np.argsort([row for group, _ in found for row in group])
-    return rows[order]
+    vectors: NDArray[np.float32] = unmasked(encoder, token_ids).cpu().numpy()
+    return vectors

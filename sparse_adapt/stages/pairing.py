@@ -155,9 +155,12 @@ class Pairing:
             return None
         if not learnt and encoder.factors is None:
             return None
-        held = sparse_vectors(encoder, [self.documents[row] for row in rows_for_idf(len(self.documents))])
+        rows = rows_for_idf(len(self.documents))
         everyday = self.everyday.share if isinstance(self.everyday, SparseEveryday) else None
-        return LearntFactors(first_factors(encoder, held, everyday), settings.factor_rate if learnt else 0.0)
+        start = first_factors(
+            encoder, lambda: sparse_vectors(encoder, [self.documents[row] for row in rows]), everyday
+        )
+        return LearntFactors(start, settings.factor_rate if learnt else 0.0)
 
     def _project(self, vectors: Tensor) -> Tensor:
         projected: Tensor = self.beside(vectors) if isinstance(self.beside, Projection) else vectors

@@ -76,26 +76,26 @@ class Scored:
         teacher = [score for row in drawn.queries for score in self.candidates[row].teacher_scores]
         return losses.Scale.between(teacher, scores[drawn.present].tolist())
 
+    def terms(
+        self, scores: Tensor, drawn: Drawn, scale: losses.Scale, settings: config.Distill
+    ) -> dict[str, Tensor]:
+        """`kd`, `rank` and `contrast` of a student's scores (Q, N), unweighted."""
+        device = scores.device
+        teacher, present = drawn.teacher.to(device), drawn.present.to(device)
+        wanted = losses.calibrate(teacher, scale) if settings.calibrate else teacher
+        if settings.kd == "kl":
+            kd = losses.kl(scores, wanted, present, settings.temperature)
+        else:
+            kd = losses.KD[settings.kd](scores, wanted, present)
+        positive = self.relevant(drawn).to(device)
+        return {
+            "kd": kd,
+            "rank": losses.rank(scores, teacher, present, settings.tau),
+            "contrast": losses.contrast(scores, positive, present, settings.margin),
+        }
+
 
 def relevant_to(entry: Candidates) -> NDArray[np.bool_]:
     """Which candidates the teacher finds relevant: those in the upper half of its range for this query."""
     scores = np.array(entry.teacher_scores)
     return np.asarray(scores > (scores.max() + scores.min()) / 2)
-
-
-def ranking_terms(
-    scores: Tensor, drawn: Drawn, positive: Tensor, scale: losses.Scale, settings: config.Distill
-) -> dict[str, Tensor]:
-    """`kd`, `rank` and `contrast` of a student's scores (Q, N), unweighted; positive: (Q, N) marks the relevant."""
-    device = scores.device
-    teacher, present = drawn.teacher.to(device), drawn.present.to(device)
-    wanted = losses.calibrate(teacher, scale) if settings.calibrate else teacher
-    if settings.kd == "kl":
-        kd = losses.kl(scores, wanted, present, settings.temperature)
-    else:
-        kd = losses.KD[settings.kd](scores, wanted, present)
-    return {
-        "kd": kd,
-        "rank": losses.rank(scores, teacher, present, settings.tau),
-        "contrast": losses.contrast(scores, positive.to(device), present, settings.margin),
-    }
