@@ -25,7 +25,7 @@ from benchmarks.tables import CONTROL, MEASURE, RESULTS, line, spread
 from sparse_adapt import config
 from sparse_adapt.corpus import read_documents
 from sparse_adapt.dense import DenseEncoder
-from sparse_adapt.evaluate import Collection, evaluate_model, read_collection
+from sparse_adapt.evaluate import Collection, evaluate_dense, evaluate_model, read_collection
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.saved import fetch, read_tokenizer
 from sparse_adapt.pairs import write_pairs
@@ -162,10 +162,16 @@ def teach(row: Row, folder: Path, kind: str, seed: int, given: Given) -> tuple[s
     return model, seconds
 
 
-def measure(model: str, collections: Mapping[str, Collection]) -> dict[str, dict[str, float]]:
-    """The mean of every measure on each collection."""
-    encoder = load_encoder(model)
-    return {name: evaluate_model(encoder, each).means() for name, each in collections.items()}
+def measure(model: str, kind: str, collections: Mapping[str, Collection]) -> dict[str, dict[str, float]]:
+    """The mean of every measure on each collection; a dense model in bfloat16, in half the time."""
+    if kind == "sparse":
+        encoder = load_encoder(model)
+        return {name: evaluate_model(encoder, each).means() for name, each in collections.items()}
+    dense, found = DenseEncoder(model, rough=True), {}
+    for name, each in collections.items():
+        texts = [query.text for query in each.queries], [document.full_text for document in each.documents]
+        found[name] = evaluate_dense(dense.encode(texts[0]), dense.encode(texts[1]), each).means()
+    return found
 
 
 # -- the table ------------------------------------------------------------------------------------
@@ -277,7 +283,7 @@ def main() -> None:
                 started = time.monotonic()
                 untaught = row.name == "base"
                 model, seconds = (MODELS[kind], 0.0) if untaught else teach(row, folder, kind, seed, given)
-                found = measure(model, measured)
+                found = measure(model, kind, measured)
                 results.append({**done, "settings": given, "seconds": seconds, "measures": found})
                 RESULTS.mkdir(exist_ok=True)
                 path.write_text(json.dumps(results, indent=2) + "\n")
