@@ -72,6 +72,7 @@ class Recipe(NamedTuple):
 
     settings: Given = {}  # noqa: RUF012 - never written to
     distill: Given = {}  # noqa: RUF012
+    contrast: Given = {}  # noqa: RUF012
     without: str = ""
     back: float | None = None
 
@@ -97,6 +98,9 @@ def _stages(*names: str) -> Recipe:
     return Recipe({"stages": names})
 
 
+HELD_FAST: Given = {"steps": 100, "factors": "learnt", "weights": {"anchor": 100.0}}
+
+
 def _weights(**weights: float) -> Recipe:
     return Recipe(distill={"weights": weights})
 
@@ -110,6 +114,9 @@ RECIPES = {
     "with dynamic": _stages("extend", "behaviour", "dynamic", "distill"),
     "with joint": _stages("extend", "behaviour", "joint", "distill"),
     "with contrast": _stages("extend", "behaviour", "contrast", "distill"),
+    "with contrast, held fast": Recipe(
+        {"stages": ("extend", "behaviour", "contrast", "distill")}, contrast=HELD_FAST
+    ),
     "no distillation": _stages("extend", "behaviour"),
     "source among the candidates": Recipe({"candidates": {"source": "keep"}}),
     "no filter": Recipe({"candidates": {"consistent": 1_000_000}}),
@@ -164,8 +171,8 @@ class Asked(NamedTuple):
     def of_stages(self, recipe: Recipe) -> dict[str, dict[str, Any]]:
         """Settings that differ from a stage's defaults."""
         steps = {} if self.steps is None else {"steps": self.steps}
-        distill = {**steps, **recipe.distill}
-        return {"distill": distill} if distill else {}
+        given = {"distill": {**steps, **recipe.distill}, "contrast": {**recipe.contrast}}
+        return {stage: settings for stage, settings in given.items() if settings}
 
     def source(self, collection: str) -> Path:
         """A collection that was coined here, or one of the data."""

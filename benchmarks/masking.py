@@ -206,7 +206,7 @@ def main() -> None:
                     "choosing": choosing_share(records),
                     "right": right,
                     "asked": masked,
-                    "measures": measure(model, measured),
+                    "measures": measure(model, kind, measured),
                 }
             )
             RESULTS.mkdir(exist_ok=True)

@@ -72,7 +72,6 @@ BEHAVIOUR, JOINT, CONTRAST = Taught("behaviour"), Taught("joint"), Taught("contr
 HOLDING: Given = {"weights": {"anchor": 20.0}, "factors": "learnt"}
 HARDER: Given = {"weights": {"anchor": 100.0}}
 JOINT_HELD, CONTRAST_HELD = Taught("joint", HOLDING), Taught("contrast", HOLDING)
-SPARSE_ONLY = ("factors",)  # settings that dense encoders don't have
 ROWS = (
     Row("extended", ()),
     Row("joint", (JOINT,)),
@@ -152,10 +151,12 @@ def teach(row: Row, folder: Path, kind: str, seed: int, given: Given) -> tuple[s
         made = place / "model"
         if not made.is_dir():
             known = config.preset("default")[taught.stage].model_dump().keys()
-            apart = SPARSE_ONLY if kind == "dense" else ()
-            wanted = {key: value for key, value in given.items() if key in known} | taught.differs
-            differs = {key: value for key, value in wanted.items() if key not in apart} | {"seed": seed}
-            plan = make_plan(str(folder), model=model, stages=[taught.stage], overrides=differs)
+            differs = {key: value for key, value in given.items() if key in known} | taught.differs
+            if kind == "dense" and "factors" in differs:
+                differs["factors"] = "idf"  # which a dense encoder doesn't learn
+            plan = make_plan(
+                str(folder), model=model, stages=[taught.stage], overrides=differs | {"seed": seed}
+            )
             run_stage(taught.stage, plan, model, Place(made, resume=True))
         seconds += float(json.loads((made / "stage.json").read_text())["seconds"])
         model = str(made)
@@ -167,7 +168,8 @@ def measure(model: str, kind: str, collections: Mapping[str, Collection]) -> dic
     if kind == "sparse":
         encoder = load_encoder(model)
         return {name: evaluate_model(encoder, each).means() for name, each in collections.items()}
-    dense, found = DenseEncoder(model, rough=True), {}
+    dense = DenseEncoder(model, rough=True)
+    found: dict[str, dict[str, float]] = {}
     for name, each in collections.items():
         texts = [query.text for query in each.queries], [document.full_text for document in each.documents]
         found[name] = evaluate_dense(dense.encode(texts[0]), dense.encode(texts[1]), each).means()

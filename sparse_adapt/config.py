@@ -196,8 +196,10 @@ class Contrast(Training):
     temperature: float | None = Field(
         None, gt=0
     )  # by default 3 for a product, 0.05 for a cosine, 0.1 in nt-xent
-    factors: Literal["none", "learnt"] = "none"  # of sparse encoders: what a match on each token counts
-    factor_rate: float = Field(3e-3, gt=0)  # learning rate of the factors' logarithms
+    factors: Literal["none", "idf", "learnt"] = (
+        "none"  # what a match on each token counts; of dense ones, each token in a mean
+    )
+    factor_rate: float = Field(3e-3, gt=0)  # learning rate of the factors' logarithms, of sparse encoders
     longest: int = Field(128, ge=8)  # tokens of a text; what is beyond them doesn't teach
     hard_negatives: int = Field(0, ge=0)  # of a query, mined by the incoming model
     depth: int = Field(30, ge=1)  # among the best so many

@@ -3,13 +3,18 @@
 Dimensions: B texts, V vocabulary.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from sparse_adapt.batches import TokenIds
+
 Factors = NDArray[np.float32]
 Shares = NDArray[np.float64]
 EVERYDAY = 0.25  # part of general language in how many texts a token is counted in, where it is known
+EVERY = 0.25  # what a token counts in a mean that every document has, where one that none has counts 1
 DOCUMENTS = 2_048  # of many so many tell
 
 
@@ -25,16 +30,37 @@ def sqrt_idf(documents: csr_matrix, everyday: Shares | None = None) -> Factors:
     `everyday`: as `shares_of` counts it in texts of general language; it then makes a part of n. A word that
     everybody uses tells little, though a corpus of one field may hardly use it.
     """
-    count, present = documents.shape[0], np.bincount(documents.indices, minlength=documents.shape[1])
-    if everyday is not None:
-        present = (1.0 - EVERYDAY) * present + EVERYDAY * count * everyday
-    factors: Factors = np.sqrt(np.log((count + 1) / (present + 1))).astype(np.float32)
-    return factors
+    present = np.bincount(documents.indices, minlength=documents.shape[1])
+    return np.sqrt(_idf(present, documents.shape[0], everyday)).astype(np.float32)
 
 
 def fourth_root(documents: csr_matrix, everyday: Shares | None = None) -> Factors:
     """A factor for each token (V), for queries and documents both: their product is the root of the idf."""
     return np.sqrt(sqrt_idf(documents, everyday))
+
+
+def of_mean(documents: Sequence[TokenIds], size: int, everyday: Shares | None = None) -> Factors:
+    """What each token (V, `size`) counts in a dense vector that is a mean of token states: EVERY to 1, by its idf.
+
+    A word that every document says tells little of any. After Arora, Liang and Ma 2017 (SIF), who weigh word vectors
+    alone; states have read their neighbours, so that here none counts nothing.
+    """
+    present = said_by(documents, size)
+    share = _idf(present, len(documents), everyday) / np.log(len(documents) + 1)
+    factors: Factors = (EVERY + (1.0 - EVERY) * share).astype(np.float32)
+    return factors
+
+
+def said_by(texts: Sequence[TokenIds], size: int) -> NDArray[np.int64]:
+    """How many texts say each token of a vocabulary: (V), `size`."""
+    return np.bincount(np.concatenate([np.unique(ids) for ids in texts]), minlength=size)
+
+
+def _idf(present: NDArray[np.int64], count: int, everyday: Shares | None) -> NDArray[np.float64]:
+    """ln((N + 1) / (n + 1)) of each token (V), `present` in n of `count` documents, and `everyday` in n as well."""
+    known = present if everyday is None else (1.0 - EVERYDAY) * present + EVERYDAY * count * everyday
+    idf: NDArray[np.float64] = np.log((count + 1) / (known + 1))
+    return idf
 
 
 def shares_of(texts: csr_matrix) -> Shares:

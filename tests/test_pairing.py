@@ -147,7 +147,7 @@ def test_both_branches_see_the_same_masked_texts(encoder):
     terms = stage.terms(encoder, batch)
     ids, mask = pad(batch.ids, encoder.tokenizer.pad_token_id)
     states = encoder.read(ids, mask)
-    found = encoder.vectors(states, mask)
+    found = encoder.vectors(states, mask, ids)
     count = len(batch.own)
     expected = losses.infonce(found[:count] @ found[count:].T, batch.own, batch.relevant, stage.temperature)
     assert_close(terms["infonce"], expected, rtol=1e-4, atol=1e-5)
@@ -220,7 +220,7 @@ def test_nt_xent_goes_both_ways_behind_a_projection_of_dense_vectors(encoder):
     batch = batch_of(stage)
     ids, mask = pad(batch.ids, encoder.tokenizer.pad_token_id)
     with torch.no_grad():
-        found = stage._project(encoder.vectors(encoder.read(ids, mask), mask))
+        found = stage._project(encoder.vectors(encoder.read(ids, mask), mask, ids))
         value = stage.terms(encoder, batch)["infonce"].item()
     if dense:
         assert_close(found.norm(dim=1), torch.ones(len(found)))
@@ -281,6 +281,24 @@ def test_mined_negatives_are_neither_relevant_nor_as_good_as_the_own_document(en
     alone = contrast(encoder).batch(random_at(0, 0))
     assert len(batch.ids) > len(alone.ids)
     assert stage.terms(encoder, batch)["infonce"] > 0.0
+
+
+def test_negatives_are_mined_as_a_match_counts(tiny_model):
+    encoder = extended(tiny_model)
+    plain = contrast(encoder, hard_negatives=4, depth=4, below=0.999)
+    counted = np.zeros(encoder.vocabulary_size, np.float32)
+    counted[encoder.tokenize(["database"])[0]] = 1.0
+    encoder.factors = counted
+    stage = contrast(encoder, hard_negatives=4, depth=4, below=0.999)
+    with torch.no_grad():
+        queries, documents = (
+            encoder.weights(ids)[:, counted > 0] for ids in (stage.queries, stage.documents)
+        )
+    scores = queries @ documents.T
+    for pair, rows in enumerate(stage.hard):
+        assert rows == sorted(rows, key=lambda row: -scores[pair, row])
+        assert all(scores[pair, row] < 0.999 * scores[pair, stage.own[pair]] for row in rows)
+    assert stage.hard != plain.hard
 
 
 def test_long_texts_are_cut_and_keep_their_end(encoder):
@@ -348,10 +366,43 @@ def test_learnt_factors_count_a_match_and_stay_with_the_model(tiny_model, tmp_pa
     assert np.allclose(held.factors.values, learnt)
 
 
-def test_a_dense_encoder_has_no_factors(tiny_model, tmp_path):
+def test_factors_by_idf_are_held(tiny_model):
+    encoder = extended(tiny_model)
+    stage = contrast(encoder, factors="idf")
+    assert stage.factors is not None
+    assert [parameter.requires_grad for parameter in stage.beside.parameters()] == [False]
+    assert np.allclose(stage.factors.values, contrast(encoder, **LEARNT).factors.values)
+
+
+@pytest.mark.parametrize("base", ["dense"], indirect=True)
+def test_a_dense_encoder_counts_each_token_in_its_mean_by_idf(encoder, files):
+    plain = encoder.encode([DOCUMENTS["d0"]])
+    stage = contrast(encoder, factors="idf", weights={"anchor": 1.0})
+    counted = encoder.factors_of()
+    special, zorvex = encoder.tokenizer.cls_token_id, encoder.new_tokens[0].token_id
+    everyday = stage.everyday.share(encoder.vocabulary_size)
+    assert everyday[special] == 1.0 and everyday[zorvex] == 0.0
+    assert counted[special] == np.float32(0.25)  # of every text
+    n = (1 - 0.25) * 2  # of five documents two say it
+    assert counted[zorvex] == pytest.approx(0.25 + 0.75 * np.log(6 / (n + 1)) / np.log(6))
+    assert not np.allclose(encoder.encode([DOCUMENTS["d0"]]), plain)
+    assert everyday_distance(encoder, stage) == pytest.approx(
+        0.0, abs=1e-6
+    )  # the model before counts so, too
+    assert contrast(encoder, factors="idf").factors is None  # which stays as it is
+    assert np.array_equal(encoder.factors_of(), counted)
+    made = load_encoder(teach(files, "weighed", "contrast", factors="idf"))
+    assert made.factors[special] == np.float32(0.25)
+
+
+def test_a_dense_encoder_learns_no_factors_and_has_none_without_a_mean(tiny_model, tmp_path):
     dense = extended(tiny_dense(tiny_model, tmp_path / "dense"))
-    with pytest.raises(ConfigError, match='contrast: factors = "learnt" is for sparse encoders'):
+    with pytest.raises(ConfigError, match='"learnt" is for sparse encoders; a dense one takes "idf"'):
         contrast(dense, **LEARNT)
+    first = {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
+    dense = extended(tiny_dense(tiny_model, tmp_path / "first", **first))
+    with pytest.raises(ConfigError, match="contrast: this model's vectors are no means"):
+        contrast(dense, factors="idf")
 
 
 def everyday_distance(encoder: Encoder, stage: Pairing) -> float:
@@ -425,7 +476,7 @@ BOTH_WAYS = {"form": "nt-xent"}  # of dense encoders with a projection, which a 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stage, more", [("joint", {}), ("contrast", BOTH_WAYS)])
+@pytest.mark.parametrize("stage, more", [("joint", {"factors": "idf"}), ("contrast", BOTH_WAYS)])
 def test_a_killed_stage_resumes_to_the_same_bits(files, stage, more):
     torch.set_num_threads(1)
     given = {"hard_negatives": 1, "below": 0.999, "weights": {"anchor": 1.0}, **more}

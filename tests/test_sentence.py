@@ -63,6 +63,26 @@ def test_a_saved_model_is_the_same_to_every_loader(folder, tmp_path):
     assert [raw.encode(text).ids for text in TEXTS] == encoder.tokenize(TEXTS)
 
 
+def test_what_each_token_counts_in_a_mean_is_the_same_to_every_loader(folder, tmp_path):
+    encoder = SentenceEncoder.load(folder)
+    plain = encoder.encode(TEXTS)
+    encoder.factors = np.random.default_rng(1).random(200).round(5).astype(np.float32)
+    extend(encoder, TERMS)
+    assert encoder.factors_of()[200:].tolist() == [encoder.factors.max()] * 2
+    encoder.save(tmp_path / "saved")
+    vectors = encoder.encode(TEXTS)
+    assert not np.allclose(vectors, plain, atol=1e-3)
+    assert_allclose(theirs(tmp_path / "saved").encode(TEXTS), vectors, atol=1e-6)
+    again = load_encoder(tmp_path / "saved")
+    assert isinstance(again, SentenceEncoder)
+    assert np.array_equal(again.encode(TEXTS), vectors)
+    ids = encoder.tokenize(TEXTS[:1])[0]
+    with torch.no_grad():
+        states = encoder.read(torch.tensor([ids]), torch.ones(1, len(ids), dtype=torch.long))[0]
+    mean = np.average(states.numpy(), axis=0, weights=encoder.factors_of()[ids])
+    assert_allclose(vectors[0], mean / np.linalg.norm(mean), atol=1e-6)
+
+
 def test_a_folder_without_normalisation_keeps_none(folder, tmp_path):
     modules = json.loads((folder / "modules.json").read_text())
     write_json(folder / "modules.json", modules[:2])
@@ -192,6 +212,25 @@ def test_damaged_files_are_named(folder):
     assert "1_Pooling/config.json: can't be read" in broken(folder, "1_Pooling/config.json", "{")
     assert "modules.json: damaged" in broken(folder, "modules.json", [{"idx": 0}])
     assert "modules.json: can't be read" in broken(folder, "modules.json", "[")
+
+
+def test_damaged_word_weights_are_named(folder, tmp_path):
+    encoder = SentenceEncoder.load(folder)
+    encoder.factors = np.ones(200, np.float32)
+    encoder.save(tmp_path / "saved")
+    path = "1_WordWeights/config.json"
+    good = json.loads((tmp_path / "saved" / path).read_text())
+    some = good["vocab"][5]
+    for given in (
+        {},
+        [],
+        {**good, "vocab": 3},
+        {**good, "word_weights": {**good["word_weights"], some: "x"}},
+    ):
+        assert "1_WordWeights/config.json: damaged" in broken(tmp_path / "saved", path, given)
+    less = {**good, "word_weights": {**good["word_weights"], some: -1.0}}
+    for given in (less, {**good, "vocab": [*good["vocab"], "more"]}, {**good, "vocab": []}):
+        assert "not the weights of 200 tokens" in broken(tmp_path / "saved", path, given)
 
 
 def test_a_prompt_before_every_text_is_refused(folder):

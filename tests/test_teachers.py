@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.dense import DenseEncoder, find_dense
 from sparse_adapt.errors import MissingExtraError, ModelError
-from sparse_adapt.idf import scaled, sqrt_idf
+from sparse_adapt.idf import of_mean, scaled, sqrt_idf
 from sparse_adapt.teachers.bm25 import Bm25
 from sparse_adapt.teachers.ensemble import add_z_scores, best, z_scores
 
@@ -110,6 +110,21 @@ def test_sqrt_idf_by_hand():
     assert sqrt_idf(documents, everyday) == pytest.approx(
         [math.sqrt(math.log(4 / 3.25)), math.sqrt(math.log(4 / 2.5)), math.sqrt(math.log(4 / 1.25))]
     )
+
+
+def test_what_counts_in_a_mean_by_hand():
+    documents = [[0, 1, 1], [0, 2], [0, 1, 1, 1]]
+    share = [
+        0,
+        math.log(4 / 3) / math.log(4),
+        math.log(4 / 2) / math.log(4),
+        1,
+    ]  # of 3, 2, 1 and no documents
+    assert of_mean(documents, 4) == pytest.approx([0.25 + 0.75 * each for each in share])
+    assert of_mean([[0]], 2) == pytest.approx([0.25, 1])
+    everyday = np.array([1.0, 0.0, 1.0, 0.0])
+    known = of_mean(documents, 4, everyday)
+    assert known[1] > of_mean(documents, 4)[1] and known[2] < of_mean(documents, 4)[2]
 
 
 # -- the dense model ----------------------------------------------------------------------------

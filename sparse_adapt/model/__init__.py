@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -20,7 +19,7 @@ from sparse_adapt.batches import TokenIds, group_by_length, pad
 from sparse_adapt.errors import ModelError
 from sparse_adapt.folders import write_json
 from sparse_adapt.head import activate, splade_pool
-from sparse_adapt.idf import Factors, of_all, scaled
+from sparse_adapt.idf import Factors, scaled
 from sparse_adapt.model.encoder import DEFAULT_MAX_TOKENS, Encoder, read_vocabulary, write_vocabulary
 from sparse_adapt.model.encoder import VOCABULARY_FILE as VOCABULARY_FILE
 from sparse_adapt.model.encoder import NewToken as NewToken
@@ -65,7 +64,6 @@ class SparseEncoder(Encoder):
     ) -> None:
         super().__init__(tokenizer, new_tokens, max_tokens)
         self.masked_lm = masked_lm
-        self.factors: Factors | None = None
         self.check()
 
     # -- life: load, save ---------------------------------------------------------------------
@@ -155,15 +153,9 @@ class SparseEncoder(Encoder):
 
         `idf.json` beside the weights holds them: how much a token tells in the corpus that the model was
         adapted to, the fourth root of its inverse document frequency, so that a product of two weights has the
-        square root. No layer can hold them, for they stand outside log1p. A token that an extension added since
-        counts as the most telling one.
+        square root. No layer can hold them, for they stand outside log1p.
         """
         return vectors if self.factors is None else scaled(vectors, self.factors_of())
-
-    def factors_of(self, token_ids: NDArray[np.int64] | None = None) -> Factors:
-        """What the weights of some tokens, by default of all (V), are multiplied with: 1 without factors."""
-        factors = of_all(self.factors, self.vocabulary_size)
-        return factors if token_ids is None else factors[token_ids]
 
     # -- text to vectors ----------------------------------------------------------------------
 
@@ -198,8 +190,8 @@ class SparseEncoder(Encoder):
         """States (B, L, H): the hidden states after the head's transform."""
         return self.hidden(input_ids, attention_mask)
 
-    def vectors(self, states: Tensor, attention_mask: Tensor) -> Tensor:
-        """SPLADE weights (B, V) of states (B, L, H)."""
+    def vectors(self, states: Tensor, attention_mask: Tensor, input_ids: Tensor) -> Tensor:
+        """SPLADE weights (B, V) of states (B, L, H), without factors."""
         asked = self.no_token()
         return activate(splade_pool(states, self.output_rows, self.output_bias, attention_mask, asked)[0])
 

@@ -11,13 +11,16 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerFast
 
 from sparse_adapt.batches import TokenIds
 from sparse_adapt.errors import ModelError
 from sparse_adapt.folders import write_json
+from sparse_adapt.idf import Factors, of_all
 
 VOCABULARY_FILE = "vocabulary.json"
 DEFAULT_MAX_TOKENS = 256
@@ -44,6 +47,7 @@ class Encoder(nn.Module, ABC):
         self.tokenizer = tokenizer
         self.new_tokens = tuple(new_tokens)
         self.max_tokens = max_tokens
+        self.factors: Factors | None = None
 
     @property
     def new_tokens(self) -> tuple[NewToken, ...]:
@@ -85,8 +89,8 @@ class Encoder(nn.Module, ABC):
         """States (B, L, H) of one padded batch, of which vectors and masked words are made."""
 
     @abstractmethod
-    def vectors(self, states: Tensor, attention_mask: Tensor) -> Tensor:
-        """The vector of each text, one row each, whose products are scores."""
+    def vectors(self, states: Tensor, attention_mask: Tensor, input_ids: Tensor) -> Tensor:
+        """The vector of each text, one row each, whose products are scores; of states that `read` gave for ids."""
 
     @abstractmethod
     def for_words(self, states: Tensor) -> Tensor:
@@ -108,6 +112,14 @@ class Encoder(nn.Module, ABC):
     def old_size(self) -> int:
         """Size of the vocabulary before any extension; new ids start here."""
         return min((token.token_id for token in self.new_tokens), default=self.vocabulary_size)
+
+    def factors_of(self, token_ids: NDArray[np.int64] | None = None) -> Factors:
+        """What some tokens, by default all (V), count: a sparse encoder's weights, or in a dense one's mean.
+
+        1 without factors. A token that an extension added since counts as the most telling one.
+        """
+        factors = of_all(self.factors, self.vocabulary_size)
+        return factors if token_ids is None else factors[token_ids]
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text with its special tokens, cut at `max_tokens`."""

@@ -1,20 +1,25 @@
 """The folder of a dense sentence encoder as sentence-transformers lays it out: read, checked, written.
 
-modules.json                         a transformer, a pooling, and perhaps a normalisation, in this order
+modules.json                         a transformer, perhaps word weights, a pooling, perhaps a normalisation
 sentence_bert_config.json            the longest text
 config_sentence_transformers.json    prompts and the like, which stay as they are
 1_Pooling/config.json                how token states become one vector
+1_WordWeights/config.json            what each token counts in it, where not all count the same; 2_Pooling then
 config.json, model.safetensors, ...  the transformer, as transformers reads it
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from sparse_adapt import __version__
 from sparse_adapt.errors import ModelError
 from sparse_adapt.folders import write_json
+from sparse_adapt.idf import Factors
 
 MODULES_FILE = "modules.json"
 LENGTH_FILE = "sentence_bert_config.json"
@@ -22,6 +27,7 @@ ABOUT_FILE = "config_sentence_transformers.json"
 FOLDERS_LEFT = ("onnx/*", "openvino/*", "*/*.safetensors")  # of the Hub, beside the folders of the modules
 MODES = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}  # as older versions wrote them
 KNOWN = ("Transformer", "Pooling", "Normalize")
+WEIGHTS = "WordWeights"  # where there is one, between the first two
 
 Mode = Literal["mean", "cls"]
 
@@ -46,36 +52,72 @@ def read_layout(folder: Path, source: str | Path) -> Layout:
     if not (folder / MODULES_FILE).is_file():
         raise ModelError(f"{source}: holds no {MODULES_FILE}, so it is no dense model; check --model")
     kinds = _kinds(folder)
-    if tuple(kinds) not in (KNOWN, KNOWN[:2]):
+    plain = kinds[:1] + kinds[2:] if kinds[1:2] == [WEIGHTS] else kinds
+    if tuple(plain) not in (KNOWN, KNOWN[:2]):
         raise ModelError(
             f"{source}: its modules are {', '.join(kinds) or 'none'}; only {' + '.join(KNOWN[:2])}, with "
-            f"{KNOWN[2]} or without, can be adapted"
+            f"{WEIGHTS} and {KNOWN[2]} or without, can be adapted"
         )
-    place = _json(folder / MODULES_FILE)[1].get("path") or "1_Pooling"
+    place = _place(folder, "Pooling")
     about = _json(folder / ABOUT_FILE) if (folder / ABOUT_FILE).is_file() else {}
     if about.get("default_prompt_name") is not None:
         raise ModelError(f"{source}: puts a prompt before every text, which can't be adapted; choose another")
     length = _json(folder / LENGTH_FILE) if (folder / LENGTH_FILE).is_file() else {}
     longest = length.get("max_seq_length")
-    return Layout(_mode(folder / place / "config.json", source), len(kinds) == len(KNOWN), longest, about)
+    return Layout(_mode(place / "config.json", source), len(plain) == len(KNOWN), longest, about)
 
 
-def write_layout(folder: Path, layout: Layout, width: int, longest: int) -> None:
-    """Write what sentence-transformers reads beside the transformer. width: of the vectors; longest: in tokens."""
-    names = KNOWN if layout.normalised else KNOWN[:2]
-    places = ("", "1_Pooling", "2_Normalize")
+def read_word_weights(folder: Path, size: int) -> Factors | None:
+    """What each token counts in a mean, where a model's folder says it: never negative, at most `size`."""
+    if WEIGHTS not in _kinds(folder):
+        return None
+    path = _place(folder, WEIGHTS) / "config.json"
+    stored = _json(path)
+    try:
+        counts, other = stored["word_weights"], stored.get("unknown_word_weight", 1.0)
+        found = [counts.get(token, counts.get(token.lower(), other)) for token in stored["vocab"]]
+        factors: Factors = np.array(found, np.float32)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelError(f"{path}: damaged ({error!r}); fetch the model again") from error
+    if not 0 < len(factors) <= size or not (np.isfinite(factors) & (factors >= 0)).all():
+        raise ModelError(f"{path}: not the weights of {size:,} tokens; fetch the model again")
+    return factors
+
+
+def write_layout(
+    folder: Path, layout: Layout, width: int, longest: int, counts: Mapping[str, float] | None = None
+) -> None:
+    """Write what sentence-transformers reads beside the transformer.
+
+    width: of the vectors; longest: in tokens; counts: what each token counts in a mean, in the order of their ids.
+    """
+    names = list(KNOWN if layout.normalised else KNOWN[:2])
+    if counts is not None:
+        names.insert(1, WEIGHTS)
+    places = {name: f"{number}_{name}" if number else "" for number, name in enumerate(names)}
     modules = [
         {"idx": number, "name": str(number), "path": place, "type": f"sentence_transformers.models.{name}"}
-        for number, (name, place) in enumerate(zip(names, places, strict=False))
+        for number, (name, place) in enumerate(places.items())
     ]
     write_json(folder / MODULES_FILE, modules)
     write_json(folder / LENGTH_FILE, {"max_seq_length": longest, "do_lower_case": False})
     versions = {**layout.about.get("__version__", {}), "sparse_adapt": __version__}
     write_json(folder / ABOUT_FILE, {**layout.about, "__version__": versions})
     modes = {key: mode == layout.mode for key, mode in MODES.items()}
-    for place in places[1 : len(names)]:
+    for place in places.values():
         (folder / place).mkdir(exist_ok=True)
-    write_json(folder / places[1] / "config.json", {"word_embedding_dimension": width, **modes})
+    write_json(folder / places["Pooling"] / "config.json", {"word_embedding_dimension": width, **modes})
+    if counts is not None:
+        rounded = {token: round(count, 5) for token, count in counts.items()}
+        told = {"vocab": list(rounded), "word_weights": rounded, "unknown_word_weight": 1.0}
+        write_json(folder / places[WEIGHTS] / "config.json", told)
+
+
+def _place(folder: Path, kind: str) -> Path:
+    """The folder of a module that is there."""
+    modules = _json(folder / MODULES_FILE)
+    number = _kinds(folder).index(kind)
+    return folder / (modules[number].get("path") or f"{number}_{kind}")
 
 
 def _kinds(folder: Path) -> list[str]:

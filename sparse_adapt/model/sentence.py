@@ -23,7 +23,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from sparse_adapt.batches import group_by_length, pad
 from sparse_adapt.errors import ModelError
 from sparse_adapt.model.encoder import Encoder, NewToken, read_vocabulary, write_vocabulary
-from sparse_adapt.model.layout import FOLDERS_LEFT, Layout, read_layout, write_layout
+from sparse_adapt.model.layout import FOLDERS_LEFT, Layout, read_layout, read_word_weights, write_layout
 from sparse_adapt.model.saved import (
     fetch,
     longest_text,
@@ -97,6 +97,7 @@ class SentenceEncoder(Encoder):
             raise ModelError(f"{source}: {error}") from error
         if (folder / HEAD_FILE).is_file():
             _read_head(folder / HEAD_FILE, encoder.head)
+        encoder.factors = read_word_weights(folder, encoder.vocabulary_size)
         return encoder.to(device).eval()
 
     def read_up_to(self, tokens: int) -> None:
@@ -109,7 +110,9 @@ class SentenceEncoder(Encoder):
         self.body.save_pretrained(folder)
         write_tokenizer(folder, self.tokenizer, self.max_tokens)
         write_vocabulary(folder, self)
-        write_layout(folder, self.layout, self.width, self.max_tokens)
+        tokens = self.tokenizer.convert_ids_to_tokens(list(range(len(self.tokenizer))))
+        counts = None if self.factors is None else dict(zip(tokens, self.factors_of().tolist(), strict=False))
+        write_layout(folder, self.layout, self.width, self.max_tokens, counts)
         head = {name: tensor.cpu().contiguous() for name, tensor in self.head.state_dict().items()}
         save_file(head, folder / HEAD_FILE)
 
@@ -149,11 +152,13 @@ class SentenceEncoder(Encoder):
         states: Tensor = self.body(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
         return states
 
-    def vectors(self, states: Tensor, attention_mask: Tensor) -> Tensor:
-        """Vectors (B, H) of length 1, float32: the mean of a text's states, or the first of them."""
+    def vectors(self, states: Tensor, attention_mask: Tensor, input_ids: Tensor) -> Tensor:
+        """Vectors (B, H) of length 1, float32: the mean of a text's states, by factors, or the first of them."""
         if self.layout.mode == "cls":
             return functional.normalize(states[:, 0].float(), dim=1)
         mask = attention_mask.unsqueeze(2).float()
+        if self.factors is not None:
+            mask = mask * torch.from_numpy(self.factors_of()).to(mask.device)[input_ids].unsqueeze(2)
         return functional.normalize(
             (states.float() * mask).sum(dim=1) / mask.sum(dim=1).clamp_min(1e-9), dim=1
         )
@@ -170,8 +175,8 @@ class SentenceEncoder(Encoder):
         found = np.zeros((len(texts), self.width), np.float32)
         for group in group_by_length([len(ids) for ids in token_ids], PADDED_TOKENS_A_PASS):
             ids, mask = pad([token_ids[row] for row in group], self.tokenizer.pad_token_id or 0)
-            mask = mask.to(self.device)
-            found[group] = self.vectors(self.read(ids.to(self.device), mask), mask).cpu().numpy()
+            ids, mask = ids.to(self.device), mask.to(self.device)
+            found[group] = self.vectors(self.read(ids, mask), mask, ids).cpu().numpy()
             progress(len(group))
         return found
 

@@ -189,6 +189,6 @@ class Dynamic:
         return [masked[place] for place in window], [labels[place] for place in window]
 
 
-def _nothing(states: Tensor, attention_mask: Tensor) -> Tensor:
+def _nothing(states: Tensor, attention_mask: Tensor, input_ids: Tensor) -> Tensor:
     """In place of vectors that no term asks for: (B, 1)."""
     return states[:, 0, :1]

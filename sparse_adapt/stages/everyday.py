@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from sparse_adapt.batches import TokenIds
-from sparse_adapt.idf import Shares, shares_of
+from sparse_adapt.idf import Shares, said_by, shares_of
 from sparse_adapt.losses import distance
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.model.kinds import EitherEncoder
@@ -52,8 +52,12 @@ class Everyday(ABC):
     ) -> Tensor:
         """How far the encoder's vectors of these texts are from what they were, as `losses.distance` counts it.
 
-        With factors, which dense encoders don't have, each token as a match counts it: now, and when they began.
+        With factors, of sparse encoders, each token as a match counts it: now, and when they began.
         """
+
+    @abstractmethod
+    def share(self, size: int) -> Shares:
+        """The share of the texts like passages that have each token of a vocabulary: (size)."""
 
 
 class SparseEveryday(Everyday):
@@ -78,7 +82,7 @@ class SparseEveryday(Everyday):
         return distance(found, wanted)
 
     def share(self, size: int) -> Shares:
-        """The share of the texts like passages whose vectors gave each token of a vocabulary weight: (size)."""
+        """Have it in their vectors before."""
         found = shares_of(vectors(self.before.encoder, self.before.token_ids[LIKE_PASSAGES]))
         return np.pad(found, (0, size - len(found)))
 
@@ -91,6 +95,12 @@ class DenseEveryday(Everyday):
         texts = made_up(TEXTS, seed)
         super().__init__(encoder.tokenize(texts))
         self.before, self.before_ids = before.requires_grad_(False), before.tokenize(texts)
+        self.count_as(encoder)
+
+    def count_as(self, encoder: SentenceEncoder) -> None:
+        """Have the model before count each token in a mean as the encoder does, if that has factors."""
+        if encoder.factors is not None:
+            self.before.factors = encoder.factors_of()[: self.before.vocabulary_size]
 
     def distance(
         self, encoder: SentenceEncoder, rows: list[int], factors: LearntFactors | None = None
@@ -99,6 +109,10 @@ class DenseEveryday(Everyday):
         with torch.no_grad():
             wanted = unmasked(self.before, [self.before_ids[row] for row in rows]).to(encoder.device)
         return distance(unmasked(encoder, [self.ids[row] for row in rows]), wanted)
+
+    def share(self, size: int) -> Shares:
+        """Say it."""
+        return said_by(self.ids[LIKE_PASSAGES], size) / len(self.ids[LIKE_PASSAGES])
 
 
 def everyday_for(encoder: EitherEncoder, before: EitherEncoder | None, seed: int) -> Everyday:

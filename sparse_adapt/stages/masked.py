@@ -18,7 +18,7 @@ from sparse_adapt.training.sharing import own_share, shared_out, total
 
 SHOWN = -1  # label of a word that wasn't masked
 
-Vectors = Callable[[Tensor, Tensor], Tensor]  # of states (B, L, H) and attention mask (B, L), a row a text
+Vectors = Callable[[Tensor, Tensor, Tensor], Tensor]  # of states (B, L, H), attention mask and ids (B, L)
 
 
 def mask_token(encoder: Encoder, stage: str) -> int:
@@ -49,9 +49,9 @@ def read_masked(
         parts = []
         for group in groups:
             padded, mask = pad([ids[rows[each]] for each in group], encoder.tokenizer.pad_token_id or 0)
-            mask = mask.to(encoder.device)
-            found = encoder.read(padded.to(encoder.device), mask)
-            parts.append(vectors(found, mask))
+            padded, mask = padded.to(encoder.device), mask.to(encoder.device)
+            found = encoder.read(padded, mask)
+            parts.append(vectors(found, mask, padded))
             words = pad([labels[rows[each]] for each in group], SHOWN)[0].to(encoder.device)
             states.append(found[words != SHOWN])
             hidden.append(words[words != SHOWN])

@@ -15,6 +15,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt import config
 from sparse_adapt.batches import TokenIds
+from sparse_adapt.idf import Factors, scaled
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.stages.masked import unmasked
@@ -37,15 +38,19 @@ def hard_negatives(
     documents: Sequence[TokenIds],
     among: Sequence[int],
     settings: config.Contrast,
+    factors: Factors | None = None,
 ) -> list[list[int]]:
-    """For each query at most `depth` rows of documents, best first: see `settings.below`. `among`: rows to look at."""
-    held = _vectors(encoder, documents)
+    """For each query at most `depth` rows of documents, best first: see `settings.below`.
+
+    among: rows to look at; factors (V): what a sparse encoder's weights are multiplied with.
+    """
+    held = _vectors(encoder, documents, factors)
     looked_at = np.zeros(len(documents), dtype=bool)
     looked_at[list(among)] = True
     found = []
     for start in range(0, len(asked), QUERIES_A_PART):
         part = asked[start : start + QUERIES_A_PART]
-        products = _vectors(encoder, [query.token_ids for query in part]) @ held.T
+        products = _vectors(encoder, [query.token_ids for query in part], factors) @ held.T
         scores = np.asarray(products.todense() if isinstance(products, csr_matrix) else products)
         for query, row in zip(part, scores, strict=True):
             allowed = looked_at & (row < settings.below * row[query.own])
@@ -57,9 +62,12 @@ def hard_negatives(
 
 
 @torch.no_grad()
-def _vectors(encoder: EitherEncoder, token_ids: Sequence[TokenIds]) -> csr_matrix | NDArray[np.float32]:
+def _vectors(
+    encoder: EitherEncoder, token_ids: Sequence[TokenIds], factors: Factors | None
+) -> csr_matrix | NDArray[np.float32]:
     """The vector of each text, a row each."""
     if isinstance(encoder, SparseEncoder):
-        return sparse_vectors(encoder, token_ids)
+        weights = sparse_vectors(encoder, token_ids)
+        return weights if factors is None else scaled(weights, factors)
     vectors: NDArray[np.float32] = unmasked(encoder, token_ids).cpu().numpy()
     return vectors

@@ -143,7 +143,7 @@ def _vectors(encoder: Encoder, batch: Batch, rows: Sequence[int]) -> Tensor:
     parts = []
     for group in groups:
         ids, mask = pad([batch.ids[rows[each]] for each in group], encoder.tokenizer.pad_token_id or 0)
-        mask = mask.to(encoder.device)
-        parts.append(encoder.vectors(encoder.read(ids.to(encoder.device), mask), mask))
+        ids, mask = ids.to(encoder.device), mask.to(encoder.device)
+        parts.append(encoder.vectors(encoder.read(ids, mask), mask, ids))
     order = torch.tensor([each for group in groups for each in group]).argsort()
     return torch.cat(parts)[order.to(encoder.device)]

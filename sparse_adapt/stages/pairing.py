@@ -19,13 +19,13 @@ from torch import Tensor, nn
 from sparse_adapt import config, losses
 from sparse_adapt.batches import cut
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.idf import rows_for_idf
+from sparse_adapt.idf import of_mean, rows_for_idf
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.pairs import Pair
-from sparse_adapt.stages.everyday import SparseEveryday, everyday_for
+from sparse_adapt.stages.everyday import DenseEveryday, everyday_for
 from sparse_adapt.stages.factors import LearntFactors, first_factors
 from sparse_adapt.stages.masked import SHOWN as SHOWN
 from sparse_adapt.stages.masked import mask_token, read_masked
@@ -79,7 +79,11 @@ class Pairing:
         place = _places(documents)
         self.queries = cut(encoder.tokenize([pair.query for pair in pairs]), settings.longest)
         self.documents = cut(encoder.tokenize(list(documents.values())), settings.longest)
-        self.factors = self._factors(encoder)
+        self.factors: LearntFactors | None = None
+        if isinstance(encoder, SparseEncoder):
+            self.factors = self._factors(encoder)
+        else:
+            self._weigh(encoder)
         projection = _projection(name, encoder, settings)
         self.beside = projection if self.factors is None else self.factors
         self.own = [place[pair.document_id] for pair in pairs]
@@ -88,7 +92,8 @@ class Pairing:
         if settings.hard_negatives:
             among = sorted(set(place.values()))
             asked = [Asked(*each) for each in zip(self.queries, self.own, self.relevant, strict=True)]
-            self.hard = hard_negatives(encoder, asked, self.documents, among, settings)
+            factors = None if self.factors is None else self.factors.values
+            self.hard = hard_negatives(encoder, asked, self.documents, among, settings, factors)
         self.vocabulary = _vocabulary(encoder, settings) if isinstance(settings, config.Joint) else []
         self.maskable = frozenset(self.vocabulary) - set(encoder.tokenizer.all_special_ids)
         self.mask_id = mask_token(encoder, name) if self.vocabulary else 0
@@ -118,7 +123,7 @@ class Pairing:
             encoder,
             batch.ids,
             batch.labels,
-            lambda states, mask: self._project(encoder.vectors(states, mask)),
+            lambda *read: self._project(encoder.vectors(*read)),
             self.vocabulary,
         )
         count, device = len(batch.own), encoder.device
@@ -146,21 +151,33 @@ class Pairing:
             encoder.factors = self.factors.values
         return {}
 
-    def _factors(self, encoder: EitherEncoder) -> LearntFactors | None:
-        """Those of a sparse encoder where it has some, which learn or are held; or to begin with, where they learn."""
-        settings, learnt = self.settings, self.settings.factors == "learnt"
-        if not isinstance(encoder, SparseEncoder):
-            if learnt:
-                raise ConfigError(f'{self.name}: factors = "learnt" is for sparse encoders; leave it out')
+    def _factors(self, encoder: SparseEncoder) -> LearntFactors | None:
+        """Those that the encoder has, or begun by idf where they are asked for; they learn, or are held."""
+        settings = self.settings
+        if settings.factors == "none" and encoder.factors is None:
             return None
-        if not learnt and encoder.factors is None:
-            return None
-        rows = rows_for_idf(len(self.documents))
-        everyday = self.everyday.share if isinstance(self.everyday, SparseEveryday) else None
-        start = first_factors(
-            encoder, lambda: sparse_vectors(encoder, [self.documents[row] for row in rows]), everyday
-        )
-        return LearntFactors(start, settings.factor_rate if learnt else 0.0)
+        everyday = None if self.everyday is None else self.everyday.share
+        start = first_factors(encoder, lambda: sparse_vectors(encoder, self._counted()), everyday)
+        return LearntFactors(start, settings.factor_rate if settings.factors == "learnt" else 0.0)
+
+    def _weigh(self, encoder: SentenceEncoder) -> None:
+        """Have tokens count in the encoder's mean by their idf, where that is asked for, now and while it learns."""
+        if self.settings.factors == "learnt":
+            raise ConfigError(
+                f'{self.name}: factors = "learnt" is for sparse encoders; a dense one takes "idf"'
+            )
+        if self.settings.factors == "idf" and encoder.layout.mode != "mean":
+            raise ConfigError(f"{self.name}: this model's vectors are no means, so factors don't apply")
+        if self.settings.factors == "idf" and encoder.factors is None:
+            size = encoder.vocabulary_size
+            everyday = None if self.everyday is None else self.everyday.share(size)
+            encoder.factors = of_mean(self._counted(), size, everyday)
+        if isinstance(self.everyday, DenseEveryday):
+            self.everyday.count_as(encoder)
+
+    def _counted(self) -> list[list[int]]:
+        """Token ids of the documents that an idf is told by."""
+        return [self.documents[row] for row in rows_for_idf(len(self.documents))]
 
     def _project(self, vectors: Tensor) -> Tensor:
         projected: Tensor = self.beside(vectors) if isinstance(self.beside, Projection) else vectors
