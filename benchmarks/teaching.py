@@ -71,6 +71,7 @@ class Row(NamedTuple):
 BEHAVIOUR, JOINT, CONTRAST = Taught("behaviour"), Taught("joint"), Taught("contrast")
 HOLDING: Given = {"weights": {"anchor": 20.0}, "factors": "learnt"}
 HARDER: Given = {"weights": {"anchor": 100.0}}
+MINED: Given = {"hard_negatives": 2}
 JOINT_HELD, CONTRAST_HELD = Taught("joint", HOLDING), Taught("contrast", HOLDING)
 ROWS = (
     Row("extended", ()),
@@ -82,7 +83,7 @@ ROWS = (
     Row("joint, alpha .5", (Taught("joint", {"weights": {"mlm": 0.5}}),)),
     Row("joint, all tokens masked", (Taught("joint", {"masked": "all"}),)),
     Row("joint, mask rate .3", (Taught("joint", {"mask_rate": 0.3}),)),
-    Row("joint, contrast with mined negatives", (JOINT, Taught("contrast", {"hard_negatives": 2}))),
+    Row("joint, contrast with mined negatives", (JOINT, Taught("contrast", MINED))),
     Row("behaviour", (BEHAVIOUR,)),
     Row("behaviour, joint, contrast", (BEHAVIOUR, JOINT, CONTRAST)),
     Row("behaviour, contrast", (BEHAVIOUR, CONTRAST)),
@@ -91,6 +92,7 @@ ROWS = (
     Row("behaviour, contrast, held", (BEHAVIOUR, CONTRAST_HELD)),
     Row("contrast, no new words, held", (CONTRAST_HELD,), "none"),
     Row("contrast, no new words, held fast", (Taught("contrast", HOLDING | HARDER),), "none"),
+    Row("mined negatives, no new words, held fast", (Taught("contrast", HOLDING | HARDER | MINED),), "none"),
     Row("extended by mined words", (), "mined"),
     Row("behaviour, mined words", (BEHAVIOUR,), "mined"),
     Row("behaviour, contrast, mined words, held", (BEHAVIOUR, CONTRAST_HELD), "mined"),

@@ -71,6 +71,22 @@ def test_from_a_collection_to_a_measured_model(sparse_adapt, model, collection, 
         assert content["model"]["nonzero_document"] == 16
 
 
+def test_a_run_file_with_pairs_ends_with_what_its_kind_of_model_can_do(
+    sparse_adapt, model, collection, tmp_path
+):
+    dense, pairs = "dense" in model.name, tmp_path / "pairs.jsonl"
+    assert sparse_adapt("pairs", collection, "--reference", model, "--depth", 99, "-o", pairs)[0] == 0
+    (tmp_path / "run.toml").write_text(
+        f'model = "{model}"\ncorpus = "asked"\nstages = ["contrast"]\n[contrast]\npairs = "pairs.jsonl"\nsteps = 2\n'
+        f'hard_negatives = 2\nfactors = "{"idf" if dense else "learnt"}"\nweights = {{ anchor = 100.0 }}\n'
+    )
+    words = [tmp_path / "run.toml", "--device", "cpu", "-o", tmp_path / "taught"]
+    status, _, said = sparse_adapt("run", *words)
+    assert status == 0
+    assert "evaluate --model" in said
+    assert ("export anserini" in said) != dense
+
+
 def test_hard_words_are_taught_alone_or_before_pairs(sparse_adapt, model, collection, tmp_path):
     terms, extended = tmp_path / "terms.json", tmp_path / "extended"
     terms.write_text('{"jargon": ["zorvex"]}')

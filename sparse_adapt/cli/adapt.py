@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sparse_adapt.cli.console import say, show, show_json, show_table, then, wrote
+from sparse_adapt.cli.console import say, show, show_json, show_table, then, then_measure, wrote
 from sparse_adapt.cli.options import (
     BUNDLED,
     CORPUS_HELP,
@@ -103,11 +103,7 @@ def run(
     with Bars() as bars:
         done = carry_out(plan, Place(folder, overwrite, resume), bars)
     wrote(folder, f"{len(plan.stages)} stages, the last model in {done.model}")
-    corpus = done.corpus or "CORPUS"
-    then(
-        ["evaluate", "--model", str(done.model), "--collection", corpus, "--baseline", plan.model],
-        ["export", "anserini", "--model", str(done.model), "--corpus", corpus, "-o", f"{folder}-vectors"],
-    )
+    then_measure(done.model, done.corpus or "CORPUS", plan.model, f"{folder}-vectors")
 
 
 def terms(

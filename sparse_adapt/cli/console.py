@@ -63,6 +63,15 @@ def wrote(path: Path, what: str) -> None:
     say(f"wrote {path} ({what})")
 
 
+def then_measure(model: Path, corpus: str, baseline: str, vectors: str) -> None:
+    """What to run after a stage: measure its model, and export a sparse one's vectors to a folder beside it."""
+    from sparse_adapt.model.layout import is_dense
+
+    measured = ["evaluate", "--model", str(model), "--collection", corpus, "--baseline", baseline]
+    exported = ["export", "anserini", "--model", str(model), "--corpus", corpus, "-o", vectors]
+    then(*[measured] if is_dense(model) else [measured, exported])
+
+
 def then(*commands: Iterable[str]) -> None:
     """What to run next, ready to be copied."""
     say("next:")

@@ -137,7 +137,11 @@ def pairs(
         )
     write_pairs(out, found)
     wrote(out, f"{len(found):,} of {len(queries):,} queries, whose document {reference} finds")
-    then(["joint", "--model", "MODEL", "--pairs", str(out), "--corpus", str(collection), "-o", "joint"])
+    files = ["--pairs", str(out), "--corpus", str(collection)]
+    then(
+        ["contrast", "--model", "splade-tiny", *files, "-o", "contrast"],
+        ["joint", "--model", "EXTENDED", *files, "-o", "joint"],
+    )
 
 
 @trains

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from sparse_adapt.cli.console import say, then, wrote
+from sparse_adapt.cli.console import say, then, then_measure, wrote
 from sparse_adapt.cli.options import (
     Corpus,
     Judge,
@@ -140,7 +140,6 @@ def distill(
 ) -> None:
     """Teach the whole model, sparse or dense, to score as a teacher does; a sparse one with short vectors."""
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.model.layout import is_dense
     from sparse_adapt.running.plan import settings_for
     from sparse_adapt.stages import steps
 
@@ -149,13 +148,7 @@ def distill(
         place = steps.Place(out, overwrite, resume)
         outcome = steps.run_distill(model, candidates, corpus, settings, place, bars.begin("distill"))
     told(outcome)
-    if is_dense(out):
-        then(["evaluate", "--model", str(out), "--collection", corpus, "--baseline", model])
-        return
-    then(
-        ["evaluate", "--model", str(out), "--collection", corpus, "--baseline", "splade-tiny"],
-        ["export", "anserini", "--model", str(out), "--corpus", corpus, "-o", _sibling(out, "vectors")],
-    )
+    then_measure(out, corpus, model, _sibling(out, "vectors"))
 
 
 # -- words ----------------------------------------------------------------------------------------
