@@ -217,9 +217,10 @@ def _line(
         for size in ("nonzero_document", "nonzero_query")
     ]
     control = ""
-    if all("control" in each["measures"] for each in (base, *rows)):
-        after = statistics.fmean(each["measures"]["control"][MEASURE] for each in rows)
-        control = f"{100 * (after - base['measures']['control'][MEASURE]):+.1f}"
+    after = [each["measures"]["control"][MEASURE] for each in rows if "control" in each["measures"]]
+    if after and "control" in base["measures"]:
+        control = f"{100 * (statistics.fmean(after) - base['measures']['control'][MEASURE]):+.1f}"
+        control += f" ({len(after)} of {len(rows)})" if len(after) < len(rows) else ""
     seconds = statistics.fmean(each["seconds"] for each in rows)
     cells = [kind, collection, name, str(len(rows)), spread(found), f"{gain:+.1f}"]
     cells += [f"{sizes[0]:.0f} / {sizes[1]:.0f}", control, f"{seconds:.0f}"]

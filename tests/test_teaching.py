@@ -35,6 +35,14 @@ def test_the_table_holds_means_and_differences_in_points():
     assert lines[3] == "| sparse | small | extended | 1 | 0.400 | -10.0 | 80 / 20 | -1.0 | 3 |"
 
 
+def test_a_control_that_some_seeds_have_is_shown_with_their_number():
+    lines = teaching.table([*RESULTS, result("joint, contrast", 1, 0.5)]).splitlines()
+    assert (
+        lines[5]
+        == "| sparse | small | joint, contrast | 2 | 0.500 (0.500 to 0.500) | +0.0 | 80 / 20 | +0.0 (1 of 2) | 3 |"
+    )
+
+
 def test_published_orderings_hold_or_not_by_the_means():
     rows = {line.split(" | ")[0].strip("| "): line for line in teaching.orderings(RESULTS).splitlines()}
     assert "yes: 0.500, 0.400" in rows["extension alone hurts"]
