@@ -30,6 +30,7 @@ import numpy as np
 import torch
 
 from benchmarks.tables import CONTROL, MEASURE, RESULTS, line, spread
+from benchmarks.teaching import HELD_FAST
 from sparse_adapt import adapting, coin, config
 from sparse_adapt.adapting.choice import merge
 from sparse_adapt.adapting.request import Request
@@ -98,9 +99,6 @@ def _stages(*names: str) -> Recipe:
     return Recipe({"stages": names})
 
 
-HELD_FAST: Given = {"steps": 100, "factors": "learnt", "weights": {"anchor": 100.0}}
-
-
 def _weights(**weights: float) -> Recipe:
     return Recipe(distill={"weights": weights})
 
@@ -115,7 +113,7 @@ RECIPES = {
     "with joint": _stages("extend", "behaviour", "joint", "distill"),
     "with contrast": _stages("extend", "behaviour", "contrast", "distill"),
     "with contrast, held fast": Recipe(
-        {"stages": ("extend", "behaviour", "contrast", "distill")}, contrast=HELD_FAST
+        {"stages": ("extend", "behaviour", "contrast", "distill")}, contrast={"steps": 100, **HELD_FAST}
     ),
     "no distillation": _stages("extend", "behaviour"),
     "source among the candidates": Recipe({"candidates": {"source": "keep"}}),
@@ -171,7 +169,7 @@ class Asked(NamedTuple):
     def of_stages(self, recipe: Recipe) -> dict[str, dict[str, Any]]:
         """Settings that differ from a stage's defaults."""
         steps = {} if self.steps is None else {"steps": self.steps}
-        given = {"distill": {**steps, **recipe.distill}, "contrast": {**recipe.contrast}}
+        given = {"distill": {**steps, **recipe.distill}, "contrast": dict(recipe.contrast)}
         return {stage: settings for stage, settings in given.items() if settings}
 
     def source(self, collection: str) -> Path:

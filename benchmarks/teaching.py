@@ -70,7 +70,7 @@ class Row(NamedTuple):
 
 BEHAVIOUR, JOINT, CONTRAST = Taught("behaviour"), Taught("joint"), Taught("contrast")
 HOLDING: Given = {"weights": {"anchor": 20.0}, "factors": "learnt"}
-HARDER: Given = {"weights": {"anchor": 100.0}}
+HELD_FAST: Given = HOLDING | {"weights": {"anchor": 100.0}}
 MINED: Given = {"hard_negatives": 2}
 JOINT_HELD, CONTRAST_HELD = Taught("joint", HOLDING), Taught("contrast", HOLDING)
 ROWS = (
@@ -91,8 +91,8 @@ ROWS = (
     Row("behaviour, joint, contrast, held", (BEHAVIOUR, JOINT_HELD, CONTRAST_HELD)),
     Row("behaviour, contrast, held", (BEHAVIOUR, CONTRAST_HELD)),
     Row("contrast, no new words, held", (CONTRAST_HELD,), "none"),
-    Row("contrast, no new words, held fast", (Taught("contrast", HOLDING | HARDER),), "none"),
-    Row("mined negatives, no new words, held fast", (Taught("contrast", HOLDING | HARDER | MINED),), "none"),
+    Row("contrast, no new words, held fast", (Taught("contrast", HELD_FAST),), "none"),
+    Row("mined negatives, no new words, held fast", (Taught("contrast", HELD_FAST | MINED),), "none"),
     Row("extended by mined words", (), "mined"),
     Row("behaviour, mined words", (BEHAVIOUR,), "mined"),
     Row("behaviour, contrast, mined words, held", (BEHAVIOUR, CONTRAST_HELD), "mined"),

@@ -193,12 +193,8 @@ class Contrast(Training):
     batch_size: int = Field(32, ge=1)  # pairs, each with the others' documents as negatives
     form: Literal["infonce", "nt-xent"] = "infonce"  # the second in both directions, against all texts
     projection: bool | None = None  # a head for the loss alone; by default with nt-xent, for dense encoders
-    temperature: float | None = Field(
-        None, gt=0
-    )  # by default 3 for a product, 0.05 for a cosine, 0.1 in nt-xent
-    factors: Literal["none", "idf", "learnt"] = (
-        "none"  # what a match on each token counts; of dense ones, each token in a mean
-    )
+    temperature: float | None = Field(None, gt=0)  # 3 for a product, .05 for a cosine, .1 in nt-xent
+    factors: Literal["none", "idf", "learnt"] = "none"  # what each token counts: in a match, in a dense mean
     factor_rate: float = Field(3e-3, gt=0)  # learning rate of the factors' logarithms, of sparse encoders
     longest: int = Field(128, ge=8)  # tokens of a text; what is beyond them doesn't teach
     hard_negatives: int = Field(0, ge=0)  # of a query, mined by the incoming model

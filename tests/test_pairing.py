@@ -386,9 +386,8 @@ def test_a_dense_encoder_counts_each_token_in_its_mean_by_idf(encoder, files):
     n = (1 - 0.25) * 2  # of five documents two say it
     assert counted[zorvex] == pytest.approx(0.25 + 0.75 * np.log(6 / (n + 1)) / np.log(6))
     assert not np.allclose(encoder.encode([DOCUMENTS["d0"]]), plain)
-    assert everyday_distance(encoder, stage) == pytest.approx(
-        0.0, abs=1e-6
-    )  # the model before counts so, too
+    # the model before counts so, too
+    assert everyday_distance(encoder, stage) == pytest.approx(0.0, abs=1e-6)
     assert contrast(encoder, factors="idf").factors is None  # which stays as it is
     assert np.array_equal(encoder.factors_of(), counted)
     made = load_encoder(teach(files, "weighed", "contrast", factors="idf"))

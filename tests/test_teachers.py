@@ -114,12 +114,8 @@ def test_sqrt_idf_by_hand():
 
 def test_what_counts_in_a_mean_by_hand():
     documents = [[0, 1, 1], [0, 2], [0, 1, 1, 1]]
-    share = [
-        0,
-        math.log(4 / 3) / math.log(4),
-        math.log(4 / 2) / math.log(4),
-        1,
-    ]  # of 3, 2, 1 and no documents
+    # of 3, 2, 1 and no documents
+    share = [0, math.log(4 / 3) / math.log(4), math.log(4 / 2) / math.log(4), 1]
     assert of_mean(documents, 4) == pytest.approx([0.25 + 0.75 * each for each in share])
     assert of_mean([[0]], 2) == pytest.approx([0.25, 1])
     everyday = np.array([1.0, 0.0, 1.0, 0.0])

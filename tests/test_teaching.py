@@ -37,9 +37,8 @@ def test_the_table_holds_means_and_differences_in_points():
 
 def test_a_control_that_some_seeds_have_is_shown_with_their_number():
     lines = teaching.table([*RESULTS, result("joint, contrast", 1, 0.5)]).splitlines()
-    assert (
-        lines[5]
-        == "| sparse | small | joint, contrast | 2 | 0.500 (0.500 to 0.500) | +0.0 | 80 / 20 | +0.0 (1 of 2) | 3 |"
+    assert lines[5].endswith(
+        "| joint, contrast | 2 | 0.500 (0.500 to 0.500) | +0.0 | 80 / 20 | +0.0 (1 of 2) | 3 |"
     )
 
 

@@ -188,9 +188,9 @@ class MaskedFiller:
 
 def _allowed(encoder: Encoder, *, apart: bool) -> tuple[Tensor, Tensor]:
     """Tokens that may begin a fill, and that may go on with it: (V) each. `apart`: words have spaces between."""
-    tokens = encoder.tokenizer.convert_ids_to_tokens(list(range(len(encoder.tokenizer))))
+    tokens = encoder.tokens
     special = set(encoder.tokenizer.all_special_ids)
-    marked = any(token.startswith(START) for token in tokens if token)
+    marked = any(token.startswith(START) for token in tokens)
     later = torch.zeros(encoder.vocabulary_size, dtype=torch.bool)
     first = later.clone()
     for token_id, token in enumerate(tokens):

@@ -73,7 +73,7 @@ class Meanings:
         self.ends = ends_of(reference)
         self.about = about
         self.cut = [[token for token in source if token < self.first_new] for source in sources]
-        words = starts_word(reference, reference.vocabulary_size)
+        words = starts_word(reference)
         old = np.arange(len(words)) < self.first_new  # a model that knows a term associates it with its texts
         old_words = words * old
         weights, self.substitutes = associations(reference, self.cut, old_words)
@@ -195,9 +195,9 @@ def ends_of(encoder: Encoder) -> Ends:
     return ids[:start], ids[start + len(inner) :]
 
 
-def starts_word(encoder: SparseEncoder, size: int) -> NDArray[Any]:
+def starts_word(encoder: SparseEncoder) -> NDArray[Any]:
     """1.0 for each token that can stand for a word (V), else 0.0."""
-    tokens = [token or "" for token in encoder.tokenizer.convert_ids_to_tokens(list(range(size)))]
+    tokens = encoder.tokens
     marked = any(token.startswith(("\u0120", "\u2581")) for token in tokens)
     word = re.compile(r"[\u0120\u2581]\w\w+" if marked else r"\w\w+")
     return np.array([bool(word.fullmatch(token)) for token in tokens], dtype=np.float64)

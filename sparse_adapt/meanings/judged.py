@@ -53,7 +53,7 @@ class JudgedMeanings:
         rows = _chosen(about, random)
         self.about = about[rows]
         self.cut = [[token for token in sources[row] if token < self.first_new] for row in rows]
-        is_word = starts_word(reference, reference.vocabulary_size)
+        is_word = starts_word(reference)
         is_word *= np.arange(len(is_word)) < self.first_new
         weights, self.substitutes = associations(reference, self.cut, is_word)
         self.document_share = shares_of(weights)

@@ -109,6 +109,12 @@ class Encoder(nn.Module, ABC):
         return self.output_rows.shape[0]
 
     @property
+    def tokens(self) -> list[str]:
+        """Each token as the tokenizer spells it, by id (V); empty for a row that stands for none."""
+        spelt = self.tokenizer.convert_ids_to_tokens(list(range(self.vocabulary_size)))
+        return [token or "" for token in spelt]
+
+    @property
     def old_size(self) -> int:
         """Size of the vocabulary before any extension; new ids start here."""
         return min((token.token_id for token in self.new_tokens), default=self.vocabulary_size)

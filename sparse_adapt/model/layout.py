@@ -44,34 +44,37 @@ class Layout:
 
 def is_dense(folder: Path) -> bool:
     """Whether a model folder is a dense sentence encoder's, by its modules."""
-    return "Pooling" in _kinds(folder) if (folder / MODULES_FILE).is_file() else False
+    return (folder / MODULES_FILE).is_file() and "Pooling" in dict(_modules(folder))
 
 
 def read_layout(folder: Path, source: str | Path) -> Layout:
     """The layout of a folder. Raises ModelError, naming `source`, for one that this project can't train."""
     if not (folder / MODULES_FILE).is_file():
         raise ModelError(f"{source}: holds no {MODULES_FILE}, so it is no dense model; check --model")
-    kinds = _kinds(folder)
+    modules = _modules(folder)
+    kinds = [kind for kind, _ in modules]
     plain = kinds[:1] + kinds[2:] if kinds[1:2] == [WEIGHTS] else kinds
     if tuple(plain) not in (KNOWN, KNOWN[:2]):
         raise ModelError(
             f"{source}: its modules are {', '.join(kinds) or 'none'}; only {' + '.join(KNOWN[:2])}, with "
             f"{WEIGHTS} and {KNOWN[2]} or without, can be adapted"
         )
-    place = _place(folder, "Pooling")
     about = _json(folder / ABOUT_FILE) if (folder / ABOUT_FILE).is_file() else {}
     if about.get("default_prompt_name") is not None:
         raise ModelError(f"{source}: puts a prompt before every text, which can't be adapted; choose another")
     length = _json(folder / LENGTH_FILE) if (folder / LENGTH_FILE).is_file() else {}
     longest = length.get("max_seq_length")
-    return Layout(_mode(place / "config.json", source), len(plain) == len(KNOWN), longest, about)
+    return Layout(
+        _mode(dict(modules)["Pooling"] / "config.json", source), len(plain) == len(KNOWN), longest, about
+    )
 
 
 def read_word_weights(folder: Path, size: int) -> Factors | None:
     """What each token counts in a mean, where a model's folder says it: never negative, at most `size`."""
-    if WEIGHTS not in _kinds(folder):
+    place = dict(_modules(folder)).get(WEIGHTS)
+    if place is None:
         return None
-    path = _place(folder, WEIGHTS) / "config.json"
+    path = place / "config.json"
     stored = _json(path)
     try:
         counts, other = stored["word_weights"], stored.get("unknown_word_weight", 1.0)
@@ -113,20 +116,15 @@ def write_layout(
         write_json(folder / places[WEIGHTS] / "config.json", told)
 
 
-def _place(folder: Path, kind: str) -> Path:
-    """The folder of a module that is there."""
-    modules = _json(folder / MODULES_FILE)
-    number = _kinds(folder).index(kind)
-    return folder / (modules[number].get("path") or f"{number}_{kind}")
-
-
-def _kinds(folder: Path) -> list[str]:
-    """The last names of a folder's modules, in their order."""
+def _modules(folder: Path) -> list[tuple[str, Path]]:
+    """The last part of the type of each of a model's modules and its folder, in their order."""
     modules = _json(folder / MODULES_FILE)
     try:
-        return [str(module["type"]).rsplit(".", 1)[-1] for module in modules]
+        kinds = [str(module["type"]).rsplit(".", 1)[-1] for module in modules]
     except (TypeError, KeyError) as error:
         raise ModelError(f"{folder / MODULES_FILE}: damaged ({error!r}); fetch the model again") from error
+    pairs = enumerate(zip(kinds, modules, strict=True))
+    return [(kind, folder / (module.get("path") or f"{number}_{kind}")) for number, (kind, module) in pairs]
 
 
 def _mode(path: Path, source: str | Path) -> Mode:

@@ -110,11 +110,16 @@ class SentenceEncoder(Encoder):
         self.body.save_pretrained(folder)
         write_tokenizer(folder, self.tokenizer, self.max_tokens)
         write_vocabulary(folder, self)
-        tokens = self.tokenizer.convert_ids_to_tokens(list(range(len(self.tokenizer))))
-        counts = None if self.factors is None else dict(zip(tokens, self.factors_of().tolist(), strict=False))
-        write_layout(folder, self.layout, self.width, self.max_tokens, counts)
+        write_layout(folder, self.layout, self.width, self.max_tokens, self._counts())
         head = {name: tensor.cpu().contiguous() for name, tensor in self.head.state_dict().items()}
         save_file(head, folder / HEAD_FILE)
+
+    def _counts(self) -> dict[str, float] | None:
+        """What each token counts in a mean, where not all count the same."""
+        if self.factors is None:
+            return None
+        counts = zip(self.tokens, self.factors_of().tolist(), strict=True)
+        return {token: count for token, count in counts if token}
 
     # -- what it is made of -------------------------------------------------------------------
 

@@ -172,8 +172,8 @@ class Pairing:
             size = encoder.vocabulary_size
             everyday = None if self.everyday is None else self.everyday.share(size)
             encoder.factors = of_mean(self._counted(), size, everyday)
-        if isinstance(self.everyday, DenseEveryday):
-            self.everyday.count_as(encoder)
+            if isinstance(self.everyday, DenseEveryday):
+                self.everyday.count_as(encoder)
 
     def _counted(self) -> list[list[int]]:
         """Token ids of the documents that an idf is told by."""
