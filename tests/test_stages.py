@@ -1,6 +1,7 @@
 """Batches and loss terms of the stages, on the real tokenizer and small corpora."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -246,6 +247,25 @@ def test_everyday_texts_are_far_from_a_model_whose_factors_moved(encoder):
         assert begun == pytest.approx(float(everyday.distance(encoder, rows)), abs=1e-6)
         factors.gain += math.log(2.0)
         assert float(everyday.distance(encoder, rows, factors)) == pytest.approx(1.0, abs=0.2)  # (2 - 1)^2
+
+
+def test_an_anchor_reads_no_document_again_that_the_batch_has_read(encoder):
+    stage = Distill(encoder, CANDIDATES, DOCUMENTS, config.Distill(**SHORT))
+    batch = stage.batch(random_at(0, 0))
+    short = len(batch.samples.token_ids[:32])
+    with torch.no_grad():
+        encoder.output_bias.add_(0.1)  # or all would be as it was
+        weights = encoder.weights(stage.documents.ids)
+        asked = []
+        hook = encoder.register_forward_pre_hook(lambda _, given: asked.append(len(given[0])))
+        distances = [
+            float(stage._anchor(encoder, replace(batch, documents=read, others=[0, 3, 0]), weights[read]))
+            for read in ([], [3, 1], [0, 2, 3])
+        ]
+        hook.remove()
+    assert distances[0] > 1e-4
+    assert distances == pytest.approx([distances[0]] * 3, rel=1e-5)
+    assert asked == [short + 3, short + 2, short]
 
 
 def test_an_anchor_in_everyday_texts_keeps_what_others_mean(tmp_path):

@@ -119,7 +119,7 @@ class Distill:
             "sparsity": self._sparsity(queries, documents),
             "contrast": ranking["contrast"],
             **self._domain(pooled, batch),
-            "anchor": self._anchor(encoder, batch),
+            "anchor": self._anchor(encoder, batch, documents),
             "recall": self._recall(encoder, batch),
         }
 
@@ -169,24 +169,29 @@ class Distill:
             "expand": losses.expand(queries - settings.meant, wanted),
         }
 
-    def _anchor(self, encoder: SparseEncoder, batch: Batch) -> Tensor:
+    def _anchor(self, encoder: SparseEncoder, batch: Batch, read: Tensor) -> Tensor:
         """Distance to the incoming model on texts like queries and on documents, common words left free.
 
-        Or, on everyday texts, to the model before it knew the domain.
+        Or, on everyday texts, to the model before it knew the domain. `read` (B, V): weights of the batch's
+        documents, which aren't read again.
         """
         if self.weights["anchor"] == 0.0:
             return encoder.output_rows.sum() * 0.0
         if self.everyday is not None:
             return self.everyday.distance(encoder, batch.others, self.factors)
         short = batch.samples.token_ids[:SHORT]
-        ids = [*short, *(self.documents.ids[row] for row in batch.others)]
+        place = {row: number for number, row in enumerate(batch.documents)}
+        again = [row for row in batch.others if row in place]
+        fresh = [row for row in batch.others if row not in place]
         with torch.no_grad():
-            before = torch.cat([self.reference.weights(short), self.before.weights(batch.others)])
+            before = torch.cat([self.reference.weights(short), self.before.weights([*fresh, *again])])
         kept = torch.ones(before.shape[1], device=before.device)
         kept[self.documents.first :] = 0.0
         if self.penalty is not None:
             kept = kept * (1.0 - self.penalty.to(before.device))
-        return losses.distance(encoder.weights(ids), before, kept.expand_as(before))
+        found = encoder.weights([*short, *(self.documents.ids[row] for row in fresh)])
+        found = torch.cat([found, read[[place[row] for row in again]]])
+        return losses.distance(found, before, kept.expand_as(before))
 
     def _recall(self, encoder: SparseEncoder, batch: Batch) -> Tensor:
         if not self.documents.new or self.weights["recall"] == 0.0:
