@@ -1,9 +1,11 @@
 """What the stages reach on corpora of invented words, over several seeds: `python -m benchmarks.stages`.
 
-Each corpus is put through all stages with default settings; the rows are the criteria of the demo.
+Each corpus is put through all stages with default settings; the rows are the criteria of the demo. What is done
+stays in benchmarks/results/NAME.json, so that a benchmark goes on where it stopped and later corpora join it.
 """
 
 import argparse
+import itertools
 import json
 import statistics
 import tempfile
@@ -11,12 +13,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.tables import RESULTS, spread
 from diagnostics.usage import function_share
 from sparse_adapt.demo import run_demo
 from sparse_adapt.running.plan import make_plan
 from sparse_adapt.stages.steps import Place
 
-RESULTS = Path(__file__).parent / "results"
 KINDS = ("hidden", "explicit", "control")
 
 
@@ -28,12 +30,14 @@ def main() -> None:
     parser.add_argument("--preset", default="default")
     parser.add_argument("--name", default="stages")
     given = parser.parse_args()
-    rows = []
-    for corpus in given.corpora:
-        for seed in range(given.seeds):
+    path = RESULTS / f"{given.name}.json"
+    rows = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    done = {(row["corpus"], row["seed"], row["preset"]) for row in rows}
+    for corpus, seed in itertools.product(given.corpora, range(given.seeds)):
+        if (Path(corpus).name, seed, given.preset) not in done:
             rows.append(one(corpus, seed, given.preset))
-            RESULTS.mkdir(exist_ok=True)
-            (RESULTS / f"{given.name}.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+            path.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    path.with_suffix(".md").write_text(table(rows) + "\n", encoding="utf-8")
     print(table(rows))
 
 
@@ -58,19 +62,29 @@ def one(corpus: str, seed: int, preset: str) -> dict[str, Any]:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Means over the seeds of each corpus, with the spread."""
+    """Means over the seeds of each corpus, with the spread, and with how many seeds each criterion holds."""
     lines = [
-        "| corpus | unseen queries | base | fine-tuned alone | adapted (least to most) |",
-        "|---|---|---|---|---|",
+        "| corpus | seeds | unseen queries | base | fine-tuned alone | adapted (least to most) |",
+        "| --- | ---: | --- | ---: | ---: | ---: |",
     ]
-    for corpus in dict.fromkeys(row["corpus"] for row in rows):
-        own = [row for row in rows if row["corpus"] == corpus]
+    held = [
+        "| corpus | finds what is meant | loses nothing | knows the term | stays short |",
+        "| --- |" + " ---: |" * 4,
+    ]
+    for corpus, preset in dict.fromkeys((row["corpus"], row["preset"]) for row in rows):
+        own = [row for row in rows if (row["corpus"], row["preset"]) == (corpus, preset)]
+        name = corpus if preset == "default" else f"{corpus}, {preset}"
         for kind in KINDS:
-            adapted = [row[f"{kind}_adapted"] for row in own]
-            alone = statistics.fmean(row[f"{kind}_alone"] for row in own)
-            spread = f"{statistics.fmean(adapted):.3f} ({min(adapted):.3f} to {max(adapted):.3f})"
-            lines.append(f"| {corpus} | {kind} | {own[0][f'{kind}_base']:.3f} | {alone:.3f} | {spread} |")
-    return "\n".join(lines)
+            base, alone, adapted = (
+                [row[f"{kind}_{name}"] for row in own] for name in ("base", "alone", "adapted")
+            )
+            lines.append(
+                f"| {name} | {len(own)} | {kind} | {base[0]:.3f} | {statistics.fmean(alone):.3f} | "
+                f"{spread(adapted)} |"
+            )
+        counts = [sum(each) for each in zip(*(row["criteria"] for row in own), strict=True)]
+        held.append(f"| {name} | " + " | ".join(f"{count} of {len(own)}" for count in counts) + " |")
+    return "\n".join([*lines, "", *held])
 
 
 if __name__ == "__main__":
