@@ -36,13 +36,15 @@ from sparse_adapt.adapting.choice import merge
 from sparse_adapt.adapting.request import Request
 from sparse_adapt.adapting.work import move_paths
 from sparse_adapt.coin.recovery import measure_recovery, read_trial
+from sparse_adapt.contradicting.writing import Asked as Asking
+from sparse_adapt.contradicting.writing import write
 from sparse_adapt.evaluate import randomisation_test
 from sparse_adapt.folders import output_folder
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.model.saved import fetch, read_tokenizer
 from sparse_adapt.running.plan import merged
 from sparse_adapt.running.run import Silence
-from sparse_adapt.stages.steps import Outcome, Place
+from sparse_adapt.stages.steps import RECORD_FILE, Outcome, Place, run_triplets
 from sparse_adapt.suite import run_suite
 from sparse_adapt.suite.compare import holm
 from sparse_adapt.suite.settings import Place as Where
@@ -68,7 +70,8 @@ class Recipe(NamedTuple):
     """How a way of adapting differs from the default.
 
     `without` names a member that the panel of teachers lacks. With `back`, nothing is learnt anew: the default's
-    distilled model goes so far back towards the one before it.
+    distilled model goes so far back towards the one before it. With `contradicted`, so many of the corpus's sentences
+    are contradicted, which the model that distils learns before.
     """
 
     settings: Given = {}  # noqa: RUF012 - never written to
@@ -76,6 +79,7 @@ class Recipe(NamedTuple):
     contrast: Given = {}  # noqa: RUF012
     without: str = ""
     back: float | None = None
+    contradicted: int = 0
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -115,6 +119,7 @@ RECIPES = {
     "with contrast, held fast": Recipe(
         {"stages": ("extend", "behaviour", "contrast", "distill")}, contrast={"steps": 100, **HELD_FAST}
     ),
+    "with contradictions": Recipe(contradicted=2_000),
     "no distillation": _stages("extend", "behaviour"),
     "source among the candidates": Recipe({"candidates": {"source": "keep"}}),
     "no filter": Recipe({"candidates": {"consistent": 1_000_000}}),
@@ -226,12 +231,14 @@ def carry_out(job: Job, asked: Asked) -> None:
     )
     if recipe.without:
         _leave_out(recipe.without)
+    if recipe.contradicted:
+        _contradict(recipe.contradicted, request.corpus, job.seed, _partial(folder))
     adapting.adapt(request, Place(folder, resume=True), Told(), kept=asked.kept)
 
 
 def _begin_like(default: Path, folder: Path, recipe: Recipe) -> None:
     """Take over what a finished run made before the two part, as if this one had made it."""
-    partial = folder.with_name(f"{folder.name}.partial")
+    partial = _partial(folder)
     if folder.exists() or partial.exists():
         return
     copy = partial.with_name(f"{partial.name}.copying")
@@ -246,6 +253,26 @@ def _begin_like(default: Path, folder: Path, recipe: Recipe) -> None:
     for path in (*copy.rglob("stage.json"), *copy.glob("steps/*.json")):
         move_paths(path, default, partial)
     copy.rename(partial)
+
+
+def _partial(folder: Path) -> Path:
+    """Where a run works until it is whole."""
+    return folder.with_name(f"{folder.name}.partial")
+
+
+def _contradict(sentences: int, corpus: str, seed: int, partial: Path) -> None:
+    """Have `behaviour`'s model learn from contradictions, in its place: `adapt` has no such stage."""
+    before, taught, file = (partial / name for name in ("2-behaviour", "contradicted", "triplets.jsonl"))
+    if not taught.is_dir():
+        write(Asking(corpus, BASE, sentences=sentences, tune=300, seed=seed), file, resume=True)
+        run_triplets(
+            str(before),
+            file,
+            config.Triplets(steps=100, seed=seed),
+            Place(taught, resume=True),
+            name="triplets",
+        )
+    shutil.copytree(taught, before, dirs_exist_ok=True, ignore=shutil.ignore_patterns(RECORD_FILE))
 
 
 def _leave_out(name: str) -> None:

@@ -97,3 +97,29 @@ def test_a_panel_can_do_without_a_member(monkeypatch):
     monkeypatch.setattr(benchmark, "make_panel", lambda: panel)
     benchmark._leave_out("one")
     assert adapting.make_panel().name == "two"
+
+
+def test_contradictions_teach_the_model_that_distils_and_its_record_stays(monkeypatch, tmp_path):
+    before = tmp_path / "2-behaviour"
+    before.mkdir()
+    for name in ("model.safetensors", "stage.json"):
+        (before / name).write_text("of behaviour")
+    asked = []
+
+    def write(asking, file, *, resume):
+        asked.append((asking.corpus, asking.sentences, asking.seed))
+        file.write_text("triplets")
+
+    def run_triplets(model, triplets, settings, place, *, name):
+        assert (model, triplets.read_text(), settings.seed, name) == (str(before), "triplets", 1, "triplets")
+        place.folder.mkdir()
+        for each in ("model.safetensors", "stage.json"):
+            (place.folder / each).write_text("taught")
+
+    monkeypatch.setattr(benchmark, "write", write)
+    monkeypatch.setattr(benchmark, "run_triplets", run_triplets)
+    for _ in range(2):  # a killed benchmark goes on
+        benchmark._contradict(7, "corpus", 1, tmp_path)
+        assert (before / "model.safetensors").read_text() == "taught"
+        assert (before / "stage.json").read_text() == "of behaviour"
+    assert asked == [("corpus", 7, 1)]
