@@ -228,7 +228,8 @@ def _line(
 
 
 def orderings(results: Sequence[Mapping[str, Any]]) -> str:
-    """What was published, and whether it is so here, with the means that say it."""
+    """What was published, and whether it is so here, with the means that say it: over seeds that both rows have."""
+    trained = {row.name for row in ROWS if row.stages}
     places = list(dict.fromkeys((each["kind"], each["collection"]) for each in results))
     lines = [
         f"| published | {' | '.join(f'{kind}, {collection}' for kind, collection in places)} |",
@@ -241,7 +242,8 @@ def orderings(results: Sequence[Mapping[str, Any]]) -> str:
             if not all(pair):
                 cells.append("not measured")
                 continue
-            first, second = map(statistics.fmean, pair)
+            seeds = [len(each) for each, row in zip(pair, (better, worse), strict=True) if row in trained]
+            first, second = (statistics.fmean(each[: min(seeds, default=None)]) for each in pair)
             cells.append(f"{'yes' if first > second else 'no'}: {first:.3f}, {second:.3f}")
         lines.append(line([said, *cells]))
     return "\n".join(lines) + "\n"
