@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from benchmarks.contradiction import TUNING
 from benchmarks.tables import CONTROL, MEASURE, RESULTS, line, spread
 from benchmarks.teaching import HELD_FAST
 from sparse_adapt import adapting, coin, config
@@ -264,7 +265,7 @@ def _contradict(sentences: int, corpus: str, seed: int, partial: Path) -> None:
     """Have `behaviour`'s model learn from contradictions, in its place: `adapt` has no such stage."""
     before, taught, file = (partial / name for name in ("2-behaviour", "contradicted", "triplets.jsonl"))
     if not taught.is_dir():
-        write(Asking(corpus, BASE, sentences=sentences, tune=300, seed=seed), file, resume=True)
+        write(Asking(corpus, BASE, sentences=sentences, tune=TUNING, seed=seed), file, resume=True)
         run_triplets(
             str(before),
             file,

@@ -22,14 +22,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.tables import RESULTS, line
+from benchmarks.tables import Results, line
 from sparse_adapt import config
 from sparse_adapt.contradicting.denoising import tune
 from sparse_adapt.contradicting.masked import MaskedFiller
 from sparse_adapt.contradicting.writing import Asked, write
 from sparse_adapt.corpus import read_documents
 from sparse_adapt.evaluate import evaluate_model, read_collection
-from sparse_adapt.folders import write_json, write_text
+from sparse_adapt.folders import write_text
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.layout import Layout
@@ -210,8 +210,7 @@ def main() -> None:
     given = {"device": "cpu"} | {
         key: json.loads(text) for key, text in (each.split("=", 1) for each in asked.set)
     }
-    path = RESULTS / f"{asked.name}{'-dev' if asked.dev else ''}.json"
-    results: list[dict[str, Any]] = json.loads(path.read_text()) if path.is_file() else []
+    results = Results(f"{asked.name}{'-dev' if asked.dev else ''}")
     for collection in [*asked.collections, *([JAPANESE] if asked.japanese else [])]:
         folder = prepare(collection, asked.data, asked.work, asked.sentences, asked.pretraining)
         for kind in asked.kinds:
@@ -219,19 +218,15 @@ def main() -> None:
             for row, seed in [(row, seed) for row in asked.rows for seed in range(asked.seeds)]:
                 settings = {} if row == "base" else {**given, "seed": seed}
                 done = {"collection": collection, "kind": kind, "row": row, "settings": settings}
-                if any(done.items() <= each.items() for each in results):
+                if results.holds(done):
                     continue
                 started = time.monotonic()
                 model = teach(row, folder, kind, base, settings)
                 found = measure(model, collection, asked.data, dev=asked.dev)
-                results.append({**done, "seconds": time.monotonic() - started, "measures": found})
-                RESULTS.mkdir(exist_ok=True)
-                write_json(path, results)
+                results.add({**done, "seconds": time.monotonic() - started, "measures": found})
                 told = ", ".join(f"{key} {value:.3f}" for key, value in found.items())
                 tell(f"{collection} {kind} {row} {settings}: {told}, {time.monotonic() - started:.0f} s")
-    text = table(results)
-    path.with_suffix(".md").write_text(text)
-    print(text)
+    results.conclude(table(results.found))
 
 
 if __name__ == "__main__":

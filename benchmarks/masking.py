@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from benchmarks.tables import CONTROL, MEASURE, RESULTS, line
+from benchmarks.tables import CONTROL, MEASURE, Results, line
 from benchmarks.teaching import MODELS, measure, prepare
 from sparse_adapt import config
 from sparse_adapt.batches import pad
@@ -177,8 +177,7 @@ def main() -> None:
     parser.add_argument("--control", action="store_true", help=f"measure on {CONTROL} too")
     parser.add_argument("--work", type=Path, default=Path("runs/teaching"))
     asked = parser.parse_args()
-    path = RESULTS / f"masking{'-held' if asked.held else ''}.json"
-    results: list[dict[str, Any]] = json.loads(path.read_text()) if path.is_file() else []
+    results = Results(f"masking{'-held' if asked.held else ''}")
     given: dict[str, dict[str, Any]] = {"dynamic": {}, "contrast": {}}
     for key, value in (each.split("=", 1) for each in asked.set):
         stage, name = key.split(".", 1)
@@ -192,13 +191,13 @@ def main() -> None:
         measured = {"measured": read_collection(source, split), **also}
         for row, seed in ((row, seed) for seed in range(asked.seeds) for row in ROWS):
             done = {"kind": kind, "collection": asked.collection, "row": row.name, "seed": seed}
-            if row.name not in asked.rows or any(done.items() <= each.items() for each in results):
+            if row.name not in asked.rows or results.holds(done):
                 continue
             place = folder / kind / "masking" / f"seed-{seed}"
             seeded = {stage: {**settings, "seed": seed} for stage, settings in given.items()}
             model, records = teach(row, kept, extended, place, seeded)
             right, masked = told_right(load_encoder(model), aside)
-            results.append(
+            results.add(
                 {
                     **done,
                     "settings": given,
@@ -209,12 +208,8 @@ def main() -> None:
                     "measures": measure(model, kind, measured),
                 }
             )
-            RESULTS.mkdir(exist_ok=True)
-            path.write_text(json.dumps(results, indent=2) + "\n")
-            print(table(results[-1:]).splitlines()[-1], file=sys.stderr, flush=True)
-    text = table(results)
-    path.with_suffix(".md").write_text(text)
-    print(text)
+            print(table(results.found[-1:]).splitlines()[-1], file=sys.stderr, flush=True)
+    results.conclude(table(results.found))
 
 
 if __name__ == "__main__":

@@ -6,14 +6,13 @@ stays in benchmarks/results/NAME.json, so that a benchmark goes on where it stop
 
 import argparse
 import itertools
-import json
 import statistics
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.tables import RESULTS, spread
+from benchmarks.tables import Results, line, spread
 from diagnostics.usage import function_share
 from sparse_adapt.demo import run_demo
 from sparse_adapt.running.plan import make_plan
@@ -30,15 +29,11 @@ def main() -> None:
     parser.add_argument("--preset", default="default")
     parser.add_argument("--name", default="stages")
     given = parser.parse_args()
-    path = RESULTS / f"{given.name}.json"
-    rows = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
-    done = {(row["corpus"], row["seed"], row["preset"]) for row in rows}
+    results = Results(given.name)
     for corpus, seed in itertools.product(given.corpora, range(given.seeds)):
-        if (Path(corpus).name, seed, given.preset) not in done:
-            rows.append(one(corpus, seed, given.preset))
-            path.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
-    path.with_suffix(".md").write_text(table(rows) + "\n", encoding="utf-8")
-    print(table(rows))
+        if not results.holds({"corpus": Path(corpus).name, "seed": seed, "preset": given.preset}):
+            results.add(one(corpus, seed, given.preset))
+    results.conclude(table(results.found))
 
 
 def one(corpus: str, seed: int, preset: str) -> dict[str, Any]:
@@ -75,16 +70,13 @@ def table(rows: list[dict[str, Any]]) -> str:
         own = [row for row in rows if (row["corpus"], row["preset"]) == (corpus, preset)]
         name = corpus if preset == "default" else f"{corpus}, {preset}"
         for kind in KINDS:
-            base, alone, adapted = (
-                [row[f"{kind}_{name}"] for row in own] for name in ("base", "alone", "adapted")
-            )
-            lines.append(
-                f"| {name} | {len(own)} | {kind} | {base[0]:.3f} | {statistics.fmean(alone):.3f} | "
-                f"{spread(adapted)} |"
-            )
+            alone = statistics.fmean(row[f"{kind}_alone"] for row in own)
+            adapted = spread([row[f"{kind}_adapted"] for row in own])
+            cells = [f"{own[0][f'{kind}_base']:.3f}", f"{alone:.3f}", adapted]
+            lines.append(line([name, str(len(own)), kind, *cells]))
         counts = [sum(each) for each in zip(*(row["criteria"] for row in own), strict=True)]
-        held.append(f"| {name} | " + " | ".join(f"{count} of {len(own)}" for count in counts) + " |")
-    return "\n".join([*lines, "", *held])
+        held.append(line([name, *(f"{count} of {len(own)}" for count in counts)]))
+    return "\n".join([*lines, "", *held]) + "\n"
 
 
 if __name__ == "__main__":

@@ -1,8 +1,12 @@
 """What several benchmarks share: where their pages lie, a line of one, means over seeds; how rankings are measured."""
 
+import json
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+from sparse_adapt.folders import write_json
 
 RESULTS = Path(__file__).parent / "results"
 CONTROL = "msmarco_pool"  # general questions, which an adaptation shouldn't answer worse
@@ -18,3 +22,26 @@ def spread(values: Sequence[float], digits: int = 3) -> str:
     """The mean, and from least to most where there are several."""
     mean = f"{statistics.fmean(values):.{digits}f}"
     return f"{mean} ({min(values):.{digits}f} to {max(values):.{digits}f})" if len(values) > 1 else mean
+
+
+class Results:
+    """What a benchmark has measured, one entry each, in a file that it goes on from when it was stopped."""
+
+    def __init__(self, name: str) -> None:
+        self.path = RESULTS / f"{name}.json"
+        self.found: list[dict[str, Any]] = json.loads(self.path.read_text()) if self.path.is_file() else []
+
+    def holds(self, asked: Mapping[str, Any]) -> bool:
+        """Whether an entry says all of this."""
+        return any(asked.items() <= each.items() for each in self.found)
+
+    def add(self, entry: dict[str, Any]) -> None:
+        """Keep it at once."""
+        self.found.append(entry)
+        RESULTS.mkdir(exist_ok=True)
+        write_json(self.path, self.found)
+
+    def conclude(self, text: str) -> None:
+        """Print the page that tells of the entries, and keep it beside them."""
+        self.path.with_suffix(".md").write_text(text)
+        print(text)

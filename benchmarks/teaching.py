@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 
-from benchmarks.tables import CONTROL, MEASURE, RESULTS, line, spread
+from benchmarks.tables import CONTROL, MEASURE, Results, line, spread
 from sparse_adapt import config
 from sparse_adapt.corpus import read_documents
 from sparse_adapt.dense import DenseEncoder
@@ -272,8 +272,7 @@ def main() -> None:
     parser.add_argument("--name", default="teaching", help="of the result files, with -held behind it")
     asked = parser.parse_args()
     torch.set_num_threads(asked.threads)
-    path = RESULTS / f"{asked.name}{'-held' if asked.held else ''}.json"
-    results: list[dict[str, Any]] = json.loads(path.read_text()) if path.is_file() else []
+    results = Results(f"{asked.name}{'-held' if asked.held else ''}")
     given = {"device": asked.device} | ({} if asked.steps is None else {"steps": asked.steps})
     given |= {key: json.loads(value) for key, value in (each.split("=", 1) for each in asked.set)}
     also = {"control": read_collection(asked.data / CONTROL)} if asked.control else {}
@@ -285,20 +284,16 @@ def main() -> None:
             measured = {"measured": read_collection(source, split), **also}
             for row, seed in _wanted(asked.rows, asked.seeds):
                 done = {"kind": kind, "collection": collection, "row": row.name, "seed": seed}
-                if any(done.items() <= each.items() for each in results):
+                if results.holds(done):
                     continue
                 started = time.monotonic()
                 untaught = row.name == "base"
                 model, seconds = (MODELS[kind], 0.0) if untaught else teach(row, folder, kind, seed, given)
                 found = measure(model, kind, measured)
-                results.append({**done, "settings": given, "seconds": seconds, "measures": found})
-                RESULTS.mkdir(exist_ok=True)
-                path.write_text(json.dumps(results, indent=2) + "\n")
+                results.add({**done, "settings": given, "seconds": seconds, "measures": found})
                 told = f"{kind} {collection} {row.name} {seed}: {found['measured'][MEASURE]:.3f}"
                 print(f"{told}, {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
-    text = f"{table(results)}\n{orderings(results)}"
-    path.with_suffix(".md").write_text(text)
-    print(text)
+    results.conclude(f"{table(results.found)}\n{orderings(results.found)}")
 
 
 def _wanted(names: Sequence[str], seeds: int) -> list[tuple[Row, int]]:
