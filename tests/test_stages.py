@@ -143,6 +143,17 @@ def test_a_query_wants_the_terms_of_its_relevant_documents(encoder):
     assert stage.positive.ravel().tolist() == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("queries", "given", "rate"), [(2, None, 3e-5), (64, None, 6e-5), (400, None, 1e-4), (64, 2e-5, 2e-5)]
+)
+def test_few_queries_are_learnt_from_gently(encoder, tmp_path, queries, given, rate):
+    candidates = [replace(CANDIDATES[0], query_id=str(number)) for number in range(queries)]
+    settings = config.Distill(**SHORT, learning_rate=given)
+    stage = Distill(encoder, candidates, DOCUMENTS, settings)
+    history = train(encoder, stage, tmp_path)
+    assert max(row["learning_rate"] for row in history) == pytest.approx(rate)
+
+
 LEARNT = {**SHORT, "factors": "learnt", "kd": "kl", "factor_rate": 0.1}
 
 

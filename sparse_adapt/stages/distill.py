@@ -59,7 +59,8 @@ class Distill:
 
         `before`: whose vectors of everyday texts are held, where the anchor is such; by default the encoder's own.
         """
-        self.settings, self.scored = settings, Scored(candidates, list(documents))
+        self.settings = settings = settings.settled(len(candidates))
+        self.scored = Scored(candidates, list(documents))
         self.steps = epochs_to_steps(settings, len(candidates))
         self.weights: Mapping[str, float] = settings.weights.model_dump()
         self.documents = Texts(encoder, list(documents.values()), settings.longest)

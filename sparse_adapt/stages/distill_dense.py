@@ -51,7 +51,8 @@ class DenseDistill:
 
         `before`: whose vectors of everyday texts are held; by default the encoder's own.
         """
-        self.settings, self.scored = settings, Scored(candidates, list(documents))
+        self.settings = settings.settled(0)  # what a rise brings was measured on sparse models
+        self.scored = Scored(candidates, list(documents))
         self.steps = epochs_to_steps(settings, len(candidates))
         given: dict[str, float] = settings.weights.model_dump()
         self.weights: Mapping[str, float] = {

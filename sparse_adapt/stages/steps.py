@@ -286,7 +286,12 @@ def _run(
             ):  # refused before there was anything to go on from
                 shutil.rmtree(work)
             raise
-        record = {**record, "steps": len(history), "seconds": round(time.monotonic() - started, 1)}
+        record = {
+            **record,
+            "steps": len(history),
+            "learning_rate": stage.settings.learning_rate,  # as it was settled where the settings leave it open
+            "seconds": round(time.monotonic() - started, 1),
+        }
         if isinstance(stage, Concluding):
             record |= stage.conclude(encoder)
         if is_main():
