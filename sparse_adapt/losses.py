@@ -151,7 +151,7 @@ def graded(values: Tensor, wanted: Tensor, lowest: float, highest: float) -> Ten
     lit, weights = wanted > 0, wanted.clamp_min(0.0)
     above = (far * weights).sum() / weights.sum().clamp_min(1e-6)
     texts = (~lit).any(dim=1).sum().clamp_min(1)
-    return count**0.25 * above + (far * ~lit).sum() / texts / math.sqrt(count)
+    return math.pow(count, 0.25) * above + (far * ~lit).sum() / texts / math.sqrt(count)
 
 
 def expand(values: Tensor, where: Tensor) -> Tensor:
