@@ -49,7 +49,7 @@ class Training(Settings):
     """What every training stage has: how long, how fast, on what."""
 
     seed: int = Field(0, ge=0)
-    learning_rate: float | None = Field(3e-5, gt=0)  # of the old weights; None: a stage settles it
+    learning_rate: float | None = Field(GENTLE, gt=0)  # of the old weights; None: a stage settles it
     new_learning_rate: float = Field(1e-2, gt=0)  # of the new rows and their biases
     steps: int = Field(200, ge=1)  # at least so many; a large corpus takes `epochs` passes
     epochs: float | None = Field(None, gt=0)
