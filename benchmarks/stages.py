@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.tables import Results, line, spread
-from diagnostics.usage import function_share
 from sparse_adapt.demo import run_demo
 from sparse_adapt.running.plan import make_plan
 from sparse_adapt.stages.steps import Place
@@ -41,7 +40,7 @@ def one(corpus: str, seed: int, preset: str) -> dict[str, Any]:
     started = time.monotonic()
     plan = make_plan(corpus, preset=preset, overrides={"seed": seed})
     with tempfile.TemporaryDirectory() as folder:
-        finished = run_demo(plan, Place(Path(folder) / "run"), function_share)
+        finished = run_demo(plan, Place(Path(folder) / "run"))
     demo = finished.report["demo"]
     columns = {column["name"]: column for column in demo["columns"]}
     shown = {"base": columns["base"], "alone": columns["alone"], "adapted": demo["columns"][-1]}

@@ -1,9 +1,9 @@
 """Look inside a saved model: what it makes of a term, why a query matched, what its vectors hold and cost.
 
 `token` reports on one term in five sections (`occurrences` finds it, `sections` holds the findings, `advice`
-says what to do next); `matches` takes a query's scores apart; `usage` (with `function_words`), `drift` and
-`cost` put figures on many texts, `relevance` on pairs of related ones; `groups` holds texts of a group against
-those of others, before and after (`groups_report`). `report` and `tables` show the rest; every result has `to_json`.
+says what to do next); `matches` takes a query's scores apart; `usage`, `drift` and `cost` put figures on many
+texts, `relevance` on pairs of related ones; `groups` holds texts of a group against those of others, before and
+after (`groups_report`). `report` and `tables` show the rest; every result has `to_json`.
 
 Reads models and vectors only: imports nothing of sparse_adapt that teaches, from `losses` to `run`.
 """

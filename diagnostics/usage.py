@@ -1,4 +1,4 @@
-"""What a model's vectors are made of: dead and stray new tokens, noise in the scores, a term by group.
+"""What a model's vectors are made of: dead and stray new tokens, a term by group.
 
 Vectors come from `sparse_adapt.encode.encode`, a row a text, V columns. Dimensions: V vocabulary.
 """
@@ -8,12 +8,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from diagnostics.function_words import function_tokens
 from sparse_adapt.model import SparseEncoder
-from sparse_adapt.search import top_k
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,22 +83,6 @@ def measure_usage(model: SparseEncoder, texts: Sequence[str], vectors: csr_matri
             sum(token.fires_without for token in tokens), sum(token.documents_without for token in tokens)
         ),
     )
-
-
-def function_share(
-    model: SparseEncoder, queries: csr_matrix, documents: csr_matrix, top: int = 5
-) -> NDArray[np.float64]:
-    """Share of each query's `top` scores that stop words, punctuation and special tokens make: (queries,).
-
-    queries: (queries, V); documents: (documents, V). A query that finds nothing has share 0.
-    """
-    noise = np.flatnonzero(function_tokens(model.tokenizer))
-    shares = np.zeros(queries.shape[0])
-    for row, (indices, scores) in enumerate(top_k(queries, documents, top)):
-        if len(indices):
-            from_noise = documents[indices][:, noise] @ queries[row, noise].T
-            shares[row] = float(from_noise.sum()) / float(scores.sum())
-    return shares
 
 
 def weight_by_group(vectors: csr_matrix, token_id: int, groups: Sequence[str]) -> tuple[GroupWeight, ...]:

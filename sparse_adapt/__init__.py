@@ -42,6 +42,7 @@ READING_ORDER = (
     "compiled",
     "head",
     "idf",
+    "function_words",
     "model",
     "vocabulary",
     "dense",

@@ -3,10 +3,11 @@ import json
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 from sparse_adapt.corpus import read_documents
-from sparse_adapt.demo import run_demo
-from sparse_adapt.demo.scorecard import measure, read_scene
+from sparse_adapt.demo import run_demo, scorecard
+from sparse_adapt.demo.scorecard import function_share, measure, read_scene
 from sparse_adapt.demo.verdict import criteria, tabulate, verdict_lines
 from sparse_adapt.encode import encode
 from sparse_adapt.errors import ConfigError, InputError
@@ -17,10 +18,6 @@ from sparse_adapt.running.run import run
 from sparse_adapt.stages.steps import Place
 
 QUICK = {"steps": 2, "batch_size": 4, "checkpoint_every": 1, "device": "cpu", "judge": "none"}
-
-
-def no_noise(model, queries, documents):
-    return np.zeros(queries.shape[0])
 
 
 @pytest.fixture
@@ -45,11 +42,12 @@ def test_a_term_inside_another_word_isnt_said(zorvex_collection):
         read_scene(str(zorvex_collection), ["orvex"])
 
 
-def test_figures_are_those_of_the_vectors(tiny_model, zorvex_collection):
+def test_figures_are_those_of_the_vectors(tiny_model, zorvex_collection, monkeypatch):
     scene = read_scene(str(zorvex_collection), ["zorvex", "database"])
     model = SparseEncoder.load(tiny_model)
     shares = iter([[0.1, 0.2, 0.3], [0.5, 0.4, 0.9]])
-    figures = measure(model, scene, lambda *arguments: np.array(next(shares)))
+    monkeypatch.setattr(scorecard, "function_share", lambda *arguments: np.array(next(shares)))
+    figures = measure(model, scene)
     vectors = encode(model, [document.full_text for document in read_documents(zorvex_collection)]).toarray()
 
     pieces, whole = figures["terms"]
@@ -82,7 +80,7 @@ def test_the_least_logit_is_that_of_the_plain_head(tiny_model, zorvex_collection
             plain = model.masked_lm(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[0]
         logits += plain[ids[0] == token, token].tolist()
     assert len(logits) >= 2
-    assert measure(model, scene, no_noise)["terms"][0]["least_logit"] == pytest.approx(min(logits), abs=1e-5)
+    assert measure(model, scene)["terms"][0]["least_logit"] == pytest.approx(min(logits), abs=1e-5)
 
 
 def test_ranks_of_the_hard_query(tiny_model, zorvex_collection):
@@ -91,9 +89,25 @@ def test_ranks_of_the_hard_query(tiny_model, zorvex_collection):
     documents = encode(model, [document.full_text for document in scene.documents]).toarray()
     scores = documents @ encode(model, [scene.hard_queries[0].text]).toarray()[0]
     place = {scene.documents[row].document_id: rank for rank, row in enumerate(np.argsort(-scores), start=1)}
-    figures = measure(model, scene, no_noise)["hard_queries"]["q3"]
+    figures = measure(model, scene)["hard_queries"]["q3"]
     assert figures["ranks"] == {name: place[name] for name in ("d05", "d06", "d07")}
     assert figures["all_on_top"] == (sorted(figures["ranks"].values()) == [1, 2, 3])
+
+
+def test_function_share_by_hand(tiny_model):
+    model = SparseEncoder.load(tiny_model)
+
+    def vectors(*texts):
+        rows = np.zeros((len(texts), model.vocabulary_size), dtype=np.float32)
+        for row, weights in zip(rows, texts, strict=True):
+            row[model.tokenizer.convert_tokens_to_ids(list(weights))] = list(weights.values())
+        return csr_matrix(rows)
+
+    queries = vectors({"the": 1.0, "server": 2.0}, {"server": 1.0}, {"z": 1.0})
+    documents = vectors({"the": 3.0, "server": 1.0}, {"server": 1.0, ",": 5.0}, {"the": 0.5})
+    # first query: scores 3 + 2, 2 and 0.5, of which 3, 0 and 0.5 come from "the"
+    assert function_share(model, queries, documents).tolist() == pytest.approx([3.5 / 7.5, 0.0, 0.0])
+    assert function_share(model, queries, documents, top=1).tolist() == pytest.approx([3 / 5, 0.0, 0.0])
 
 
 # -- criteria ---------------------------------------------------------------------------------------
@@ -179,7 +193,7 @@ NAMES = ["base", "alone", "extend", "warmup", "dictionary", "distill"]
 
 
 def test_every_model_is_a_column(tmp_path, plan):
-    done = run_demo(plan, Place(tmp_path / "run"), no_noise)
+    done = run_demo(plan, Place(tmp_path / "run"))
     columns = done.report["demo"]["columns"]
     assert [column["name"] for column in columns] == NAMES
     folders = ["distill-alone", "1-extend", "2-warmup", "3-dictionary", "4-distill"]
@@ -188,7 +202,7 @@ def test_every_model_is_a_column(tmp_path, plan):
         *(str(tmp_path / "run" / name) for name in folders),
     ]
     scene = read_scene(plan.corpus, ["zorvex"])
-    again = measure(SparseEncoder.load(done.model), scene, no_noise)
+    again = measure(SparseEncoder.load(done.model), scene)
     assert json.loads(json.dumps(again)) == {
         name: value for name, value in columns[-1].items() if name not in ("name", "model")
     }
@@ -208,7 +222,7 @@ def test_every_model_is_a_column(tmp_path, plan):
 
 
 def test_fine_tuning_alone_is_distill_on_the_base_model(tmp_path, plan):
-    done = run_demo(plan, Place(tmp_path / "demo"), no_noise)
+    done = run_demo(plan, Place(tmp_path / "demo"))
     alone = make_plan(plan.corpus, model=plan.model, stages=["distill"], overrides=QUICK)
     other = run(alone, Place(tmp_path / "alone"))
     first, second = (
@@ -217,15 +231,17 @@ def test_fine_tuning_alone_is_distill_on_the_base_model(tmp_path, plan):
     assert first == second
 
 
-def test_a_demo_goes_on_where_it_stopped(tmp_path, plan):
-    whole = run_demo(plan, Place(tmp_path / "whole"), no_noise)
+def test_a_demo_goes_on_where_it_stopped(tmp_path, plan, monkeypatch):
+    whole = run_demo(plan, Place(tmp_path / "whole"))
 
     def broken(model, queries, documents):
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        run_demo(plan, Place(tmp_path / "run"), broken)
-    done = run_demo(plan, Place(tmp_path / "run", resume=True), no_noise)
+    with monkeypatch.context() as patch:
+        patch.setattr(scorecard, "function_share", broken)
+        with pytest.raises(KeyboardInterrupt):
+            run_demo(plan, Place(tmp_path / "run"))
+    done = run_demo(plan, Place(tmp_path / "run", resume=True))
     strip = str.replace
     figures = [
         json.loads(strip(json.dumps(each.report["demo"]), str(each.folder), "")) for each in (whole, done)
@@ -237,7 +253,7 @@ def test_a_demo_goes_on_where_it_stopped(tmp_path, plan):
 def test_a_run_that_isnt_a_demo_is_no_demo_to_go_on_with(tmp_path, plan):
     run(plan, Place(tmp_path / "run"))
     with pytest.raises(ConfigError, match="a run that isn't the demo's"):
-        run_demo(plan, Place(tmp_path / "run", resume=True), no_noise)
+        run_demo(plan, Place(tmp_path / "run", resume=True))
 
 
 def test_a_corpus_without_hidden_queries_is_refused_before_training(tmp_path, zorvex_collection, tiny_model):
@@ -249,7 +265,7 @@ def test_a_corpus_without_hidden_queries_is_refused_before_training(tmp_path, zo
             (folder / path.relative_to(zorvex_collection)).write_text(text)
     plan = make_plan(str(folder), model=str(tiny_model), overrides=QUICK)
     with pytest.raises(InputError, match='no query of kind "hidden"'):
-        run_demo(plan, Place(tmp_path / "run"), no_noise)
+        run_demo(plan, Place(tmp_path / "run"))
     assert not list(tmp_path.glob("run*"))
 
 

@@ -8,9 +8,8 @@ from scipy.sparse import csr_matrix
 
 from diagnostics.cost import estimate_index_bytes, measure_cost
 from diagnostics.drift import compare_vectors, measure_drift
-from diagnostics.function_words import FUNCTION_WORDS, function_tokens, is_function_token
 from diagnostics.tables import tabulate_cost, tabulate_drift, tabulate_groups, tabulate_usage
-from diagnostics.usage import function_share, measure_usage, weight_by_group
+from diagnostics.usage import measure_usage, weight_by_group
 from sparse_adapt.model import NewToken, SparseEncoder
 from sparse_adapt.report import to_json, to_markdown
 
@@ -31,35 +30,6 @@ def weigh(model: SparseEncoder, *texts: dict[str, float]) -> csr_matrix:
         for token, weight in weights.items():
             rows[row, model.tokenizer.get_vocab()[token]] = weight
     return csr_matrix(rows)
-
-
-# -- function words ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "token", ["the", "The", "very", "Ġthe", "▁of", ",", "##-", "Ġ,", "…", "(", "##", "▁", "$"]
-)
-def test_function_tokens(token):
-    assert is_function_token(token)
-
-
-@pytest.mark.parametrize(
-    "token", ["server", "##the", "##ing", "[unused12]", "ĠGod", "c++", "2", "it's", "théâtre"]
-)
-def test_tokens_with_a_meaning(token):
-    assert not is_function_token(token)
-
-
-def test_function_words_are_single_lower_case_words():
-    assert len(FUNCTION_WORDS) > 150
-    assert all(word.isalpha() and word == word.casefold() for word in FUNCTION_WORDS)
-
-
-def test_special_tokens_say_nothing(tiny):
-    marks = function_tokens(tiny.tokenizer)
-    names = {token for token, token_id in tiny.tokenizer.get_vocab().items() if marks[token_id]}
-    assert names >= {"[CLS]", "[SEP]", "[PAD]", ",", "the", "and", "s"}
-    assert not names & {"server", "##s", "client", "1", "zorvex"}
 
 
 # -- usage ------------------------------------------------------------------------------------
@@ -94,14 +64,6 @@ def test_usage_without_new_tokens_has_no_shares(tiny):
     usage = measure_usage(tiny, ["server"], weigh(tiny, {"server": 1.0}))
     assert (usage.dead_share, usage.fires_with_share, usage.fires_without_share) == (None, None, None)
     assert tabulate_usage(usage).note == ""
-
-
-def test_function_share_by_hand(tiny):
-    queries = weigh(tiny, {"the": 1.0, "server": 2.0}, {"server": 1.0}, {"zorvex"[0]: 1.0})
-    documents = weigh(tiny, {"the": 3.0, "server": 1.0}, {"server": 1.0, ",": 5.0}, {"the": 0.5})
-    # first query: scores 3 + 2, 2 and 0.5, of which 3, 0 and 0.5 come from "the"
-    assert function_share(tiny, queries, documents).tolist() == pytest.approx([3.5 / 7.5, 0.0, 0.0])
-    assert function_share(tiny, queries, documents, top=1).tolist() == pytest.approx([3 / 5, 0.0, 0.0])
 
 
 def test_weight_by_group_by_hand(tiny):

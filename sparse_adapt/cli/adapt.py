@@ -50,7 +50,6 @@ def demo(
 
     The table at the end has the base model, fine-tuning alone, and each stage.
     """
-    from diagnostics.usage import function_share
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.demo import run_demo
     from sparse_adapt.demo.verdict import tabulate, verdict_lines
@@ -61,7 +60,7 @@ def demo(
     place = Place(out or RUNS / Path(corpus).resolve().name, overwrite, resume)
     say(f"all stages on {corpus}; {DEMO_TAKES if corpus == BUNDLED else 'it takes minutes'}")
     with Bars() as bars:
-        done = run_demo(plan, place, function_share, bars)
+        done = run_demo(plan, place, bars)
     if json:
         show_json(done.report)
     else:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from sparse_adapt.demo.scorecard import Noise, measure, read_scene
+from sparse_adapt.demo.scorecard import measure, read_scene
 from sparse_adapt.demo.verdict import ALONE, BASE, criteria
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.folders import output_folder
@@ -28,7 +28,7 @@ from sparse_adapt.terms import read_terms
 ALONE_FOLDER = "distill-alone"
 
 
-def run_demo(plan: Plan, place: Place, noise: Noise, listener: Listener | None = None) -> Finished:
+def run_demo(plan: Plan, place: Place, listener: Listener | None = None) -> Finished:
     """Carry out a plan on a corpus of new terms, with fine-tuning alone beside it, and measure every model.
 
     Raises InputError, before anything is trained, for a corpus that isn't of this design.
@@ -47,7 +47,7 @@ def run_demo(plan: Plan, place: Place, noise: Noise, listener: Listener | None =
         progress = listener.begin("measure")
         columns = []
         for number, (name, model) in enumerate(models.items(), start=1):
-            figures = measure(SparseEncoder.load(model), scene, noise)
+            figures = measure(SparseEncoder.load(model), scene)
             columns.append({"name": name, "model": model, **figures})
             if progress is not None:
                 progress(number, len(models), {})

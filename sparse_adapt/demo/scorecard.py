@@ -6,7 +6,7 @@ Dimensions: V vocabulary.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,15 +19,13 @@ from sparse_adapt.corpus import Document, Query
 from sparse_adapt.encode import encode
 from sparse_adapt.errors import InputError
 from sparse_adapt.evaluate import Collection, evaluate_vectors, read_collection
+from sparse_adapt.function_words import function_tokens
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.search import top_k
 
 SPLITS = ("train", "test")
 KINDS = ("control", "explicit", "hidden")
 TOP = 5
-
-Noise = Callable[[SparseEncoder, csr_matrix, csr_matrix], NDArray[np.float64]]
-"""(model, queries, documents) -> share of each query's top scores that stop words and punctuation make."""
 
 
 class TermTexts(NamedTuple):
@@ -81,7 +79,7 @@ def _texts_of(scene: Scene, term: str) -> TermTexts:
     return TermTexts(term, rows, hard)
 
 
-def measure(model: SparseEncoder, scene: Scene, noise: Noise) -> dict[str, Any]:
+def measure(model: SparseEncoder, scene: Scene) -> dict[str, Any]:
     """Every figure of one column, ready for JSON."""
     documents = encode(model, [document.full_text for document in scene.documents])
     queries = {
@@ -101,7 +99,7 @@ def measure(model: SparseEncoder, scene: Scene, noise: Noise) -> dict[str, Any]:
         },
         "nonzero_document": results["test"].means()["nonzero_document"],
         "nonzero_query": float(np.mean([result.means()["nonzero_query"] for result in results.values()])),
-        "function_share": _noise_by_kind(model, scene, documents, queries, noise),
+        "function_share": _shares_by_kind(model, scene, documents, queries),
     }
 
 
@@ -194,17 +192,29 @@ def _least_logit(model: SparseEncoder, texts: Sequence[str], ids: Sequence[int])
 # -- kinds of queries -----------------------------------------------------------------------------
 
 
-def _noise_by_kind(
-    model: SparseEncoder,
-    scene: Scene,
-    documents: csr_matrix,
-    queries: Mapping[str, csr_matrix],
-    noise: Noise,
+def function_share(
+    model: SparseEncoder, queries: csr_matrix, documents: csr_matrix, top: int = TOP
+) -> NDArray[np.float64]:
+    """Share of each query's `top` scores that stop words, punctuation and special tokens make: (queries,).
+
+    queries: (queries, V); documents: (documents, V). A query that finds nothing has share 0.
+    """
+    function = np.flatnonzero(function_tokens(model.tokenizer))
+    shares = np.zeros(queries.shape[0])
+    for row, (indices, scores) in enumerate(top_k(queries, documents, top)):
+        if len(indices):
+            from_function = documents[indices][:, function] @ queries[row, function].T
+            shares[row] = float(from_function.sum()) / float(scores.sum())
+    return shares
+
+
+def _shares_by_kind(
+    model: SparseEncoder, scene: Scene, documents: csr_matrix, queries: Mapping[str, csr_matrix]
 ) -> dict[str, float]:
-    """Mean share of the top scores that stop words and punctuation make, over the queries of both splits."""
+    """The mean of `function_share` over the queries of both splits."""
     shares: dict[str, list[float]] = {kind: [] for kind in KINDS}
     for split, collection in scene.splits.items():
-        values = noise(model, queries[split], documents)
+        values = function_share(model, queries[split], documents)
         for kind in KINDS:
             shares[kind] += values[_of_kind(collection.queries, kind)].tolist()
     return {kind: float(np.mean(values)) for kind, values in shares.items()}
