@@ -87,6 +87,26 @@ class Behaviour(Training):
     snippet_words: int = Field(12, ge=2)
 
 
+class Targets(Settings):
+    """Raw logits that a term shall have; its weight is the logarithm of 1 more."""
+
+    said: float = 12.0  # at least, in a text that says it
+    meant: float = 5.0  # in a text that surely means it
+    quiet: float = -1.0  # at most, in a document that doesn't say it
+    far: float = -4.0  # in a text that surely doesn't mean it
+    border: float = 2.0  # in a text as near to it as to anything else
+    slope: float = Field(25.0, gt=0)  # for a unit of nearness, a difference of cosines
+
+    @classmethod
+    def of(cls, terms: int) -> "Targets":
+        """Those for so many terms.
+
+        A single term costs a text little where it is lit in doubt, and what means it is found the better. Of
+        many, a text is in doubt about several.
+        """
+        return cls(border=3.0) if terms == 1 else cls()
+
+
 class Warmup(Training):
     """Masked language modelling on the domain, for the new rows."""
 
@@ -94,12 +114,7 @@ class Warmup(Training):
     mask_rate: float = Field(0.15, gt=0, lt=1)
     new_mask_rate: float = Field(0.5, gt=0, lt=1)
     softmax: Literal["domain", "full"] = "domain"
-    said: float = 12.0  # least raw logit of a term in a text that says it; weight log1p(12) = 2.6
-    meant: float = 5.0  # raw logit of a term in a text that surely means it
-    quiet: float = -1.0  # largest raw logit of a term in a document that doesn't say it
-    far: float = -4.0  # raw logit of a term in a text that surely doesn't mean it
-    border: float = 2.0  # raw logit of a term in a text as near to it as to anything else
-    slope: float = Field(25.0, gt=0)  # raw logits for a unit of nearness, a difference of cosines
+    targets: Targets | None = None  # None: by the number of terms
     silence: float = Field(2.0, ge=0)  # weight of being silent where a term isn't meant, beside being lit
     judge: str = "none"  # which dense encoder tells what a made-up text means; "none": what it was made from
     raw_logits: bool = True  # hinges on raw logits; on pooled weights a dead token has no gradient
@@ -126,23 +141,18 @@ class Distill(Training):
     calibrate: bool = True
     tau: float = Field(1.0, gt=0)
     margin: float = Field(5.0, gt=0)
-    said: float = 12.0
-    meant: float = 5.0
-    quiet: float = -1.0
-    far: float = -4.0
-    border: float = 2.0
-    slope: float = Field(25.0, gt=0)
+    targets: Targets | None = None  # None: by the number of terms
     judge: str = JUDGE
     longest: int | None = Field(None, ge=8)  # tokens of a text that teach; None: as many as are read
     samples: int = Field(64, ge=1)  # made-up texts from anywhere in a step, and as many that mean a term
     raw_logits: bool = True
     flops_query: float = Field(0.01, ge=0)
     flops_document: float = Field(0.01, ge=0)
-    document_frequency_aware: bool = True
+    penalised: Literal["none", "frequent", "function"] = "function"  # tokens that cost more than others
     anchored: Literal["corpus", "everyday"] = "corpus"  # the texts whose vectors the anchor holds
     factors: Literal["none", "idf", "learnt"] = "none"  # what a match on each token counts
     factor_rate: float = Field(3e-3, gt=0)  # learning rate of the factors' logarithms
-    common: float = Field(1.0, ge=0)  # weight of what common tokens cost, within sparsity
+    common: float = Field(1.0, ge=0)  # weight of what these cost, within sparsity
     silence: float = Field(2.0, ge=0)  # weight of being silent where a term is neither said nor wanted
     balanced: bool = False  # weights are shares of the gradient, beside that of the first term that has one
 
@@ -311,10 +321,9 @@ PLAIN_DISTILL = {
     "kd": "mse",
     "calibrate": False,
     "raw_logits": False,
-    "said": 1.0,
-    "meant": 0.0,
+    "targets": {"said": 1.0, "meant": 0.0},
     "silence": 0.0,
-    "document_frequency_aware": False,
+    "penalised": "none",
     "weights": {"kd": 1.0, "rank": 1.0, "sparsity": 1.0, "domain": 1.0, "contrast": 1.0, "expand": 1.0}
     | {"anchor": 0.0, "recall": 0.0},
 }
@@ -329,6 +338,7 @@ CORPUS_DISTILL = {
     "factors": "learnt",
     "factor_rate": 6e-3,
     "anchored": "everyday",
+    "penalised": "frequent",
     "balanced": True,
     "weights": {"kd": 1.0, "rank": 0.0, "sparsity": 0.05, "domain": 0.0, "contrast": 0.0, "expand": 0.0}
     | {"anchor": 10.0, "recall": 0.0},

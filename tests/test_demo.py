@@ -289,4 +289,6 @@ def test_the_adapted_model_finds_what_is_meant_and_keeps_the_rest(demo_run):
     assert term["others_largest"] == 0.0
     assert min(term["hard_queries"].values()) >= 1.0
     assert final["nonzero_document"] <= 1.25 * base["nonzero_document"]
-    assert final["function_share"]["hidden"] <= 0.08 < base["function_share"]["hidden"]
+    assert final["function_share"]["hidden"] <= 0.05 < base["function_share"]["hidden"]
+    for kind in ("control", "explicit"):
+        assert final["function_share"][kind] < base["function_share"][kind]

@@ -154,6 +154,38 @@ def test_few_queries_are_learnt_from_gently(encoder, tmp_path, queries, given, r
     assert max(row["learning_rate"] for row in history) == pytest.approx(rate)
 
 
+def test_stop_words_cost_more_than_the_words_of_the_field(encoder):
+    share = torch.full((encoder.vocabulary_size,), 0.2)
+    the, stop, valve = encoder.tokenizer.convert_tokens_to_ids(["the", ".", "valve"])
+    costs = {}
+    for penalised in ("none", "frequent", "function"):
+        stage = Distill(encoder, CANDIDATES, DOCUMENTS, config.Distill(**SHORT, penalised=penalised))
+        costs[penalised] = stage._penalty(encoder, share)
+    assert costs["none"] is None
+    assert (costs["frequent"] > 0.9).all()  # a word of every fifth document is a common one to it
+    assert costs["function"][[the, stop]].tolist() == [1.0, 1.0]
+    assert costs["function"][valve] < 0.01
+    share[valve] = 0.9
+    assert stage._penalty(encoder, share)[valve] > 0.9  # what most documents have tells none apart
+
+
+def test_a_single_term_is_lit_in_doubt():
+    one, many = config.Targets.of(1), config.Targets.of(28)
+    assert one.border > many.border > 0
+    for targets in (one, many):
+        assert targets.far < targets.quiet < 0 < targets.meant < targets.said
+        assert (
+            0 < (targets.meant - targets.border) / targets.slope < 0.15
+        )  # what surely means it is that near
+
+
+@pytest.mark.parametrize("given", [None, config.Targets(border=0.5)])
+def test_targets_that_are_given_stand(encoder, given):
+    stage = Distill(encoder, CANDIDATES, DOCUMENTS, config.Distill(**SHORT, targets=given))
+    assert stage.targets == stage.settings.targets == (given or config.Targets.of(1))
+    assert the_warmup(encoder, targets=given).targets == stage.targets
+
+
 LEARNT = {**SHORT, "factors": "learnt", "kd": "kl", "factor_rate": 0.1}
 
 

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from sparse_adapt import config, losses
 from sparse_adapt.corpus import Candidates
+from sparse_adapt.function_words import function_tokens
 from sparse_adapt.head import activate
 from sparse_adapt.idf import Factors, scaled, shares_of
 from sparse_adapt.meanings import Samples
@@ -31,6 +32,8 @@ from sparse_adapt.stages.scored import Drawn, Scored, relevant_to
 from sparse_adapt.stages.texts import Remembered, Texts, vectors
 from sparse_adapt.training import epochs_to_steps
 
+COMMON, MOST = 0.1, 0.5  # share of the documents at which a word is half a common one: published, and at most
+FEW = 10  # documents that a word may always be in: a page of results
 SHORT = 32  # made-up texts that the anchor holds, besides documents
 
 
@@ -59,7 +62,9 @@ class Distill:
 
         `before`: whose vectors of everyday texts are held, where the anchor is such; by default the encoder's own.
         """
-        self.settings = settings = settings.settled(len(candidates))
+        self.targets = settings.targets or config.Targets.of(encoder.vocabulary_size - encoder.old_size)
+        settings = settings.settled(len(candidates)).model_copy(update={"targets": self.targets})
+        self.settings = settings
         self.scored = Scored(candidates, list(documents))
         self.steps = epochs_to_steps(settings, len(candidates))
         self.weights: Mapping[str, float] = settings.weights.model_dump()
@@ -82,8 +87,7 @@ class Distill:
         self.beside = self.factors or nn.Module()
         if self.meanings is not None:
             share = self.meanings.document_share
-        frequent = losses.frequency_penalty(torch.from_numpy(share))
-        self.penalty = frequent if settings.document_frequency_aware else None
+        self.penalty = self._penalty(encoder, torch.from_numpy(share))
 
     def batch(self, random: Generator) -> Batch:
         """Queries drawn without repetition, each with all of its candidates, and texts beside them."""
@@ -134,6 +138,24 @@ class Distill:
             encoder.factors = self.factors.values
         return {}
 
+    def _penalty(self, encoder: SparseEncoder, share: Tensor) -> Tensor | None:
+        """How much more each token costs than others (V), in [0, 1]; None where none does.
+
+        share: (V) of the documents that give it weight. A tenth of a small corpus is three documents, and the
+        field's own words, which are in as many, tell them apart: a word of few documents costs no more than
+        others, and words that say nothing of a topic are known by name.
+        """
+        match self.settings.penalised:
+            case "none":
+                return None
+            case "frequent":
+                return losses.frequency_penalty(share)
+            case "function":
+                midpoint = min(MOST, max(COMMON, FEW / len(self.documents)))
+                penalty = losses.frequency_penalty(share, midpoint)
+                penalty[np.flatnonzero(function_tokens(encoder.tokenizer))] = 1.0
+                return penalty
+
     def _sparsity(self, queries: Tensor, documents: Tensor) -> Tensor:
         """What a match costs on old tokens, and the squared means of queries and documents."""
         old = torch.ones(queries.shape[1], device=queries.device)
@@ -152,6 +174,7 @@ class Distill:
     def _domain(self, pooled: Pooled, batch: Batch) -> dict[str, Tensor]:
         """`domain`: said, so lit; unrelated, so silent. `expand`: a query lights what its relevant documents say."""
         count, settings, texts = len(batch.queries), self.settings, self.documents
+        targets = self.targets
         new = pooled.maximum[:, texts.first : texts.first + texts.new]
         new = new if settings.raw_logits else activate(new)
         queries, documents = new[:count], new[count:]
@@ -161,13 +184,13 @@ class Distill:
         unknown = torch.zeros_like(said_documents)
         if self.meanings is not None:
             unknown = marks(self.meanings.unknown[batch.documents], new)
-        lit = losses.hinge_above(documents, said_documents, settings.said)
-        lit = lit + losses.hinge_above(queries, said_queries, settings.meant)
-        silent = losses.hinge_below(documents, ~said_documents & ~unknown, settings.quiet)
-        silent = silent + losses.hinge_below(queries, ~said_queries & ~wanted, settings.quiet)
+        lit = losses.hinge_above(documents, said_documents, targets.said)
+        lit = lit + losses.hinge_above(queries, said_queries, targets.meant)
+        silent = losses.hinge_below(documents, ~said_documents & ~unknown, targets.quiet)
+        silent = silent + losses.hinge_below(queries, ~said_queries & ~wanted, targets.quiet)
         return {
             "domain": lit + settings.silence * silent,
-            "expand": losses.expand(queries - settings.meant, wanted),
+            "expand": losses.expand(queries - targets.meant, wanted),
         }
 
     def _anchor(self, encoder: SparseEncoder, batch: Batch, read: Tensor) -> Tensor:
@@ -198,7 +221,7 @@ class Distill:
         if not self.documents.new or self.weights["recall"] == 0.0:
             return encoder.output_rows.sum() * 0.0
         meant = new_logits(encoder, batch.samples.token_ids, self.documents)
-        return recall(meant, batch.samples, self.settings)
+        return recall(meant, batch.samples, self.targets, self.settings.silence)
 
     def _positive(self, entry: Candidates) -> NDArray[np.bool_]:
         """New tokens that the relevant documents of a query say: (D,) booleans."""

@@ -54,7 +54,9 @@ class Lesson:
         steps: int,
     ) -> None:
         """`about`: (texts, D), which terms a text is about even where it doesn't say them."""
-        self.name, self.settings, self.steps = name, settings, steps
+        self.name, self.steps = name, steps
+        self.targets = settings.targets or config.Targets.of(about.shape[1])
+        self.settings = settings = settings.model_copy(update={"targets": self.targets})
         self.weights: Mapping[str, float] = settings.weights.model_dump()
         self.texts, self.about = texts, about
         reference = copy.deepcopy(encoder).requires_grad_(False)
@@ -76,7 +78,8 @@ class Lesson:
 
     def terms(self, encoder: SparseEncoder, batch: Batch) -> dict[str, Tensor]:
         """`mlm`, `anchor`, `domain` and `recall`, unweighted."""
-        settings, saying = self.settings, [row for row in batch.rows if self.texts.says[row].any()]
+        settings, targets = self.settings, self.targets
+        saying = [row for row in batch.rows if self.texts.says[row].any()]
         rest = [row for row in batch.rows if not self.texts.says[row].any()]
         pooled = encoder([self.texts.ids[row] for row in saying], self.texts.asked) if saying else None
         parts = (
@@ -97,8 +100,8 @@ class Lesson:
         return {
             "mlm": self._masked_words(encoder, batch),
             "anchor": self._anchor(pooled.weights, saying) if pooled is not None else new.sum() * 0.0,
-            "domain": above(new, said, settings.said) + settings.silence * below(new, other, settings.quiet),
-            "recall": recall(meant, batch.samples, settings),
+            "domain": above(new, said, targets.said) + settings.silence * below(new, other, targets.quiet),
+            "recall": recall(meant, batch.samples, targets, settings.silence),
         }
 
     def _anchor(self, weights: Tensor, rows: Sequence[int]) -> Tensor:
@@ -160,17 +163,17 @@ def meanings(
     return JudgedMeanings(reference, sources, about, DenseEncoder(settings.judge, rough=True), random)
 
 
-def recall(meant: Tensor, samples: Samples, settings: config.Warmup | config.Distill) -> Tensor:
+def recall(meant: Tensor, samples: Samples, targets: config.Targets, silence: float) -> Tensor:
     """How far made-up texts are from lighting what they mean; `meant` (B, D) as the hinges take it.
 
     Judged by degrees, a term's logit follows the nearness; else it is lit above or silent below a bound.
     """
     if samples.nearness is not None:
-        wanted = settings.border + settings.slope * samples.nearness.to(meant.device)
-        wanted = wanted.clamp(settings.far, settings.meant)
-        return losses.graded(meant, wanted, settings.far, settings.meant)
-    lit = losses.hinge_above(meant, samples.meant.to(meant.device), settings.meant)
-    return lit + settings.silence * losses.hinge_below(meant, samples.quiet.to(meant.device), settings.quiet)
+        wanted = targets.border + targets.slope * samples.nearness.to(meant.device)
+        wanted = wanted.clamp(targets.far, targets.meant)
+        return losses.graded(meant, wanted, targets.far, targets.meant)
+    lit = losses.hinge_above(meant, samples.meant.to(meant.device), targets.meant)
+    return lit + silence * losses.hinge_below(meant, samples.quiet.to(meant.device), targets.quiet)
 
 
 def marks(array: NDArray[np.bool_], beside: Tensor) -> Tensor:

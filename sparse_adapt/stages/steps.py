@@ -257,6 +257,12 @@ def inherited(model: str) -> dict[str, str]:
     return {name: entry["path"] for name, entry in files.items() if _is_unchanged(entry)}
 
 
+def _settled(given: config.Training, taught: config.Training) -> dict[str, Any]:
+    """What the settings left open and the stage settled by what it learns from."""
+    before = given.model_dump(mode="json")
+    return {key: value for key, value in taught.model_dump(mode="json").items() if before[key] != value}
+
+
 def _run(
     name: str,
     model: str,
@@ -289,7 +295,7 @@ def _run(
         record = {
             **record,
             "steps": len(history),
-            "learning_rate": stage.settings.learning_rate,  # as it was settled where the settings leave it open
+            "settled": _settled(settings, stage.settings),
             "seconds": round(time.monotonic() - started, 1),
         }
         if isinstance(stage, Concluding):
