@@ -2,10 +2,12 @@
 
 Each corpus is put through all stages with default settings; the rows are the criteria of the demo. What is done
 stays in benchmarks/results/NAME.json, so that a benchmark goes on where it stopped and later corpora join it.
+`--development` takes the corpora and queries that settings are chosen on, and leaves test queries alone.
 """
 
 import argparse
 import itertools
+import shutil
 import statistics
 import tempfile
 import time
@@ -14,22 +16,27 @@ from typing import Any
 
 from benchmarks.tables import Results, line, spread
 from sparse_adapt.demo import run_demo
+from sparse_adapt.reading.sources import bundled
 from sparse_adapt.running.plan import make_plan
 from sparse_adapt.stages.steps import Place
 
 KINDS = ("hidden", "explicit", "control")
+DEVELOPMENT = Path(__file__).parent / "development"
 
 
 def main() -> None:
     """Run every corpus with every seed and print a table as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("corpora", nargs="*", default=["gatrocraptic", "coined"])
+    parser.add_argument("--development", action="store_true", help="those of benchmarks/development instead")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--preset", default="default")
-    parser.add_argument("--name", default="stages")
+    parser.add_argument("--name", help="of the results; by default stages, or development")
     given = parser.parse_args()
-    results = Results(given.name)
-    for corpus, seed in itertools.product(given.corpora, range(given.seeds)):
+    results = Results(given.name or ("development" if given.development else "stages"))
+    folders = sorted(str(path.parent) for path in DEVELOPMENT.glob("*/queries.jsonl"))
+    corpora = folders if given.development else given.corpora
+    for corpus, seed in itertools.product(corpora, range(given.seeds)):
         if not results.holds({"corpus": Path(corpus).name, "seed": seed, "preset": given.preset}):
             results.add(one(corpus, seed, given.preset))
     results.conclude(table(results.found))
@@ -38,8 +45,9 @@ def main() -> None:
 def one(corpus: str, seed: int, preset: str) -> dict[str, Any]:
     """All stages on one corpus with one seed: nDCG@10 of the base and of the result, and the criteria."""
     started = time.monotonic()
-    plan = make_plan(corpus, preset=preset, overrides={"seed": seed})
     with tempfile.TemporaryDirectory() as folder:
+        whole = with_other_queries(Path(corpus), Path(folder) / "corpus")
+        plan = make_plan(whole, preset=preset, overrides={"seed": seed})
         finished = run_demo(plan, Place(Path(folder) / "run"))
     demo = finished.report["demo"]
     columns = {column["name"]: column for column in demo["columns"]}
@@ -53,6 +61,17 @@ def one(corpus: str, seed: int, preset: str) -> dict[str, Any]:
     row["seconds"] = round(time.monotonic() - started)
     print(row, flush=True)
     return row
+
+
+def with_other_queries(given: Path, folder: Path) -> str:
+    """A corpus as it is; or, for a folder of queries alone, the bundled one of its name with these to measure by."""
+    if not (given / "queries.jsonl").is_file() or (given / "corpus.jsonl").is_file():
+        return str(given)
+    shutil.copytree(bundled(given.name), folder)
+    shutil.copy(given / "qrels" / "test.tsv", folder / "qrels")
+    with (folder / "queries.jsonl").open("a", encoding="utf-8") as queries:
+        queries.write((given / "queries.jsonl").read_text(encoding="utf-8"))
+    return str(folder)
 
 
 def table(rows: list[dict[str, Any]]) -> str:
