@@ -100,7 +100,9 @@ def train(
     encoder.to(accelerator.device).eval()
     beside = stage.beside.to(accelerator.device) if isinstance(stage, Accompanied) else nn.Module()
     parameters = Parameters(encoder, settings, beside)
-    optimiser = torch.optim.AdamW(parameters.groups(), weight_decay=settings.weight_decay, eps=1e-8)
+    optimiser = torch.optim.AdamW(
+        parameters.groups(), weight_decay=settings.weight_decay, eps=1e-8, fused=True
+    )
     done = load_state(folder / STATE_FILE, parameters, optimiser)
     history = read_history(folder / HISTORY_FILE)[:done]
     objective = accelerator.prepare_model(Objective(sharing(encoder), stage), evaluation_mode=True)
@@ -340,8 +342,7 @@ def load_state(path: Path, parameters: Parameters, optimiser: torch.optim.Optimi
                     raise InputError(path, "belongs to another model; pass --overwrite to start again")
                 parameter.copy_(tensor)
             else:
-                on = "cpu" if field == "step" else parameter.device
-                optimiser.state[parameter][field] = tensor.to(on)
+                optimiser.state[parameter][field] = tensor.to(parameter.device)
         done = int(state.metadata()["done"])
     parameters.put_back()
     return done
@@ -379,5 +380,6 @@ def _scalars(folder: Path, done: int) -> Any:  # noqa: ANN401 - tensorboard is o
 def epochs_to_steps(settings: Training, texts: int) -> int:
     """Steps of a stage over `texts` texts: as many epochs as asked for, or else the default number of steps."""
     if settings.epochs is None:
+        assert settings.steps is not None, "a stage settles its steps first"
         return settings.steps
     return max(1, math.ceil(settings.epochs * texts / (settings.batch_size * settings.gradient_accumulation)))
