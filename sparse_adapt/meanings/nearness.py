@@ -1,7 +1,7 @@
 """Whether a text means a term: how much nearer it is to what is about the term than to anything else.
 
 A dense encoder that knows ordinary language tells it, without a label and without the term itself: where the
-text nearest to a question is one about the term, the question means it. Zero is where that changes.
+texts nearest to a question are about the term, the question means it. Zero is where that changes.
 
 Dimensions: B texts, S sources, D terms, H width of a dense vector.
 """
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sparse_adapt.dense import DenseEncoder
 
 TEXTS_AT_ONCE = 1024
+NEAREST = 3  # texts on either side that a text is compared with: one alone may be near by a word
 
 Nearness = NDArray[np.float32]
 
@@ -29,9 +30,10 @@ class Judge:
         self.owned = [np.flatnonzero(column) for column in about.T]
 
     def nearness(self, texts: Sequence[str]) -> Nearness:
-        """(B, D) in [-2, 2]: cosine to the nearest source about a term, less that to the nearest other one.
+        """(B, D) in [-2, 2]: mean cosine to the three nearest sources about a term, less that to as many others.
 
-        Where no source is about a term it is -1: nothing means it. Where all are, the other cosine is 0.
+        Where fewer are about it, to as many on either side. Where none is it is -1: nothing means it. Where all
+        are, the other cosine is 0.
         """
         parts = [
             self._between(self.encoder.encode(texts[start : start + TEXTS_AT_ONCE]))
@@ -58,15 +60,20 @@ class Judge:
     def _between(self, vectors: NDArray[np.float32]) -> Nearness:
         cosines = vectors @ self.vectors.T
         result = np.full((len(vectors), self.about.shape[1]), -1.0, dtype=np.float32)
-        most = min(max((len(own) for own in self.owned), default=0) + 1, len(self.vectors))
-        best = np.argsort(-cosines, axis=1, kind="stable")[:, :most]  # one of these isn't about the term
+        most = min(max((len(own) for own in self.owned), default=0) + NEAREST, len(self.vectors))
+        best = np.argsort(-cosines, axis=1, kind="stable")[:, :most]  # as many of these as asked aren't about the term
         for term, own in enumerate(self.owned):
             if len(own):
-                result[:, term] = cosines[:, own].max(axis=1) - self._other(cosines, best, term)
+                count = min(NEAREST, len(own))
+                nearest = np.sort(cosines[:, own], axis=1)[:, -count:]
+                result[:, term] = nearest.mean(axis=1) - self._others(cosines, best, term, count)
         return result
 
-    def _other(self, cosines: NDArray[np.float32], best: NDArray[Any], term: int) -> NDArray[np.float32]:
-        """The largest cosine to a source that isn't about a term (B,), or 0 where every source is."""
+    def _others(
+        self, cosines: NDArray[np.float32], best: NDArray[Any], term: int, count: int
+    ) -> NDArray[np.float32]:
+        """Mean of so many largest cosines to sources that aren't about a term (B,), or 0 where every source is."""
         others = ~self.about[best, term]
-        first = best[np.arange(len(best)), others.argmax(axis=1)]
-        return np.where(others.any(axis=1), cosines[np.arange(len(best)), first], 0.0).astype(np.float32)
+        chosen = others & (others.cumsum(axis=1) <= count)
+        total = (np.take_along_axis(cosines, best, axis=1) * chosen).sum(axis=1)
+        return np.asarray(total / chosen.sum(axis=1).clip(1), dtype=np.float32)
