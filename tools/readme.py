@@ -1,8 +1,8 @@
-"""Fill in what README.md shows of the tool's own output, from real runs.
+"""Fill in what README.md and benchmarks/README.md show of the tool's own output, from real runs.
 
     python tools/readme.py
 
-In the README, `<!-- output: COMMAND -->` stands before a block that holds what COMMAND prints, cut after
+On these pages, `<!-- output: COMMAND -->` stands before a block that holds what COMMAND prints, cut after
 twelve lines where it says `<!-- output 12: COMMAND -->`; `<!-- columns: NAME=RUN/COLUMN ... -->` before
 a table of what the demo measured of these models. Each part goes up to `<!-- end -->`. Commands run in the
 order in which they stand, in the repository's folder.
@@ -20,7 +20,7 @@ from sparse_adapt.demo.verdict import tabulate
 from sparse_adapt.report import to_markdown
 
 ROOT = Path(__file__).resolve().parents[1]
-README = ROOT / "README.md"
+PAGES = (ROOT / "README.md", ROOT / "benchmarks" / "README.md")
 WIDTH = "100"
 MARK = re.compile(
     r"<!-- (?P<kind>output|columns)(?: (?P<lines>\d+))?: (?P<words>.+?) -->\n(?P<old>.*?)<!-- end -->\n",
@@ -30,20 +30,21 @@ MARK = re.compile(
 
 def main() -> None:
     """Rewrite the marked parts, each as soon as it is known; one whose run isn't there stays as it is."""
-    for mark in MARK.finditer(README.read_text(encoding="utf-8")):
-        sys.stderr.write(f"{mark['kind']}: {mark['words']}\n")
-        try:
-            new = (
-                _columns(mark["words"])
-                if mark["kind"] == "columns"
-                else _output(mark["words"], mark["lines"])
-            )
-        except FileNotFoundError as error:
-            sys.stderr.write(f"left as it is: {error.filename} is missing\n")
-            continue
-        whole = f"{mark[0].splitlines()[0]}\n{new}<!-- end -->\n"
-        text = README.read_text(encoding="utf-8")
-        README.write_text(text.replace(mark[0], whole), encoding="utf-8")
+    for page in PAGES:
+        for mark in MARK.finditer(page.read_text(encoding="utf-8")):
+            _rewrite(page, mark)
+
+
+def _rewrite(page: Path, mark: re.Match[str]) -> None:
+    sys.stderr.write(f"{mark['kind']}: {mark['words']}\n")
+    try:
+        new = _columns(mark["words"]) if mark["kind"] == "columns" else _output(mark["words"], mark["lines"])
+    except FileNotFoundError as error:
+        sys.stderr.write(f"left as it is: {error.filename} is missing\n")
+        return
+    whole = f"{mark[0].splitlines()[0]}\n{new}<!-- end -->\n"
+    text = page.read_text(encoding="utf-8")
+    page.write_text(text.replace(mark[0], whole), encoding="utf-8")
 
 
 def _output(command: str, lines: str | None) -> str:
