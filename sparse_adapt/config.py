@@ -14,6 +14,11 @@ GENTLE, BRISK = 3e-5, 2e-4  # learning rates of a distillation from few queries 
 FEW = 32  # queries up to which it is gentle
 
 
+def brisk_steps(terms: int) -> int:
+    """Steps in which made-up texts teach so many terms: with each there is more to tell apart, and more in common."""
+    return round(400 * math.pow(max(1, terms), 0.25))
+
+
 class Settings(BaseModel):
     """One table of a run file."""
 
@@ -30,7 +35,9 @@ class WarmupWeights(Settings):
 
 
 class DictionaryWeights(WarmupWeights):
-    """Loss weights of the dictionary stage."""
+    """Loss weights of the dictionary stage, where every weight learns."""
+
+    anchor: float = Field(20.0, ge=0)
 
 
 class DistillWeights(Settings):
@@ -118,13 +125,27 @@ class Warmup(Training):
     targets: Targets | None = None  # None: by the number of terms
     silence: float = Field(2.0, ge=0)  # weight of being silent where a term isn't meant, beside being lit
     judge: str = "none"  # which dense encoder tells what a made-up text means; "none": what it was made from
+    samples: int | None = Field(
+        None, ge=1
+    )  # made-up texts from anywhere in a step; None: by the number of terms
     raw_logits: bool = True  # hinges on raw logits; on pooled weights a dead token has no gradient
 
 
 class Dictionary(Warmup):
-    """The same on definitions: term and defining words masked, and the term recalled from its definition."""
+    """The same on definitions, and the whole model learns, from made-up texts above all, which term is meant."""
 
     weights: DictionaryWeights = DictionaryWeights()
+    train: Trained = "all"
+    learning_rate: float | None = Field(5e-4, gt=0)  # for a model of 4 M parameters; a larger one takes 3e-5
+    new_learning_rate: float = Field(1e-3, gt=0)  # the warm-up has taught the rows
+    steps: int | None = Field(None, ge=1)  # None: by the number of terms
+    batch_size: int = Field(4, ge=1)  # definitions and documents, beside many made-up texts
+    judge: str = JUDGE
+    samples: int | None = Field(64, ge=1)
+
+    def settled(self, terms: int) -> "Dictionary":
+        """These settings with nothing open: for so many new terms."""
+        return self if self.steps is not None else self.model_copy(update={"steps": brisk_steps(terms)})
 
 
 class Distill(Training):
@@ -166,8 +187,7 @@ class Distill(Training):
         Few queries are learnt from gently, for what is learnt of them fast is them alone. Many are drawn two at a
         time, so that more steps teach, by made-up texts, which of many terms is meant.
         """
-        brisk = round(400 * math.pow(max(1, terms), 0.25))
-        rate, steps, size = (GENTLE, 200, 8) if queries <= FEW else (BRISK, brisk, 2)
+        rate, steps, size = (GENTLE, 100, 8) if queries <= FEW else (BRISK, brisk_steps(terms), 2)
         given = {"learning_rate": self.learning_rate, "steps": self.steps, "batch_size": self.batch_size}
         pace = {"learning_rate": rate, "steps": steps, "batch_size": size}
         return self.model_copy(update={key: given[key] or value for key, value in pace.items()})
@@ -319,7 +339,11 @@ class Adapt(Settings):
 PLAIN_LESSON = {
     "train": "all",
     "learning_rate": 5e-5,
+    "new_learning_rate": 1e-2,
+    "steps": 200,
+    "batch_size": 16,
     "softmax": "full",
+    "judge": "none",
     "weights": {"mlm": 1.0, "anchor": 0.0, "domain": 0.0, "recall": 0.0},
 }
 PLAIN_DISTILL = {

@@ -124,6 +124,32 @@ def test_a_definition_alone_is_about_its_term(encoder):
     assert stage.texts.says.ravel().tolist() == [True, False, False, False]
 
 
+def test_the_dictionary_stage_takes_more_steps_for_more_terms():
+    assert [config.Dictionary().settled(terms).steps for terms in (1, 16)] == [400, 800]  # 400 x 16^(1/4)
+    assert config.Dictionary(steps=7).settled(16).steps == 7
+
+
+def test_where_every_weight_learns_all_texts_are_held(encoder):
+    entry = Definition("zorvex", "A valve between pump and tap.", ())
+    stage = dictionary(encoder, [entry], [DOCUMENTS["b"]], config.Dictionary(**SHORT, samples=8))
+    batch = replace(stage.batch(random_at(0, 0)), rows=[2, 2])  # a document that says no term
+    assert len(batch.samples.token_ids) == 16  # eight from anywhere, eight that mean the term
+    with torch.no_grad():
+        assert float(stage.terms(encoder, batch)["anchor"]) < 1e-9
+        encoder.output_bias[: encoder.old_size] += 0.5
+        assert float(stage.terms(encoder, batch)["anchor"]) > 0.01
+        encoder.output_bias[: encoder.old_size] = -100.0  # nothing is left of any text
+        assert float(stage.terms(encoder, batch)["anchor"]) == pytest.approx(1.0)
+
+
+def test_where_new_rows_alone_learn_only_texts_that_say_a_term_are_held(encoder):
+    stage = the_warmup(encoder)
+    batch = replace(stage.batch(random_at(0, 0)), rows=[1, 3])
+    with torch.no_grad():
+        encoder.output_bias[: encoder.old_size] += 0.5
+        assert float(stage.terms(encoder, batch)["anchor"]) == 0.0
+
+
 def test_a_dictionary_of_other_words_is_refused(encoder):
     with pytest.raises(ConfigError, match="none of the 1 definitions is of a new term"):
         dictionary(encoder, [Definition("valve", "A tap.", ())], [], config.Dictionary())
@@ -146,8 +172,8 @@ def test_a_query_wants_the_terms_of_its_relevant_documents(encoder):
 @pytest.mark.parametrize(
     ("queries", "terms", "pace"),
     [
-        (15, 1, (3e-5, 200, 8)),
-        (32, 28, (3e-5, 200, 8)),
+        (15, 1, (3e-5, 100, 8)),
+        (32, 28, (3e-5, 100, 8)),
         (33, 1, (2e-4, 400, 2)),
         (114, 16, (2e-4, 800, 2)),  # 400 x 16^(1/4)
     ],
@@ -161,7 +187,7 @@ def test_few_queries_are_learnt_from_gently_and_many_terms_in_more_steps(queries
 
 def test_a_stage_settles_its_pace(encoder):
     many = [replace(CANDIDATES[0], query_id=str(number)) for number in range(40)]
-    for candidates, steps, drawn in ((CANDIDATES, 200, 2), (many, 400, 2)):
+    for candidates, steps, drawn in ((CANDIDATES, 100, 2), (many, 400, 2)):
         stage = Distill(encoder, candidates, DOCUMENTS, config.Distill(judge="none"))
         assert (stage.steps, len(stage.batch(random_at(0, 0)).queries)) == (steps, drawn)
 

@@ -107,9 +107,10 @@ def dictionary(
     corpus: OptionalCorpus = None,
     overwrite: Overwrite = False,
     resume: Resume = False,
+    judge: Judge = None,
     preset: Preset = "default",
 ) -> None:
-    """Teach the new rows from definitions: the term from its meaning, the meaning from the term."""
+    """Teach from definitions, both ways, and from made-up texts which term is meant; every weight learns."""
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.running.plan import settings_for
     from sparse_adapt.stages import steps

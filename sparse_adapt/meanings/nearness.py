@@ -61,7 +61,9 @@ class Judge:
         cosines = vectors @ self.vectors.T
         result = np.full((len(vectors), self.about.shape[1]), -1.0, dtype=np.float32)
         most = min(max((len(own) for own in self.owned), default=0) + NEAREST, len(self.vectors))
-        best = np.argsort(-cosines, axis=1, kind="stable")[:, :most]  # as many of these as asked aren't about the term
+        best = np.argsort(-cosines, axis=1, kind="stable")[
+            :, :most
+        ]  # as many of these as asked aren't about the term
         for term, own in enumerate(self.owned):
             if len(own):
                 count = min(NEAREST, len(own))

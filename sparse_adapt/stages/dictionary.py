@@ -1,7 +1,9 @@
-"""Dictionary: the new rows learn from definitions, both ways.
+"""Dictionary: the model learns from definitions, both ways, and from made-up texts which term is meant.
 
 The sentence that defines a term is read with the term or its defining words masked; and the definition alone,
-without the term, must bring the term to mind, as a query does that describes a thing without its name.
+without the term, must bring the term to mind, as a query does that describes a thing without its name. Definitions
+are few, so most of a step are texts made from them and from the documents, whose meaning a dense encoder judges;
+frozen features can't follow it, so every weight learns, held by an anchor.
 """
 
 from collections.abc import Sequence
@@ -36,6 +38,7 @@ def dictionary(
         raise ConfigError(
             f"none of the {len(definitions):,} definitions is of a new term; extend the model with these terms first"
         )
+    settings = settings.settled(len(encoder.new_tokens))
     return Lesson("dictionary", encoder, texts, about, settings, epochs_to_steps(settings, len(sayings)))
 
 

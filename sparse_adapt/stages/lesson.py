@@ -1,6 +1,7 @@
 """What warm-up and dictionary have in common: texts that say a term, texts that mean it, texts that do neither.
 
-Only the new rows learn, so nothing that the base model knew can be lost. Four terms teach them:
+In the warm-up only the new rows learn, so nothing that the base model knew can be lost; the dictionary stage moves
+every weight, and holds with an anchor what isn't asked to change. Four terms teach:
 `mlm` the masked word, over the domain's vocabulary; `anchor` the base model's own vector of the text in its old
 pieces, on the old dimensions; `domain` a term lights up where it is said and is silent elsewhere; `recall` it
 lights up where it is meant.
@@ -29,7 +30,8 @@ from sparse_adapt.stages.texts import Remembered, Texts
 from sparse_adapt.training.sharing import own_share, shared_out, total
 
 PADDED_TOKENS_A_PASS = 768  # of made-up texts, which are short: as many of like length
-SAMPLES = 128  # made-up texts a step at most; they are short
+SAMPLES = 128  # made-up texts a step at most, where their number goes by that of the terms; they are short
+ANCHORED = 16  # made-up texts that the anchor holds where every weight learns
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,10 @@ class Lesson:
         self.weights: Mapping[str, float] = settings.weights.model_dump()
         self.texts, self.about = texts, about
         reference = copy.deepcopy(encoder).requires_grad_(False)
+        self.reference = reference
         self.before = Remembered(reference, texts.old_ids)
+        moves = settings.train != "new" and self.weights["anchor"] > 0.0  # texts that say no term, too
+        self.anchored = ANCHORED if moves else 0
         self.meanings = meanings(reference, texts.ids, about, settings)
         self.vocabulary = domain_vocabulary(texts, settings.softmax)
         self.mask_id = encoder.tokenizer.mask_token_id
@@ -74,7 +79,8 @@ class Lesson:
         if len(self.texts.saying):
             rows[: count // 2] = [int(row) for row in random.choice(self.texts.saying, count // 2)]
         masked = [self._mask(self.texts.ids[row], random) for row in rows]
-        samples = self.meanings.draw(max(2 * count, min(SAMPLES, 4 * self.texts.new)), random)
+        drawn = self.settings.samples or max(2 * count, min(SAMPLES, 4 * self.texts.new))
+        samples = self.meanings.draw(drawn, random)
         return Batch(rows, [ids for ids, _ in masked], [labels for _, labels in masked], samples)
 
     def terms(self, encoder: SparseEncoder, batch: Batch) -> dict[str, Tensor]:
@@ -82,34 +88,48 @@ class Lesson:
         settings, targets = self.settings, self.targets
         saying = [row for row in batch.rows if self.texts.says[row].any()]
         rest = [row for row in batch.rows if not self.texts.says[row].any()]
-        pooled = encoder([self.texts.ids[row] for row in saying], self.texts.asked) if saying else None
-        parts = (
-            []
-            if pooled is None
-            else [pooled.maximum[:, self.texts.first : self.texts.first + self.texts.new]]
-        )
-        if rest:
-            parts.append(new_logits(encoder, [self.texts.ids[row] for row in rest], self.texts))
-        new = torch.cat(parts)
-        meant = new_logits(encoder, batch.samples.token_ids, self.texts)
+        whole = (
+            saying + rest if self.anchored else saying
+        )  # read to their vectors; the others for new tokens alone
+        held, others = batch.samples.token_ids[: self.anchored], batch.samples.token_ids[self.anchored :]
+        read = [*(self.texts.ids[row] for row in whole), *held]
+        new = meant = encoder.output_rows.new_zeros(0, self.texts.new)
+        anchor = encoder.output_rows.sum() * 0.0
+        if read:
+            pooled = encoder(read, self.texts.asked)
+            maximum = pooled.maximum[:, self.texts.first : self.texts.first + self.texts.new]
+            new, meant = maximum.split([len(whole), len(held)])
+            anchor = self._anchor(pooled.weights, whole, held)
+        rows = saying + rest
+        new = torch.cat([new, self._new(encoder, [self.texts.ids[row] for row in rows[len(whole) :]])])
+        meant = torch.cat([meant, self._new(encoder, others)])
         if not settings.raw_logits:
             new, meant = activate(new), activate(meant)
-        rows = saying + rest
         said = marks(self.texts.says[rows], new)
         other = marks(~self.about[rows] & ~self.meanings.unknown[rows], new)
         above, below = losses.hinge_above, losses.hinge_below
         return {
             "mlm": self._masked_words(encoder, batch),
-            "anchor": self._anchor(pooled.weights, saying) if pooled is not None else new.sum() * 0.0,
+            "anchor": anchor,
             "domain": above(new, said, targets.said) + settings.silence * below(new, other, targets.quiet),
             "recall": recall(meant, batch.samples, targets, settings.silence),
         }
 
-    def _anchor(self, weights: Tensor, rows: Sequence[int]) -> Tensor:
-        """Distance to the texts in their old pieces; only a text with a new token can have moved."""
-        return losses.distance(
-            weights, self.before.weights(rows), self.texts.comparable(rows).to(weights.device)
-        )
+    def _new(self, encoder: SparseEncoder, token_ids: Sequence[Sequence[int]]) -> Tensor:
+        """Largest raw logits of the new tokens (B, D), of no texts, too."""
+        if not token_ids:
+            return encoder.output_rows.new_zeros(0, self.texts.new)
+        return new_logits(encoder, token_ids, self.texts)
+
+    def _anchor(self, weights: Tensor, rows: Sequence[int], held: Sequence[Sequence[int]]) -> Tensor:
+        """Distance of texts and then of made-up ones (B, V) to what they were in their old pieces."""
+        with torch.no_grad():
+            before = self.before.weights(rows)
+            compared = self.texts.comparable(rows)
+            if held:
+                before = torch.cat([before, self.reference.weights(held)])
+                compared = torch.cat([compared, self.texts.old_dimensions(len(held))])
+        return losses.distance(weights, before, compared.to(weights.device))
 
     def _mask(self, ids: Sequence[int], random: Generator) -> tuple[list[int], list[int]]:
         """Whole tokens at the stage's rates, new ones more often; labels are -1 where nothing was masked."""

@@ -36,10 +36,15 @@ class Texts:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def old_dimensions(self, count: int) -> Tensor:
+        """Marks of what was in the vocabulary before, for so many texts: (B, V)."""
+        marks = torch.zeros(count, self.size)
+        marks[:, : self.first] = 1.0
+        return marks
+
     def comparable(self, rows: Sequence[int]) -> Tensor:
         """Old dimensions in which a text should stay what it was: all but the pieces that a new token replaced."""
-        marks = torch.zeros(len(rows), self.size)
-        marks[:, : self.first] = 1.0
+        marks = self.old_dimensions(len(rows))
         for place, row in enumerate(rows):
             for token in np.flatnonzero(self.says[row]):
                 marks[place, list(self.pieces[self.first + int(token)])] = 0.0
