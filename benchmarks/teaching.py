@@ -31,6 +31,7 @@ from sparse_adapt.model.saved import fetch, read_tokenizer
 from sparse_adapt.pairs import write_pairs
 from sparse_adapt.queries import HELD, TRAIN, make_queries, write_collection
 from sparse_adapt.running.plan import make_plan
+from sparse_adapt.running.presets import preset
 from sparse_adapt.running.run import run_stage
 from sparse_adapt.stages import steps
 from sparse_adapt.stages.steps import Place
@@ -152,7 +153,7 @@ def teach(row: Row, folder: Path, kind: str, seed: int, given: Given) -> tuple[s
         place = place / taught.name
         made = place / "model"
         if not made.is_dir():
-            known = config.preset("default")[taught.stage].model_dump().keys()
+            known = preset("default")[taught.stage].model_dump().keys()
             differs = {key: value for key, value in given.items() if key in known} | taught.differs
             if kind == "dense" and "factors" in differs:
                 differs["factors"] = "idf"  # which a dense encoder doesn't learn

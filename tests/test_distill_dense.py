@@ -13,6 +13,7 @@ from sparse_adapt import config, losses
 from sparse_adapt.corpus import Candidates, Document, write_candidates, write_documents
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.sentence import SentenceEncoder
+from sparse_adapt.running.presets import preset
 from sparse_adapt.stages import steps
 from sparse_adapt.stages.distill_dense import SCALE, DenseDistill
 from sparse_adapt.stages.steps import Place
@@ -112,7 +113,7 @@ def test_a_step_leaves_a_dense_model_and_holds_what_the_base_model_said(base, tm
     write_candidates(tmp_path / "candidates.jsonl", CANDIDATES)
     write_terms(tmp_path / "terms.json", [Term("zorvex", "jargon")])
     steps.extend(str(base), tmp_path / "terms.json", Place(tmp_path / "extended"))
-    settings = config.preset("corpus")["distill"].model_copy(update=QUICK)
+    settings = preset("corpus")["distill"].model_copy(update=QUICK)
     steps.run_distill(
         str(tmp_path / "extended"),
         tmp_path / "candidates.jsonl",

@@ -6,6 +6,7 @@ import pytest
 from sparse_adapt import config
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.running.plan import make_plan, plan_text, settings_for
+from sparse_adapt.running.presets import preset
 from sparse_adapt.running.runfile import read_plan
 
 
@@ -165,7 +166,7 @@ def test_a_missing_run_file(tmp_path):
 
 def test_a_preset_is_where_settings_start_from():
     plain = settings_for("distill", "plain", {"margin": 3.0})
-    assert plain == config.preset("plain")["distill"].model_copy(update={"margin": 3.0})
+    assert plain == preset("plain")["distill"].model_copy(update={"margin": 3.0})
     assert plain != settings_for("distill", "default", {"margin": 3.0})
 
 

@@ -14,6 +14,7 @@ from sparse_adapt.errors import ConfigError
 from sparse_adapt.glossary import Definition
 from sparse_adapt.idf import fourth_root, shares_of
 from sparse_adapt.model import SparseEncoder
+from sparse_adapt.running.presets import preset
 from sparse_adapt.stages.dictionary import dictionary
 from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.everyday import LIKE_PASSAGES, TEXTS, SparseEveryday, made_up
@@ -407,7 +408,7 @@ def test_a_teacher_without_an_opinion_finds_nothing_relevant(encoder):
 @pytest.mark.parametrize("extended", [True, False])
 def test_every_preset_trains_with_and_without_new_tokens(encoder, tmp_path, name, extended):
     model = encoder if extended else SparseEncoder.load("splade-tiny")
-    settings = config.preset(name)["distill"].model_copy(update=SHORT)
+    settings = preset(name)["distill"].model_copy(update=SHORT)
     stage = Distill(model, CANDIDATES, DOCUMENTS, settings)
     history = train(model, stage, tmp_path)
     assert set(stage.weights) <= set(history[-1])

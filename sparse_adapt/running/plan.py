@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from sparse_adapt import config
 from sparse_adapt.errors import ConfigError, unknown
 from sparse_adapt.reading.sources import bundled
+from sparse_adapt.running import presets
 from sparse_adapt.stages import USUAL
 
 SETTINGS: dict[str, type[config.Training]] = {
@@ -98,7 +99,7 @@ def preset_of(stage: str, preset: str) -> dict[str, Any]:
     """What a preset holds for one stage, as keys and values."""
     if preset not in PRESETS:
         raise ConfigError(unknown("preset", preset, PRESETS))
-    return config.preset(preset)[stage].model_dump()
+    return presets.preset(preset)[stage].model_dump()
 
 
 def files_for(
