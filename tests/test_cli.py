@@ -355,7 +355,10 @@ def test_the_whole_flow(sparse_adapt, tmp_path, monkeypatch, tiny_model, zorvex_
         (["extend", "--model", model, "--terms", f"{corpus}/terms.json", "-o", "1"], "1", "warmup"),
         (["warmup", "--model", "1", "--corpus", corpus, "-o", "2", *quick], "2", "dictionary"),
         (
-            ["dictionary", "--model", "2", "--dictionary", f"{corpus}/dictionary.jsonl", "-o", "3", *quick],
+            [
+                *("dictionary", "--model", "2", "--dictionary", f"{corpus}/dictionary.jsonl", "-o", "3"),
+                *("--judge", "none", *quick),
+            ],
             "3",
             "distill",
         ),
