@@ -187,7 +187,7 @@ class Distill(Training):
         Few queries are learnt from gently, for what is learnt of them fast is them alone. Many are drawn two at a
         time, so that more steps teach, by made-up texts, which of many terms is meant.
         """
-        rate, steps, size = (GENTLE, 100, 8) if queries <= FEW else (BRISK, brisk_steps(terms), 2)
+        rate, steps, size = (GENTLE, 200, 8) if queries <= FEW else (BRISK, brisk_steps(terms), 2)
         given = {"learning_rate": self.learning_rate, "steps": self.steps, "batch_size": self.batch_size}
         pace = {"learning_rate": rate, "steps": steps, "batch_size": size}
         return self.model_copy(update={key: given[key] or value for key, value in pace.items()})

@@ -173,8 +173,8 @@ def test_a_query_wants_the_terms_of_its_relevant_documents(encoder):
 @pytest.mark.parametrize(
     ("queries", "terms", "pace"),
     [
-        (15, 1, (3e-5, 100, 8)),
-        (32, 28, (3e-5, 100, 8)),
+        (15, 1, (3e-5, 200, 8)),
+        (32, 28, (3e-5, 200, 8)),
         (33, 1, (2e-4, 400, 2)),
         (114, 16, (2e-4, 800, 2)),  # 400 x 16^(1/4)
     ],
@@ -188,7 +188,7 @@ def test_few_queries_are_learnt_from_gently_and_many_terms_in_more_steps(queries
 
 def test_a_stage_settles_its_pace(encoder):
     many = [replace(CANDIDATES[0], query_id=str(number)) for number in range(40)]
-    for candidates, steps, drawn in ((CANDIDATES, 100, 2), (many, 400, 2)):
+    for candidates, steps, drawn in ((CANDIDATES, 200, 2), (many, 400, 2)):
         stage = Distill(encoder, candidates, DOCUMENTS, config.Distill(judge="none"))
         assert (stage.steps, len(stage.batch(random_at(0, 0)).queries)) == (steps, drawn)
 
