@@ -3,7 +3,7 @@
 Dimensions: B texts, L positions.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -44,3 +44,24 @@ def group_by_length(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
         width = max(1, tokens // max(1, lengths[order[start]]))
         yield order[start : start + width]
         start += width
+
+
+def read_by_length(
+    texts: Sequence[TokenIds],
+    tokens: int,
+    pad_id: int,
+    device: torch.device,
+    read: Callable[[Tensor, Tensor, list[int]], Tensor],
+) -> Tensor:
+    """What `read` gives for each text, a row each in the order of the texts, which are read in groups of like length.
+
+    read: padded token ids (B, L) of a group, its attention mask (B, L) and the group's indices, to B rows.
+    tokens: of a group when padded, as in `group_by_length`. There is one text at least.
+    """
+    groups = list(group_by_length([len(text) for text in texts], tokens))
+    parts = []
+    for group in groups:
+        ids, mask = pad([texts[row] for row in group], pad_id)
+        parts.append(read(ids.to(device), mask.to(device), group))
+    order = torch.tensor([row for group in groups for row in group]).argsort()
+    return torch.cat(parts)[order.to(device)]

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparse_adapt.batches import group_by_length, pad
+from sparse_adapt.batches import group_by_length, pad, read_by_length
 from sparse_adapt.model import SparseEncoder
 
 LENGTHS = st.lists(st.integers(0, 300), max_size=60)
@@ -87,3 +87,16 @@ def test_no_texts_make_an_empty_matrix(tiny_model):
     encoder = SparseEncoder.load(tiny_model)
     assert encoder([]).weights.shape == (0, 200)
     assert encoder.tokenize([]) == []
+
+
+def test_texts_read_by_length_come_back_in_their_order():
+    texts, seen = [[5], [1, 2, 3, 4], [7, 8], [9]], []
+
+    def read(ids, mask, group):
+        seen.append((group, ids.shape[1]))
+        assert (ids * (1 - mask)).sum() == 0
+        return (ids * mask).sum(dim=1, keepdim=True)
+
+    found = read_by_length(texts, 4, 0, torch.device("cpu"), read)
+    assert found.tolist() == [[5], [10], [15], [9]]
+    assert seen == [([1], 4), ([2, 0], 2), ([3], 1)]

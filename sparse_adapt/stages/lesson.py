@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sparse_adapt import config, losses
-from sparse_adapt.batches import group_by_length, pad
+from sparse_adapt.batches import pad, read_by_length
 from sparse_adapt.dense import DenseEncoder
 from sparse_adapt.head import activate, splade_pool
 from sparse_adapt.meanings import Meanings, Samples
@@ -29,7 +29,7 @@ from sparse_adapt.model import SparseEncoder
 from sparse_adapt.stages.texts import Remembered, Texts
 from sparse_adapt.training.sharing import own_share, shared_out, total
 
-PADDED_TOKENS_A_PASS = 768  # of made-up texts, which are short: as many of like length
+SHORT_TOKENS_A_PASS = 768  # of made-up texts, which are short: as many of like length
 SAMPLES = 128  # made-up texts a step at most, where their number goes by that of the terms; they are short
 ANCHORED = 16  # made-up texts that the anchor holds where every weight learns
 
@@ -163,16 +163,12 @@ def new_logits(encoder: SparseEncoder, token_ids: Sequence[Sequence[int]], texts
     rows = slice(texts.first, texts.first + texts.new)
     bias = None if encoder.output_bias is None else encoder.output_bias[rows]
 
+    def largest(ids: Tensor, mask: Tensor, _: list[int]) -> Tensor:
+        return splade_pool(encoder.hidden(ids, mask), encoder.output_rows[rows], bias, mask)[0]
+
     def logits(share: Sequence[Sequence[int]]) -> Tensor:
-        groups = list(group_by_length([len(ids) for ids in share], PADDED_TOKENS_A_PASS))
-        parts = []
-        for group in groups:
-            ids, attention = pad([share[row] for row in group], encoder.tokenizer.pad_token_id or 0)
-            ids, attention = ids.to(encoder.device), attention.to(encoder.device)
-            hidden = encoder.hidden(ids, attention)
-            parts.append(splade_pool(hidden, encoder.output_rows[rows], bias, attention)[0])
-        order = torch.tensor([row for group in groups for row in group]).argsort()
-        return torch.cat(parts)[order.to(encoder.device)]
+        pad_id = encoder.tokenizer.pad_token_id or 0
+        return read_by_length(share, SHORT_TOKENS_A_PASS, pad_id, encoder.device, largest)
 
     return shared_out(logits, token_ids)
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from sparse_adapt import losses
-from sparse_adapt.batches import TokenIds, group_by_length, pad
+from sparse_adapt.batches import TokenIds, pad, read_by_length
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model import PADDED_TOKENS_A_PASS
 from sparse_adapt.model.encoder import Encoder
@@ -44,19 +44,18 @@ def read_masked(
     states: list[Tensor] = []
     hidden: list[Tensor] = []
 
+    pad_id = encoder.tokenizer.pad_token_id or 0
+
     def read(rows: Sequence[int]) -> Tensor:
-        groups = list(group_by_length([len(ids[row]) for row in rows], PADDED_TOKENS_A_PASS))
-        parts = []
-        for group in groups:
-            padded, mask = pad([ids[rows[each]] for each in group], encoder.tokenizer.pad_token_id or 0)
-            padded, mask = padded.to(encoder.device), mask.to(encoder.device)
+        def of_group(padded: Tensor, mask: Tensor, group: list[int]) -> Tensor:
             found = encoder.read(padded, mask)
-            parts.append(vectors(found, mask, padded))
             words = pad([labels[rows[each]] for each in group], SHOWN)[0].to(encoder.device)
             states.append(found[words != SHOWN])
             hidden.append(words[words != SHOWN])
-        order = torch.tensor([each for group in groups for each in group]).argsort()
-        return torch.cat(parts)[order.to(encoder.device)]
+            return vectors(found, mask, padded)
+
+        texts = [ids[row] for row in rows]
+        return read_by_length(texts, PADDED_TOKENS_A_PASS, pad_id, encoder.device, of_group)
 
     everything = range(len(ids))
     found = shared_out(read, everything)

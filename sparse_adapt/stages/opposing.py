@@ -19,7 +19,7 @@ from numpy.random import Generator
 from torch import Tensor, distributed
 
 from sparse_adapt import config, losses
-from sparse_adapt.batches import cut, group_by_length, pad
+from sparse_adapt.batches import cut, read_by_length
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model import PADDED_TOKENS_A_PASS, SparseEncoder
 from sparse_adapt.model.encoder import Encoder
@@ -139,11 +139,11 @@ def dropping_out(encoder: Encoder, seed: int) -> Iterator[None]:
 
 def _vectors(encoder: Encoder, batch: Batch, rows: Sequence[int]) -> Tensor:
     """The vectors of some texts of a batch, a row each in their order."""
-    groups = list(group_by_length([len(batch.ids[row]) for row in rows], PADDED_TOKENS_A_PASS))
-    parts = []
-    for group in groups:
-        ids, mask = pad([batch.ids[rows[each]] for each in group], encoder.tokenizer.pad_token_id or 0)
-        ids, mask = ids.to(encoder.device), mask.to(encoder.device)
-        parts.append(encoder.vectors(encoder.read(ids, mask), mask, ids))
-    order = torch.tensor([each for group in groups for each in group]).argsort()
-    return torch.cat(parts)[order.to(encoder.device)]
+
+    def read(ids: Tensor, mask: Tensor, _: list[int]) -> Tensor:
+        return encoder.vectors(encoder.read(ids, mask), mask, ids)
+
+    pad_id = encoder.tokenizer.pad_token_id or 0
+    return read_by_length(
+        [batch.ids[row] for row in rows], PADDED_TOKENS_A_PASS, pad_id, encoder.device, read
+    )
