@@ -1,4 +1,4 @@
-"""Everything that the README's table of speeds holds, measured in one run.
+"""Everything that the table of speeds in benchmarks/README.md holds, measured in one run.
 
     python -m benchmarks.run --data DIR [--threads N] [--clock processor]
 
