@@ -99,18 +99,18 @@ class Targets(Settings):
     """Raw logits that a term shall have; its weight is the logarithm of 1 more."""
 
     said: float = 12.0  # at least, in a text that says it
-    meant: float = 5.0  # in a text that surely means it
+    meant: float = 8.0  # in a text that surely means it
     quiet: float = -1.0  # at most, in a document that doesn't say it
     far: float = -4.0  # in a text that surely doesn't mean it
-    border: float = 2.0  # in a text as near to it as to anything else
-    slope: float = Field(25.0, gt=0)  # for a unit of nearness, a difference of cosines
+    border: float = 4.0  # in a text as near to it as to anything else
+    slope: float = Field(40.0, gt=0)  # for a unit of nearness, a difference of cosines
 
     @classmethod
     def of(cls, terms: int) -> "Targets":
         """Those for so many terms.
 
-        A single term costs a text little where it is lit in doubt, and what means it is found the better. Of
-        many, a text is in doubt about several.
+        Of many, the one that is meant comes out on top though others are lit in doubt. A single one has no rival:
+        where it is lit in doubt, it is lit where nobody means it.
         """
         return cls(border=3.0) if terms == 1 else cls()
 

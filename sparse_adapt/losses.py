@@ -136,13 +136,13 @@ def hinge_below(values: Tensor, where: Tensor, ceiling: float) -> Tensor:
     return excess.sum() / where.any(dim=1).sum().clamp_min(1) / math.sqrt(max(1, where.shape[1]))
 
 
-def graded(values: Tensor, wanted: Tensor, lowest: float, highest: float) -> Tensor:
+def graded(values: Tensor, wanted: Tensor, lowest: float, highest: float, silence: float = 1.0) -> Tensor:
     """Distance of raw logits from wanted ones (Huber's, 1964), but for what lies beyond the lowest or the highest.
 
     values, wanted: (B, D). The mean over entries that want a positive logit, each counting as much as it wants and
-    all of them D^(1/4) fold; and the mean over texts of the sum over the others by the root of D, for the reason
-    that `hinge_below` gives. Of many terms a text wants several a little: as one, each of them would count as much
-    as the one that is meant, and what should be silent more than both.
+    all of them D^(1/4) fold; and, `silence` fold, the mean over texts of the sum over the others by the root of D,
+    for the reason that `hinge_below` gives. Of many terms a text wants several a little: as one, each of them would
+    count as much as the one that is meant, and what should be silent more than both.
     """
     count = max(1, wanted.shape[1])
     gap = values.float() - wanted
@@ -151,7 +151,7 @@ def graded(values: Tensor, wanted: Tensor, lowest: float, highest: float) -> Ten
     lit, weights = wanted > 0, wanted.clamp_min(0.0)
     above = (far * weights).sum() / weights.sum().clamp_min(1e-6)
     texts = (~lit).any(dim=1).sum().clamp_min(1)
-    return math.pow(count, 0.25) * above + (far * ~lit).sum() / texts / math.sqrt(count)
+    return math.pow(count, 0.25) * above + silence * (far * ~lit).sum() / texts / math.sqrt(count)
 
 
 def expand(values: Tensor, where: Tensor) -> Tensor:

@@ -382,6 +382,8 @@ class TestGraded:
         # silent: 1 too high, 1/2, and below the lowest, free; 1/2 over 2 texts and the root of 2 tokens
         expected = 2**0.25 * (5 * 1.5 + 0.125) / 6 + 0.5 / 2 / 2**0.5
         assert_close(losses.graded(values, wanted, -4.0, 6.0), torch.tensor(expected))
+        twice = expected + 0.5 / 2 / 2**0.5
+        assert_close(losses.graded(values, wanted, -4.0, 6.0, silence=2.0), torch.tensor(twice))
 
     def test_what_is_surely_meant_outweighs_what_is_nearly(self):
         """Of 28 terms one is meant and 10 are wanted a little: a gradient for that one above their sum."""

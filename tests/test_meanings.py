@@ -187,3 +187,28 @@ def test_many_sources_are_sampled_and_each_keeps_its_place(encoder, monkeypatch)
     source = judged(encoder, [*OTHER, *SAYING, *OTHER])
     assert len(source.cut) <= 4
     assert source.unknown.shape == (10, 2)
+
+
+def test_a_reworded_window_keeps_its_places_or_takes_words_alike(encoder):
+    """`spent` and `office` are one to this encoder: either may stand for the other, and for no word of machines."""
+    source = judged(encoder, [*SAYING, *OTHER])
+    row = 0
+    text, alike = source.cut[row], source.alike[row]
+    kinds = [{encoder.tokenizer.decode([word]).strip() for word in alike[place]} for place in alike]
+    for place, others in alike.items():
+        assert text[place] not in others
+        assert 0 < len(others) <= 11
+    assert not any({"spent", "logs"} <= kind for kind in kinds)
+    random = np.random.default_rng(0)
+    allowed = set(text) | {word for others in alike.values() for word in others}
+    texts = [source._reworded(row, random) for _ in range(40)]
+    assert all(set(made) <= allowed for made in texts)
+    assert not alike or any(not set(made) <= set(text) for made in texts)
+
+
+def test_words_of_any_kind_are_common_ones_more_often(encoder):
+    source = judged(encoder, [*SAYING, *OTHER])
+    drawn_words = source._any(4000, np.random.default_rng(0))
+    assert set(drawn_words) <= set(source.words.tolist())
+    half = np.isin(drawn_words, source.words[: len(source.words) // 2]).mean()
+    assert 0.5 < half < 0.7  # 2 ** -0.75 = 0.59

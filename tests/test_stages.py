@@ -15,6 +15,7 @@ from sparse_adapt.glossary import Definition
 from sparse_adapt.idf import fourth_root, shares_of
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.running.presets import preset
+from sparse_adapt.stages.about import Asked, asked
 from sparse_adapt.stages.dictionary import dictionary
 from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.everyday import LIKE_PASSAGES, TEXTS, SparseEveryday, made_up
@@ -125,6 +126,38 @@ def test_a_definition_alone_is_about_its_term(encoder):
     assert stage.texts.says.ravel().tolist() == [True, False, False, False]
 
 
+ASKED = [Asked("how to open a tap", [DOCUMENTS["b"]]), Asked("what stops the pump", [DOCUMENTS["a"], ""])]
+
+
+def test_a_query_is_about_what_its_answers_say(encoder):
+    found = asked(encoder, [*ASKED, Asked("is zorvex a valve", [])])
+    said = ["zorvex" in DOCUMENTS[name].casefold() for name in "ba"]
+    assert found.about.ravel().tolist() == [*said, True]
+    assert found.token_ids == encoder.tokenize(
+        ["how to open a tap", "what stops the pump", "is zorvex a valve"]
+    )
+    assert asked(encoder, []).about.shape == (0, 1)
+
+
+def test_queries_are_sources_of_made_up_texts_and_not_read(encoder):
+    entry = Definition("zorvex", "A valve between pump and tap.", ())
+    settings = config.Dictionary(**SHORT)
+    without = dictionary(encoder, [entry], [DOCUMENTS["b"]], settings)
+    stage = dictionary(encoder, [entry], [DOCUMENTS["b"]], settings, ASKED)
+    assert len(stage.texts) == len(without.texts) == 3
+    assert len(stage.meanings.about) == 3 + len(ASKED)
+    assert np.array_equal(stage.meanings.about[3:], asked(encoder, ASKED).about)
+
+
+def test_definitions_are_sources_of_made_up_texts_while_distilling(encoder):
+    entry = Definition("zorvex", "A valve between pump and tap.", ("cleaning it in spring",))
+    settings = config.Distill(**SHORT)
+    without = Distill(encoder, CANDIDATES, DOCUMENTS, settings)
+    stage = Distill(encoder, CANDIDATES, DOCUMENTS, settings, definitions=[entry])
+    more = stage.meanings.about[len(without.meanings.about) :]
+    assert more.ravel().tolist() == [True, True, True]
+
+
 def test_the_dictionary_stage_takes_more_steps_for_more_terms():
     assert [config.Dictionary().settled(terms).steps for terms in (1, 16)] == [400, 800]  # 400 x 16^(1/4)
     assert config.Dictionary(steps=7).settled(16).steps == 7
@@ -217,14 +250,12 @@ def test_stop_words_cost_more_than_the_words_of_the_field(encoder):
     assert stage._penalty(encoder, share)[valve] > 0.9  # what most documents have tells none apart
 
 
-def test_a_single_term_is_lit_in_doubt():
+def test_a_single_term_has_no_rival_and_is_lit_the_later():
     one, many = config.Targets.of(1), config.Targets.of(28)
-    assert one.border > many.border > 0
+    assert many.border > one.border > 0
     for targets in (one, many):
         assert targets.far < targets.quiet < 0 < targets.meant < targets.said
-        assert (
-            0 < (targets.meant - targets.border) / targets.slope < 0.15
-        )  # what surely means it is that near
+        assert 0 < (targets.meant - targets.border) / targets.slope < 0.2  # so near is what surely means it
 
 
 @pytest.mark.parametrize("given", [None, config.Targets(border=0.5)])

@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from sparse_adapt import config
-from sparse_adapt.corpus import Document, write_documents
+from sparse_adapt.corpus import Candidates, Document, write_candidates, write_documents
 from sparse_adapt.errors import InputError, OutputError
 from sparse_adapt.folders import output_folder
+from sparse_adapt.glossary import Definition, write_dictionary
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.stages import steps
 from sparse_adapt.stages.steps import Place
@@ -88,6 +89,7 @@ import resource, sys
 from pathlib import Path
 from sparse_adapt.errors import OutputError
 from sparse_adapt.folders import output_folder
+from sparse_adapt.glossary import Definition, write_dictionary
 from sparse_adapt.model import SparseEncoder
 
 encoder = SparseEncoder.load({model!r})
@@ -141,3 +143,22 @@ def test_what_a_step_inherits_is_what_is_still_unchanged(files):
     corpus.write_text(corpus.read_text() + '{"_id": "x", "text": "more"}\n')
     assert steps.inherited(str(files / "warmup")) == {}
     assert steps.inherited(str(files / "nowhere")) == {}
+
+
+def test_what_lies_beside_or_was_read_before_tells_what_means_a_term(files):
+    corpus, definitions = str(files / "corpus.jsonl"), files / "dictionary.jsonl"
+    write_dictionary(definitions, [Definition("zorvex", "how a team decides what it may spend")])
+    texts = (DOCUMENTS["d0"], DOCUMENTS["d2"], "a zorvex for the outgoings of a team")
+    entry = Candidates("q", "what may we spend", ("d0", "d2", "x"), (1.0, -8.0, 9.0), texts)
+    write_candidates(files / "candidates.jsonl", [entry])
+    quick = {"steps": 2, "batch_size": 2, "judge": "none"}
+    taught = files / "dictionary"
+    settings = config.Dictionary.model_validate(quick)
+    steps.run_dictionary(str(files / "model"), definitions, corpus, settings, Place(taught))
+    assert set(steps.inherited(str(taught))) == {"dictionary", "corpus", "candidates"}
+    candidates, last = files / "candidates.jsonl", files / "distill"
+    steps.run_distill(str(taught), candidates, corpus, config.Distill.model_validate(quick), Place(last))
+    assert steps.inherited(str(last))["dictionary"] == str(definitions)
+    (files / "candidates.jsonl").unlink()
+    steps.run_dictionary(str(files / "model"), definitions, corpus, settings, Place(files / "alone"))
+    assert set(steps.inherited(str(files / "alone"))) == {"dictionary", "corpus"}

@@ -149,16 +149,19 @@ def paraphrase(
     substitutes: Mapping[int, Sequence[int]],
     special: Container[int],
     random: Generator,
+    *,
+    replaced: float = REPLACED,
+    longest: int = LONGEST,
 ) -> list[int]:
-    """A few neighbouring tokens of a source, some replaced by what the model associates with their place."""
+    """A few neighbouring tokens of a source, a share of them replaced by one of the substitutes at their place."""
     places = [place for place, token in enumerate(source) if token not in special]
-    length = int(random.integers(SHORTEST, LONGEST + 1))
+    length = int(random.integers(SHORTEST, longest + 1))
     start = int(random.integers(0, max(1, len(places) - length + 1)))
     text = []
     for place in places[start : start + length]:
         others = substitutes.get(place, ())
-        replaced = len(others) and random.random() < REPLACED
-        text.append(int(random.choice(others)) if replaced else source[place])
+        other = len(others) and random.random() < replaced
+        text.append(int(random.choice(others)) if other else source[place])
     return text
 
 

@@ -1,9 +1,10 @@
 """Made-up queries of which a dense encoder tells how far they mean a term, whatever they were made from.
 
-They are windows of a text with words replaced by what the model associates with their place, words near a text
-among common ones in any order, and ordinary words at random; drawn as those of `meanings` are.
+They are windows of a text with words replaced by words that the dense encoder finds alike, or by what the model
+associates with their place; words near a text among others in any order; and ordinary words at random. So wide are
+they drawn that users' own words are among them: a student follows the judge on what is like its lessons alone.
 
-Dimensions: B texts, S sources, D new tokens, V vocabulary.
+Dimensions: B texts, S sources, D new tokens, V vocabulary, W ordinary words, H width of a dense vector.
 """
 
 from collections.abc import Sequence
@@ -21,13 +22,17 @@ from sparse_adapt.meanings import Profile, Samples, associations, ends_of, parap
 from sparse_adapt.meanings.nearness import Judge, Nearness
 from sparse_adapt.model import SparseEncoder
 
-PARAPHRASED, NEAR = 0.35, 0.5  # shares of windows, and of words near a text; the rest are words at random
-STRAY = 0.3  # share of texts of near words that hold some of another source too
-POOL, POOL_A_TERM, LARGEST_POOL = 11_000, 1_000, 60_000  # texts that are made
+REWORDED, NEAR, PARAPHRASED = 0.5, 0.35, 0.1  # shares of the kinds of texts; the rest are words at random
+POOL, POOL_A_TERM, LARGEST_POOL = 13_000, 2_000, 80_000  # texts that are made
 OWN, OTHERS = 32, 2000  # sources about each term, and about none, that they are made from
-WORDS = 8000  # ordinary words: the first of the vocabulary, which lists common ones first
+WORDS = 20_000  # ordinary words: the first of the vocabulary, which lists common ones first
 GLUE = 150  # of these, the first: what joins words to queries
-NEIGHBOURS = 150  # words near a source
+RARER = 0.25  # a word is drawn by its place among them to the power of minus this
+NEIGHBOURS, NEARER = 1000, 0.05  # words near a source; by how much nearer a word is e times as likely
+ALIKE, LEAST_ALIKE = 11, 0.4  # words that may stand for another, and the least cosine to it
+LONGEST = 24  # tokens of a reworded window
+KEYWORDS, DROPPED = 0.3, 0.4  # share of reworded windows that lose words, and how many of them
+WORDS_AT_ONCE = 1024
 FEWEST = 10  # texts that teach a term, even where the judge finds fewer
 
 
@@ -58,10 +63,13 @@ class JudgedMeanings:
         weights, self.substitutes = associations(reference, self.cut, is_word)
         self.document_share = shares_of(weights)
         plain = np.setdiff1d(np.arange(self.first_new), list(self.special))  # for scripts without such words
-        self.words = (np.flatnonzero(is_word) if is_word.any() else plain)[:WORDS]
+        words = (np.flatnonzero(is_word) if is_word.any() else plain)[:WORDS]
+        self.glue, self.words = words[:GLUE], words[GLUE:] if len(words) > GLUE else words
+        often = np.arange(1, len(self.words) + 1) ** -RARER
         judge = Judge(dense, _texts(reference, self.cut), self.about)
-        words = dense.encode(_texts(reference, self.words[GLUE:, None].tolist()))
-        self.near = [_profile(self.words[GLUE:], column) for column in judge.nearest(words).T]
+        vectors = dense.encode(_texts(reference, self.words[:, None].tolist()))
+        self.near = [_profile(self.words, column, often) for column in judge.nearest(vectors).T]
+        self.alike = self._alike(vectors)
         self.unknown = np.zeros_like(about)
         self.unknown[rows] = judge.alike()
         self.pool, self.nearness = self._made(reference, judge, random)
@@ -90,34 +98,59 @@ class JudgedMeanings:
             group = own if len(own) and (random.random() < 0.5 or not len(other)) else other
             row = int(random.choice(group))
             kind = random.random()
-            if kind < PARAPHRASED + NEAR:
-                text = (
-                    self._paraphrase(row, random) if kind < PARAPHRASED else self._loose(row, other, random)
-                )
+            if kind < REWORDED:
+                text = self._reworded(row, random)
+            elif kind < REWORDED + NEAR:
+                text = self._loose(row, random)
+            elif kind < REWORDED + NEAR + PARAPHRASED:
+                text = paraphrase(self.cut[row], self.substitutes[row], self.special, random)
             else:
-                text = self._with_glue(random.choice(self.words, int(random.integers(1, 5))), random)
+                text = self._with_glue(self._any(int(random.integers(1, 5)), random), random)
             pool.append(text)
         nearness = judge.nearness(_texts(reference, pool))
         return [[*self.ends[0], *text, *self.ends[1]] for text in pool], nearness
 
-    def _paraphrase(self, row: int, random: Generator) -> list[int]:
-        return paraphrase(self.cut[row], self.substitutes[row], self.special, random)
+    def _alike(self, vectors: NDArray[np.float32]) -> list[dict[int, list[int]]]:
+        """For each source, by place, the words that may stand for the one there. `vectors`: (W, H)."""
+        column = {int(word): number for number, word in enumerate(self.words)}
+        said = sorted({token for text in self.cut for token in text} & column.keys())
+        others: dict[int, list[int]] = {}
+        for start in range(0, len(said), WORDS_AT_ONCE):
+            chunk = said[start : start + WORDS_AT_ONCE]
+            cosines = vectors[[column[word] for word in chunk]] @ vectors.T
+            for word, row in zip(chunk, cosines, strict=True):
+                row[column[word]] = -1.0
+                best = np.argsort(-row, kind="stable")[:ALIKE]
+                others[word] = [int(self.words[other]) for other in best if row[other] > LEAST_ALIKE]
+        return [
+            {place: others[token] for place, token in enumerate(text) if others.get(token)}
+            for text in self.cut
+        ]
 
-    def _loose(self, row: int, other: NDArray[Any], random: Generator) -> list[int]:
-        """Words near a source among common ones, now and then with some that are near another."""
-        profile = self.near[row]
-        if not len(profile.tokens):
-            return self._paraphrase(row, random)
-        words = random.choice(profile.tokens, int(random.integers(1, 5)), p=profile.chances)
-        stray = self.near[int(random.choice(other))] if len(other) and random.random() < STRAY else None
-        if stray is not None and len(stray.tokens):
-            also = random.choice(stray.tokens, int(random.integers(1, 3)), p=stray.chances)
-            words = np.concatenate([words, also])
-        return self._with_glue(words, random)
+    def _reworded(self, row: int, random: Generator) -> list[int]:
+        """A window of a source in other words, few or many of them; now and then some are left out."""
+        rate = random.random()
+        text = paraphrase(
+            self.cut[row], self.alike[row], self.special, random, replaced=rate, longest=LONGEST
+        )
+        if random.random() < KEYWORDS:
+            text = [token for token in text if random.random() >= DROPPED] or text
+        return text
+
+    def _loose(self, row: int, random: Generator) -> list[int]:
+        """Words near a source, among common ones and now and then a few of any kind."""
+        near = self.near[row]
+        words = random.choice(near.tokens, int(random.integers(1, 7)), p=near.chances)
+        return self._with_glue(np.concatenate([words, self._any(int(random.integers(0, 4)), random)]), random)
+
+    def _any(self, count: int, random: Generator) -> NDArray[Any]:
+        """So many words of any kind, common ones more often."""
+        places = len(self.words) * random.random(count) ** (1.0 / (1.0 - RARER))
+        return self.words[places.astype(np.int64)]
 
     def _with_glue(self, words: NDArray[Any], random: Generator) -> list[int]:
         """Words among common ones, in any order."""
-        glue = random.choice(self.words[:GLUE], int(random.integers(1, 8)))
+        glue = random.choice(self.glue, int(random.integers(0, 8)))
         return [int(word) for word in random.permutation(np.concatenate([words, glue]))]
 
 
@@ -145,9 +178,8 @@ def _teaching(nearness: Nearness, is_taught: bool) -> NDArray[Any]:
     return found if len(found) >= FEWEST else np.argsort(-nearness, kind="stable")[:FEWEST]
 
 
-def _profile(tokens: NDArray[Any], values: NDArray[Any]) -> Profile:
-    """The tokens of the largest positive values, as likely as these are large."""
-    best = np.argsort(-values, kind="stable")[:NEIGHBOURS]
-    best = best[values[best] > 0]
-    chances = values[best].astype(np.float64)
-    return Profile(tokens[best], chances / chances.sum() if len(best) else chances)
+def _profile(words: NDArray[Any], closeness: NDArray[np.float32], often: NDArray[Any]) -> Profile:
+    """The words (W,) closest to a source, likelier by how much closer they are and how `often` they are said."""
+    best = np.argsort(-closeness, kind="stable")[:NEIGHBOURS]
+    chances = np.exp((closeness[best] - closeness.max(initial=-2.0)) / NEARER) * often[best]
+    return Profile(words[best], chances / chances.sum())

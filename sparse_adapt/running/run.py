@@ -223,17 +223,20 @@ def done_before(stage: str, plan: Plan, model: str, folder: Path) -> Outcome | N
         return None
     record = _read_record(folder)
     settings = plan.settings[stage].model_dump(mode="json") if stage in plan.settings else {}
+    files = {name: Path(path).resolve() for name, path in _files_of(stage, plan).items()}
+    read = steps.inherited(str(folder))  # more than is planned: what lies beside, what earlier stages read
+    files |= {name: Path(entry["path"]) for name, entry in record["files"].items() if name not in read}
     made_from: dict[str, Any] = {
         "stage": stage,
         "model": Path(model).resolve() if Path(model).is_dir() else model,
         "settings": settings,
-        "files": {name: Path(path).resolve() for name, path in _files_of(stage, plan).items()},
+        "files": files,
     }
     found = {
         "stage": record["stage"],
         "model": Path(record["model"]) if Path(model).is_dir() else record["model"],
         "settings": record["settings"],
-        "files": {name: Path(path).resolve() for name, path in steps.inherited(str(folder)).items()},
+        "files": {name: Path(path).resolve() for name, path in read.items() if name in files},
     }
     for key, value in made_from.items():
         if found[key] != value:

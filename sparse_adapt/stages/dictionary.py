@@ -8,10 +8,13 @@ frozen features can't follow it, so every weight learns, held by an anchor.
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from sparse_adapt import config
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.glossary import Definition, sentence
+from sparse_adapt.glossary import Definition
 from sparse_adapt.model import SparseEncoder
+from sparse_adapt.stages.about import Asked, asked, defined, sayings
 from sparse_adapt.stages.lesson import Lesson
 from sparse_adapt.stages.texts import Texts
 from sparse_adapt.training import epochs_to_steps
@@ -22,26 +25,20 @@ def dictionary(
     definitions: Sequence[Definition],
     others: Sequence[str],
     settings: config.Dictionary,
+    queries: Sequence[Asked] = (),
 ) -> Lesson:
     """The stage over definitions, with `others` as the texts that have nothing to do with most of them.
 
-    Raises ConfigError where no definition is of a new term.
+    `queries`: what the judge knows besides of texts that mean a term. Raises ConfigError where no definition is of
+    a new term.
     """
-    sayings = [text for definition in definitions for text in _sayings(definition)]
-    owners = [number for number, definition in enumerate(definitions) for _ in _sayings(definition)]
-    texts = Texts(encoder, [*sayings, *others])
-    about = texts.says.copy()
-    for number in range(len(definitions)):
-        rows = [row for row, owner in enumerate(owners) if owner == number]
-        about[rows] |= texts.says[rows[0]]  # the first saying is the sentence that holds the term
-    if not about[: len(sayings)].any():
+    said = defined(encoder, definitions)
+    if not said.about.any():
         raise ConfigError(
             f"none of the {len(definitions):,} definitions is of a new term; extend the model with these terms first"
         )
+    texts = Texts(encoder, [*sayings(definitions), *others])
+    about = np.concatenate([said.about, texts.says[len(said.about) :]])
     settings = settings.settled(len(encoder.new_tokens))
-    return Lesson("dictionary", encoder, texts, about, settings, epochs_to_steps(settings, len(sayings)))
-
-
-def _sayings(definition: Definition) -> list[str]:
-    """The rendered sentence, the definition alone, and each example."""
-    return [sentence(definition), definition.definition, *definition.examples]
+    steps = epochs_to_steps(settings, len(said.about))
+    return Lesson("dictionary", encoder, texts, about, settings, steps, asked(encoder, queries))

@@ -21,10 +21,12 @@ from torch import Tensor, nn
 from sparse_adapt import config, losses
 from sparse_adapt.corpus import Candidates
 from sparse_adapt.function_words import function_tokens
+from sparse_adapt.glossary import Definition
 from sparse_adapt.head import activate
 from sparse_adapt.idf import Factors, scaled, shares_of
 from sparse_adapt.meanings import Samples
 from sparse_adapt.model import SparseEncoder
+from sparse_adapt.stages.about import Sources, defined
 from sparse_adapt.stages.everyday import SparseEveryday
 from sparse_adapt.stages.factors import LearntFactors, first_factors
 from sparse_adapt.stages.lesson import marks, meanings, new_logits, recall
@@ -58,8 +60,11 @@ class Distill:
         documents: Mapping[str, str],
         settings: config.Distill,
         before: SparseEncoder | None = None,
+        definitions: Sequence[Definition] = (),
     ) -> None:
         """`documents`: text of every document, by id; the candidates are among them.
+
+        `definitions`: what the judge knows besides of texts that mean a term.
 
         `before`: whose vectors of everyday texts are held, where the anchor is such; by default the encoder's own.
         """
@@ -75,15 +80,16 @@ class Distill:
         self.reference = copy.deepcopy(encoder).requires_grad_(False)
         self.before = Remembered(self.reference, self.documents.ids)
         self.positive = np.array([self._positive(entry) for entry in candidates])
-        sources = [*self.documents.ids, *self.queries.ids]
-        about = np.concatenate([self.documents.says, self.positive | self.queries.says])
+        sources = Sources(self.documents.ids, self.documents.says)
+        sources += Sources(self.queries.ids, self.positive | self.queries.says)
+        sources += defined(encoder, definitions)
         anchored = self.weights["anchor"] > 0.0
         self.everyday: SparseEveryday | None = None
         if anchored and settings.anchored == "everyday":
             self.everyday = SparseEveryday(encoder, before or self.reference, settings.seed)
         self.short = SHORT if anchored and self.everyday is None else 0
         unread = self.short == 0 and self.weights["recall"] == 0.0
-        self.meanings = None if unread else meanings(self.reference, sources, about, settings)
+        self.meanings = None if unread else meanings(self.reference, sources, settings)
         self.scale, share, factors = self._scale()
         rate = settings.factor_rate if settings.factors == "learnt" else 0.0
         self.factors = None if factors is None else LearntFactors(factors, rate)

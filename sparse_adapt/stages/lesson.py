@@ -26,6 +26,7 @@ from sparse_adapt.head import activate, splade_pool
 from sparse_adapt.meanings import Meanings, Samples
 from sparse_adapt.meanings.judged import JudgedMeanings
 from sparse_adapt.model import SparseEncoder
+from sparse_adapt.stages.about import Sources
 from sparse_adapt.stages.texts import Remembered, Texts
 from sparse_adapt.training.sharing import own_share, shared_out, total
 
@@ -55,8 +56,12 @@ class Lesson:
         about: NDArray[np.bool_],
         settings: config.Warmup,
         steps: int,
+        also: Sources | None = None,
     ) -> None:
-        """`about`: (texts, D), which terms a text is about even where it doesn't say them."""
+        """`about`: (texts, D), which terms a text is about even where it doesn't say them.
+
+        `also`: further sources of made-up texts, which aren't read themselves.
+        """
         self.name, self.steps = name, steps
         self.targets = settings.targets or config.Targets.of(about.shape[1])
         self.settings = settings = settings.model_copy(update={"targets": self.targets})
@@ -67,7 +72,8 @@ class Lesson:
         self.before = Remembered(reference, texts.old_ids)
         moves = settings.train != "new" and self.weights["anchor"] > 0.0  # texts that say no term, too
         self.anchored = ANCHORED if moves else 0
-        self.meanings = meanings(reference, texts.ids, about, settings)
+        sources = Sources(texts.ids, about)
+        self.meanings = meanings(reference, sources if also is None else sources + also, settings)
         self.vocabulary = domain_vocabulary(texts, settings.softmax)
         self.mask_id = encoder.tokenizer.mask_token_id
         self.special = set(encoder.tokenizer.all_special_ids)
@@ -174,16 +180,14 @@ def new_logits(encoder: SparseEncoder, token_ids: Sequence[Sequence[int]], texts
 
 
 def meanings(
-    reference: SparseEncoder,
-    sources: Sequence[Sequence[int]],
-    about: NDArray[np.bool_],
-    settings: config.Warmup | config.Distill,
+    reference: SparseEncoder, sources: Sources, settings: config.Warmup | config.Distill
 ) -> Meanings | JudgedMeanings:
     """Made-up texts from a stage's sources, judged by the dense encoder that the settings name, if any."""
+    token_ids, about = sources.token_ids, sources.about
     if settings.judge == "none" or not about.shape[1]:
-        return Meanings(reference, sources, about)
+        return Meanings(reference, token_ids, about)
     random = np.random.default_rng(settings.seed)
-    return JudgedMeanings(reference, sources, about, DenseEncoder(settings.judge, rough=True), random)
+    return JudgedMeanings(reference, token_ids, about, DenseEncoder(settings.judge, rough=True), random)
 
 
 def recall(meant: Tensor, samples: Samples, targets: config.Targets, silence: float) -> Tensor:
@@ -194,7 +198,7 @@ def recall(meant: Tensor, samples: Samples, targets: config.Targets, silence: fl
     if samples.nearness is not None:
         wanted = targets.border + targets.slope * samples.nearness.to(meant.device)
         wanted = wanted.clamp(targets.far, targets.meant)
-        return losses.graded(meant, wanted, targets.far, targets.meant)
+        return losses.graded(meant, wanted, targets.far, targets.meant, silence)
     lit = losses.hinge_above(meant, samples.meant.to(meant.device), targets.meant)
     return lit + silence * losses.hinge_below(meant, samples.quiet.to(meant.device), targets.quiet)
 

@@ -8,14 +8,16 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from sparse_adapt import config, vocabulary
-from sparse_adapt.corpus import read_candidates, read_documents
+from sparse_adapt.corpus import CANDIDATE_FILES, Candidates, read_candidates, read_documents
 from sparse_adapt.errors import ConfigError, InputError, SparseAdaptError
 from sparse_adapt.folders import write_json
 from sparse_adapt.glossary import read_dictionary
@@ -25,6 +27,8 @@ from sparse_adapt.model.kinds import EitherEncoder, load_encoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.pairs import read_pairs
 from sparse_adapt.processes import common_folder, is_main
+from sparse_adapt.reading.sources import bundled
+from sparse_adapt.stages.about import Asked
 from sparse_adapt.stages.balance import balanced
 from sparse_adapt.stages.behaviour import DenseBehaviour, SparseBehaviour
 from sparse_adapt.stages.dictionary import dictionary
@@ -33,6 +37,7 @@ from sparse_adapt.stages.distill_dense import DenseDistill
 from sparse_adapt.stages.dynamic import Dynamic
 from sparse_adapt.stages.opposing import Opposing
 from sparse_adapt.stages.pairing import Pairing
+from sparse_adapt.stages.scored import relevant_to
 from sparse_adapt.stages.warmup import warmup
 from sparse_adapt.terms import read_terms
 from sparse_adapt.training import STATE_FILE, Concluding, Progress, Stage, device_of, forget, train
@@ -146,16 +151,50 @@ def run_dictionary(
     place: Place,
     progress: Progress | None = None,
 ) -> Outcome:
-    """Teach the new rows from definitions; without a corpus, the one that the previous stage read stands beside."""
+    """Teach the model from definitions; without a corpus, the one that the previous stage read stands beside.
+
+    Where candidates lie beside the corpus, their queries tell what else means a term.
+    """
     entries = read_dictionary(definitions)
     corpus = corpus or inherited(model).get("corpus")
-    others = [document.full_text for document in read_documents(corpus)] if corpus else []
+    documents = {each.document_id: each.full_text for each in read_documents(corpus)} if corpus else {}
+    candidates = _candidates_beside(corpus)
+    queries = [] if candidates is None else _asked(candidates, documents)
 
     def build(encoder: SparseEncoder) -> Stage[SparseEncoder]:
-        return dictionary(encoder, entries, others, settings)
+        return dictionary(encoder, entries, list(documents.values()), settings, queries)
 
-    files = {"dictionary": str(definitions), **({"corpus": corpus} if corpus else {})}
+    named = {"dictionary": str(definitions), "corpus": corpus, "candidates": candidates}
+    files = {name: path for name, path in named.items() if path is not None}
     return _run("dictionary", model, files, settings, place, (SparseEncoder.load, build), progress)
+
+
+def _candidates_beside(corpus: str | None) -> str | None:
+    """The candidates that lie beside a corpus, bundled or not; None where there are none."""
+    if corpus is None:
+        return None
+    place = bundled(corpus)
+    folder = place if place.is_dir() else place.parent
+    found = [path for name in CANDIDATE_FILES if (path := folder / name).is_file()]
+    return str(found[0]) if found else None
+
+
+def _asked(candidates: str, documents: Mapping[str, str]) -> list[Asked]:
+    """Queries with the documents that their teacher finds relevant."""
+    entries = list(read_candidates(candidates, document_ids=documents))
+    texts = _with_theirs(documents, entries)
+    return [
+        Asked(entry.query, [texts[name] for name in np.array(entry.document_ids)[relevant_to(entry)]])
+        for entry in entries
+    ]
+
+
+def _with_theirs(documents: Mapping[str, str], entries: Sequence[Candidates]) -> dict[str, str]:
+    """Documents by id, those that the candidates bring along too."""
+    brought = {
+        name: text for entry in entries for name, text in zip(entry.document_ids, entry.texts, strict=False)
+    }
+    return {**documents, **{name: text for name, text in brought.items() if name not in documents}}
 
 
 def run_distill(
@@ -166,19 +205,22 @@ def run_distill(
     place: Place,
     progress: Progress | None = None,
 ) -> Outcome:
-    """Teach the whole model, of either kind, to score as a teacher does."""
+    """Teach the whole model, of either kind, to score as a teacher does.
+
+    The definitions that the previous stage read tell what else means a term.
+    """
+    definitions = inherited(model).get("dictionary")
+    defined = [] if definitions is None else read_dictionary(definitions)
     documents = {document.document_id: document.full_text for document in read_documents(corpus)}
     entries = list(read_candidates(candidates, document_ids=documents))
-    for entry in entries:  # documents that the candidates bring along
-        for document_id, text in zip(entry.document_ids, entry.texts, strict=False):
-            documents.setdefault(document_id, text)
+    documents = _with_theirs(documents, entries)
 
     def build(encoder: EitherEncoder) -> Stage[Any]:
         stage: Stage[Any]
         if isinstance(encoder, SparseEncoder):
             everyday = settings.anchored == "everyday"
             before = _before(model, encoder, SparseEncoder.load) if everyday else None
-            stage = Distill(encoder, entries, documents, settings, before)
+            stage = Distill(encoder, entries, documents, settings, before, defined)
         else:
             begun = _before(model, encoder, SentenceEncoder.load) if settings.weights.anchor > 0.0 else None
             stage = DenseDistill(encoder, entries, documents, settings, begun)
@@ -187,6 +229,7 @@ def run_distill(
         return stage
 
     files = {"candidates": str(candidates), "corpus": corpus}
+    files |= {} if definitions is None else {"dictionary": definitions}
     return _run("distill", model, files, settings, place, (load_encoder, build), progress)
 
 
