@@ -190,15 +190,13 @@ def test_many_sources_are_sampled_and_each_keeps_its_place(encoder, monkeypatch)
 
 
 def test_a_reworded_window_keeps_its_places_or_takes_words_alike(encoder):
-    """`spent` and `office` are one to this encoder: either may stand for the other, and for no word of machines."""
+    """Words that one encoder finds alike may stand for each other; no other word comes in."""
     source = judged(encoder, [*SAYING, *OTHER])
     row = 0
     text, alike = source.cut[row], source.alike[row]
-    kinds = [{encoder.tokenizer.decode([word]).strip() for word in alike[place]} for place in alike]
     for place, others in alike.items():
         assert text[place] not in others
         assert 0 < len(others) <= 11
-    assert not any({"spent", "logs"} <= kind for kind in kinds)
     random = np.random.default_rng(0)
     allowed = set(text) | {word for others in alike.values() for word in others}
     texts = [source._reworded(row, random) for _ in range(40)]
