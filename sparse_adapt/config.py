@@ -106,12 +106,14 @@ class Targets(Settings):
     slope: float = Field(40.0, gt=0)  # for a unit of nearness, a difference of cosines
 
     @classmethod
-    def of(cls, terms: int) -> "Targets":
-        """Those for so many terms.
+    def of(cls, terms: int, *, judged: bool = True) -> "Targets":
+        """Those for so many terms, and for made-up texts that a dense encoder judges or nobody does.
 
         Of many, the one that is meant comes out on top though others are lit in doubt. A single one has no rival:
-        where it is lit in doubt, it is lit where nobody means it.
+        where it is lit in doubt, it is lit where nobody means it. What nobody judged isn't sure.
         """
+        if not judged:
+            return cls(meant=5.0)
         return cls(border=3.0) if terms == 1 else cls()
 
 

@@ -253,6 +253,7 @@ def test_stop_words_cost_more_than_the_words_of_the_field(encoder):
 def test_a_single_term_has_no_rival_and_is_lit_the_later():
     one, many = config.Targets.of(1), config.Targets.of(28)
     assert many.border > one.border > 0
+    assert config.Targets.of(1, judged=False).meant < one.meant  # what nobody judged isn't sure
     for targets in (one, many):
         assert targets.far < targets.quiet < 0 < targets.meant < targets.said
         assert 0 < (targets.meant - targets.border) / targets.slope < 0.2  # so near is what surely means it
@@ -261,7 +262,7 @@ def test_a_single_term_has_no_rival_and_is_lit_the_later():
 @pytest.mark.parametrize("given", [None, config.Targets(border=0.5)])
 def test_targets_that_are_given_stand(encoder, given):
     stage = Distill(encoder, CANDIDATES, DOCUMENTS, config.Distill(**SHORT, targets=given))
-    assert stage.targets == stage.settings.targets == (given or config.Targets.of(1))
+    assert stage.targets == stage.settings.targets == (given or config.Targets.of(1, judged=False))
     assert the_warmup(encoder, targets=given).targets == stage.targets
 
 

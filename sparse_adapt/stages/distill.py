@@ -69,7 +69,7 @@ class Distill:
         `before`: whose vectors of everyday texts are held, where the anchor is such; by default the encoder's own.
         """
         terms = len(encoder.new_tokens)
-        self.targets = settings.targets or config.Targets.of(terms)
+        self.targets = settings.targets or config.Targets.of(terms, judged=settings.judge != "none")
         settings = settings.settled(len(candidates), terms).model_copy(update={"targets": self.targets})
         self.settings = settings
         self.scored = Scored(candidates, list(documents))

@@ -63,7 +63,7 @@ class Lesson:
         `also`: further sources of made-up texts, which aren't read themselves.
         """
         self.name, self.steps = name, steps
-        self.targets = settings.targets or config.Targets.of(about.shape[1])
+        self.targets = settings.targets or config.Targets.of(about.shape[1], judged=settings.judge != "none")
         self.settings = settings = settings.model_copy(update={"targets": self.targets})
         self.weights: Mapping[str, float] = settings.weights.model_dump()
         self.texts, self.about = texts, about
