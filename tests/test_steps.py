@@ -91,7 +91,6 @@ import resource, sys
 from pathlib import Path
 from sparse_adapt.errors import OutputError
 from sparse_adapt.folders import output_folder
-from sparse_adapt.glossary import Definition, write_dictionary
 from sparse_adapt.model import SparseEncoder
 
 encoder = SparseEncoder.load({model!r})

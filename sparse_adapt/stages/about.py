@@ -39,23 +39,25 @@ def sayings(definitions: Sequence[Definition]) -> list[str]:
     return [text for definition in definitions for text in _sayings(definition)]
 
 
-def defined(encoder: SparseEncoder, definitions: Sequence[Definition]) -> Sources:
-    """The sayings of each definition, all of them about what the first, which holds the term, says."""
-    texts = Texts(encoder, sayings(definitions))
-    about, start = texts.says.copy(), 0
+def defined(definitions: Sequence[Definition], says: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """What each saying is about: all that the first of its definition, which holds the term, says. Both (S, D)."""
+    about, start = says.copy(), 0
     for definition in definitions:
         end = start + len(_sayings(definition))
-        about[start:end] |= texts.says[start]
+        about[start:end] |= says[start]
         start = end
-    return Sources(texts.ids, about)
+    return about
 
 
 def asked(encoder: SparseEncoder, queries: Sequence[Asked]) -> Sources:
     """Queries, about what they say and what the texts say that answer them."""
     texts = Texts(encoder, [each.query for each in queries])
+    answers = list(dict.fromkeys(answer for each in queries for answer in each.answers))
+    place = {answer: row for row, answer in enumerate(answers)}
+    answered = Texts(encoder, answers).says
     about = texts.says.copy()
     for row, each in enumerate(queries):
-        about[row] |= Texts(encoder, each.answers).says.any(axis=0)
+        about[row] |= answered[[place[answer] for answer in each.answers]].any(axis=0)
     return Sources(texts.ids, about)
 
 

@@ -8,8 +8,6 @@ frozen features can't follow it, so every weight learns, held by an anchor.
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from sparse_adapt import config
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.glossary import Definition
@@ -32,13 +30,14 @@ def dictionary(
     `queries`: what the judge knows besides of texts that mean a term. Raises ConfigError where no definition is of
     a new term.
     """
-    said = defined(encoder, definitions)
-    if not said.about.any():
+    said = sayings(definitions)
+    texts = Texts(encoder, [*said, *others])
+    about = texts.says.copy()
+    about[: len(said)] = defined(definitions, texts.says[: len(said)])
+    if not about[: len(said)].any():
         raise ConfigError(
             f"none of the {len(definitions):,} definitions is of a new term; extend the model with these terms first"
         )
-    texts = Texts(encoder, [*sayings(definitions), *others])
-    about = np.concatenate([said.about, texts.says[len(said.about) :]])
     settings = settings.settled(len(encoder.new_tokens))
-    steps = epochs_to_steps(settings, len(said.about))
+    steps = epochs_to_steps(settings, len(said))
     return Lesson("dictionary", encoder, texts, about, settings, steps, asked(encoder, queries))

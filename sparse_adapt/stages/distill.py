@@ -26,7 +26,7 @@ from sparse_adapt.head import activate
 from sparse_adapt.idf import Factors, scaled, shares_of
 from sparse_adapt.meanings import Samples
 from sparse_adapt.model import SparseEncoder
-from sparse_adapt.stages.about import Sources, defined
+from sparse_adapt.stages.about import Sources, defined, sayings
 from sparse_adapt.stages.everyday import SparseEveryday
 from sparse_adapt.stages.factors import LearntFactors, first_factors
 from sparse_adapt.stages.lesson import marks, meanings, new_logits, recall
@@ -82,7 +82,8 @@ class Distill:
         self.positive = np.array([self._positive(entry) for entry in candidates])
         sources = Sources(self.documents.ids, self.documents.says)
         sources += Sources(self.queries.ids, self.positive | self.queries.says)
-        sources += defined(encoder, definitions)
+        said = Texts(encoder, sayings(definitions))
+        sources += Sources(said.ids, defined(definitions, said.says))
         anchored = self.weights["anchor"] > 0.0
         self.everyday: SparseEveryday | None = None
         if anchored and settings.anchored == "everyday":

@@ -11,10 +11,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from itertools import compress
 from pathlib import Path
 from typing import Any, TypeVar
-
-import numpy as np
 
 from sparse_adapt import config, vocabulary
 from sparse_adapt.corpus import CANDIDATE_FILES, Candidates, read_candidates, read_documents
@@ -184,17 +183,18 @@ def _asked(candidates: str, documents: Mapping[str, str]) -> list[Asked]:
     entries = list(read_candidates(candidates, document_ids=documents))
     texts = _with_theirs(documents, entries)
     return [
-        Asked(entry.query, [texts[name] for name in np.array(entry.document_ids)[relevant_to(entry)]])
+        Asked(entry.query, [texts[name] for name in compress(entry.document_ids, relevant_to(entry))])
         for entry in entries
     ]
 
 
 def _with_theirs(documents: Mapping[str, str], entries: Sequence[Candidates]) -> dict[str, str]:
     """Documents by id, those that the candidates bring along too."""
-    brought = {
-        name: text for entry in entries for name, text in zip(entry.document_ids, entry.texts, strict=False)
-    }
-    return {**documents, **{name: text for name, text in brought.items() if name not in documents}}
+    whole = dict(documents)
+    for entry in entries:
+        for name, text in zip(entry.document_ids, entry.texts, strict=False):
+            whole.setdefault(name, text)
+    return whole
 
 
 def run_distill(
