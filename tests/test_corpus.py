@@ -29,6 +29,7 @@ from sparse_adapt.corpus import (
     write_run,
 )
 from sparse_adapt.errors import InputError, OutputError
+from sparse_adapt.reading.sources import beside
 
 GOOD_DOCUMENTS = '{"_id": "d1", "title": "T", "text": "one"}\n{"_id": "d2", "text": ""}\n'
 DOCUMENTS = [Document("d1", "one", "T"), Document("d2", "")]
@@ -460,6 +461,17 @@ class TestSources:
         (folder.parent / "gatrocraptic").unlink()
         (folder.parent / "gatrocraptic").mkdir()  # say, the output of a run: no collection
         assert len(list(read_documents("gatrocraptic"))) == 26
+
+    def test_a_file_beside_a_corpus(self, tmp_path, monkeypatch):
+        corpus, candidates = tmp_path / "corpus.jsonl", tmp_path / "candidates.jsonl.gz"
+        for path in (corpus, candidates):
+            path.touch()
+        monkeypatch.chdir(tmp_path)
+        assert beside(tmp_path, "candidates.jsonl") == beside(corpus, "candidates.jsonl") == candidates
+        assert beside(tmp_path, "dictionary.jsonl") is None
+        assert beside("gatrocraptic", "dictionary.jsonl") == corpora.path("gatrocraptic") / "dictionary.jsonl"
+        for elsewhere in ("cranfield", "beir/scifact", "s3://bucket/beir"):  # nothing of the current folder's
+            assert beside(elsewhere, "corpus.jsonl") is None
 
     def test_names_of_nothing_say_what_was_tried(self):
         tried = (

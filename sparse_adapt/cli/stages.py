@@ -173,18 +173,19 @@ def _sibling(out: Path, name: str) -> str:
 def _beside(corpus: str, name: str) -> str:
     """A file of a corpus folder as a command takes it, or its bare name where there is none."""
     import corpora
+    from sparse_adapt.reading.sources import beside
 
     if corpus in corpora.NAMES:
         return corpus
-    folder = Path(corpus) if Path(corpus).is_dir() else Path(corpus).parent
-    return str(folder / name) if (folder / name).is_file() else name
+    return str(beside(corpus, name) or name)
 
 
 def _folder_of(source: str) -> str:
     """The corpus that a file lies beside, if there is one."""
     import corpora
+    from sparse_adapt.reading.sources import beside
 
     if source in corpora.NAMES:
         return source
-    folder = Path(source) if Path(source).is_dir() else Path(source).parent
-    return str(folder) if (folder / "corpus.jsonl").is_file() else "CORPUS"
+    held = beside(source, "corpus.jsonl")
+    return "CORPUS" if held is None else str(held.parent)

@@ -42,6 +42,15 @@ def bundled(source: str | Path) -> Path:
     return corpora.path(str(source)) if str(source) in corpora.NAMES and not _is_collection(path) else path
 
 
+def beside(source: str | Path, name: str) -> Path | None:
+    """A file of that name, compressed or not, in a local corpus's folder or beside its file; None without one."""
+    place = bundled(source)
+    if not place.exists():
+        return None
+    folder = place if place.is_dir() else place.parent
+    return next((path for each in variants(name) if (path := folder / each).is_file()), None)
+
+
 def split_file(folder: Path, split: str) -> Path:
     """The judgements of one split in a BEIR folder. Raises InputError that names the splits there are."""
     for ending in QRELS:

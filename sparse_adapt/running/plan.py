@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from sparse_adapt import config
 from sparse_adapt.errors import ConfigError, unknown
-from sparse_adapt.reading.sources import bundled
+from sparse_adapt.reading.sources import beside
 from sparse_adapt.running import presets
 from sparse_adapt.stages import USUAL
 
@@ -109,14 +109,13 @@ def files_for(
 
     Raises ConfigError, with `place` before it, for a file or a corpus that a stage needs and nobody names.
     """
-    folder = None if corpus is None else bundled(corpus)
     files = {}
     for row in FILES:
         if row.stage not in stages:
             continue
-        held = None if folder is None else _held(folder, row.file)
+        held = None if corpus is None else beside(corpus, row.file)
         if row.key not in named and held is None:
-            where = "no corpus is named" if folder is None else f"{corpus} is no folder with {row.file}"
+            where = "no corpus is named" if corpus is None else f"{corpus} is no folder with {row.file}"
             advice = f'add {row.key} = "FILE" under [{row.stage}]'
             raise ConfigError(f"{place}: the stage {row.stage} needs {row.key}, and {where}; {advice}")
         files[row.key] = named.get(row.key) or str(held)
@@ -124,10 +123,6 @@ def files_for(
         if corpus is None and stage in stages:
             raise ConfigError(f'{place}: the stage {stage} needs a corpus; add corpus = "FOLDER"')
     return files
-
-
-def _held(folder: Path, name: str) -> Path | None:
-    return next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)
 
 
 def plan_text(plan: Plan) -> str:

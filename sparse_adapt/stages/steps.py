@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sparse_adapt import config, vocabulary
-from sparse_adapt.corpus import CANDIDATE_FILES, Candidates, read_candidates, read_documents
+from sparse_adapt.corpus import Candidates, read_candidates, read_documents
 from sparse_adapt.errors import ConfigError, InputError, SparseAdaptError
 from sparse_adapt.folders import write_json
 from sparse_adapt.glossary import read_dictionary
@@ -26,7 +26,7 @@ from sparse_adapt.model.kinds import EitherEncoder, load_encoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.pairs import read_pairs
 from sparse_adapt.processes import common_folder, is_main
-from sparse_adapt.reading.sources import bundled
+from sparse_adapt.reading.sources import beside
 from sparse_adapt.stages.about import Asked
 from sparse_adapt.stages.balance import balanced
 from sparse_adapt.stages.behaviour import DenseBehaviour, SparseBehaviour
@@ -157,28 +157,18 @@ def run_dictionary(
     entries = read_dictionary(definitions)
     corpus = corpus or inherited(model).get("corpus")
     documents = {each.document_id: each.full_text for each in read_documents(corpus)} if corpus else {}
-    candidates = _candidates_beside(corpus)
+    candidates = beside(corpus, "candidates.jsonl") if corpus else None
     queries = [] if candidates is None else _asked(candidates, documents)
 
     def build(encoder: SparseEncoder) -> Stage[SparseEncoder]:
         return dictionary(encoder, entries, list(documents.values()), settings, queries)
 
-    named = {"dictionary": str(definitions), "corpus": corpus, "candidates": candidates}
-    files = {name: path for name, path in named.items() if path is not None}
+    named = {"dictionary": definitions, "corpus": corpus, "candidates": candidates}
+    files = {name: str(path) for name, path in named.items() if path is not None}
     return _run("dictionary", model, files, settings, place, (SparseEncoder.load, build), progress)
 
 
-def _candidates_beside(corpus: str | None) -> str | None:
-    """The candidates that lie beside a corpus, bundled or not; None where there are none."""
-    if corpus is None:
-        return None
-    place = bundled(corpus)
-    folder = place if place.is_dir() else place.parent
-    found = [path for name in CANDIDATE_FILES if (path := folder / name).is_file()]
-    return str(found[0]) if found else None
-
-
-def _asked(candidates: str, documents: Mapping[str, str]) -> list[Asked]:
+def _asked(candidates: Path, documents: Mapping[str, str]) -> list[Asked]:
     """Queries with the documents that their teacher finds relevant."""
     entries = list(read_candidates(candidates, document_ids=documents))
     texts = _with_theirs(documents, entries)
