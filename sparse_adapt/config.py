@@ -130,6 +130,9 @@ class Warmup(Training):
     samples: int | None = Field(
         None, ge=1
     )  # made-up texts from anywhere in a step; None: by the number of terms
+    kindred: float = Field(
+        2.0, ge=0
+    )  # how fast words that the judge finds alike learn together, beside all weights, where these learn
     raw_logits: bool = True  # hinges on raw logits; on pooled weights a dead token has no gradient
 
 

@@ -21,6 +21,7 @@ from sparse_adapt.losses import flops
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.terms import Term
 from sparse_adapt.training import HISTORY_FILE, STATE_FILE, random_at, schedule, train
+from sparse_adapt.training.kindred import Kindred
 from sparse_adapt.vocabulary import extend
 
 TEXTS = [
@@ -242,6 +243,60 @@ def test_two_parts_of_four_equal_one_of_eight(folder, tmp_path, which):
     for rows, near in ends[1:]:
         assert_close(rows, ends[0][0], atol=1e-4, rtol=1e-3)
         assert near == pytest.approx(ends[0][1], rel=1e-4)
+
+
+# -- words that learn together -------------------------------------------------------------------
+
+
+class Kin(Pull):
+    """Pulls the logits of words, of which the first and another have the same feature."""
+
+    def __init__(self, encoder: SparseEncoder, settings: Training, features: list[list[float]]) -> None:
+        super().__init__(encoder, settings)
+        ids = torch.tensor([self.ids[0][1], 62, 63])  # the first is read, the others neither read nor pulled
+        self.kindred = Kindred(ids, torch.tensor(features), learning_rate=1e-2)
+
+
+def test_what_one_word_learns_those_like_it_learn(folder, tmp_path):
+    moved = []
+    for features in ([[1.0], [1.0], [0.0]], [[0.0], [1.0], [1.0]]):
+        encoder = extended(folder)
+        stage = Kin(encoder, settings(train="all", steps=1, ramp=0.0, learning_rate=1e-7), features)
+        before = encoder.input_rows.detach().clone()
+        place = tmp_path / str(len(moved))
+        place.mkdir()
+        train(encoder, stage, place)
+        moved.append((encoder.input_rows - before)[stage.kindred.token_ids].detach())
+    like, unlike = moved
+    assert like[0].abs().max() == pytest.approx(1e-2, rel=1e-2)  # a first step of Adam's
+    assert_close(like[1], like[0], atol=1e-6, rtol=0.0)
+    assert like[2].abs().max() < 1e-6
+    if encoder.input_rows is not encoder.output_rows:  # else every row has a gradient, as a decoder's
+        assert unlike.abs().max() < 1e-6
+
+
+def test_words_learn_together_only_where_embeddings_learn(folder, tmp_path):
+    rows = []
+    for place, stage in (("alone", Pull), ("kin", lambda *given: Kin(*given, [[1.0], [1.0], [1.0]]))):
+        encoder = extended(folder)
+        (tmp_path / place).mkdir()
+        train(encoder, stage(encoder, settings()), tmp_path / place)
+        rows.append(encoder.input_rows.detach())
+    assert torch.equal(*rows)
+
+
+def test_words_that_learn_together_go_on_where_they_were(folder, tmp_path):
+    given, features = settings(train="all", weight_decay=0.1), [[1.0, 0.5], [0.3, -1.0], [0.1, 0.7]]
+    for place in ("whole", "stopped"):
+        (tmp_path / place).mkdir()
+    whole, encoder = extended(folder), extended(folder)
+    history = train(whole, Kin(whole, given, features), tmp_path / "whole")
+    with pytest.raises(Stopped):
+        train(encoder, Kin(encoder, given, features), tmp_path / "stopped", progress=stop_at(5))
+    encoder = extended(folder)
+    assert train(encoder, Kin(encoder, given, features), tmp_path / "stopped") == history
+    after = snapshot(encoder)
+    assert all(torch.equal(after[name], tensor) for name, tensor in snapshot(whole).items())
 
 
 # -- interruptions -------------------------------------------------------------------------------

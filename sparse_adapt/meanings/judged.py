@@ -8,6 +8,7 @@ Dimensions: B texts, S sources, D new tokens, V vocabulary, W ordinary words, H 
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,8 @@ GLUE = 150  # of these, the first: what joins words to queries
 RARER = 0.25  # a word is drawn by its place among them to the power of minus this
 NEIGHBOURS, NEARER = 1000, 0.05  # words near a source; by how much nearer a word is e times as likely
 ALIKE, LEAST_ALIKE = 11, 0.4  # words that may stand for another, and the least cosine to it
-LONGEST = 24  # tokens of a reworded window
+LONGEST = 40  # tokens of a reworded window
+MOST_NEAR, MOST_ANY, MOST_GLUE = 8, 6, 16  # words of each kind in a text of words near a source
 KEYWORDS, DROPPED = 0.3, 0.4  # share of reworded windows that lose words, and how many of them
 WORDS_AT_ONCE = 1024
 FEWEST = 10  # texts that teach a term, even where the judge finds fewer
@@ -67,9 +69,10 @@ class JudgedMeanings:
         self.glue, self.words = words[:GLUE], words[GLUE:] if len(words) > GLUE else words
         often = np.arange(1, len(self.words) + 1) ** -RARER
         judge = Judge(dense, _texts(reference, self.cut), self.about)
-        vectors = dense.encode(_texts(reference, self.words[:, None].tolist()))
+        vectors = _of_words(dense, tuple(_texts(reference, self.words[:, None].tolist())))
         self.near = [_profile(self.words, column, often) for column in judge.nearest(vectors).T]
         self.alike = self._alike(vectors)
+        self.features = vectors - vectors.mean(axis=0)
         self.unknown = np.zeros_like(about)
         self.unknown[rows] = judge.alike()
         self.pool, self.nearness = self._made(reference, judge, random)
@@ -140,8 +143,9 @@ class JudgedMeanings:
     def _loose(self, row: int, random: Generator) -> list[int]:
         """Words near a source, among common ones and now and then a few of any kind."""
         near = self.near[row]
-        words = random.choice(near.tokens, int(random.integers(1, 7)), p=near.chances)
-        return self._with_glue(np.concatenate([words, self._any(int(random.integers(0, 4)), random)]), random)
+        words = random.choice(near.tokens, int(random.integers(1, MOST_NEAR + 1)), p=near.chances)
+        others = self._any(int(random.integers(0, MOST_ANY + 1)), random)
+        return self._with_glue(np.concatenate([words, others]), random)
 
     def _any(self, count: int, random: Generator) -> NDArray[Any]:
         """So many words of any kind, common ones more often."""
@@ -150,8 +154,14 @@ class JudgedMeanings:
 
     def _with_glue(self, words: NDArray[Any], random: Generator) -> list[int]:
         """Words among common ones, in any order."""
-        glue = random.choice(self.glue, int(random.integers(0, 8)))
+        glue = random.choice(self.glue, int(random.integers(0, MOST_GLUE + 1)))
         return [int(word) for word in random.permutation(np.concatenate([words, glue]))]
+
+
+@lru_cache(maxsize=1)
+def _of_words(dense: DenseEncoder, words: tuple[str, ...]) -> NDArray[np.float32]:
+    """Vectors (W, H) of words, kept for the next stage."""
+    return dense.encode(words)
 
 
 def _texts(reference: SparseEncoder, token_ids: Sequence[TokenIds]) -> list[str]:

@@ -12,6 +12,7 @@ Dimensions: B texts, D new tokens, V vocabulary.
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -28,6 +29,7 @@ from sparse_adapt.meanings.judged import JudgedMeanings
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.stages.about import Sources
 from sparse_adapt.stages.texts import Remembered, Texts
+from sparse_adapt.training.kindred import Kindred
 from sparse_adapt.training.sharing import own_share, shared_out, total
 
 SHORT_TOKENS_A_PASS = 768  # of made-up texts, which are short: as many of like length
@@ -74,6 +76,7 @@ class Lesson:
         self.anchored = ANCHORED if moves else 0
         sources = Sources(texts.ids, about)
         self.meanings = meanings(reference, sources if also is None else sources + also, settings)
+        self.kindred = kindred(self.meanings, settings)
         self.vocabulary = domain_vocabulary(texts, settings.softmax)
         self.mask_id = encoder.tokenizer.mask_token_id
         self.special = set(encoder.tokenizer.all_special_ids)
@@ -187,7 +190,22 @@ def meanings(
     if settings.judge == "none" or not about.shape[1]:
         return Meanings(reference, token_ids, about)
     random = np.random.default_rng(settings.seed)
-    return JudgedMeanings(reference, token_ids, about, DenseEncoder(settings.judge, rough=True), random)
+    return JudgedMeanings(reference, token_ids, about, _judge(settings.judge), random)
+
+
+@lru_cache(maxsize=1)
+def _judge(name: str) -> DenseEncoder:
+    """The same for every stage of a run, which then needn't encode the ordinary words again."""
+    return DenseEncoder(name, rough=True)
+
+
+def kindred(meanings: Meanings | JudgedMeanings, settings: config.Warmup) -> Kindred | None:
+    """What the dense encoder that judges knows of words; None without one, or where they shall not learn by it."""
+    if not isinstance(meanings, JudgedMeanings) or settings.kindred == 0.0:
+        return None
+    assert settings.learning_rate is not None, "settled when the stage was made"
+    rate = settings.kindred * settings.learning_rate
+    return Kindred(torch.from_numpy(meanings.words), torch.from_numpy(meanings.features), rate)
 
 
 def recall(meant: Tensor, samples: Samples, targets: config.Targets, silence: float) -> Tensor:

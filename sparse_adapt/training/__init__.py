@@ -29,6 +29,7 @@ from sparse_adapt.folders import write_text
 from sparse_adapt.losses import total
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.processes import is_main, several, told
+from sparse_adapt.training.kindred import Kindred, SharedSteps
 from sparse_adapt.training.sharing import add_gradients, sharing
 
 STATE_FILE = "state.safetensors"
@@ -79,6 +80,15 @@ class Accompanied(Protocol):
 
 
 @runtime_checkable
+class Related(Protocol):
+    """A stage that knows which words are alike."""
+
+    @property
+    def kindred(self) -> Kindred | None:
+        """What is known of words, so that their embeddings learn together; None where nothing is."""
+
+
+@runtime_checkable
 class Concluding(Protocol):
     """A stage that has something to give or to tell once it has taught."""
 
@@ -99,7 +109,8 @@ def train(
     accelerator = _accelerator(settings)
     encoder.to(accelerator.device).eval()
     beside = stage.beside.to(accelerator.device) if isinstance(stage, Accompanied) else nn.Module()
-    parameters = Parameters(encoder, settings, beside)
+    kindred = stage.kindred if isinstance(stage, Related) else None
+    parameters = Parameters(encoder, settings, beside, kindred)
     optimiser = torch.optim.AdamW(
         parameters.groups(), weight_decay=settings.weight_decay, eps=1e-8, fused=True
     )
@@ -169,9 +180,16 @@ class Parameters:
     An optimiser can't give some rows of a matrix another learning rate, and weight decay would move rows that
     have no gradient. So new rows are copied out before training, take their gradient from the matrix, and are
     copied back after every step; the old rows of a matrix that isn't trained stay the same bit for bit.
+    Where input embeddings are trained, words of which something is known share their steps.
     """
 
-    def __init__(self, encoder: Encoder, settings: Training, beside: nn.Module | None = None) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        settings: Training,
+        beside: nn.Module | None = None,
+        kindred: Kindred | None = None,
+    ) -> None:
         self.first = encoder.old_size
         self.count = len(encoder.new_tokens)
         self.settings = settings
@@ -188,6 +206,8 @@ class Parameters:
         for parameter in (*self.old, *self.whole):
             parameter.requires_grad_(True)
         self.still = [whole for whole in self.whole if all(whole is not each for each in self.old)]
+        learns = any(encoder.input_rows is each for each in self.old)
+        self.shared = SharedSteps(encoder.input_rows, kindred) if kindred is not None and learns else None
         if settings.train == "new" and not self.count:
             raise ConfigError('this model has no new tokens to train; extend it first, or set train = "all"')
 
@@ -203,6 +223,9 @@ class Parameters:
         if fresh := list(self.beside.parameters()):
             rate = getattr(self.beside, "learning_rate", self.settings.new_learning_rate)
             groups.append({"params": fresh, "full_rate": rate})
+        if self.shared is not None:
+            shared = {"params": [self.shared.map], "full_rate": self.shared.learning_rate}
+            groups.append({**shared, "weight_decay": 0.0})
         return [{**group, "lr": 0.0} for group in groups]
 
     def set_rate(self, optimiser: Any, rate: float) -> None:  # noqa: ANN401 - torch's optimiser or accelerate's wrapper
@@ -211,26 +234,31 @@ class Parameters:
             group["lr"] = group["full_rate"] * rate
 
     def collect(self) -> None:
-        """Move the gradient of the new rows from the matrices to the rows' own parameters."""
+        """Move the gradient of the new rows from the matrices to the rows' own parameters; give the map its own."""
         rows = slice(self.first, self.first + self.count)
         for own, whole in zip(self.new, self.whole, strict=True):
             if whole.grad is None:
                 continue
             own.grad = whole.grad[rows].clone()
             whole.grad[rows] = 0.0
+        if self.shared is not None:
+            self.shared.collect()
         for whole in self.still:
             whole.grad = None
 
     @torch.no_grad()
     def put_back(self) -> None:
-        """Write the new rows into the matrices."""
+        """Write the new rows into the matrices, and what words share."""
         rows = slice(self.first, self.first + self.count)
         for own, whole in zip(self.new, self.whole, strict=True):
             whole[rows] = own
+        if self.shared is not None:
+            self.shared.put_back()
 
     def trained(self) -> list[nn.Parameter]:
         """Every parameter that an optimiser step moves, in the order of `groups`."""
-        return [*(self.new if self.count else ()), *self.old, *self.beside.parameters()]
+        shared = () if self.shared is None else (self.shared.map,)
+        return [*(self.new if self.count else ()), *self.old, *self.beside.parameters(), *shared]
 
 
 def chosen(encoder: Encoder, train: Trained) -> list[nn.Parameter]:
@@ -344,6 +372,8 @@ def load_state(path: Path, parameters: Parameters, optimiser: torch.optim.Optimi
             else:
                 optimiser.state[parameter][field] = tensor.to(parameter.device)
         done = int(state.metadata()["done"])
+    if parameters.shared is not None:
+        parameters.shared.taken_up()
     parameters.put_back()
     return done
 
