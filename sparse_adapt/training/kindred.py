@@ -3,7 +3,8 @@
 Texts that teach name few of the words that users choose, and each word but now and then. What is known of all words
 beforehand, as vectors of features, carries it further: beside its own steps the embedding of a word w moves by
 features(w) @ map, one linear map for all of them, which learns from every word's gradient. The rows hold the sum at
-all times, so a model is saved as any other, and rows that are tied to the decoder stay tied.
+all times, so a model is saved as any other, and rows that are tied to the decoder stay tied. That one linear map
+carries much of what one space of words knows to another: Mikolov et al. 2013, arXiv:1309.4168.
 
 Dimensions: V vocabulary, W words with features, F features, H width of the embeddings.
 """
