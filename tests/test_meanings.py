@@ -8,10 +8,12 @@ import torch
 from families import build
 from numpy.typing import NDArray
 
+from sparse_adapt import config
 from sparse_adapt.meanings import Meanings, Samples
 from sparse_adapt.meanings.judged import JudgedMeanings
 from sparse_adapt.meanings.nearness import Judge
 from sparse_adapt.model import SparseEncoder
+from sparse_adapt.stages.lesson import kindred
 from sparse_adapt.terms import Term
 from sparse_adapt.vocabulary import extend
 
@@ -210,3 +212,15 @@ def test_words_of_any_kind_are_common_ones_more_often(encoder):
     assert set(drawn_words) <= set(source.words.tolist())
     half = np.isin(drawn_words, source.words[: len(source.words) // 2]).mean()
     assert 0.5 < half < 0.7  # 2 ** -0.75 = 0.59
+
+
+def test_words_learn_together_by_what_the_judge_knows_of_them(encoder):
+    texts, settings = [*SAYING, *OTHER], config.Dictionary(learning_rate=1e-4)
+    source = judged(encoder, texts)
+    found = kindred(source, settings)
+    assert found is not None
+    assert found.learning_rate == pytest.approx(2e-4)
+    assert found.token_ids.tolist() == source.words.tolist()
+    assert found.features.mean(dim=0).abs().max() < 1e-6
+    assert kindred(source, settings.model_copy(update={"kindred": 0.0})) is None
+    assert kindred(told(encoder, texts), settings) is None

@@ -72,7 +72,7 @@ class JudgedMeanings:
         vectors = _of_words(dense, tuple(_texts(reference, self.words[:, None].tolist())))
         self.near = [_profile(self.words, column, often) for column in judge.nearest(vectors).T]
         self.alike = self._alike(vectors)
-        self.features = vectors - vectors.mean(axis=0)
+        self.vectors = vectors
         self.unknown = np.zeros_like(about)
         self.unknown[rows] = judge.alike()
         self.pool, self.nearness = self._made(reference, judge, random)
@@ -80,6 +80,11 @@ class JudgedMeanings:
             _teaching(column, bool(own.any())) for column, own in zip(self.nearness.T, about.T, strict=True)
         ]
         self.taught = np.flatnonzero([len(found) > 0 for found in self.teaching])
+
+    @property
+    def features(self) -> NDArray[np.float32]:
+        """What tells the ordinary words apart (W, H): their vectors, less the mean."""
+        return np.asarray(self.vectors - self.vectors.mean(axis=0))
 
     def draw(self, count: int, random: Generator) -> Samples:
         """`count` texts from anywhere and, where terms are taught, `count` that mean one; how far they mean it."""
