@@ -9,8 +9,9 @@ from families import build
 from numpy.typing import NDArray
 
 from sparse_adapt import config
+from sparse_adapt.everyday_texts import LIKE_QUERIES, TEXTS, made_up
 from sparse_adapt.meanings import Meanings, Samples
-from sparse_adapt.meanings.judged import JudgedMeanings
+from sparse_adapt.meanings.judged import EVERYDAY, JudgedMeanings
 from sparse_adapt.meanings.nearness import Judge
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.stages.lesson import kindred
@@ -118,9 +119,12 @@ def test_texts_never_say_a_term_and_know_what_they_mean(encoder, make):
 
 def test_a_judge_tells_the_meaning_whatever_a_text_was_made_from(encoder):
     source = judged(encoder, [*SAYING, *OTHER])
-    judge = Judge(Words(), [encoder.tokenizer.decode(ids) for ids in source.cut], source.about)
+    sources = [encoder.tokenizer.decode(ids) for ids in source.cut]
+    everyday = Words().encode(made_up(TEXTS, EVERYDAY))
+    judge = Judge(Words(), sources, source.about, everyday[LIKE_QUERIES])
     texts = [encoder.tokenizer.decode(ids, skip_special_tokens=True) for ids in source.pool[:50]]
     assert np.allclose(source.nearness[:50], judge.nearness(texts))
+    assert np.allclose(source.nearness[-TEXTS:], judge.of_vectors(everyday))
     zorvex = place_of(encoder, "zorvex")
     assert len(np.unique(source.nearness[:, zorvex])) > 2  # not just what it was made from
 

@@ -52,6 +52,16 @@ def test_where_every_source_is_about_a_term_there_is_nothing_to_be_nearer_to():
     )
 
 
+def test_what_is_no_nearer_than_everyday_texts_means_nothing():
+    everyday = np.array([(0.0, 1.0), (0.28, 0.96), (0.6, 0.8), (0.8, 0.6), (1.0, 0.0)], dtype=np.float32)
+    about = np.array([[True], [False]])
+    asked = Judge(Table(), ["own", "other"], about, everyday).nearness(["own", "question", "also own"])
+    # three in four everyday texts are at .8 from own or farther; other is at 0, at .6 and at .8
+    np.testing.assert_allclose(asked[:, 0], [1.0 - 0.8, 0.8 - 0.8, 0.6 - 0.8], atol=1e-6)
+    nothing = Judge(Table(), ["own", "other"], about, everyday[:0]).nearness(["own"])
+    np.testing.assert_allclose(nothing, [[1.0]], atol=1e-6)
+
+
 def test_no_text_and_no_term():
     assert judge(["own", "other"], [True, False]).nearness([]).shape == (0, 1)
     assert judge(["own", "other"]).nearness(["question"]).shape == (1, 0)

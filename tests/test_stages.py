@@ -11,6 +11,7 @@ from sparse_adapt import config, losses, vocabulary
 from sparse_adapt.corpus import Candidates
 from sparse_adapt.encode import encode
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.everyday_texts import LIKE_PASSAGES, TEXTS, made_up
 from sparse_adapt.glossary import Definition
 from sparse_adapt.idf import fourth_root, shares_of
 from sparse_adapt.model import SparseEncoder
@@ -18,7 +19,7 @@ from sparse_adapt.running.presets import preset
 from sparse_adapt.stages.about import Asked, asked
 from sparse_adapt.stages.dictionary import dictionary
 from sparse_adapt.stages.distill import Distill
-from sparse_adapt.stages.everyday import LIKE_PASSAGES, TEXTS, SparseEveryday, made_up
+from sparse_adapt.stages.everyday import SparseEveryday
 from sparse_adapt.stages.factors import LearntFactors
 from sparse_adapt.stages.lesson import domain_vocabulary
 from sparse_adapt.stages.texts import Remembered, Texts

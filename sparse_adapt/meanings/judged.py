@@ -1,8 +1,9 @@
 """Made-up queries of which a dense encoder tells how far they mean a term, whatever they were made from.
 
 They are windows of a text with words replaced by words that the dense encoder finds alike, or by what the model
-associates with their place; words near a text among others in any order; and ordinary words at random. So wide are
-they drawn that users' own words are among them: a student follows the judge on what is like its lessons alone.
+associates with their place; words near a text among others in any order; ordinary words at random; and everyday
+texts, few of which mean a term. So wide are they drawn that users' own words are among them: a student follows the
+judge on what is like its lessons alone.
 
 Dimensions: B texts, S sources, D new tokens, V vocabulary, W ordinary words, H width of a dense vector.
 """
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from sparse_adapt.batches import TokenIds
 from sparse_adapt.dense import DenseEncoder
+from sparse_adapt.everyday_texts import LIKE_QUERIES, TEXTS, made_up
 from sparse_adapt.idf import shares_of
 from sparse_adapt.meanings import Profile, Samples, associations, ends_of, paraphrase, starts_word
 from sparse_adapt.meanings.nearness import Judge, Nearness
@@ -35,6 +37,7 @@ LONGEST = 40  # tokens of a reworded window
 MOST_NEAR, MOST_ANY, MOST_GLUE = 8, 6, 16  # words of each kind in a text of words near a source
 KEYWORDS, DROPPED = 0.3, 0.4  # share of reworded windows that lose words, and how many of them
 WORDS_AT_ONCE = 1024
+EVERYDAY = 0  # the seed of texts that mean anything, which are the same in every stage
 FEWEST = 10  # texts that teach a term, even where the judge finds fewer
 
 
@@ -68,14 +71,19 @@ class JudgedMeanings:
         words = (np.flatnonzero(is_word) if is_word.any() else plain)[:WORDS]
         self.glue, self.words = words[:GLUE], words[GLUE:] if len(words) > GLUE else words
         often = np.arange(1, len(self.words) + 1) ** -RARER
-        judge = Judge(dense, _texts(reference, self.cut), self.about)
-        vectors = _of_words(dense, tuple(_texts(reference, self.words[:, None].tolist())))
+        everyday = made_up(TEXTS, EVERYDAY)
+        of_everyday = _encoded(dense, tuple(everyday))
+        judge = Judge(dense, _texts(reference, self.cut), self.about, of_everyday[LIKE_QUERIES])
+        vectors = _encoded(dense, tuple(_texts(reference, self.words[:, None].tolist())))
         self.near = [_profile(self.words, column, often) for column in judge.nearest(vectors).T]
         self.alike = self._alike(vectors)
         self.vectors = vectors
         self.unknown = np.zeros_like(about)
         self.unknown[rows] = judge.alike()
-        self.pool, self.nearness = self._made(reference, judge, random)
+        pool, nearness = self._made(reference, judge, random)
+        said = reference.tokenize(everyday)
+        self.pool = pool + [[token for token in ids if token < self.first_new] for ids in said]
+        self.nearness = np.concatenate([nearness, judge.of_vectors(of_everyday)])
         self.teaching = [
             _teaching(column, bool(own.any())) for column, own in zip(self.nearness.T, about.T, strict=True)
         ]
@@ -163,10 +171,10 @@ class JudgedMeanings:
         return [int(word) for word in random.permutation(np.concatenate([words, glue]))]
 
 
-@lru_cache(maxsize=1)
-def _of_words(dense: DenseEncoder, words: tuple[str, ...]) -> NDArray[np.float32]:
-    """Vectors (W, H) of words, kept for the next stage."""
-    return dense.encode(words)
+@lru_cache(maxsize=2)
+def _encoded(dense: DenseEncoder, texts: tuple[str, ...]) -> NDArray[np.float32]:
+    """Vectors (B, H) of what is the same in every stage, kept for the next: words, and everyday texts."""
+    return dense.encode(texts)
 
 
 def _texts(reference: SparseEncoder, token_ids: Sequence[TokenIds]) -> list[str]:

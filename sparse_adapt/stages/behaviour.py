@@ -23,10 +23,10 @@ from torch import Tensor
 from sparse_adapt import config
 from sparse_adapt.batches import TokenIds
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.everyday_texts import LIKE_PASSAGES, LIKE_QUERIES, TEXTS, made_up
 from sparse_adapt.head import activate
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
-from sparse_adapt.stages.everyday import LIKE_PASSAGES, LIKE_QUERIES, TEXTS, made_up
 from sparse_adapt.stages.masked import unmasked
 from sparse_adapt.training import Either, epochs_to_steps
 

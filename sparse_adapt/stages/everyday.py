@@ -1,7 +1,6 @@
 """Everyday texts that a model shall go on weighing as it did: words of general language as often as people use them.
 
-A corpus holds a domain's words alone, so what it teaches shifts, unseen, what any other word stands for. Texts for
-general language are seldom at hand, but word frequencies are (Speer 2022, wordfreq).
+A corpus holds a domain's words alone, so what it teaches shifts, unseen, what any other word stands for.
 Dimensions: B texts, V vocabulary.
 """
 
@@ -17,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from sparse_adapt.batches import TokenIds
+from sparse_adapt.everyday_texts import LIKE_PASSAGES, TEXTS, made_up
 from sparse_adapt.idf import Shares, said_by, shares_of
 from sparse_adapt.losses import distance
 from sparse_adapt.model import SparseEncoder
@@ -26,10 +26,6 @@ from sparse_adapt.stages.factors import LearntFactors
 from sparse_adapt.stages.masked import unmasked
 from sparse_adapt.stages.texts import Remembered, vectors
 
-TEXTS = 4_000
-WORDS = 20_000  # of the most frequent ones
-LENGTHS = ((2, 8), (16, 48))  # words of a text, least and most: every other one like a query, like a passage
-LIKE_QUERIES, LIKE_PASSAGES = (slice(kind, None, len(LENGTHS)) for kind in range(len(LENGTHS)))
 AT_ONCE = 32  # texts that a batch holds
 
 
@@ -123,17 +119,3 @@ def everyday_for(encoder: EitherEncoder, before: EitherEncoder | None, seed: int
         case SentenceEncoder(), SentenceEncoder() as reference:
             return DenseEveryday(encoder, reference, seed)
     raise AssertionError("an extension doesn't make a dense encoder of a sparse one")
-
-
-def made_up(count: int, seed: int) -> list[str]:
-    """Rows of English words, each by the root of its frequency, or half of all would be stop words."""
-    from wordfreq import get_frequency_dict, top_n_list
-
-    frequency = get_frequency_dict("en")
-    words = [word for word in top_n_list("en", WORDS) if word.isalpha() and word.isascii() and len(word) > 1]
-    shares = np.sqrt([frequency[word] for word in words])
-    random = np.random.default_rng(seed)
-    least, most = np.array(LENGTHS)[np.arange(count) % len(LENGTHS)].T
-    lengths = random.integers(least, most + 1)
-    drawn = random.choice(len(words), int(lengths.sum()), p=shares / shares.sum())
-    return [" ".join(words[row] for row in rows) for rows in np.split(drawn, np.cumsum(lengths)[:-1])]
