@@ -3,7 +3,8 @@
 A dense encoder that knows ordinary language tells it, without a label and without the term itself: where the
 texts nearest to a question are about the term, the question means it. Zero is where that changes. But something is
 always nearest, so a question that has nothing to do with the domain would mean a term as often as not: to mean it, a
-text has also to be nearer to the term than all but a few everyday texts are.
+text has also to be nearer to it than most everyday texts are. With each further term something is nearer by chance, so
+each asks for more (Bonferroni's correction).
 
 Dimensions: B texts, S sources, E everyday texts, D terms, H width of a dense vector.
 """
@@ -18,7 +19,7 @@ from sparse_adapt.dense import DenseEncoder
 
 TEXTS_AT_ONCE = 1024
 NEAREST = 3  # texts on either side that a text is compared with: one alone may be near by a word
-FAR = 0.75  # share of everyday texts that are too far from a term to mean it
+NEAR = 0.25  # share of everyday texts that may be near enough to mean a term: of all terms together
 
 Nearness = NDArray[np.float32]
 
@@ -42,9 +43,10 @@ class Judge:
         self.owned = [np.flatnonzero(column) for column in about.T]
         self.least = np.full(about.shape[1], -np.inf, dtype=np.float32)  # cosine to a term, to mean it
         if everyday is not None and len(everyday):
+            far = 1.0 - NEAR / max(1, about.shape[1])
             for term, own in enumerate(self.owned):
                 if len(own):
-                    self.least[term] = np.quantile(_nearest(everyday @ self.vectors[own].T), FAR)
+                    self.least[term] = np.quantile(_nearest(everyday @ self.vectors[own].T), far)
 
     def nearness(self, texts: Sequence[str]) -> Nearness:
         """(B, D) in [-2, 2]: mean cosine to the three nearest sources about a term, less that to as many others.
