@@ -48,6 +48,7 @@ READING_ORDER = (
     "dense",
     # learning
     "losses",
+    "everyday_texts",
     "meanings",
     "training",
     "stages",
