@@ -5,7 +5,7 @@ Texts for general language are seldom at hand where a corpus is, but word freque
 
 import numpy as np
 
-TEXTS = 4_000
+TEXTS = 4_000  # as many as a stage takes
 WORDS = 20_000  # of the most frequent ones
 LENGTHS = ((2, 8), (16, 48))  # words of a text, least and most: every other one like a query, like a passage
 LIKE_QUERIES, LIKE_PASSAGES = (slice(kind, None, len(LENGTHS)) for kind in range(len(LENGTHS)))
