@@ -27,10 +27,7 @@ from sparse_adapt.search import top_k
 SPLITS = ("train", "test")
 KINDS = ("control", "explicit", "hidden")
 TOP = 5
-EVERYDAY, EVERYDAY_SEED = (
-    2_000,
-    65_537,
-)  # texts that mean anything, half like queries, that no stage was taught
+EVERYDAY, EVERYDAY_SEED = 2_000, 65_537  # texts that mean anything, other ones than stages are taught by
 
 
 class TermTexts(NamedTuple):
