@@ -120,11 +120,11 @@ def test_texts_never_say_a_term_and_know_what_they_mean(encoder, make):
 def test_a_judge_tells_the_meaning_whatever_a_text_was_made_from(encoder):
     source = judged(encoder, [*SAYING, *OTHER])
     sources = [encoder.tokenizer.decode(ids) for ids in source.cut]
-    everyday = Words().encode(made_up(TEXTS, EVERYDAY)[LIKE_QUERIES])
-    judge = Judge(Words(), sources, source.about, everyday)
+    everyday = Words().encode(made_up(TEXTS, EVERYDAY))
+    judge = Judge(Words(), sources, source.about, everyday[LIKE_QUERIES])
     texts = [encoder.tokenizer.decode(ids, skip_special_tokens=True) for ids in source.pool[:50]]
     assert np.allclose(source.nearness[:50], judge.nearness(texts))
-    assert np.allclose(source.nearness[-len(everyday) :], judge.of_vectors(everyday))
+    assert np.allclose(source.nearness[-TEXTS:], judge.of_vectors(everyday))
     zorvex = place_of(encoder, "zorvex")
     assert len(np.unique(source.nearness[:, zorvex])) > 2  # not just what it was made from
 

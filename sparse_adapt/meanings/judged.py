@@ -71,9 +71,9 @@ class JudgedMeanings:
         words = (np.flatnonzero(is_word) if is_word.any() else plain)[:WORDS]
         self.glue, self.words = words[:GLUE], words[GLUE:] if len(words) > GLUE else words
         often = np.arange(1, len(self.words) + 1) ** -RARER
-        everyday = made_up(TEXTS, EVERYDAY)[LIKE_QUERIES]
+        everyday = made_up(TEXTS, EVERYDAY)
         of_everyday = _encoded(dense, tuple(everyday))
-        judge = Judge(dense, _texts(reference, self.cut), self.about, of_everyday)
+        judge = Judge(dense, _texts(reference, self.cut), self.about, of_everyday[LIKE_QUERIES])
         vectors = _encoded(dense, tuple(_texts(reference, self.words[:, None].tolist())))
         self.near = [_profile(self.words, column, often) for column in judge.nearest(vectors).T]
         self.alike = self._alike(vectors)
