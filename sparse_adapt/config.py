@@ -38,10 +38,11 @@ class DictionaryWeights(WarmupWeights):
     """Loss weights of the dictionary stage, where every weight learns."""
 
     anchor: float = Field(20.0, ge=0)
+    listwise: float = Field(30.0, ge=0)  # made-up texts rank the documents as the judge does
 
 
 class DistillWeights(Settings):
-    """The six terms, and the anchor that keeps what isn't asked to change."""
+    """The six terms, and what keeps the rest: the anchor, and the lessons of made-up texts."""
 
     kd: float = Field(0.05, ge=0)
     rank: float = Field(0.5, ge=0)
@@ -51,6 +52,7 @@ class DistillWeights(Settings):
     expand: float = Field(1.0, ge=0)
     anchor: float = Field(20.0, ge=0)
     recall: float = Field(1.0, ge=0)
+    listwise: float = Field(30.0, ge=0)  # as in the dictionary stage
 
 
 class Training(Settings):

@@ -37,6 +37,7 @@ LONGEST = 40  # tokens of a reworded window
 MOST_NEAR, MOST_ANY, MOST_GLUE = 8, 6, 16  # words of each kind in a text of words near a source
 KEYWORDS, DROPPED = 0.3, 0.4  # share of reworded windows that lose words, and how many of them
 WORDS_AT_ONCE = 1024
+FEWER_EVERYDAY = 4  # one everyday text in so many drawn from anywhere
 EVERYDAY = 0  # the seed of texts that mean anything, which are the same in every stage
 FEWEST = 10  # texts that teach a term, even where the judge finds fewer
 
@@ -56,7 +57,9 @@ class JudgedMeanings:
         about: NDArray[Any],
         dense: DenseEncoder,
         random: Generator,
+        documents: Sequence[int] = (),
     ) -> None:
+        """`documents`: which of the sources are documents that a search is to find, as rows."""
         self.first_new = reference.old_size
         self.special = set(reference.tokenizer.all_special_ids)
         self.ends = ends_of(reference)
@@ -80,10 +83,17 @@ class JudgedMeanings:
         self.vectors = vectors
         self.unknown = np.zeros_like(about)
         self.unknown[rows] = judge.alike()
-        pool, nearness = self._made(reference, judge, random)
+        pool = self._made(random)
         said = reference.tokenize(everyday)
+        of_pool = dense.encode(_texts(reference, pool))
+        self.made = len(pool)
         self.pool = pool + [[token for token in ids if token < self.first_new] for ids in said]
-        self.nearness = np.concatenate([nearness, judge.of_vectors(of_everyday)])
+        self.pool_vectors = np.concatenate([of_pool, of_everyday])
+        self.nearness = judge.of_vectors(self.pool_vectors)
+        known = np.isin(rows, np.asarray(documents, dtype=np.int64))
+        self.documents = rows[known]
+        self.document_vectors = judge.vectors[known]
+        self.answered = self._answered(of_pool)
         self.teaching = [
             _teaching(column, bool(own.any())) for column, own in zip(self.nearness.T, about.T, strict=True)
         ]
@@ -95,18 +105,32 @@ class JudgedMeanings:
         return np.asarray(self.vectors - self.vectors.mean(axis=0))
 
     def draw(self, count: int, random: Generator) -> Samples:
-        """`count` texts from anywhere and, where terms are taught, `count` that mean one; how far they mean it."""
-        rows = random.choice(len(self.pool), count).tolist()
+        """`count` texts and, where terms are taught, `count` more that mean one; how far they mean it.
+
+        Of the first, a share of everyday ones comes first; the rest are as often near to one document as to another.
+        """
+        everyday = count // FEWER_EVERYDAY
+        rows = random.integers(self.made, len(self.pool), everyday).tolist()
+        answers = random.choice(len(self.answered), count - everyday)
+        rows += [int(random.choice(self.answered[answer])) for answer in answers]
         if len(self.taught):
             terms = random.choice(self.taught, count)
             rows += [int(random.choice(self.teaching[term])) for term in terms]
         nearness = torch.from_numpy(self.nearness[rows])
-        return Samples([self.pool[row] for row in rows], nearness >= 0, nearness < 0, nearness)
+        closeness = torch.from_numpy(self.pool_vectors[rows] @ self.document_vectors.T)
+        answered = torch.tensor(rows) < self.made
+        ids = [self.pool[row] for row in rows]
+        return Samples(ids, nearness >= 0, nearness < 0, nearness, closeness, answered)
 
-    def _made(
-        self, reference: SparseEncoder, judge: Judge, random: Generator
-    ) -> tuple[list[list[int]], Nearness]:
-        """The pool, and the nearness of its texts (B, D)."""
+    def _answered(self, vectors: NDArray[np.float32]) -> list[NDArray[Any]]:
+        """Rows of the made-up texts (B, H) by the document nearest to them; of documents with any. All without them."""
+        if not len(self.documents):
+            return [np.arange(len(vectors))]
+        nearest = (vectors @ self.document_vectors.T).argmax(axis=1)
+        return [np.flatnonzero(nearest == document) for document in np.unique(nearest)]
+
+    def _made(self, random: Generator) -> list[list[int]]:
+        """The texts that are made from sources, with special tokens at their ends."""
         own, other = (np.flatnonzero(self.about.any(axis=1) == said) for said in (True, False))
         count = min(LARGEST_POOL, POOL + POOL_A_TERM * self.about.shape[1])
         pool: list[list[int]] = []
@@ -123,8 +147,7 @@ class JudgedMeanings:
             else:
                 text = self._with_glue(self._any(int(random.integers(1, 5)), random), random)
             pool.append(text)
-        nearness = judge.nearness(_texts(reference, pool))
-        return [[*self.ends[0], *text, *self.ends[1]] for text in pool], nearness
+        return [[*self.ends[0], *text, *self.ends[1]] for text in pool]
 
     def _alike(self, vectors: NDArray[np.float32]) -> list[dict[int, list[int]]]:
         """For each source, by place, the words that may stand for the one there. `vectors`: (W, H)."""

@@ -3,9 +3,11 @@
 The defaults themselves stand in `config`.
 """
 
+from typing import Any
+
 from sparse_adapt import config
 
-PLAIN_LESSON = {
+PLAIN_LESSON: dict[str, Any] = {
     "train": "all",
     "learning_rate": 5e-5,
     "new_learning_rate": 1e-2,
@@ -15,6 +17,7 @@ PLAIN_LESSON = {
     "judge": "none",
     "weights": {"mlm": 1.0, "anchor": 0.0, "domain": 0.0, "recall": 0.0},
 }
+PLAIN_DICTIONARY = PLAIN_LESSON | {"weights": {**PLAIN_LESSON["weights"], "listwise": 0.0}}
 PLAIN_DISTILL = {
     "learning_rate": 5e-5,
     "steps": 200,
@@ -26,7 +29,7 @@ PLAIN_DISTILL = {
     "silence": 0.0,
     "penalised": "none",
     "weights": {"kd": 1.0, "rank": 1.0, "sparsity": 1.0, "domain": 1.0, "contrast": 1.0, "expand": 1.0}
-    | {"anchor": 0.0, "recall": 0.0},
+    | {"anchor": 0.0, "recall": 0.0, "listwise": 0.0},
 }
 
 
@@ -43,7 +46,7 @@ CORPUS_DISTILL = {
     "penalised": "frequent",
     "balanced": True,
     "weights": {"kd": 1.0, "rank": 0.0, "sparsity": 0.05, "domain": 0.0, "contrast": 0.0, "expand": 0.0}
-    | {"anchor": 10.0, "recall": 0.0},
+    | {"anchor": 10.0, "recall": 0.0, "listwise": 0.0},
 }
 
 
@@ -64,7 +67,7 @@ def preset(name: str) -> dict[str, config.Training]:
         return {
             "behaviour": config.Behaviour(),
             "warmup": config.Warmup.model_validate(PLAIN_LESSON),
-            "dictionary": config.Dictionary.model_validate(PLAIN_LESSON),
+            "dictionary": config.Dictionary.model_validate(PLAIN_DICTIONARY),
             "distill": config.Distill.model_validate(PLAIN_DISTILL),
             **published,
         }

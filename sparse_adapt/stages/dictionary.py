@@ -3,7 +3,8 @@
 The sentence that defines a term is read with the term or its defining words masked; and the definition alone,
 without the term, must bring the term to mind, as a query does that describes a thing without its name. Definitions
 are few, so most of a step are texts made from them and from the documents, whose meaning a dense encoder judges;
-frozen features can't follow it, so every weight learns, held by an anchor.
+frozen features can't follow it, so every weight learns, held by an anchor. The same texts rank the documents as that
+encoder does.
 """
 
 from collections.abc import Sequence
@@ -40,4 +41,5 @@ def dictionary(
         )
     settings = settings.settled(len(encoder.new_tokens))
     steps = epochs_to_steps(settings, len(said))
-    return Lesson("dictionary", encoder, texts, about, settings, steps, asked(encoder, queries))
+    documents = range(len(said), len(texts))
+    return Lesson("dictionary", encoder, texts, about, settings, steps, asked(encoder, queries), documents)

@@ -1,8 +1,8 @@
 """Distillation: the whole model learns to score as a teacher does, gently, with short vectors.
 
-Six terms (kd, rank, sparsity, domain, contrast, expand), and two that keep what nobody asked to change:
-`anchor`, the incoming model's own vectors, and `recall`, the earlier stages' lesson that a term is also meant
-where it isn't said.
+Six terms (kd, rank, sparsity, domain, contrast, expand), and three that keep what nobody asked to change:
+`anchor`, the incoming model's own vectors, and two lessons of the stages before: `recall`, that a term is also
+meant where it isn't said, and `listwise`, how made-up texts rank the documents.
 
 Dimensions: Q queries, N candidates each, B texts, D new tokens, V vocabulary.
 """
@@ -29,14 +29,15 @@ from sparse_adapt.model import SparseEncoder
 from sparse_adapt.stages.about import Sources, defined, sayings
 from sparse_adapt.stages.everyday import SparseEveryday
 from sparse_adapt.stages.factors import LearntFactors, first_factors
-from sparse_adapt.stages.lesson import marks, meanings, new_logits, recall
+from sparse_adapt.stages.lesson import marks, meanings, ranked, recall
+from sparse_adapt.stages.ranking import ranking
 from sparse_adapt.stages.scored import Drawn, Scored, relevant_to
 from sparse_adapt.stages.texts import Remembered, Texts, vectors
 from sparse_adapt.training import epochs_to_steps
 
 COMMON, MOST = 0.1, 0.5  # share of the documents at which a word is half a common one: published, and at most
 FEW = 10  # documents that a word may always be in: a page of results
-SHORT = 32  # made-up texts that the anchor holds, besides documents
+SHORT = 8  # made-up texts that the anchor holds, besides documents: the first, which are everyday ones
 USUAL_BATCH = 8  # queries of a step for which the weight of sparsity stands
 
 
@@ -89,8 +90,11 @@ class Distill:
         if anchored and settings.anchored == "everyday":
             self.everyday = SparseEveryday(encoder, before or self.reference, settings.seed)
         self.short = SHORT if anchored and self.everyday is None else 0
-        unread = self.short == 0 and self.weights["recall"] == 0.0
-        self.meanings = None if unread else meanings(self.reference, sources, settings)
+        lessons = self.weights["recall"] + (settings.judge != "none") * self.weights["listwise"]
+        unread = self.short == 0 and lessons == 0.0
+        found = range(len(self.documents))
+        self.meanings = None if unread else meanings(self.reference, sources, settings, found)
+        self.ranking = ranking(self.reference, self.documents.ids, self.meanings, self.weights["listwise"])
         self.scale, share, factors = self._scale()
         rate = settings.factor_rate if settings.factors == "learnt" else 0.0
         self.factors = None if factors is None else LearntFactors(factors, rate)
@@ -118,7 +122,7 @@ class Distill:
         return self.meanings.draw(self.settings.samples, random)
 
     def terms(self, encoder: SparseEncoder, batch: Batch) -> dict[str, Tensor]:
-        """The six terms, `anchor` and `recall`, unweighted."""
+        """The six terms, `anchor`, `recall` and `listwise`, unweighted."""
         short = batch.samples.token_ids[: self.short]
         ids = [self.queries.ids[row] for row in batch.queries]
         ids += [self.documents.ids[row] for row in batch.documents]
@@ -130,15 +134,15 @@ class Distill:
         scores = losses.scores(self._weighed(queries), self._weighed(documents)).gather(
             1, batch.places.to(device)
         )
-        ranking = self.scored.terms(scores, batch, self.scale, self.settings)
+        scored = self.scored.terms(scores, batch, self.scale, self.settings)
         return {
-            "kd": ranking["kd"],
-            "rank": ranking["rank"],
+            "kd": scored["kd"],
+            "rank": scored["rank"],
             "sparsity": self._sparsity(queries, documents),
-            "contrast": ranking["contrast"],
+            "contrast": scored["contrast"],
             **self._domain(new[: len(ids)], batch),
             "anchor": self._anchor(encoder, batch, made_up, documents),
-            "recall": self._recall(encoder, batch, new[len(ids) :]),
+            **self._lessons(encoder, batch, new[len(ids) :]),
         }
 
     def _weighed(self, weights: Tensor) -> Tensor:
@@ -236,13 +240,19 @@ class Distill:
         found = torch.cat([made_up, unread, documents[[place[row] for row in again]]])
         return losses.distance(found, before, kept.expand_as(before))
 
-    def _recall(self, encoder: SparseEncoder, batch: Batch, read: Tensor) -> Tensor:
-        """How far made-up texts are from lighting what they mean; `read` (B, D): logits of the first ones."""
-        if not self.documents.new or self.weights["recall"] == 0.0:
-            return encoder.output_rows.sum() * 0.0
-        others = batch.samples.token_ids[len(read) :]
-        meant = torch.cat([read, new_logits(encoder, others, self.documents)]) if others else read
-        return recall(meant, batch.samples, self.targets, self.settings.silence)
+    def _lessons(self, encoder: SparseEncoder, batch: Batch, read: Tensor) -> dict[str, Tensor]:
+        """How far made-up texts are from lighting what they mean, and from ranking the documents as they should.
+
+        `read` (B, D): logits of the first ones.
+        """
+        if not self.documents.new or self.weights["recall"] == self.weights["listwise"] == 0.0:
+            return dict.fromkeys(("recall", "listwise"), encoder.output_rows.sum() * 0.0)
+        others, listwise = ranked(encoder, batch.samples.after(len(read)), self.documents, self.ranking)
+        meant = torch.cat([read, others])
+        return {
+            "recall": recall(meant, batch.samples, self.targets, self.settings.silence),
+            "listwise": listwise,
+        }
 
     def _positive(self, entry: Candidates) -> NDArray[np.bool_]:
         """New tokens that the relevant documents of a query say: (D,) booleans."""

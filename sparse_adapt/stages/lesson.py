@@ -1,12 +1,12 @@
 """What warm-up and dictionary have in common: texts that say a term, texts that mean it, texts that do neither.
 
 In the warm-up only the new rows learn, so nothing that the base model knew can be lost; the dictionary stage moves
-every weight, and holds with an anchor what isn't asked to change. Four terms teach:
+every weight, and holds with an anchor what isn't asked to change. Four terms teach, in the dictionary stage a fifth:
 `mlm` the masked word, over the domain's vocabulary; `anchor` the base model's own vector of the text in its old
 pieces, on the old dimensions; `domain` a term lights up where it is said and is silent elsewhere; `recall` it
-lights up where it is meant.
+lights up where it is meant; `listwise` made-up texts rank the documents as the judge of their meaning does.
 
-Dimensions: B texts, D new tokens, V vocabulary.
+Dimensions: B texts, D new tokens, C other tokens, V vocabulary.
 """
 
 import copy
@@ -28,13 +28,17 @@ from sparse_adapt.meanings import Meanings, Samples
 from sparse_adapt.meanings.judged import JudgedMeanings
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.stages.about import Sources
+from sparse_adapt.stages.ranking import Ranking, ranking
 from sparse_adapt.stages.texts import Remembered, Texts
 from sparse_adapt.training.kindred import Kindred
 from sparse_adapt.training.sharing import own_share, shared_out, total
 
 SHORT_TOKENS_A_PASS = 768  # of made-up texts, which are short: as many of like length
 SAMPLES = 128  # made-up texts a step at most, where their number goes by that of the terms; they are short
-ANCHORED = 16  # made-up texts that the anchor holds where every weight learns
+ANCHORED = (
+    16  # made-up texts that the anchor holds where every weight learns: the first, which are everyday ones
+)
+HELD = 0.5  # what the anchor on them counts beside that on documents
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +63,12 @@ class Lesson:
         settings: config.Warmup,
         steps: int,
         also: Sources | None = None,
+        documents: Sequence[int] = (),
     ) -> None:
         """`about`: (texts, D), which terms a text is about even where it doesn't say them.
 
-        `also`: further sources of made-up texts, which aren't read themselves.
+        `also`: further sources of made-up texts, which aren't read themselves. `documents`: the rows of those texts
+        that a search is to find.
         """
         self.name, self.steps = name, steps
         self.targets = settings.targets or config.Targets.of(about.shape[1], judged=settings.judge != "none")
@@ -75,7 +81,8 @@ class Lesson:
         moves = settings.train != "new" and self.weights["anchor"] > 0.0  # texts that say no term, too
         self.anchored = ANCHORED if moves else 0
         sources = Sources(texts.ids, about)
-        self.meanings = meanings(reference, sources if also is None else sources + also, settings)
+        self.meanings = meanings(reference, sources if also is None else sources + also, settings, documents)
+        self.ranking = ranking(reference, texts.ids, self.meanings, self.weights.get("listwise", 0.0))
         self.kindred = kindred(self.meanings, settings)
         self.vocabulary = domain_vocabulary(texts, settings.softmax)
         self.mask_id = encoder.tokenizer.mask_token_id
@@ -93,14 +100,14 @@ class Lesson:
         return Batch(rows, [ids for ids, _ in masked], [labels for _, labels in masked], samples)
 
     def terms(self, encoder: SparseEncoder, batch: Batch) -> dict[str, Tensor]:
-        """`mlm`, `anchor`, `domain` and `recall`, unweighted."""
+        """`mlm`, `anchor`, `domain` and `recall`, and `listwise` where it has a weight, unweighted."""
         settings, targets = self.settings, self.targets
         saying = [row for row in batch.rows if self.texts.says[row].any()]
         rest = [row for row in batch.rows if not self.texts.says[row].any()]
         whole = (
             saying + rest if self.anchored else saying
         )  # read to their vectors; the others for new tokens alone
-        held, others = batch.samples.token_ids[: self.anchored], batch.samples.token_ids[self.anchored :]
+        held = batch.samples.token_ids[: self.anchored]
         read = [*(self.texts.ids[row] for row in whole), *held]
         new = meant = encoder.output_rows.new_zeros(0, self.texts.new)
         anchor = encoder.output_rows.sum() * 0.0
@@ -110,35 +117,35 @@ class Lesson:
             new, meant = maximum.split([len(whole), len(held)])
             anchor = self._anchor(pooled.weights, whole, held)
         rows = saying + rest
-        new = torch.cat([new, self._new(encoder, [self.texts.ids[row] for row in rows[len(whole) :]])])
-        meant = torch.cat([meant, self._new(encoder, others)])
+        new = torch.cat(
+            [new, new_logits(encoder, [self.texts.ids[row] for row in rows[len(whole) :]], self.texts)]
+        )
+        made_up, listwise = ranked(encoder, batch.samples.after(len(held)), self.texts, self.ranking)
+        meant = torch.cat([meant, made_up])
         if not settings.raw_logits:
             new, meant = activate(new), activate(meant)
         said = marks(self.texts.says[rows], new)
         other = marks(~self.about[rows] & ~self.meanings.unknown[rows], new)
         above, below = losses.hinge_above, losses.hinge_below
-        return {
+        found = {
             "mlm": self._masked_words(encoder, batch),
             "anchor": anchor,
             "domain": above(new, said, targets.said) + settings.silence * below(new, other, targets.quiet),
             "recall": recall(meant, batch.samples, targets, settings.silence),
         }
-
-    def _new(self, encoder: SparseEncoder, token_ids: Sequence[Sequence[int]]) -> Tensor:
-        """Largest raw logits of the new tokens (B, D), of no texts, too."""
-        if not token_ids:
-            return encoder.output_rows.new_zeros(0, self.texts.new)
-        return new_logits(encoder, token_ids, self.texts)
+        return {**found, "listwise": listwise} if "listwise" in self.weights else found
 
     def _anchor(self, weights: Tensor, rows: Sequence[int], held: Sequence[Sequence[int]]) -> Tensor:
         """Distance of texts and then of made-up ones (B, V) to what they were in their old pieces."""
         with torch.no_grad():
             before = self.before.weights(rows)
-            compared = self.texts.comparable(rows)
-            if held:
-                before = torch.cat([before, self.reference.weights(held)])
-                compared = torch.cat([compared, self.texts.old_dimensions(len(held))])
-        return losses.distance(weights, before, compared.to(weights.device))
+            compared = self.texts.comparable(rows).to(weights.device)
+            held_before = self.reference.weights(held)
+        distance = losses.distance(weights[: len(rows)], before, compared) if rows else weights.sum() * 0.0
+        if held:
+            old = self.texts.old_dimensions(len(held)).to(weights.device)
+            distance = distance + HELD * losses.distance(weights[len(rows) :], held_before, old)
+        return distance
 
     def _mask(self, ids: Sequence[int], random: Generator) -> tuple[list[int], list[int]]:
         """Whole tokens at the stage's rates, new ones more often; labels are -1 where nothing was masked."""
@@ -167,13 +174,34 @@ class Lesson:
         return total(mean * (int(chosen.sum()) / count))
 
 
-def new_logits(encoder: SparseEncoder, token_ids: Sequence[Sequence[int]], texts: Texts) -> Tensor:
-    """Largest raw logits of the new tokens alone: (B, D)."""
-    rows = slice(texts.first, texts.first + texts.new)
-    bias = None if encoder.output_bias is None else encoder.output_bias[rows]
+def ranked(
+    encoder: SparseEncoder, samples: Samples, texts: Texts, ranking: Ranking | None
+) -> tuple[Tensor, Tensor]:
+    """Largest raw logits of the new tokens in made-up texts (B, D), and how far these are from ranking as they should.
+
+    The second is 0 where nothing tells how they should.
+    """
+    if ranking is None or samples.answered is None or not samples.answered.any():
+        return new_logits(encoder, samples.token_ids, texts), encoder.output_rows.sum() * 0.0
+    documents, tokens = ranking.among(samples)
+    logits = new_logits(encoder, samples.token_ids, texts, tokens.to(encoder.device))
+    return logits[:, : texts.new], ranking.divergence(logits[:, texts.new :], samples, documents, tokens)
+
+
+def new_logits(
+    encoder: SparseEncoder, token_ids: Sequence[Sequence[int]], texts: Texts, also: Tensor | None = None
+) -> Tensor:
+    """Largest raw logits of the new tokens (B, D) and, where these are above zero, of `also` (C): (B, D + C)."""
+    new = torch.arange(texts.first, texts.first + texts.new, device=encoder.device)
+    tokens = new if also is None else torch.cat([new, also])
+    rows = encoder.output_rows[tokens]
+    bias = None if encoder.output_bias is None else encoder.output_bias[tokens]
+    asked = torch.arange(len(tokens), device=encoder.device) < texts.new
+    if not token_ids:
+        return rows.new_zeros(0, len(tokens))
 
     def largest(ids: Tensor, mask: Tensor, _: list[int]) -> Tensor:
-        return splade_pool(encoder.hidden(ids, mask), encoder.output_rows[rows], bias, mask)[0]
+        return splade_pool(encoder.hidden(ids, mask), rows, bias, mask, None if also is None else asked)[0]
 
     def logits(share: Sequence[Sequence[int]]) -> Tensor:
         pad_id = encoder.tokenizer.pad_token_id or 0
@@ -183,14 +211,20 @@ def new_logits(encoder: SparseEncoder, token_ids: Sequence[Sequence[int]], texts
 
 
 def meanings(
-    reference: SparseEncoder, sources: Sources, settings: config.Warmup | config.Distill
+    reference: SparseEncoder,
+    sources: Sources,
+    settings: config.Warmup | config.Distill,
+    documents: Sequence[int] = (),
 ) -> Meanings | JudgedMeanings:
-    """Made-up texts from a stage's sources, judged by the dense encoder that the settings name, if any."""
+    """Made-up texts from a stage's sources, judged by the dense encoder that the settings name, if any.
+
+    `documents`: the rows of the sources that a search is to find.
+    """
     token_ids, about = sources.token_ids, sources.about
     if settings.judge == "none" or not about.shape[1]:
         return Meanings(reference, token_ids, about)
     random = np.random.default_rng(settings.seed)
-    return JudgedMeanings(reference, token_ids, about, _judge(settings.judge), random)
+    return JudgedMeanings(reference, token_ids, about, _judge(settings.judge), random, documents)
 
 
 @lru_cache(maxsize=1)
