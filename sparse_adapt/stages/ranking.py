@@ -4,8 +4,9 @@ The dense encoder that judges which term a text means ranks documents far better
 any question about them and without a label. So made-up texts are asked of the documents as these stood before the
 stage, and their weights learn to give the dense encoder's ranking (listwise, by the divergence of softmaxes; Cao et
 al. 2007, ICML). Only the asking side learns: documents that learnt to be told apart by these texts alone would lose
-most of their weights. And only on old tokens: which new ones a text lights is `recall`'s; nor on words that say
-nothing of a topic, for that an order can be learnt by them doesn't make it right for another question.
+most of their weights. And only on old tokens: which new ones a text lights is `recall`'s. Words that say nothing of a
+topic are noise in such a ranking, which so brings them down; where a stage charges them itself, they are left to that,
+for two that pull at them leave more of them than one.
 
 Dimensions: B texts, N documents, C tokens that documents hold, D new tokens, V vocabulary.
 """
@@ -14,12 +15,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from sparse_adapt import losses
 from sparse_adapt.batches import TokenIds
-from sparse_adapt.function_words import function_tokens
 from sparse_adapt.head import activate
 from sparse_adapt.meanings import Meanings, Samples
 from sparse_adapt.meanings.judged import JudgedMeanings
@@ -33,11 +34,17 @@ MOST = 128  # documents that the texts of a step are ranked over
 class Ranking:
     """Documents as they stood, and the dense encoder's ranking of them."""
 
-    def __init__(self, reference: SparseEncoder, documents: Sequence[TokenIds]) -> None:
-        """`documents`: those that samples know, in their order."""
-        topical = ~function_tokens(reference.tokenizer)
-        topical[reference.old_size :] = False
-        self.rows = csr_matrix(vectors(reference, documents).multiply(topical.astype(np.float32)))
+    def __init__(
+        self,
+        reference: SparseEncoder,
+        documents: Sequence[TokenIds],
+        left_out: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """`documents`: those that samples know, in their order; `left_out`: tokens (V) that don't count."""
+        counted = np.arange(reference.vocabulary_size) < reference.old_size
+        if left_out is not None:
+            counted &= ~left_out
+        self.rows = csr_matrix(vectors(reference, documents).multiply(counted.astype(np.float32)))
         self.rows.eliminate_zeros()
 
     def among(self, samples: Samples) -> tuple[Tensor, Tensor]:
@@ -71,8 +78,9 @@ def ranking(
     token_ids: Sequence[TokenIds],
     meanings: Meanings | JudgedMeanings | None,
     weight: float,
+    left_out: NDArray[np.bool_] | None = None,
 ) -> Ranking | None:
     """Of the documents that a judge knows, by their rows among `token_ids`; None without any, or without a weight."""
     if not weight or not isinstance(meanings, JudgedMeanings) or not len(meanings.documents):
         return None
-    return Ranking(reference, [token_ids[row] for row in meanings.documents])
+    return Ranking(reference, [token_ids[row] for row in meanings.documents], left_out)
