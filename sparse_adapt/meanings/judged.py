@@ -37,7 +37,7 @@ LONGEST = 40  # tokens of a reworded window
 MOST_NEAR, MOST_ANY, MOST_GLUE = 8, 6, 16  # words of each kind in a text of words near a source
 KEYWORDS, DROPPED = 0.3, 0.4  # share of reworded windows that lose words, and how many of them
 WORDS_AT_ONCE = 1024
-FEWER_EVERYDAY = 4  # one everyday text in so many drawn from anywhere
+FEWER_EVERYDAY = 8  # one everyday text in so many drawn from anywhere
 EVERYDAY = 0  # the seed of texts that mean anything, which are the same in every stage
 FEWEST = 10  # texts that teach a term, even where the judge finds fewer
 
