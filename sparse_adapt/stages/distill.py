@@ -94,10 +94,7 @@ class Distill:
         unread = self.short == 0 and lessons == 0.0
         found = range(len(self.documents))
         self.meanings = None if unread else meanings(self.reference, sources, settings, found)
-        charged = function_tokens(encoder.tokenizer) if settings.penalised == "function" else None
-        self.ranking = ranking(
-            self.reference, self.documents.ids, self.meanings, self.weights["listwise"], charged
-        )
+        self.ranking = ranking(self.reference, self.documents.ids, self.meanings, self.weights["listwise"])
         self.scale, share, factors = self._scale()
         rate = settings.factor_rate if settings.factors == "learnt" else 0.0
         self.factors = None if factors is None else LearntFactors(factors, rate)

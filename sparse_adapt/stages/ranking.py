@@ -4,9 +4,7 @@ The dense encoder that judges which term a text means ranks documents far better
 any question about them and without a label. So made-up texts are asked of the documents as these stood before the
 stage, and their weights learn to give the dense encoder's ranking (listwise, by the divergence of softmaxes; Cao et
 al. 2007, ICML). Only the asking side learns: documents that learnt to be told apart by these texts alone would lose
-most of their weights. And only on old tokens: which new ones a text lights is `recall`'s. Words that say nothing of a
-topic are noise in such a ranking, which so brings them down; where a stage charges them itself, they are left to that,
-for two that pull at them leave more of them than one.
+most of their weights. And only on old tokens: which new ones a text lights is `recall`'s.
 
 Dimensions: B texts, N documents, C tokens that documents hold, D new tokens, V vocabulary.
 """
@@ -15,8 +13,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from sparse_adapt import losses
@@ -34,18 +30,9 @@ MOST = 128  # documents that the texts of a step are ranked over
 class Ranking:
     """Documents as they stood, and the dense encoder's ranking of them."""
 
-    def __init__(
-        self,
-        reference: SparseEncoder,
-        documents: Sequence[TokenIds],
-        left_out: NDArray[np.bool_] | None = None,
-    ) -> None:
-        """`documents`: those that samples know, in their order; `left_out`: tokens (V) that don't count."""
-        counted = np.arange(reference.vocabulary_size) < reference.old_size
-        if left_out is not None:
-            counted &= ~left_out
-        self.rows = csr_matrix(vectors(reference, documents).multiply(counted.astype(np.float32)))
-        self.rows.eliminate_zeros()
+    def __init__(self, reference: SparseEncoder, documents: Sequence[TokenIds]) -> None:
+        """`documents`: those that samples know, in their order."""
+        self.rows = vectors(reference, documents)[:, : reference.old_size]
 
     def among(self, samples: Samples) -> tuple[Tensor, Tensor]:
         """Which documents a step ranks, and the old tokens (C) that these hold.
@@ -78,9 +65,8 @@ def ranking(
     token_ids: Sequence[TokenIds],
     meanings: Meanings | JudgedMeanings | None,
     weight: float,
-    left_out: NDArray[np.bool_] | None = None,
 ) -> Ranking | None:
     """Of the documents that a judge knows, by their rows among `token_ids`; None without any, or without a weight."""
     if not weight or not isinstance(meanings, JudgedMeanings) or not len(meanings.documents):
         return None
-    return Ranking(reference, [token_ids[row] for row in meanings.documents], left_out)
+    return Ranking(reference, [token_ids[row] for row in meanings.documents])
