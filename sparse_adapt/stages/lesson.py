@@ -36,7 +36,7 @@ from sparse_adapt.training.sharing import own_share, shared_out, total
 SHORT_TOKENS_A_PASS = 768  # of made-up texts, which are short: as many of like length
 SAMPLES = 128  # made-up texts a step at most, where their number goes by that of the terms; they are short
 ANCHORED = (
-    16  # made-up texts that the anchor holds where every weight learns: the first, which are everyday ones
+    16  # made-up texts that the anchor holds where every weight learns: the first, everyday ones among them
 )
 HELD = 0.5  # what the anchor on them counts beside that on documents
 
