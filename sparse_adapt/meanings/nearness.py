@@ -54,11 +54,7 @@ class Judge:
         Where fewer are about it, to as many on either side. Where none is it is -1: nothing means it. Where all
         are, the other cosine is 0. And less than what few everyday texts exceed, if that is more.
         """
-        parts = [
-            self.of_vectors(self.encoder.encode(texts[start : start + TEXTS_AT_ONCE]))
-            for start in range(0, len(texts), TEXTS_AT_ONCE)
-        ]
-        return np.concatenate(parts) if parts else np.zeros((0, self.about.shape[1]), np.float32)
+        return self.of_vectors(self.encoder.encode(texts))
 
     def alike(self) -> NDArray[np.bool_]:
         """Sources that don't say a term but are as close to its own as the median of these: (S, D) booleans."""
@@ -77,7 +73,14 @@ class Judge:
         return np.asarray(cosines - cosines.mean(axis=1, keepdims=True))
 
     def of_vectors(self, vectors: NDArray[np.float32]) -> Nearness:
-        """The same of texts that are encoded: (B, H)."""
+        """The same of texts that are encoded (B, H), some at a time: sources may be thousands."""
+        parts = [
+            self._of_some(vectors[start : start + TEXTS_AT_ONCE])
+            for start in range(0, len(vectors), TEXTS_AT_ONCE)
+        ]
+        return np.concatenate(parts) if parts else np.zeros((0, self.about.shape[1]), np.float32)
+
+    def _of_some(self, vectors: NDArray[np.float32]) -> Nearness:
         cosines = vectors @ self.vectors.T
         result = np.full((len(vectors), self.about.shape[1]), -1.0, dtype=np.float32)
         most = min(max((len(own) for own in self.owned), default=0) + NEAREST, len(self.vectors))
