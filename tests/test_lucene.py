@@ -160,7 +160,7 @@ def test_gatrocraptic_ranks_as_in_exact_search(tmp_path):
         [document.document_id for document in read_documents(GATROCRAPTIC)], encode(model, texts)
     )
     queries = [query.text for query in read_queries(GATROCRAPTIC)]
-    assert (len(documents.ids), len(queries)) == (26, 41)
+    assert (len(documents.ids), len(queries)) == (26, 71)
     with LuceneIndex(tmp_path / "index") as index:
         check_parity(index, documents, encode(model, queries))
 
