@@ -4,19 +4,22 @@ The dense encoder that judges which term a text means ranks documents far better
 any question about them and without a label. So made-up texts are asked of the documents as these stood before the
 stage, and their weights learn to give the dense encoder's ranking (listwise, by the divergence of softmaxes; Cao et
 al. 2007, ICML). Only the asking side learns: documents that learnt to be told apart by these texts alone would lose
-most of their weights. And only on old tokens: which new ones a text lights is `recall`'s.
+most of their weights. And only on old tokens: which new ones a text lights is `recall`'s; nor on words that say
+nothing of a topic, for that an order can be learnt by them doesn't make it right for another question.
 
-Dimensions: B texts, N documents, C tokens that documents hold, D new tokens, V vocabulary.
+Dimensions: B texts, R of them that rank, N documents, C tokens that documents hold, D new tokens, V vocabulary.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
 import torch
+from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from sparse_adapt import losses
 from sparse_adapt.batches import TokenIds
+from sparse_adapt.function_words import function_tokens
 from sparse_adapt.head import activate
 from sparse_adapt.meanings import Meanings, Samples
 from sparse_adapt.meanings.judged import JudgedMeanings
@@ -32,31 +35,29 @@ class Ranking:
 
     def __init__(self, reference: SparseEncoder, documents: Sequence[TokenIds]) -> None:
         """`documents`: those that samples know, in their order."""
-        self.rows = vectors(reference, documents)[:, : reference.old_size]
+        topical = ~function_tokens(reference.tokenizer)
+        topical[reference.old_size :] = False
+        self.rows = csr_matrix(vectors(reference, documents).multiply(topical.astype(np.float32)))
+        self.rows.eliminate_zeros()
 
     def among(self, samples: Samples) -> tuple[Tensor, Tensor]:
         """Which documents a step ranks, and the old tokens (C) that these hold.
 
         Those nearest to any of the texts, where they aren't few enough to be ranked whole.
         """
-        assert samples.closeness is not None and samples.answered is not None, (
-            "of a judge that knows documents"
-        )
-        nearest = samples.closeness[samples.answered].amax(dim=0)
+        nearest = _closeness(samples).amax(dim=0)
         chosen = nearest.topk(min(MOST, len(nearest))).indices.sort().values
         return chosen, torch.from_numpy(np.unique(self.rows[chosen.numpy()].indices).astype(np.int64))
 
     def divergence(self, logits: Tensor, samples: Samples, documents: Tensor, tokens: Tensor) -> Tensor:
-        """From the dense encoder's softmax over documents to that of the scores, in nats: a mean over texts.
+        """From the dense encoder's softmax over documents to that of the scores, in nats: a mean over R texts.
 
         logits: (B, C) largest raw ones of `tokens` in the samples' texts; those that mean anything don't count.
         """
-        assert samples.closeness is not None and samples.answered is not None, (
-            "of a judge that knows documents"
-        )
+        assert samples.answered is not None, "of a judge that knows documents"
         held = torch.from_numpy(self.rows[documents.numpy()][:, tokens.numpy()].toarray()).to(logits.device)
         scores = losses.scores(activate(logits[samples.answered.to(logits.device)]), held)
-        wanted = SHARPNESS * samples.closeness[samples.answered][:, documents].to(logits.device)
+        wanted = SHARPNESS * _closeness(samples)[:, documents].to(logits.device)
         return losses.kl(scores, wanted, torch.ones_like(wanted, dtype=torch.bool))
 
 
@@ -70,3 +71,9 @@ def ranking(
     if not weight or not isinstance(meanings, JudgedMeanings) or not len(meanings.documents):
         return None
     return Ranking(reference, [token_ids[row] for row in meanings.documents])
+
+
+def _closeness(samples: Samples) -> Tensor:
+    """Cosine to each document of the texts that rank them."""
+    assert samples.closeness is not None and samples.answered is not None, "of a judge that knows documents"
+    return samples.closeness[samples.answered]
