@@ -184,7 +184,7 @@ class Distill(Training):
     anchored: Literal["corpus", "everyday"] = "corpus"  # the texts whose vectors the anchor holds
     factors: Literal["none", "idf", "learnt"] = "none"  # what a match on each token counts
     factor_rate: float = Field(3e-3, gt=0)  # learning rate of the factors' logarithms
-    common: float = Field(1.0, ge=0)  # weight of what these cost, within sparsity
+    common: float = Field(10.0, ge=0)  # weight of what these cost, within sparsity
     silence: float = Field(2.0, ge=0)  # weight of being silent where a term is neither said nor wanted
     balanced: bool = False  # weights are shares of the gradient, beside that of the first term that has one
 

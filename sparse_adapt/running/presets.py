@@ -44,6 +44,7 @@ CORPUS_DISTILL = {
     "factor_rate": 6e-3,
     "anchored": "everyday",
     "penalised": "frequent",
+    "common": 1.0,
     "balanced": True,
     "weights": {"kd": 1.0, "rank": 0.0, "sparsity": 0.05, "domain": 0.0, "contrast": 0.0, "expand": 0.0}
     | {"anchor": 10.0, "recall": 0.0, "listwise": 0.0},
