@@ -77,6 +77,17 @@ def test_new_tokens_and_words_that_say_nothing_dont_count(encoder):
     assert not function_tokens(encoder.tokenizer)[held].any()
 
 
+def test_a_model_may_have_rows_that_stand_for_no_token(encoder):
+    found = Ranking(encoder, encoder.tokenize(OTHER)).rows
+    encoder.grow(encoder.vocabulary_size + 7)  # as a vocabulary padded to a multiple of eight has
+    with torch.no_grad():
+        encoder.output_rows[-7:] = encoder.output_bias[-7:] = 0.0
+    padded = Ranking(encoder, encoder.tokenize(OTHER)).rows
+    assert padded.shape == (len(OTHER), encoder.vocabulary_size)
+    assert np.allclose(padded[:, : found.shape[1]].toarray(), found.toarray(), atol=1e-6)
+    assert not padded[:, found.shape[1] :].nnz
+
+
 @pytest.fixture
 def three(encoder) -> Ranking:
     """Documents of one token each, which a score tells apart."""

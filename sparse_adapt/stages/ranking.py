@@ -35,9 +35,10 @@ class Ranking:
 
     def __init__(self, reference: SparseEncoder, documents: Sequence[TokenIds]) -> None:
         """`documents`: those that samples know, in their order."""
-        topical = ~function_tokens(reference.tokenizer)
-        topical[reference.old_size :] = False
-        self.rows = csr_matrix(vectors(reference, documents).multiply(topical.astype(np.float32)))
+        topical = np.zeros(reference.vocabulary_size, np.float32)
+        topical[: reference.old_size] = 1.0
+        topical[np.flatnonzero(function_tokens(reference.tokenizer))] = 0.0
+        self.rows = csr_matrix(vectors(reference, documents).multiply(topical))
         self.rows.eliminate_zeros()
 
     def among(self, samples: Samples) -> tuple[Tensor, Tensor]:
