@@ -58,7 +58,11 @@ GROUPS = (
 )
 RESUMABLE = ("demo", "adapt", *STAGES[1:], "run", "encode", "export")
 MISTAKE, INTERRUPTED = 2, 130
+M_MMAP_THRESHOLD, M_TRIM_THRESHOLD = -3, -1  # of mallopt; glibc raises both by itself until one is set
 LARGE_BLOCK = 32 << 20  # bytes; from 8 MiB on a step takes a tenth longer, fetching its pages anew
+KEPT = (
+    256 << 20
+)  # bytes free at the heap's end; with 128 KiB, which is what glibc begins with, a tenth longer again
 
 app = typer.Typer(
     name="sparse-adapt",
@@ -101,8 +105,8 @@ def _give_memory_back() -> None:
     import platform
 
     if platform.libc_ver()[0] == "glibc":
-        threshold = -3  # M_MMAP_THRESHOLD, which glibc raises by itself unless it is set
-        ctypes.CDLL(None).mallopt(threshold, LARGE_BLOCK)
+        for parameter, size in ((M_MMAP_THRESHOLD, LARGE_BLOCK), (M_TRIM_THRESHOLD, KEPT)):
+            ctypes.CDLL(None).mallopt(parameter, size)
 
 
 def main() -> None:
