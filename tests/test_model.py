@@ -2,6 +2,7 @@
 
 import copy
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from sparse_adapt import model
 from sparse_adapt.encode import encode
 from sparse_adapt.errors import ModelError
 from sparse_adapt.model import NewToken, SparseEncoder, saved
@@ -148,6 +150,22 @@ def test_padding_leaves_weights_as_they_are(encoder):
         alone = torch.cat([encoder([text]).weights for text in ids])
     assert_close(together, alone, atol=1e-5, rtol=1e-5)
     assert (together > 0).any(dim=1).all()
+
+
+def test_texts_that_are_looked_up_together_learn_as_those_that_arent(encoder, monkeypatch):
+    """One group of texts a pass; and afterwards the model looks up what it is given."""
+    monkeypatch.setattr(model, "PADDED_TOKENS_A_PASS", 8)
+    ids = encoder.tokenize(TEXTS)
+
+    def gradients() -> list[torch.Tensor]:
+        encoder.zero_grad()
+        encoder.weights(ids).square().sum().backward()
+        return [each.grad for each in encoder.parameters() if each.grad is not None]
+
+    together = gradients()
+    assert "forward" not in vars(encoder.masked_lm.get_input_embeddings())
+    monkeypatch.setattr(SparseEncoder, "looked_up", lambda self, token_ids: nullcontext())
+    assert_close(together, gradients(), rtol=1e-4, atol=1e-6)
 
 
 def test_bfloat16_gives_weights_near_those_of_float32(encoder):

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from scipy.sparse import csr_matrix
 from torch import Tensor, nn
+from torch.nn import functional
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from sparse_adapt.batches import TokenIds, group_by_length, pad
@@ -181,6 +182,30 @@ class SparseEncoder(Encoder):
         finally:
             del decoder.forward
 
+    @contextmanager
+    def looked_up(self, token_ids: Sequence[TokenIds]) -> Iterator[None]:
+        """Let every pass over these texts take their embeddings from one small table.
+
+        Each pass that looks them up among all has a gradient of the size of the vocabulary; so they have one.
+        """
+        embeddings = self.masked_lm.get_input_embeddings()
+        learns = torch.is_grad_enabled() and self.input_rows.requires_grad
+        if not learns or type(embeddings) is not nn.Embedding or "forward" in vars(embeddings):
+            yield
+            return
+        pad_id = self.tokenizer.pad_token_id or 0
+        held = torch.tensor(sorted({pad_id}.union(*token_ids)), device=self.device)
+        table = functional.embedding(held, embeddings.weight, embeddings.padding_idx)
+
+        def look_up(ids: Tensor) -> Tensor:
+            return functional.embedding(torch.searchsorted(held, ids), table)
+
+        embeddings.forward = look_up  # type: ignore[method-assign, assignment]
+        try:
+            yield
+        finally:
+            del embeddings.forward
+
     def pool(self, input_ids: Tensor, attention_mask: Tensor, asked: Tensor | None = None) -> Pooled:
         """Largest logit of every token and its position, both (B, V), for one padded batch."""
         hidden = self.hidden(input_ids, attention_mask)
@@ -222,10 +247,11 @@ class SparseEncoder(Encoder):
             return Pooled(*torch.zeros(2, 0, self.vocabulary_size, device=self.device))
         groups = list(group_by_length([len(ids) for ids in token_ids], PADDED_TOKENS_A_PASS))
         parts = []
-        for group in groups:
-            ids, mask = pad([token_ids[index] for index in group], self.tokenizer.pad_token_id or 0)
-            theirs = None if asked is None else asked.expand(len(token_ids), -1)[group]
-            parts.append(self.pool(ids.to(self.device), mask.to(self.device), theirs))
+        with self.looked_up(token_ids):
+            for group in groups:
+                ids, mask = pad([token_ids[index] for index in group], self.tokenizer.pad_token_id or 0)
+                theirs = None if asked is None else asked.expand(len(token_ids), -1)[group]
+                parts.append(self.pool(ids.to(self.device), mask.to(self.device), theirs))
         if len(parts) == 1 and groups[0] == sorted(groups[0]):
             return parts[0]
         order = torch.tensor([index for group in groups for index in group], device=self.device).argsort()

@@ -205,7 +205,8 @@ def new_logits(
 
     def logits(share: Sequence[Sequence[int]]) -> Tensor:
         pad_id = encoder.tokenizer.pad_token_id or 0
-        return read_by_length(share, SHORT_TOKENS_A_PASS, pad_id, encoder.device, largest)
+        with encoder.looked_up(share):
+            return read_by_length(share, SHORT_TOKENS_A_PASS, pad_id, encoder.device, largest)
 
     return shared_out(logits, token_ids)
 
