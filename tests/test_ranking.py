@@ -7,16 +7,20 @@ from families import build
 from test_meanings import OTHER, SAYING, Words, about, extended, told
 
 from sparse_adapt import config
+from sparse_adapt.corpus import Candidates
 from sparse_adapt.function_words import function_tokens
 from sparse_adapt.glossary import Definition
 from sparse_adapt.meanings import Samples
 from sparse_adapt.meanings.judged import FEWER_EVERYDAY, JudgedMeanings
 from sparse_adapt.model import SparseEncoder
 from sparse_adapt.stages import lesson, ranking
+from sparse_adapt.stages.about import Asked
 from sparse_adapt.stages.dictionary import dictionary
+from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.ranking import SHARPNESS, Ranking
 from sparse_adapt.training import random_at
 
+TINY = {"seed": 0, "steps": 1, "judge": "any"}
 DOCUMENTS = [1, 2, 4]  # rows of the sources below: spending, logs and backup
 
 
@@ -55,6 +59,37 @@ def test_closeness_is_the_dense_encoder_s(encoder):
         [source.cut[row] for row in DOCUMENTS], skip_special_tokens=True
     )
     assert np.allclose(samples.closeness, Words().encode(texts) @ Words().encode(documents).T, atol=1e-5)
+
+
+def test_one_stage_s_made_up_texts_are_the_next_one_s(encoder, monkeypatch):
+    """All but those that the model worded, which has learnt since: encoding them is what takes the time."""
+    read: list[str] = []
+
+    class Counting(Words):
+        def encode(self, texts):
+            read.extend(texts)
+            return super().encode(texts)
+
+    judge = Counting()
+    monkeypatch.setattr(lesson, "_judge", lambda name: judge)
+    documents = {str(number): text for number, text in enumerate([*SAYING, *OTHER])}
+    entries = [Definition("zorvex", "The office that signs for spending.", ("A zorvex of the team.",))]
+    relevant = [Candidates("q", "who signs for what is spent", ("1", "4", "5"), (9.0, -8.0, -8.0))]
+    queries = [Asked("who signs for what is spent", [documents["1"]])]
+
+    first = dictionary(
+        encoder, entries, list(documents.values()), config.Dictionary(**TINY), queries
+    ).meanings
+    with torch.no_grad():
+        encoder.output_bias.add_(torch.rand_like(encoder.output_bias))  # it associates something else now
+    before = len(read)
+    second = Distill(encoder, relevant, documents, config.Distill(**TINY), definitions=entries).meanings
+    again = len(read) - before
+    same = [one == other for one, other in zip(first.pool, second.pool, strict=True)]
+    assert 0.85 < np.mean(same) < 1.0
+    assert np.array_equal(first.pool_vectors[same], second.pool_vectors[same])
+    assert again < 0.2 * first.made
+    assert again > len(first.pool) - sum(same)
 
 
 def test_without_documents_there_is_nothing_to_rank(encoder):

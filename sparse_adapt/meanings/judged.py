@@ -10,6 +10,7 @@ Dimensions: B texts, S sources, D new tokens, V vocabulary, W ordinary words, H 
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -83,9 +84,9 @@ class JudgedMeanings:
         self.vectors = vectors
         self.unknown = np.zeros_like(about)
         self.unknown[rows] = judge.alike()
-        pool = self._made(random)
+        pool, by_model = self._made(random)
         said = reference.tokenize(everyday)
-        of_pool = dense.encode(_texts(reference, pool))
+        of_pool = self._of_made(dense, _texts(reference, pool), by_model)
         self.made = len(pool)
         self.pool = pool + [[token for token in ids if token < self.first_new] for ids in said]
         self.pool_vectors = np.concatenate([of_pool, of_everyday])
@@ -129,12 +130,17 @@ class JudgedMeanings:
         nearest = (vectors @ self.document_vectors.T).argmax(axis=1)
         return [np.flatnonzero(nearest == document) for document in np.unique(nearest)]
 
-    def _made(self, random: Generator) -> list[list[int]]:
-        """The texts that are made from sources, with special tokens at their ends."""
+    def _made(self, random: Generator) -> tuple[list[list[int]], NDArray[np.bool_]]:
+        """The texts that are made from sources, with special tokens at their ends; which of them the model worded.
+
+        The others are the same for every model of these sources: what is drawn for one kind moves no other.
+        """
         own, other = (np.flatnonzero(self.about.any(axis=1) == said) for said in (True, False))
         count = min(LARGEST_POOL, POOL + POOL_A_TERM * self.about.shape[1])
         pool: list[list[int]] = []
-        for _ in range(count):
+        by_model = np.zeros(count, dtype=bool)
+        random_by_model = random.spawn(1)[0]
+        for place in range(count):
             group = own if len(own) and (random.random() < 0.5 or not len(other)) else other
             row = int(random.choice(group))
             kind = random.random()
@@ -143,11 +149,23 @@ class JudgedMeanings:
             elif kind < REWORDED + NEAR:
                 text = self._loose(row, random)
             elif kind < REWORDED + NEAR + PARAPHRASED:
-                text = paraphrase(self.cut[row], self.substitutes[row], self.special, random)
+                text = paraphrase(self.cut[row], self.substitutes[row], self.special, random_by_model)
+                by_model[place] = True
             else:
                 text = self._with_glue(self._any(int(random.integers(1, 5)), random), random)
             pool.append(text)
-        return [[*self.ends[0], *text, *self.ends[1]] for text in pool]
+        return [[*self.ends[0], *text, *self.ends[1]] for text in pool], by_model
+
+    @staticmethod
+    def _of_made(
+        dense: DenseEncoder, texts: Sequence[str], by_model: NDArray[np.bool_]
+    ) -> NDArray[np.float32]:
+        """Vectors (B, H) of made-up texts, of which those that no model worded are kept for the next stage."""
+        kept = _encoded(dense, tuple(compress(texts, ~by_model)))
+        vectors = np.empty((len(texts), kept.shape[1]), np.float32)
+        vectors[~by_model] = kept
+        vectors[by_model] = dense.encode(list(compress(texts, by_model)))
+        return vectors
 
     def _alike(self, vectors: NDArray[np.float32]) -> list[dict[int, list[int]]]:
         """For each source, by place, the words that may stand for the one there. `vectors`: (W, H)."""
@@ -194,9 +212,9 @@ class JudgedMeanings:
         return [int(word) for word in random.permutation(np.concatenate([words, glue]))]
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def _encoded(dense: DenseEncoder, texts: tuple[str, ...]) -> NDArray[np.float32]:
-    """Vectors (B, H) of what is the same in every stage, kept for the next: words, and everyday texts."""
+    """Vectors (B, H) of what is the same in every stage, kept for the next: words, everyday and made-up texts."""
     return dense.encode(texts)
 
 

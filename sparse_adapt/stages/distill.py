@@ -81,10 +81,12 @@ class Distill:
         self.reference = copy.deepcopy(encoder).requires_grad_(False)
         self.before = Remembered(self.reference, self.documents.ids)
         self.positive = np.array([self._positive(entry) for entry in candidates])
-        sources = Sources(self.documents.ids, self.documents.says)
+        said = Texts(
+            encoder, sayings(definitions)
+        )  # as in the dictionary stage, whose made-up texts are these
+        sources = Sources(said.ids, defined(definitions, said.says))
+        sources += Sources(self.documents.ids, self.documents.says)
         sources += Sources(self.queries.ids, self.positive | self.queries.says)
-        said = Texts(encoder, sayings(definitions))
-        sources += Sources(said.ids, defined(definitions, said.says))
         anchored = self.weights["anchor"] > 0.0
         self.everyday: SparseEveryday | None = None
         if anchored and settings.anchored == "everyday":
@@ -92,9 +94,12 @@ class Distill:
         self.short = SHORT if anchored and self.everyday is None else 0
         lessons = self.weights["recall"] + (settings.judge != "none") * self.weights["listwise"]
         unread = self.short == 0 and lessons == 0.0
-        found = range(len(self.documents))
+        found = range(len(said), len(said) + len(self.documents))
         self.meanings = None if unread else meanings(self.reference, sources, settings, found)
-        self.ranking = ranking(self.reference, self.documents.ids, self.meanings, self.weights["listwise"])
+        self.ranking = ranking(self.reference, sources.token_ids, self.meanings, self.weights["listwise"])
+        self.unknown = np.zeros_like(self.documents.says)
+        if self.meanings is not None:
+            self.unknown = self.meanings.unknown[found.start : found.stop]
         self.scale, share, factors = self._scale()
         rate = settings.factor_rate if settings.factors == "learnt" else 0.0
         self.factors = None if factors is None else LearntFactors(factors, rate)
@@ -204,9 +209,7 @@ class Distill:
         said_documents = marks(texts.says[batch.documents], new)
         said_queries = marks(self.queries.says[batch.queries], new)
         wanted = marks(self.positive[batch.queries], new)
-        unknown = torch.zeros_like(said_documents)
-        if self.meanings is not None:
-            unknown = marks(self.meanings.unknown[batch.documents], new)
+        unknown = marks(self.unknown[batch.documents], new)
         lit = losses.hinge_above(documents, said_documents, targets.said)
         lit = lit + losses.hinge_above(queries, said_queries, targets.meant)
         silent = losses.hinge_below(documents, ~said_documents & ~unknown, targets.quiet)
