@@ -22,6 +22,7 @@ from sparse_adapt.head.filter import exact_precision
 from sparse_adapt.kept import checksum_of, keep_arrays, kept_arrays
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.terms import Term
+from sparse_adapt.threads import called_back
 from sparse_adapt.vocabulary import Extension, extend
 from sparse_adapt.watching import Heard, silent
 
@@ -123,7 +124,8 @@ class DenseEncoder:
         if self._module is not None:
             return self._module.encode(texts)
         a_pass = CHARACTERS_A_PASS * len(texts) // max(1, sum(map(len, texts)))
-        with torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=self.rough):
+        half = torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=self.rough)
+        with called_back(), half:
             vectors: Vectors = self._loaded().encode(
                 list(texts),
                 batch_size=max(LEAST_A_PASS, min(MOST_A_PASS, a_pass)),

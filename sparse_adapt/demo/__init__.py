@@ -1,8 +1,8 @@
 """All stages on a corpus of new terms, with fine-tuning alone beside them, and every model measured."""
 
-from pathlib import Path
 from typing import Any
 
+from sparse_adapt.demo.alone import fine_tuned_alone
 from sparse_adapt.demo.scorecard import measure, read_scene
 from sparse_adapt.demo.verdict import ALONE, BASE, criteria
 from sparse_adapt.errors import ConfigError
@@ -14,18 +14,14 @@ from sparse_adapt.running.run import (
     Listener,
     Silence,
     check_files,
-    done_before,
     is_whole,
     read_finished,
-    run_stage,
     run_stages,
     whole_run,
     write_report,
 )
 from sparse_adapt.stages.steps import Place
 from sparse_adapt.terms import read_terms
-
-ALONE_FOLDER = "distill-alone"
 
 
 def run_demo(plan: Plan, place: Place, listener: Listener | None = None) -> Finished:
@@ -40,8 +36,9 @@ def run_demo(plan: Plan, place: Place, listener: Listener | None = None) -> Fini
     assert plan.corpus is not None
     scene = read_scene(plan.corpus, [term.text for term in read_terms(plan.files["terms"])])
     with output_folder(place.folder, overwrite=place.overwrite, resume=place.resume) as work:
-        outcomes = run_stages(plan, work, listener)
-        alone = _fine_tune_alone(plan, work / ALONE_FOLDER, listener)
+        with fine_tuned_alone(plan, work, listener) as finish:
+            outcomes = run_stages(plan, work, listener)
+            alone = finish()
         models = {BASE: plan.model, ALONE: str(alone)}
         models |= {stage: str(outcome.folder) for stage, outcome in zip(plan.stages, outcomes, strict=True)}
         progress = listener.begin("measure")
@@ -59,16 +56,6 @@ def run_demo(plan: Plan, place: Place, listener: Listener | None = None) -> Fini
         }
         write_report(work, place.folder, plan, outcomes, {"demo": shown})
     return read_finished(place.folder)
-
-
-def _fine_tune_alone(plan: Plan, folder: Path, listener: Listener) -> Path:
-    """The last stage on the base model, to see what training without new vocabulary does."""
-    progress = listener.begin(ALONE)
-    outcome = done_before("distill", plan, plan.model, folder) or run_stage(
-        "distill", plan, plan.model, Place(folder, resume=True), progress
-    )
-    listener.end(ALONE, outcome)
-    return folder
 
 
 def _checked(finished: Finished) -> Finished:
