@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+SMALL_CHANGE = 0.1  # of a weight, below which `drift` counts its square
+
 
 class Scale(NamedTuple):
     """A rising line from teacher scores to student scores."""
@@ -168,6 +170,27 @@ def distance(vectors: Tensor, anchors: Tensor, compared: Tensor | None = None) -
     if compared is not None:
         gap = gap * compared
     return (gap.square().sum(dim=1) / anchors.float().square().sum(dim=1).clamp_min(1e-6)).mean()
+
+
+def unclipped(maximum: Tensor, before: Tensor) -> Tensor:
+    """Weights of maximum logits that go on below zero, as the logits do, where a token had weight `before`: all (B, V).
+
+    A weight of zero has no gradient, so what a step silences by accident would stay silent.
+    """
+    logits = maximum.float()
+    weights = logits.relu().log1p()
+    return torch.where(before > 0.0, weights + logits.clamp(max=0.0), weights)
+
+
+def drift(values: Tensor, before: Tensor, compared: Tensor) -> Tensor:
+    """What a text's weights have changed, relative to their sum: 0 the same, near 1 for an empty vector.
+
+    values, before, compared: (B, V), the last as in `distance`. Absolute differences but for small ones (Girshick 2015,
+    arXiv:1504.08083). Squared ones would spare the heaviest weights and give the many light ones away.
+    """
+    gap = (values - before) * compared
+    far = functional.smooth_l1_loss(gap, torch.zeros_like(gap), reduction="none", beta=SMALL_CHANGE)
+    return (far.sum(dim=1) / before.sum(dim=1).clamp_min(1e-6)).mean()
 
 
 def total(terms: Mapping[str, Tensor], weights: Mapping[str, float]) -> Tensor:

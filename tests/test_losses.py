@@ -352,6 +352,27 @@ def test_distance_by_hand():
     assert_close(losses.distance(vectors, anchors, kept), tensor(0.5))  # (0 + 1) / 2
 
 
+def test_drift_by_hand():
+    before = tensor([[1.0, 0.5, 0.0], [0.0, 2.0, 0.0]])
+    values = tensor([[0.5, 0.5, 0.3], [0.0, 2.06, 0.0]])
+    wanted = (
+        (0.5 - 0.05 + 0.3 - 0.05) / 1.5,
+        0.06**2 / 0.2 / 2.0,
+    )  # from .1 on a difference counts .05 less than itself
+    assert_close(losses.drift(values, before, torch.ones(2, 3)), tensor(sum(wanted) / 2))
+    kept = tensor([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]])
+    assert_close(losses.drift(values, before, kept), tensor(0.45 / 1.5 / 2))
+    assert losses.drift(torch.zeros(1, 2), torch.zeros(1, 2), torch.ones(1, 2)).item() == 0.0
+
+
+def test_what_had_weight_goes_on_below_zero():
+    maximum = tensor([[1.0, -2.0, -2.0, float("-inf")]]).requires_grad_()
+    weights = losses.unclipped(maximum, tensor([[0.0, 0.7, 0.0, 0.0]]))
+    assert_close(weights, tensor([[math.log(2.0), -2.0, 0.0, 0.0]]))
+    weights.sum().backward()
+    assert maximum.grad.tolist() == [[0.5, 1.0, 0.0, 0.0]]
+
+
 def test_distance_does_not_change_with_the_scale_and_is_one_for_an_empty_vector():
     vectors, anchors = scores(1).relu(), scores(2).relu()
     assert_close(losses.distance(4 * vectors, 4 * anchors), losses.distance(vectors, anchors))

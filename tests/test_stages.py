@@ -21,7 +21,7 @@ from sparse_adapt.stages.dictionary import dictionary
 from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.everyday import SparseEveryday
 from sparse_adapt.stages.factors import LearntFactors
-from sparse_adapt.stages.lesson import HELD, domain_vocabulary
+from sparse_adapt.stages.lesson import domain_vocabulary
 from sparse_adapt.stages.texts import Remembered, Texts
 from sparse_adapt.stages.warmup import warmup
 from sparse_adapt.terms import Term
@@ -178,8 +178,28 @@ def test_where_every_weight_learns_all_texts_are_held(encoder):
         assert float(stage.terms(encoder, batch)["anchor"]) < 1e-9
         encoder.output_bias[: encoder.old_size] += 0.5
         assert float(stage.terms(encoder, batch)["anchor"]) > 0.01
-        encoder.output_bias[: encoder.old_size] = -100.0  # nothing is left of any text
-        assert float(stage.terms(encoder, batch)["anchor"]) == pytest.approx(1.0 + HELD)
+        encoder.output_bias[
+            : encoder.old_size
+        ] = -100.0  # nothing is left of any text, and it is far from coming back
+        assert float(stage.terms(encoder, batch)["anchor"]) > 50.0
+
+
+def test_what_a_document_lost_comes_back(encoder):
+    """Where a weight is zero it has no gradient, but what had weight before is held by its logit."""
+    entry = Definition("zorvex", "A valve between pump and tap.", ())
+    stages = [
+        dictionary(encoder, [entry], [DOCUMENTS["b"]], config.Dictionary(**SHORT)),
+        Distill(encoder, CANDIDATES, DOCUMENTS, config.Distill(**SHORT)),
+    ]
+    (before,) = encoder.weights(encoder.tokenize([DOCUMENTS["b"]]))
+    lost = int(before[: encoder.old_size].argmax())
+    with torch.no_grad():
+        encoder.output_bias[lost] -= 100.0
+    assert encoder.weights(encoder.tokenize([DOCUMENTS["b"]]))[0, lost] == 0.0
+    for stage, rows in zip(stages, ({"rows": [2, 2]}, {"others": [1]}), strict=True):
+        encoder.zero_grad()
+        stage.terms(encoder, replace(stage.batch(random_at(0, 0)), **rows))["anchor"].backward()
+        assert encoder.output_bias.grad[lost] < 0.0
 
 
 def test_where_new_rows_alone_learn_only_texts_that_say_a_term_are_held(encoder):

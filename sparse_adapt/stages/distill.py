@@ -91,7 +91,8 @@ class Distill:
         self.everyday: SparseEveryday | None = None
         if anchored and settings.anchored == "everyday":
             self.everyday = SparseEveryday(encoder, before or self.reference, settings.seed)
-        self.short = SHORT if anchored and self.everyday is None else 0
+        self.holds = anchored and self.everyday is None
+        self.short = SHORT if self.holds else 0
         lessons = self.weights["recall"] + (settings.judge != "none") * self.weights["listwise"]
         unread = self.short == 0 and lessons == 0.0
         found = range(len(said), len(said) + len(self.documents))
@@ -131,10 +132,21 @@ class Distill:
         short = batch.samples.token_ids[: self.short]
         ids = [self.queries.ids[row] for row in batch.queries]
         ids += [self.documents.ids[row] for row in batch.documents]
-        pooled = encoder([*ids, *short], self.documents.asked)
-        count, device = len(batch.queries), encoder.device
-        weights = pooled.weights
-        queries, documents, made_up = weights.split([count, len(batch.documents), len(short)])
+        count, device, asked = len(batch.queries), encoder.device, self.documents.asked
+        if self.holds:
+            with torch.no_grad():
+                before = self.before.weights(batch.documents)
+            asked = torch.cat([asked.expand(count, -1), self.documents.asked_beside(before, len(short))])
+        pooled = encoder([*ids, *short], asked)
+        queries, documents, made_up = pooled.weights.split([count, len(batch.documents), len(short)])
+        if self.holds:
+            anchor = self._anchor(
+                encoder, batch, made_up, losses.unclipped(pooled.maximum[count : len(ids)], before)
+            )
+        elif self.everyday is not None:
+            anchor = self.everyday.distance(encoder, batch.others, self.factors)
+        else:
+            anchor = encoder.output_rows.sum() * 0.0
         new = pooled.maximum[:, self.documents.first : self.documents.first + self.documents.new]
         scores = losses.scores(self._weighed(queries), self._weighed(documents)).gather(
             1, batch.places.to(device)
@@ -146,7 +158,7 @@ class Distill:
             "sparsity": self._sparsity(queries, documents),
             "contrast": scored["contrast"],
             **self._domain(new[: len(ids)], batch),
-            "anchor": self._anchor(encoder, batch, made_up, documents),
+            "anchor": anchor,
             **self._lessons(encoder, batch, new[len(ids) :]),
         }
 
@@ -220,28 +232,31 @@ class Distill:
         }
 
     def _anchor(self, encoder: SparseEncoder, batch: Batch, made_up: Tensor, documents: Tensor) -> Tensor:
-        """Distance to the incoming model on texts like queries and on documents, common words left free.
+        """How far texts like queries and documents are from the incoming model's, common words left free.
 
-        made_up, documents: (B, V) weights of the first made-up texts and of the batch's documents, which aren't
-        read again. Or, on everyday texts, the distance to the model before it knew the domain.
+        made_up, documents: (B, V) weights of the first made-up texts and, unclipped, of the batch's documents, which
+        aren't read again.
         """
-        if self.weights["anchor"] == 0.0:
-            return encoder.output_rows.sum() * 0.0
-        if self.everyday is not None:
-            return self.everyday.distance(encoder, batch.others, self.factors)
         short = batch.samples.token_ids[: len(made_up)]
         place = {row: number for number, row in enumerate(batch.documents)}
         again = [row for row in batch.others if row in place]
         fresh = [row for row in batch.others if row not in place]
         with torch.no_grad():
-            before = torch.cat([self.reference.weights(short), self.before.weights([*fresh, *again])])
+            short_before = self.reference.weights(short)
+            before = self.before.weights([*fresh, *again])
         kept = torch.ones(before.shape[1], device=before.device)
         kept[self.documents.first :] = 0.0
         if self.penalty is not None:
             kept = kept * (1.0 - self.penalty.to(before.device))
-        unread = encoder.weights([self.documents.ids[row] for row in fresh])
-        found = torch.cat([made_up, unread, documents[[place[row] for row in again]]])
-        return losses.distance(found, before, kept.expand_as(before))
+        fresh_before = before[: len(fresh)]
+        asked = self.documents.asked_beside(fresh_before, 0)
+        read = encoder([self.documents.ids[row] for row in fresh], asked).maximum
+        unread = losses.unclipped(read, fresh_before)
+        found = torch.cat([unread, documents[[place[row] for row in again]]])
+        far = len(found) * losses.drift(found, before, kept.expand_as(before))
+        if short:
+            far = far + len(short) * losses.distance(made_up, short_before, kept.expand_as(short_before))
+        return far / (len(found) + len(short))
 
     def _lessons(self, encoder: SparseEncoder, batch: Batch, read: Tensor) -> dict[str, Tensor]:
         """How far made-up texts are from lighting what they mean, and from ranking the documents as they should.

@@ -112,10 +112,17 @@ class Lesson:
         new = meant = encoder.output_rows.new_zeros(0, self.texts.new)
         anchor = encoder.output_rows.sum() * 0.0
         if read:
-            pooled = encoder(read, self.texts.asked)
+            with torch.no_grad():
+                before = self.before.weights(whole)
+            pooled = encoder(read, self.texts.asked_beside(before, len(held)))
             maximum = pooled.maximum[:, self.texts.first : self.texts.first + self.texts.new]
             new, meant = maximum.split([len(whole), len(held)])
-            anchor = self._anchor(pooled.weights, whole, held)
+            if whole:
+                compared = self.texts.comparable(whole).to(anchor.device)
+                anchor = losses.drift(
+                    losses.unclipped(pooled.maximum[: len(whole)], before), before, compared
+                )
+            anchor = anchor + HELD * self._held(pooled.weights[len(whole) :], held)
         rows = saying + rest
         new = torch.cat(
             [new, new_logits(encoder, [self.texts.ids[row] for row in rows[len(whole) :]], self.texts)]
@@ -135,17 +142,13 @@ class Lesson:
         }
         return {**found, "listwise": listwise} if "listwise" in self.weights else found
 
-    def _anchor(self, weights: Tensor, rows: Sequence[int], held: Sequence[Sequence[int]]) -> Tensor:
-        """Distance of texts and then of made-up ones (B, V) to what they were in their old pieces."""
+    def _held(self, weights: Tensor, token_ids: Sequence[Sequence[int]]) -> Tensor:
+        """Distance of made-up texts (B, V) to what they were."""
+        if not token_ids:
+            return weights.sum() * 0.0
         with torch.no_grad():
-            before = self.before.weights(rows)
-            compared = self.texts.comparable(rows).to(weights.device)
-            held_before = self.reference.weights(held)
-        distance = losses.distance(weights[: len(rows)], before, compared) if rows else weights.sum() * 0.0
-        if held:
-            old = self.texts.old_dimensions(len(held)).to(weights.device)
-            distance = distance + HELD * losses.distance(weights[len(rows) :], held_before, old)
-        return distance
+            before = self.reference.weights(token_ids)
+        return losses.distance(weights, before, self.texts.old_dimensions(len(token_ids)).to(weights.device))
 
     def _mask(self, ids: Sequence[int], random: Generator) -> tuple[list[int], list[int]]:
         """Whole tokens at the stage's rates, new ones more often; labels are -1 where nothing was masked."""

@@ -36,6 +36,13 @@ class Texts:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def asked_beside(self, before: Tensor, others: int) -> Tensor:
+        """What is asked of texts that had weights `before` (B, V), and of so many others: logits of what had weight.
+
+        (B + others, V) booleans; those of the new tokens are asked of all.
+        """
+        return torch.cat([self.asked | (before > 0.0), self.asked.expand(others, -1)])
+
     def old_dimensions(self, count: int) -> Tensor:
         """Marks of what was in the vocabulary before, for so many texts: (B, V)."""
         marks = torch.zeros(count, self.size)
