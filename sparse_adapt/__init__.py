@@ -25,6 +25,7 @@ READING_ORDER = (
     "journal",
     "kept",
     "processes",
+    "threads",
     "watching",
     "report",
     # texts: documents, queries, judgements, candidates; terms and what they mean
