@@ -73,6 +73,12 @@ def test_figures_are_those_of_the_vectors(tiny_model, zorvex_collection, monkeyp
     lit = (everyday[:, ids] > 0).all(axis=1) | (everyday[:, token] > 0)
     assert 0 < lit.mean() < 1
     assert figures["everyday_lit"] == pytest.approx(lit.mean())
+    control = [
+        query.text for split in scene.splits.values() for query in split.queries if query.kind == "control"
+    ]
+    vectors = encode(model, control).toarray()
+    lit = (vectors[:, ids].min(axis=1) > 0) | (vectors[:, token] > 0)
+    assert figures["control_lit"] == pytest.approx(lit.mean())
     assert figures["function_share"] == pytest.approx(
         {"control": 0.3, "explicit": 0.3, "hidden": 0.6}  # means over both splits: q1 and q4, q2 and q5, ...
     )
@@ -144,6 +150,7 @@ GOOD = {
     "nonzero_query": 20.0,
     "function_share": {"control": 0.1, "explicit": 0.01, "hidden": 0.05},
     "everyday_lit": 0.0,
+    "control_lit": 0.0,
 }
 BASE = {
     **GOOD,

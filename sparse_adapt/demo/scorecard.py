@@ -102,15 +102,29 @@ def measure(model: SparseEncoder, scene: Scene) -> dict[str, Any]:
         "nonzero_document": results["test"].means()["nonzero_document"],
         "nonzero_query": float(np.mean([result.means()["nonzero_query"] for result in results.values()])),
         "function_share": _shares_by_kind(model, scene, documents, queries),
-        "everyday_lit": _everyday_lit(model, [texts.term for texts in scene.terms]),
+        "control_lit": _control_lit(model, scene, queries),
+        "everyday_lit": _everyday_lit(model, scene),
     }
 
 
-def _everyday_lit(model: SparseEncoder, terms: Sequence[str]) -> float:
+def _control_lit(model: SparseEncoder, scene: Scene, queries: Mapping[str, csr_matrix]) -> float:
+    """Share of the control queries of both splits that light a term, though they have nothing to do with it."""
+    lit = [
+        _lights(model, scene, queries[split])[_of_kind(collection.queries, "control")]
+        for split, collection in scene.splits.items()
+    ]
+    return float(np.concatenate(lit).mean())
+
+
+def _everyday_lit(model: SparseEncoder, scene: Scene) -> float:
     """Share of everyday texts like queries that light a term, and so find its documents."""
-    vectors = encode(model, made_up(EVERYDAY, EVERYDAY_SEED)[LIKE_QUERIES])
-    weights = np.array([_weight(vectors, _token_ids(model, term)) for term in terms])
-    return float((weights > 0).any(axis=0).mean())
+    return float(_lights(model, scene, encode(model, made_up(EVERYDAY, EVERYDAY_SEED)[LIKE_QUERIES])).mean())
+
+
+def _lights(model: SparseEncoder, scene: Scene, vectors: csr_matrix) -> NDArray[np.bool_]:
+    """Which texts have a weight for any of the terms: (texts,)."""
+    weights = [_weight(vectors, _token_ids(model, texts.term)) for texts in scene.terms]
+    return np.asarray((np.array(weights) > 0).any(axis=0))
 
 
 def _ranks(scene: Scene, queries: csr_matrix, documents: csr_matrix) -> dict[str, Any]:

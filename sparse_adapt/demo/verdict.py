@@ -68,6 +68,11 @@ def _learns(final: Figures) -> Criterion:
     found += (
         f"weight in hard queries at least {meant:.2f} (needs {MEANT_ENOUGH}), elsewhere at most {stray:.2f}"
     )
+    found += (
+        f" ({final['control_lit']:.0%} of control queries light {'it' if len(terms) == 1 else 'one'})"
+        if stray
+        else ""
+    )
     holds = enough and least > 0 and meant >= MEANT_ENOUGH and stray == 0.0
     return Criterion(3, "knows the term", holds, found)
 
@@ -116,10 +121,8 @@ def _lines(report: Figures) -> Iterator[tuple[str, Read | None]]:
     yield "  is the heaviest there", lambda figures: f"{_total(figures, 'heaviest_in')} of {_said(figures)}"
     yield "  other documents, largest", lambda figures: _number(_largest(figures, "others_largest"), 2)
     yield "  control queries, largest", lambda figures: _number(_largest(figures, "control_largest"), 2)
-    yield (
-        "  everyday queries that light it" if len(terms) == 1 else "  everyday queries that light one",
-        _everyday,
-    )
+    for kind in ("control", "everyday"):
+        yield f"  {kind} queries that light {'it' if len(terms) == 1 else 'one'}", _lit(kind)
     if len(terms) > 1:
         yield "  hard queries, mean", lambda figures: _number(_mean(_each(figures, "hard_queries")), 2)
     yield "  hard queries, least", lambda figures: _number(min(_each(figures, "hard_queries")), 2)
@@ -161,8 +164,8 @@ def _ndcg(split: str, kind: str) -> Read:
     return lambda figures: _number(figures["ndcg@10"][split][kind], 3)
 
 
-def _everyday(figures: Figures) -> str:
-    return _percent(figures.get("everyday_lit", math.nan))  # older reports don't tell
+def _lit(kind: str) -> Read:
+    return lambda figures: _percent(figures.get(f"{kind}_lit", math.nan))  # older reports don't tell
 
 
 def _noise(kind: str) -> Read:
