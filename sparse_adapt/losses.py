@@ -164,7 +164,7 @@ def expand(values: Tensor, where: Tensor) -> Tensor:
 def distance(vectors: Tensor, anchors: Tensor, compared: Tensor | None = None) -> Tensor:
     """Squared distance to the anchors, relative to their squared length: 0 the same, 1 as far as an empty vector.
 
-    vectors, anchors: (B, V); compared: (B, V) marks the dimensions that count.
+    vectors, anchors: (B, V); compared: (B, V) or (V), marks the dimensions that count.
     """
     gap = vectors.float() - anchors.float()
     if compared is not None:

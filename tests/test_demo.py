@@ -297,8 +297,7 @@ def test_what_the_other_process_leaves_undone_is_done_here(tmp_path, plan, monke
     assert (tmp_path / "run" / "distill-alone" / "model.safetensors").is_file()
 
 
-def test_the_other_process_ends_with_the_stages(tmp_path, zorvex_collection, tiny_model, monkeypatch):
-    """Interrupted here, or killed: it hears that its sender is gone."""
+def test_the_other_process_ends_when_its_sender_is_killed(tmp_path, zorvex_collection, tiny_model):
     endless = {**QUICK, "steps": 10**6}
     plan = make_plan(str(zorvex_collection), model=str(tiny_model), overrides=endless)
     code = (

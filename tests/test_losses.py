@@ -355,10 +355,8 @@ def test_distance_by_hand():
 def test_drift_by_hand():
     before = tensor([[1.0, 0.5, 0.0], [0.0, 2.0, 0.0]])
     values = tensor([[0.5, 0.5, 0.3], [0.0, 2.06, 0.0]])
-    wanted = (
-        (0.5 - 0.05 + 0.3 - 0.05) / 1.5,
-        0.06**2 / 0.2 / 2.0,
-    )  # from .1 on a difference counts .05 less than itself
+    # from .1 on a difference counts .05 less than itself
+    wanted = (0.5 - 0.05 + 0.3 - 0.05) / 1.5, 0.06**2 / 0.2 / 2.0
     assert_close(losses.drift(values, before, torch.ones(2, 3)), tensor(sum(wanted) / 2))
     kept = tensor([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]])
     assert_close(losses.drift(values, before, kept), tensor(0.45 / 1.5 / 2))

@@ -21,7 +21,7 @@ from sparse_adapt.stages.dictionary import dictionary
 from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.everyday import SparseEveryday
 from sparse_adapt.stages.factors import LearntFactors
-from sparse_adapt.stages.lesson import domain_vocabulary
+from sparse_adapt.stages.lesson import HELD, domain_vocabulary
 from sparse_adapt.stages.texts import Remembered, Texts
 from sparse_adapt.stages.warmup import warmup
 from sparse_adapt.terms import Term
@@ -156,11 +156,8 @@ def test_definitions_are_sources_of_made_up_texts_while_distilling(encoder):
     without = Distill(encoder, CANDIDATES, DOCUMENTS, settings)
     stage = Distill(encoder, CANDIDATES, DOCUMENTS, settings, definitions=[entry])
     more = len(stage.meanings.about) - len(without.meanings.about)
-    assert stage.meanings.about[:more].ravel().tolist() == [
-        True,
-        True,
-        True,
-    ]  # first, as in the dictionary stage
+    first = stage.meanings.about[:more]  # as in the dictionary stage
+    assert first.ravel().tolist() == [True, True, True]
     assert np.array_equal(stage.meanings.about[more:], without.meanings.about)
 
 
@@ -178,10 +175,14 @@ def test_where_every_weight_learns_all_texts_are_held(encoder):
         assert float(stage.terms(encoder, batch)["anchor"]) < 1e-9
         encoder.output_bias[: encoder.old_size] += 0.5
         assert float(stage.terms(encoder, batch)["anchor"]) > 0.01
-        encoder.output_bias[
-            : encoder.old_size
-        ] = -100.0  # nothing is left of any text, and it is far from coming back
-        assert float(stage.terms(encoder, batch)["anchor"]) > 50.0
+        encoder.output_bias[: encoder.old_size] = -100.0  # nothing is left of any text
+        found = float(stage.terms(encoder, batch)["anchor"])
+        before = stage.before.weights([2, 2])
+        logits = encoder([stage.texts.ids[2]] * 2, stage.texts.asked_beside(before, 0)).maximum
+        values = losses.unclipped(logits, before)
+        assert values.min() < -50.0  # far from coming back
+        lost = float(losses.drift(values, before, stage.texts.comparable([2, 2])))
+        assert found == pytest.approx(lost + HELD)  # made-up texts can't be farther away than 1
 
 
 def test_what_a_document_lost_comes_back(encoder):

@@ -68,11 +68,8 @@ def _learns(final: Figures) -> Criterion:
     found += (
         f"weight in hard queries at least {meant:.2f} (needs {MEANT_ENOUGH}), elsewhere at most {stray:.2f}"
     )
-    found += (
-        f" ({final['control_lit']:.0%} of control queries light {'it' if len(terms) == 1 else 'one'})"
-        if stray
-        else ""
-    )
+    if stray:
+        found += f" ({final['control_lit']:.0%} of control queries light {_it(terms)})"
     holds = enough and least > 0 and meant >= MEANT_ENOUGH and stray == 0.0
     return Criterion(3, "knows the term", holds, found)
 
@@ -122,7 +119,7 @@ def _lines(report: Figures) -> Iterator[tuple[str, Read | None]]:
     yield "  other documents, largest", lambda figures: _number(_largest(figures, "others_largest"), 2)
     yield "  control queries, largest", lambda figures: _number(_largest(figures, "control_largest"), 2)
     for kind in ("control", "everyday"):
-        yield f"  {kind} queries that light {'it' if len(terms) == 1 else 'one'}", _lit(kind)
+        yield f"  {kind} queries that light {_it(terms)}", _lit(kind)
     if len(terms) > 1:
         yield "  hard queries, mean", lambda figures: _number(_mean(_each(figures, "hard_queries")), 2)
     yield "  hard queries, least", lambda figures: _number(min(_each(figures, "hard_queries")), 2)
@@ -162,6 +159,11 @@ def _rank(query_id: str, document_id: str) -> Read:
 
 def _ndcg(split: str, kind: str) -> Read:
     return lambda figures: _number(figures["ndcg@10"][split][kind], 3)
+
+
+def _it(terms: Sequence[Any]) -> str:
+    """What is lit: the only term, or one of many."""
+    return "it" if len(terms) == 1 else "one"
 
 
 def _lit(kind: str) -> Read:

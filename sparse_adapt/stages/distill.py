@@ -81,9 +81,8 @@ class Distill:
         self.reference = copy.deepcopy(encoder).requires_grad_(False)
         self.before = Remembered(self.reference, self.documents.ids)
         self.positive = np.array([self._positive(entry) for entry in candidates])
-        said = Texts(
-            encoder, sayings(definitions)
-        )  # as in the dictionary stage, whose made-up texts are these
+        said = Texts(encoder, sayings(definitions))
+        # in the order of the dictionary stage, so that its made-up texts are these
         sources = Sources(said.ids, defined(definitions, said.says))
         sources += Sources(self.documents.ids, self.documents.says)
         sources += Sources(self.queries.ids, self.positive | self.queries.says)
@@ -94,7 +93,7 @@ class Distill:
         self.holds = anchored and self.everyday is None
         self.short = SHORT if self.holds else 0
         lessons = self.weights["recall"] + (settings.judge != "none") * self.weights["listwise"]
-        unread = self.short == 0 and lessons == 0.0
+        unread = not self.holds and lessons == 0.0
         found = range(len(said), len(said) + len(self.documents))
         self.meanings = None if unread else meanings(self.reference, sources, settings, found)
         self.ranking = ranking(self.reference, sources.token_ids, self.meanings, self.weights["listwise"])
@@ -253,9 +252,9 @@ class Distill:
         read = encoder([self.documents.ids[row] for row in fresh], asked).maximum
         unread = losses.unclipped(read, fresh_before)
         found = torch.cat([unread, documents[[place[row] for row in again]]])
-        far = len(found) * losses.drift(found, before, kept.expand_as(before))
+        far = len(found) * losses.drift(found, before, kept)
         if short:
-            far = far + len(short) * losses.distance(made_up, short_before, kept.expand_as(short_before))
+            far = far + len(short) * losses.distance(made_up, short_before, kept)
         return far / (len(found) + len(short))
 
     def _lessons(self, encoder: SparseEncoder, batch: Batch, read: Tensor) -> dict[str, Tensor]:
