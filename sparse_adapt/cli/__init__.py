@@ -60,7 +60,7 @@ RESUMABLE = ("demo", "adapt", *STAGES[1:], "run", "encode", "export")
 MISTAKE, INTERRUPTED = 2, 130
 M_MMAP_THRESHOLD, M_TRIM_THRESHOLD = -3, -1  # of mallopt; glibc raises both by itself until one is set
 LARGE_BLOCK = 32 << 20  # bytes; from 8 MiB on a step takes a tenth longer, fetching its pages anew
-KEPT = 256 << 20  # bytes free at the heap's end; with glibc's first 128 KiB a step takes a tenth longer again
+KEPT = 64 << 20  # bytes free at the heap's end; with glibc's first 128 KiB a step takes a tenth longer again
 
 app = typer.Typer(
     name="sparse-adapt",
