@@ -24,6 +24,7 @@ from sparse_adapt.everyday_texts import LIKE_QUERIES, TEXTS, made_up
 from sparse_adapt.idf import shares_of
 from sparse_adapt.meanings import Profile, Samples, associations, ends_of, paraphrase, starts_word
 from sparse_adapt.meanings.nearness import Judge, Nearness
+from sparse_adapt.meanings.word_scores import word_scores
 from sparse_adapt.model import SparseEncoder
 
 REWORDED, NEAR, PARAPHRASED = 0.5, 0.35, 0.1  # shares of the kinds of texts; the rest are words at random
@@ -37,6 +38,7 @@ ALIKE, LEAST_ALIKE = 11, 0.4  # words that may stand for another, and the least 
 LONGEST = 40  # tokens of a reworded window
 MOST_NEAR, MOST_ANY, MOST_GLUE = 8, 6, 16  # words of each kind in a text of words near a source
 KEYWORDS, DROPPED = 0.3, 0.4  # share of reworded windows that lose words, and how many of them
+TOLD = 10.0  # length of words' scores for terms beside that of their vectors: so much faster they are learnt from
 WORDS_AT_ONCE = 1024
 FEWER_EVERYDAY = 8  # one everyday text in so many drawn from anywhere
 EVERYDAY = 0  # the seed of texts that mean anything, which are the same in every stage
@@ -102,8 +104,11 @@ class JudgedMeanings:
 
     @property
     def features(self) -> NDArray[np.float32]:
-        """What tells the ordinary words apart (W, H): their vectors, less the mean."""
-        return np.asarray(self.vectors - self.vectors.mean(axis=0))
+        """What tells ordinary words apart (W, H + D): their vectors and what each says for a term, less the mean."""
+        known = np.concatenate([self.words, self.glue])
+        scores = word_scores(self.pool, known, self.nearness)[: len(self.words)]
+        told = np.concatenate([self.vectors, TOLD * scores], axis=1)
+        return np.asarray(told - told.mean(axis=0))
 
     def draw(self, count: int, random: Generator) -> Samples:
         """`count` texts and, where terms are taught, `count` more that mean one; how far they mean it.
