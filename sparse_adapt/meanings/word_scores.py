@@ -1,4 +1,4 @@
-"""How much each word by itself says for a term: what a small model can begin with, where lessons are many.
+"""How much each word by itself says for a term: what its embedding can learn from, beside the lessons that name it.
 
 A ridge regression (Hoerl and Kennard 1970) of the judge's nearness on the words of the judged texts, in any order. It
 sees all texts at once, where a stage of training meets most words a few times: of many terms, words alone tell which
@@ -20,10 +20,8 @@ from sparse_adapt.meanings.nearness import Nearness
 RIDGE = 1.0  # what a word's squared score costs, beside a text's squared error
 SURE = (-0.2, 0.1)  # nearness beyond which a text is as far as any other, or means the term for sure
 MOST = 64  # directions of nearness that are told apart, of more terms than that
-ROUNDS, EXACT = (
-    60,
-    1e-4,
-)  # of the solver (Fong and Saunders 2011, arXiv:1006.0758), which a few decimals do for
+ROUNDS = 60  # of the solver (Fong and Saunders 2011, arXiv:1006.0758), at most
+EXACT = 1e-4  # or as soon as the residual is so small beside what was asked
 
 
 def word_scores(
@@ -39,10 +37,8 @@ def word_scores(
     wanted -= wanted.mean(axis=0)
     if wanted.shape[1] > MOST:
         wanted = wanted @ np.linalg.eigh(wanted.T @ wanted).eigenvectors[:, -MOST:]
-    damp = RIDGE**0.5
-    found = [
-        lsmr(holding, column, damp=damp, maxiter=ROUNDS, atol=EXACT, btol=EXACT)[0] for column in wanted.T
-    ]
+    solver = {"damp": RIDGE**0.5, "maxiter": ROUNDS, "atol": EXACT, "btol": EXACT}
+    found = [lsmr(holding, column, **solver)[0] for column in wanted.T]
     scores = np.array(found, dtype=np.float32).reshape(-1, len(words)).T
     return np.asarray(scores / np.sqrt(np.square(scores).sum(axis=1).mean()).clip(1e-9))
 
