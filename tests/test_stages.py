@@ -283,7 +283,8 @@ def test_a_single_term_has_no_rival_and_is_lit_the_later():
     assert config.Targets.of(1, judged=False).meant < one.meant  # what nobody judged isn't sure
     for targets in (one, many):
         assert targets.far < targets.quiet < 0 < targets.meant < targets.said
-        assert 0 < (targets.meant - targets.border) / targets.slope <= 0.15  # so near is what surely means it
+    sure = [(targets.meant - targets.border) / targets.slope for targets in (one, many)]
+    assert sure == pytest.approx([0.15, 0.1])  # so near is what surely means it
 
 
 @pytest.mark.parametrize("given", [None, config.Targets(border=0.5)])
