@@ -12,18 +12,18 @@ import re
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 from wordfreq import zipf_frequency
 
 from benchmarks.tables import line
-from sparse_adapt.corpus import read_documents
+from sparse_adapt.corpus import Document, Query, read_documents
 from sparse_adapt.encode import encode
+from sparse_adapt.evaluate import Collection, evaluate_vectors
 from sparse_adapt.model import SparseEncoder
 
 WORD = re.compile(r"[^\W\d_]+")
 TELLING = 5.8  # zipf frequency (Speer 2022, wordfreq) from which on a word tells no document from another
 WORDS, WINDOWS = (2, 4), (6, 12)  # telling words in any order, and words in a row
-TOP = 10
+KINDS = (*(f"{count} telling words" for count in WORDS), *(f"{count} words in a row" for count in WINDOWS))
 
 
 def main() -> None:
@@ -33,36 +33,32 @@ def main() -> None:
     parser.add_argument("--corpus", required=True)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    kinds = [
-        *(f"{count} telling words" for count in WORDS),
-        *(f"{count} words in a row" for count in WINDOWS),
-    ]
-    print(line(["model", "documents", *kinds, "non-zeros a query"]))
-    print("| --- |" + " ---: |" * (len(kinds) + 2))
+    print(line(["model", "documents", *KINDS, "non-zeros a query"]))
+    print("| --- |" + " ---: |" * (len(KINDS) + 2))
     encoders = [SparseEncoder.load(model) for model in given.models]
-    texts = [document.full_text for document in read_documents(given.corpus)]
+    documents = tuple(read_documents(given.corpus))
+    texts = [document.full_text for document in documents]
     saying = np.any([_says_new(encoder, texts) for encoder in encoders], axis=0)
-    rows = np.flatnonzero(~saying)
-    queries = [_asked(texts[row], np.random.default_rng([given.seed, row])) for row in rows]
+    known = known_items(documents, np.flatnonzero(~saying), given.seed)
     for model, encoder in zip(given.models, encoders, strict=True):
-        documents = encode(encoder, texts)
-        asked = encode(encoder, [query for several in queries for query in several])
+        found, asked = encode(encoder, texts), encode(encoder, [query.text for query in known.queries])
         for name, size in ((model, None), (f"{model}, old tokens alone", encoder.old_size)):
-            found = reciprocal_ranks(asked[:, :size], documents[:, :size], np.repeat(rows, len(kinds)))
-            means = found.reshape(len(rows), len(kinds)).mean(axis=0)
-            length = asked[:, :size].getnnz() / asked.shape[0]
-            print(
-                line([name, str(len(rows)), *(f"{mean:.3f}" for mean in means), f"{length:.0f}"]), flush=True
-            )
+            result = evaluate_vectors(asked[:, :size], found[:, :size], known)
+            cells = (f"{result.means(kind)['mrr@10']:.3f}" for kind in KINDS)
+            length = f"{result.means()['nonzero_query']:.0f}"
+            print(line([name, str(np.sum(~saying)), *cells, length]), flush=True)
 
 
-def reciprocal_ranks(
-    queries: csr_matrix, documents: csr_matrix, own: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Of each query's `own` document (Q,), the first of those that score alike; 0 beyond the first ten."""
-    scores = (queries @ documents.T).toarray()
-    ranks = 1 + (scores > scores[np.arange(len(own)), own][:, None]).sum(axis=1)
-    return np.where(ranks <= TOP, 1.0 / ranks, 0.0)
+def known_items(documents: tuple[Document, ...], rows: NDArray[np.int64], seed: int) -> Collection:
+    """A query of each kind for each of these rows of the documents, which alone is relevant to it."""
+    queries, judgements = [], {}
+    for row in rows:
+        document = documents[row]
+        asked = _asked(document.full_text, np.random.default_rng([seed, row]))
+        for kind, text in zip(KINDS, asked, strict=True):
+            queries.append(Query(f"{document.document_id} {kind}", text, kind))
+            judgements[queries[-1].query_id] = {document.document_id: 1}
+    return Collection(documents, tuple(queries), judgements)
 
 
 def _says_new(encoder: SparseEncoder, texts: list[str]) -> NDArray[np.bool_]:

@@ -1,19 +1,33 @@
-"""A document's own words find it: drawn from it alone, and counted by its own rank."""
+"""A document's own words find it: drawn from it alone, and it alone is relevant to them."""
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from benchmarks.known_items import _asked, reciprocal_ranks
+from benchmarks.known_items import KINDS, _asked, known_items
+from sparse_adapt.corpus import Document
+from sparse_adapt.evaluate import evaluate_vectors
 
 TEXT = "The valve of the pump is checked by the nurse, and by another nurse before the drip is started on the ward."
 
 
-def test_own_rank_counts_the_first_of_those_that_score_alike():
-    documents = csr_matrix([[1.0, 0.0], [2.0, 1.0], [0.0, 1.0], *[[3.0, 0.0]] * 9])
-    queries = csr_matrix([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
-    found = reciprocal_ranks(queries, documents, np.array([1, 1, 2, 0]))
-    assert found.tolist() == pytest.approx([0.1, 1.0, 1.0, 0.0])
+def test_own_rank_counts():
+    vectors = csr_matrix(np.array([[1.0, 0.0], [2.0, 1.0], [0.0, 2.0], *[[3.0, 0.0]] * 9], np.float32))
+    documents = tuple(Document(str(row), TEXT) for row in range(vectors.shape[0]))
+    known = known_items(documents, np.array([0, 1, 2]), seed=0)
+    asked = np.repeat(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], np.float32), len(KINDS), axis=0)
+    found = evaluate_vectors(csr_matrix(asked), vectors, known).values["mrr@10"]
+    assert found.reshape(3, len(KINDS)).tolist() == [
+        pytest.approx([mean] * len(KINDS)) for mean in (0.0, 0.1, 1.0)
+    ]
+
+
+def test_queries_of_each_kind_are_asked_of_the_rows_alone():
+    documents = (Document("a", TEXT), Document("b", "One valve."), Document("c", TEXT))
+    known = known_items(documents, np.array([1, 2]), seed=0)
+    assert [query.kind for query in known.queries] == [*KINDS, *KINDS]
+    assert list(known.judgements.values()) == [{"b": 1}] * 4 + [{"c": 1}] * 4
+    assert [query.text for query in known.queries[:4]] == ["valve", "valve", "one valve", "one valve"]
 
 
 def test_words_are_those_of_the_document_and_tell_it_from_others():
