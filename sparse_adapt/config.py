@@ -192,9 +192,7 @@ class Distill(Training):
         meant.
         """
         steps, size = (200, 8) if queries <= FEW else (many_steps(terms), 2)
-        given = {"steps": self.steps, "batch_size": self.batch_size}
-        pace = {"steps": steps, "batch_size": size}
-        return self.model_copy(update={key: given[key] or value for key, value in pace.items()})
+        return self.model_copy(update={"steps": self.steps or steps, "batch_size": self.batch_size or size})
 
 
 class DynamicWeights(Settings):

@@ -5,7 +5,7 @@ associates with their place; words near a text among others in any order; ordina
 texts, few of which mean a term. So wide are they drawn that users' own words are among them: a student follows the
 judge on what is like its lessons alone.
 
-Dimensions: B texts, S sources, D new tokens, V vocabulary, W ordinary words, H width of a dense vector.
+Dimensions: B texts, S sources, D new tokens, V vocabulary, W ordinary words, F features, H width of a dense vector.
 """
 
 from collections.abc import Sequence
@@ -104,7 +104,7 @@ class JudgedMeanings:
 
     @property
     def features(self) -> NDArray[np.float32]:
-        """What tells ordinary words apart (W, H + D): their vectors and what each says for a term, less the mean."""
+        """What tells ordinary words apart (W, F): their vectors and what each says for a term, less the mean."""
         known = np.concatenate([self.words, self.glue])
         scores = word_scores(self.pool, known, self.nearness)[: len(self.words)]
         told = np.concatenate([self.vectors, TOLD * scores], axis=1)

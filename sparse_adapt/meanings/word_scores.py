@@ -45,12 +45,10 @@ def word_scores(
 
 def _holding(token_ids: Sequence[TokenIds], words: NDArray[np.int64]) -> csr_matrix:
     """(B, W): how often each text says each word, by the root of how many words it says."""
+    starts = np.cumsum([0, *map(len, token_ids)])
     tokens = np.concatenate([np.asarray(ids, dtype=np.int64) for ids in token_ids])
-    rows = np.repeat(np.arange(len(token_ids)), [len(ids) for ids in token_ids])
-    column = np.full(1 + max(tokens.max(initial=0), words.max(initial=0)), -1)
-    column[words] = np.arange(len(words))
-    columns = column[tokens]
-    known = columns >= 0
-    said = csr_matrix((np.ones(known.sum()), (rows[known], columns[known])), (len(token_ids), len(words)))
+    size = 1 + max(tokens.max(initial=0), words.max(initial=0))
+    said = csr_matrix((np.ones(len(tokens)), tokens, starts), (len(token_ids), size))[:, words]
+    said.sum_duplicates()
     counts = np.asarray(said.sum(axis=1)).ravel()
     return (diags(1.0 / np.sqrt(counts.clip(1.0))) @ said).tocsr()
