@@ -46,7 +46,7 @@ class Ranking:
 
         Those nearest to any of the texts, where they aren't few enough to be ranked whole.
         """
-        nearest = _closeness(samples).amax(dim=0)
+        nearest = _answers(samples)[1].amax(dim=0)
         chosen = nearest.topk(min(MOST, len(nearest))).indices.sort().values
         return chosen, torch.from_numpy(np.unique(self.rows[chosen.numpy()].indices).astype(np.int64))
 
@@ -55,10 +55,10 @@ class Ranking:
 
         logits: (B, C) largest raw ones of `tokens` in the samples' texts; those that mean anything don't count.
         """
-        assert samples.answered is not None, "of a judge that knows documents"
+        answered, closeness = _answers(samples)
         held = torch.from_numpy(self.rows[documents.numpy()][:, tokens.numpy()].toarray()).to(logits.device)
-        scores = losses.scores(activate(logits[samples.answered.to(logits.device)]), held)
-        wanted = SHARPNESS * _closeness(samples)[:, documents].to(logits.device)
+        scores = losses.scores(activate(logits[answered.to(logits.device)]), held)
+        wanted = SHARPNESS * closeness[:, documents].to(logits.device)
         return losses.kl(scores, wanted, torch.ones_like(wanted, dtype=torch.bool))
 
 
@@ -74,7 +74,7 @@ def ranking(
     return Ranking(reference, [token_ids[row] for row in meanings.documents])
 
 
-def _closeness(samples: Samples) -> Tensor:
-    """Cosine to each document of the texts that rank them."""
+def _answers(samples: Samples) -> tuple[Tensor, Tensor]:
+    """Which of the samples' texts rank documents (B), and the cosines of those to each document (R, N)."""
     assert samples.closeness is not None and samples.answered is not None, "of a judge that knows documents"
-    return samples.closeness[samples.answered]
+    return samples.answered, samples.closeness[samples.answered]
