@@ -59,7 +59,7 @@ class Training(Settings):
     """What every training stage has: how long, how fast, on what. A stage settles what is None."""
 
     seed: int = Field(0, ge=0)
-    learning_rate: float | None = Field(GENTLE, gt=0)  # of the old weights
+    learning_rate: float = Field(GENTLE, gt=0)  # of the old weights
     new_learning_rate: float = Field(1e-2, gt=0)  # of the new rows and their biases
     steps: int | None = Field(200, ge=1)  # at least so many; `epochs` go before
     epochs: float | None = Field(None, gt=0)
@@ -143,7 +143,7 @@ class Dictionary(Warmup):
 
     weights: DictionaryWeights = DictionaryWeights()
     train: Trained = "all"
-    learning_rate: float | None = Field(5e-4, gt=0)  # for a model of 4 M parameters; a larger one takes 3e-5
+    learning_rate: float = Field(5e-4, gt=0)  # for a model of 4 M parameters; a larger one takes 3e-5
     new_learning_rate: float = Field(1e-3, gt=0)  # the warm-up has taught the rows
     steps: int | None = Field(None, ge=1)  # None: by the number of terms
     batch_size: int = Field(4, ge=1)  # definitions and documents, beside many made-up texts

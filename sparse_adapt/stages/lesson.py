@@ -241,7 +241,6 @@ def kindred(meanings: Meanings | JudgedMeanings, settings: config.Warmup) -> Kin
     """What the dense encoder that judges knows of words; None without one, or where they shall not learn by it."""
     if not isinstance(meanings, JudgedMeanings) or settings.kindred == 0.0:
         return None
-    assert settings.learning_rate is not None, "settled when the stage was made"
     rate = settings.kindred * settings.learning_rate
     return Kindred(torch.from_numpy(meanings.words), torch.from_numpy(meanings.features), rate)
 

@@ -105,7 +105,6 @@ def train(
     too, so that nothing is lost if the model can't be saved; `forget` removes it afterwards.
     """
     settings = stage.settings
-    assert settings.learning_rate is not None, f"{stage.name} leaves its learning rate open"
     accelerator = _accelerator(settings)
     encoder.to(accelerator.device).eval()
     beside = stage.beside.to(accelerator.device) if isinstance(stage, Accompanied) else nn.Module()
