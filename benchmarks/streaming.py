@@ -75,7 +75,7 @@ def apart(work: Callable[..., Iterator[None]], arguments: tuple[Any, ...], threa
 def _told(pipe: Any, work: Callable[..., Iterator[None]], arguments: tuple[Any, ...], threads: int) -> None:  # noqa: ANN401
     import torch
 
-    from sparse_adapt.cli import _give_memory_back
+    from sparse_adapt.cli.app import _give_memory_back
 
     torch.set_num_threads(threads)
     _give_memory_back()

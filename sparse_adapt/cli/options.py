@@ -19,6 +19,7 @@ OptionalModel = Annotated[
     str | None,
     typer.Option("--model", metavar="MODEL", help=f"{MODEL_HELP} By default that of the latest run."),
 ]
+CorpusArgument = Annotated[str, typer.Argument(metavar="CORPUS", help=CORPUS_HELP)]
 Corpus = Annotated[str, typer.Option("--corpus", metavar="CORPUS", help=CORPUS_HELP)]
 OptionalCorpus = Annotated[
     str | None,
@@ -29,6 +30,23 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is th
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where an unfinished run stopped.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Device = Annotated[str, typer.Option("--device", metavar="NAME", help="auto, cpu, cuda or mps.")]
+TeacherOption = Annotated[
+    str,
+    typer.Option(
+        "--teacher",
+        metavar="NAME_OR_PATH",
+        help="ensemble, bm25 (quick: without a dense model), a dense model, a cross-encoder, or a file of scores "
+        "(candidates.jsonl or a TREC run).",
+    ),
+]
+GeneratorOption = Annotated[
+    str | None,
+    typer.Option(
+        "--query-generator",
+        metavar="NAME_OR_PATH",
+        help="A sequence-to-sequence model that writes queries, by folder or Hub id.",
+    ),
+]
 Scale = Annotated[
     float | None, typer.Option("--scale", help="An impact is weight x scale, rounded; by default 100.")
 ]

@@ -1,12 +1,13 @@
-"""The stages as commands: each reads a model folder and writes its own."""
+"""The stages as commands: each reads a model folder and writes its own; `run` carries out several."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from sparse_adapt.cli.console import say, then, then_measure, wrote
 from sparse_adapt.cli.options import (
+    RUNS,
     Corpus,
     Judge,
     Model,
@@ -15,13 +16,20 @@ from sparse_adapt.cli.options import (
     Overwrite,
     Preset,
     Resume,
+    Train,
     overrides,
     trains,
 )
 
 if TYPE_CHECKING:
     from sparse_adapt import config
+    from sparse_adapt.stages import steps
     from sparse_adapt.stages.steps import Outcome
+
+
+PairsOption = Annotated[
+    str, typer.Option("--pairs", metavar="FILE", help="pairs.jsonl, or a folder with one.")
+]
 
 
 def extend(
@@ -152,7 +160,201 @@ def distill(
     then_measure(out, corpus, model, _sibling(out, "vectors"))
 
 
-# -- words ----------------------------------------------------------------------------------------
+@trains
+def dynamic(
+    context: typer.Context,
+    model: Model,
+    corpus: Corpus,
+    out: Out,
+    pairs: Annotated[
+        str | None,
+        typer.Option(
+            "--pairs",
+            metavar="FILE",
+            help="Go on with `contrast --form nt-xent` on these; DIR is a run then, a folder a stage.",
+        ),
+    ] = None,
+    masking: Annotated[
+        str | None,
+        typer.Option(
+            "--masking",
+            metavar="NAME",
+            help="dynamic: the hardest words; random: any.",
+            rich_help_panel="Training",
+        ),
+    ] = None,
+    train: Train = None,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
+) -> None:
+    """Teach from sentences: the domain's words that the model finds hardest are masked, and told."""
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.running.plan import settings_for
+    from sparse_adapt.stages import steps
+
+    given = overrides(context)
+    settings = cast("config.Dynamic", settings_for("dynamic", "default", given))
+    place = steps.Place(out, overwrite, resume)
+    if pairs is not None:
+        _teach_both(model, corpus, pairs, given, place)
+        return
+    with Bars() as bars:
+        outcome = steps.run_dynamic(model, corpus, settings, place, bars.begin("dynamic"))
+    told(outcome)
+    files = ["--pairs", "pairs.jsonl", "--corpus", corpus]
+    then(["contrast", "--model", str(out), *files, "--form", "nt-xent", "-o", str(out.with_name("contrast"))])
+
+
+def _teach_both(model: str, corpus: str, pairs: str, given: dict[str, Any], place: "steps.Place") -> None:
+    """The words and then the pairs, as a run of two stages."""
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.running.plan import Plan, settings_for
+    from sparse_adapt.running.run import run
+
+    of_both = {key: value for key, value in given.items() if key != "masking"}
+    plan = Plan(
+        model=model,
+        corpus=corpus,
+        stages=("dynamic", "contrast"),
+        preset="default",
+        files={"pairs": pairs},
+        settings={
+            "dynamic": settings_for("dynamic", "default", given),
+            "contrast": settings_for("contrast", "default", {**of_both, "form": "nt-xent"}),
+        },
+    )
+    with Bars() as bars:
+        finished = run(plan, place, bars)
+    wrote(finished.folder, f"a folder a stage; the model is in {finished.model}")
+    then(["evaluate", "--model", str(finished.model), "--collection", corpus])
+
+
+@trains
+def joint(
+    context: typer.Context,
+    model: Model,
+    pairs: PairsOption,
+    corpus: Corpus,
+    out: Out,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
+) -> None:
+    """Teach from pairs whose new words are masked: the word that is missing, and the document that is meant."""
+    _teach("joint", context, model, pairs, corpus, out)
+    files = ["--pairs", pairs, "--corpus", corpus]
+    then(["contrast", "--model", str(out), *files, "-o", str(out.with_name("contrast"))])
+
+
+@trains
+def contrast(
+    context: typer.Context,
+    model: Model,
+    pairs: PairsOption,
+    corpus: Corpus,
+    out: Out,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--form",
+            metavar="NAME",
+            help="infonce: the document by the query; nt-xent: both ways, among all texts of the batch.",
+            rich_help_panel="Training",
+        ),
+    ] = None,
+    train: Train = None,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
+) -> None:
+    """Teach from pairs alone: a query's document before all others of its batch."""
+    _teach("contrast", context, model, pairs, corpus, out)
+    then(["evaluate", "--model", str(out), "--collection", corpus])
+
+
+def _teach(stage: str, context: typer.Context, model: str, pairs: str, corpus: str, out: Path) -> None:
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.running.plan import settings_for
+    from sparse_adapt.stages import steps
+
+    settings = cast("config.Contrast", settings_for(stage, "default", overrides(context)))
+    place = steps.Place(out, context.params["overwrite"], context.params["resume"])
+    with Bars() as bars:
+        outcome = steps.run_pairs(model, pairs, corpus, settings, place, bars.begin(stage), name=stage)
+    told(outcome)
+
+
+@trains
+def triplets(
+    context: typer.Context,
+    model: Model,
+    triplets: Annotated[
+        Path, typer.Option("--triplets", metavar="FILE", help="What `sparse-adapt contradict` wrote.")
+    ],
+    out: Out,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
+) -> None:
+    """Teach that a sentence is nearer to itself than to what contradicts it and to other sentences."""
+    _teach_triplets("triplets", context, model, triplets, out)
+    then(
+        ["labelled", "--model", str(out), "--labelled", "FILE", "-o", f"{out}-labelled"],
+        ["similarity", "--model", str(out), "--pairs", "FILE", "--baseline", model],
+    )
+
+
+@trains
+def labelled(
+    context: typer.Context,
+    model: Model,
+    labelled: Annotated[
+        Path,
+        typer.Option(
+            "--labelled", metavar="FILE", help="JSONL of anchor, entailment, contradiction: inference pairs."
+        ),
+    ],
+    out: Out,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
+) -> None:
+    """Teach by inference pairs that somebody labelled: nearer to what follows than to what contradicts."""
+    _teach_triplets("labelled", context, model, labelled, out)
+    then(["similarity", "--model", str(out), "--pairs", "FILE", "--baseline", model])
+
+
+def _teach_triplets(stage: str, context: typer.Context, model: str, file: Path, out: Path) -> None:
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.running.plan import settings_for
+    from sparse_adapt.stages import steps
+
+    settings = cast("config.Triplets", settings_for(stage, "default", overrides(context)))
+    place = steps.Place(out, context.params["overwrite"], context.params["resume"])
+    with Bars() as bars:
+        outcome = steps.run_triplets(model, file, settings, place, bars.begin(stage), name=stage)
+    told(outcome)
+
+
+@trains
+def run(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="RUN.TOML", help="The stages, and what they read.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="DIR", help="Run folder; by default runs/ and the file's name."),
+    ] = None,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
+) -> None:
+    """Carry out any sequence of stages from one file. Options here go before what the file says."""
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.running.run import run as carry_out
+    from sparse_adapt.running.runfile import read_plan
+    from sparse_adapt.stages.steps import Place
+
+    plan = read_plan(file, overrides(context))
+    folder = out or RUNS / file.stem
+    with Bars() as bars:
+        done = carry_out(plan, Place(folder, overwrite, resume), bars)
+    wrote(folder, f"{len(plan.stages)} stages, the last model in {done.model}")
+    then_measure(done.model, done.corpus or "CORPUS", plan.model, f"{folder}-vectors")
 
 
 def told(outcome: "Outcome") -> None:

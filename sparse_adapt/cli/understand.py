@@ -1,15 +1,13 @@
-"""Commands that only look: check a corpus, diagnose a term, explain a query, evaluate a model."""
+"""Commands that only look: diagnose a term, explain a query, evaluate a model or a suite."""
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from sparse_adapt.cli.console import say, show, show_json, show_table, then
+from sparse_adapt.cli.console import say, show, show_json, show_table, then, wrote
 from sparse_adapt.cli.options import (
     BUNDLED,
-    CORPUS_HELP,
     MODEL_HELP,
     RUNS,
     Device,
@@ -23,6 +21,7 @@ from sparse_adapt.cli.options import (
 if TYPE_CHECKING:
     from diagnostics.advice import Places
 
+
 BASE = "splade-tiny"
 
 
@@ -32,39 +31,6 @@ class Subject(NamedTuple):
     model: str
     corpus: str
     adapted: bool
-
-
-def check(
-    corpus: Annotated[str, typer.Argument(metavar="CORPUS", help=CORPUS_HELP)], json: Json = False
-) -> None:
-    """Read a whole corpus and all files beside it, and report the first bad line."""
-    from sparse_adapt.corpus import read_candidates, read_documents, read_queries
-    from sparse_adapt.glossary import read_dictionary
-    from sparse_adapt.pairs import read_pairs
-    from sparse_adapt.reading.sources import bundled
-    from sparse_adapt.terms import read_terms
-    from sparse_adapt.triplets import read_triplets
-
-    document_ids = {document.document_id for document in read_documents(corpus)}
-    counts = {"documents": len(document_ids)}
-    folder = bundled(corpus)
-    readers: dict[str, Callable[[Path], Sequence[object]]] = {
-        "queries": lambda path: list(read_queries(path)),
-        "candidates": lambda path: list(read_candidates(path, document_ids=document_ids)),
-        "pairs": lambda path: list(read_pairs(path, document_ids=document_ids)),
-        "triplets": lambda path: list(read_triplets(path)),
-        "labelled": lambda path: list(read_triplets(path)),
-        "terms": read_terms,
-        "dictionary": read_dictionary,
-    }
-    for name, reader in readers.items():
-        for path in sorted(folder.glob(f"{name}.*")) if folder.is_dir() else ():
-            counts[name] = len(reader(path))
-    if json:
-        show_json(counts)
-    else:
-        show(", ".join(f"{name} {count:,}" for name, count in counts.items()))
-    then(["terms", corpus])
 
 
 def diagnose(
@@ -163,7 +129,6 @@ def evaluate(
 ) -> None:
     """Measure a model on judged queries against a baseline; or with --suite, many over many collections."""
     from sparse_adapt.cli.devices import load_either
-    from sparse_adapt.cli.measure import measure_suite
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.errors import ConfigError
     from sparse_adapt.evaluate import evaluate_model, evaluation, read_collection
@@ -199,7 +164,39 @@ def evaluate(
         then(["explain", judged.queries[0].text, "--model", model, "--corpus", collection])
 
 
-# -- what to look at when nobody says --------------------------------------------------------------
+def measure_suite(
+    path: Path, out: Path | None, *, explain: bool, overwrite: bool, resume: bool, device: str, json: bool
+) -> None:
+    """What `evaluate --suite` does: every row on every collection, in tables, a file for each form, a plot."""
+    from sparse_adapt.cli.devices import choose
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.suite import run_suite
+    from sparse_adapt.suite.settings import read_suite
+    from sparse_adapt.suite.tables import tables, to_object, write_results
+
+    suite = read_suite(path)
+    with Bars() as bars:
+        outcome = run_suite(
+            suite,
+            out,
+            overwrite=overwrite,
+            resume=resume,
+            explain=explain,
+            device=choose(device),
+            watch=bars.count,
+            finish=write_results,
+        )
+    if json:
+        show_json(to_object(outcome))
+    else:
+        for table in tables(outcome):
+            show_table(table)
+    again = ["evaluate", "--suite", str(path), "-o", str(out or "suite")]
+    if out is None:
+        then(again)
+        return
+    wrote(out, "suite.json, suite.md, suite.png with matplotlib, vectors")
+    then([*again, "--overwrite", "--explain"])
 
 
 def _subject(model: str | None, corpus: str | None) -> Subject:

@@ -1,25 +1,28 @@
-"""Commands for whoever has a corpus and nothing else: adapt, and the steps that make what a model learns from."""
+"""Commands to start with: see it work, check what one has, adapt a model to it."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sparse_adapt.cli.console import say, show_json, show_table, then, wrote
+from sparse_adapt.cli.console import say, show, show_json, show_table, then, wrote
 from sparse_adapt.cli.options import (
+    BUNDLED,
     CORPUS_HELP,
     RUNS,
+    GeneratorOption,
     Json,
     Model,
-    Out,
     Overwrite,
+    Preset,
     Resume,
-    Seed,
+    TeacherOption,
     overrides,
     trains,
 )
 from sparse_adapt.cli.progress import Bars
-from sparse_adapt.errors import ConfigError, OutputError
+from sparse_adapt.errors import ConfigError
 from sparse_adapt.stages import OF_ADAPT
 
 if TYPE_CHECKING:
@@ -27,24 +30,90 @@ if TYPE_CHECKING:
 
     from sparse_adapt.adapting.estimate import Expected
 
-CorpusArgument = Annotated[str, typer.Argument(metavar="CORPUS", help=CORPUS_HELP)]
-TeacherOption = Annotated[
-    str,
-    typer.Option(
-        "--teacher",
-        metavar="NAME_OR_PATH",
-        help="ensemble, bm25 (quick: without a dense model), a dense model, a cross-encoder, or a file of scores "
-        "(candidates.jsonl or a TREC run).",
-    ),
-]
-GeneratorOption = Annotated[
-    str | None,
-    typer.Option(
-        "--query-generator",
-        metavar="NAME_OR_PATH",
-        help="A sequence-to-sequence model that writes queries, by folder or Hub id.",
-    ),
-]
+
+def check(
+    corpus: Annotated[str, typer.Argument(metavar="CORPUS", help=CORPUS_HELP)], json: Json = False
+) -> None:
+    """Read a whole corpus and all files beside it, and report the first bad line."""
+    from sparse_adapt.corpus import read_candidates, read_documents, read_queries
+    from sparse_adapt.glossary import read_dictionary
+    from sparse_adapt.pairs import read_pairs
+    from sparse_adapt.reading.sources import bundled
+    from sparse_adapt.terms import read_terms
+    from sparse_adapt.triplets import read_triplets
+
+    document_ids = {document.document_id for document in read_documents(corpus)}
+    counts = {"documents": len(document_ids)}
+    folder = bundled(corpus)
+    readers: dict[str, Callable[[Path], Sequence[object]]] = {
+        "queries": lambda path: list(read_queries(path)),
+        "candidates": lambda path: list(read_candidates(path, document_ids=document_ids)),
+        "pairs": lambda path: list(read_pairs(path, document_ids=document_ids)),
+        "triplets": lambda path: list(read_triplets(path)),
+        "labelled": lambda path: list(read_triplets(path)),
+        "terms": read_terms,
+        "dictionary": read_dictionary,
+    }
+    for name, reader in readers.items():
+        for path in sorted(folder.glob(f"{name}.*")) if folder.is_dir() else ():
+            counts[name] = len(reader(path))
+    if json:
+        show_json(counts)
+    else:
+        show(", ".join(f"{name} {count:,}" for name, count in counts.items()))
+    then(["terms", corpus])
+
+
+DEMO_TAKES = "about five minutes on two idle cores"
+
+
+@trains
+def demo(
+    context: typer.Context,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="DIR", help="Run folder; by default runs/CORPUS.")
+    ] = None,
+    corpus: Annotated[
+        str, typer.Option("--corpus", metavar="CORPUS", help="gatrocraptic, coined or a folder like them.")
+    ] = BUNDLED,
+    model: Model = "splade-tiny",
+    json: Json = False,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
+    preset: Preset = "default",
+) -> None:
+    """Run all stages on a bundled corpus, and show what each buys and costs.
+
+    The table at the end has the base model, fine-tuning alone, and each stage.
+    """
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.demo import run_demo
+    from sparse_adapt.demo.verdict import tabulate, verdict_lines
+    from sparse_adapt.running.plan import make_plan
+    from sparse_adapt.stages.steps import Place
+
+    plan = make_plan(corpus, model=model, preset=preset, overrides=overrides(context))
+    place = Place(out or RUNS / Path(corpus).resolve().name, overwrite, resume)
+    say(f"all stages on {corpus}; {DEMO_TAKES if corpus == BUNDLED else 'it takes minutes'}")
+    with Bars() as bars:
+        done = run_demo(plan, place, bars)
+    if json:
+        show_json(done.report)
+    else:
+        show_table(tabulate(done.report))
+        show("\n".join(verdict_lines(done.report)))
+    wrote(place.folder, f"a folder a stage, and {place.folder / 'report.json'}")
+    question = next(iter(done.report["demo"]["hard_queries"].values()))
+    term, final = done.report["demo"]["terms"][0], str(done.model)
+    is_found = place.folder.resolve().parent == RUNS.resolve()  # by the commands that look for the latest run
+    named = [] if is_found else ["--model", final, "--corpus", corpus]
+    then(
+        ["diagnose", term, *named],
+        ["explain", question, *named],
+        ["export", "anserini", "--model", final, "--corpus", corpus, "-o", f"{place.folder}-vectors"],
+        ["index", "--vectors", f"{place.folder}-vectors", "-o", f"{place.folder}-index"],
+        ["search", question, "--model", final, "--index", f"{place.folder}-index"],
+    )
 
 
 class _Watcher(Bars):
@@ -167,85 +236,6 @@ def adapt(
         ["explain", "QUERY", "--model", final, "--corpus", corpus],
         ["encode", "--model", final, "--corpus", corpus, "-o", vectors],
         ["export", "anserini", "--model", final, "--corpus", corpus, "-o", f"{place.folder}-export"],
-    )
-
-
-def queries(
-    corpus: CorpusArgument,
-    out: Out,
-    count: Annotated[
-        int | None, typer.Option("--count", min=1, help="Queries to learn from, at most.")
-    ] = None,
-    held: Annotated[int | None, typer.Option("--held", min=1, help="Queries set aside, at most.")] = None,
-    query_generator: GeneratorOption = None,
-    seed: Seed = None,
-    overwrite: Overwrite = False,
-) -> None:
-    """Make queries without users, as a collection: titles, telling sentences, key phrases."""
-    from sparse_adapt import config
-    from sparse_adapt.adapting.preparing import prepare_collection
-    from sparse_adapt.corpus import read_documents
-    from sparse_adapt.folders import output_folder
-    from sparse_adapt.teachers.generator import generator
-
-    named = {"count": count, "held": held, "seed": seed}
-    settings = config.Queries.model_validate(
-        {key: value for key, value in named.items() if value is not None}
-    )
-    generate = generator(query_generator) if query_generator is not None else None
-    with Bars() as bars:
-        documents = list(bars.watch(read_documents(corpus), "documents"))
-    with output_folder(out, overwrite=overwrite, resumable=False) as work:
-        said = prepare_collection(corpus, documents, settings, None, generate, work)
-    wrote(out, f"{said}; read {out / 'queries.jsonl'}, and delete what is no query")
-    then(
-        ["candidates", str(out), "-o", "candidates.jsonl"],
-        ["evaluate", "--model", "splade-tiny", "--collection", str(out), "--split", "held"],
-    )
-
-
-def candidates(
-    collection: Annotated[
-        Path, typer.Argument(metavar="COLLECTION", help="A folder that `sparse-adapt queries` wrote.")
-    ],
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="candidates.jsonl to write.")],
-    model: Model = "splade-tiny",
-    teacher: TeacherOption = "ensemble",
-    split: Annotated[str, typer.Option("--split", help="train, or held for those set aside.")] = "train",
-    seed: Seed = None,
-    overwrite: Overwrite = False,
-) -> None:
-    """Find documents for each query, easy and hard ones, and have a teacher score them."""
-    from sparse_adapt import config
-    from sparse_adapt.adapting.preparing import prepare_candidates
-    from sparse_adapt.corpus import read_documents
-    from sparse_adapt.errors import unknown
-    from sparse_adapt.model import SparseEncoder
-    from sparse_adapt.teachers.panel import make_panel
-
-    if split not in ("train", "held"):
-        raise ConfigError(unknown("split", split, ("train", "held")))
-    if out.exists() and not overwrite:
-        raise OutputError(f"{out}: already there; choose another -o or pass --overwrite")
-    documents = list(read_documents(collection))
-    settings = config.Candidates() if seed is None else config.Candidates(seed=seed)
-    with Bars() as bars:
-        student = SparseEncoder.load(model)
-        panel = make_panel(student, documents, teacher, watch=bars.count)
-        said = prepare_candidates(collection, panel, settings, split, out, bars.count)
-    wrote(out, said)
-    then(
-        [
-            "distill",
-            "--model",
-            model,
-            "--candidates",
-            str(out),
-            "--corpus",
-            str(collection),
-            "-o",
-            "distilled",
-        ]
     )
 
 

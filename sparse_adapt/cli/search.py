@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sparse_adapt.model import SparseEncoder
     from sparse_adapt.report import Row, Table
 
+
 ENGINES = ("local", "ray")
 
 

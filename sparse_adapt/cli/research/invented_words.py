@@ -1,6 +1,5 @@
-"""Commands that measure: coined terms in a collection, how much a model recovers of them, a whole suite."""
+"""Commands on invented words: put them into a collection, and say how much a model recovers of them."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +12,10 @@ if TYPE_CHECKING:
     from sparse_adapt.coin.recovery import Account, Recovery
     from sparse_adapt.report import Row, Table
 
+
 BASE = "splade-tiny"
+
+
 SPLIT = typer.Option("--split", help="Judgements: qrels/SPLIT.tsv.")
 
 
@@ -88,41 +90,6 @@ def recovery(
     if model == base:
         say(f"{model} is the unadapted model itself; adapt one to {coined}")
     then(["explain", "QUERY", "--model", model, "--corpus", coined])
-
-
-def measure_suite(
-    path: Path, out: Path | None, *, explain: bool, overwrite: bool, resume: bool, device: str, json: bool
-) -> None:
-    """What `evaluate --suite` does: every row on every collection, in tables, a file for each form, a plot."""
-    from sparse_adapt.cli.devices import choose
-    from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.suite import run_suite
-    from sparse_adapt.suite.settings import read_suite
-    from sparse_adapt.suite.tables import tables, to_object, write_results
-
-    suite = read_suite(path)
-    with Bars() as bars:
-        outcome = run_suite(
-            suite,
-            out,
-            overwrite=overwrite,
-            resume=resume,
-            explain=explain,
-            device=choose(device),
-            watch=bars.count,
-            finish=write_results,
-        )
-    if json:
-        show_json(to_object(outcome))
-    else:
-        for table in tables(outcome):
-            show_table(table)
-    again = ["evaluate", "--suite", str(path), "-o", str(out or "suite")]
-    if out is None:
-        then(again)
-        return
-    wrote(out, "suite.json, suite.md, suite.png with matplotlib, vectors")
-    then([*again, "--overwrite", "--explain"])
 
 
 def _coined_table(report: "Report") -> "Table":

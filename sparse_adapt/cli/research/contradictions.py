@@ -1,7 +1,7 @@
-"""Commands around contradictions: writing them, and the stages that learn from them."""
+"""The command that writes contradictions of a corpus's sentences."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,19 +9,14 @@ from sparse_adapt.cli.console import show_json, show_table, then, wrote
 from sparse_adapt.cli.options import (
     Device,
     Json,
-    Model,
-    Out,
     Overwrite,
     Resume,
-    overrides,
-    trains,
 )
-from sparse_adapt.cli.stages import told
 
 if TYPE_CHECKING:
-    from sparse_adapt import config
     from sparse_adapt.contradicting import Account
     from sparse_adapt.report import Row, Table
+
 
 Language = Annotated[str, typer.Option("--language", metavar="NAME", help="en or ja.")]
 
@@ -84,56 +79,6 @@ def contradict(
     if tuned is not None:
         wrote(tuned, "the generator as it was tuned")
     then(["triplets", "--model", model, "--triplets", str(out), "-o", "taught"])
-
-
-@trains
-def triplets(
-    context: typer.Context,
-    model: Model,
-    triplets: Annotated[
-        Path, typer.Option("--triplets", metavar="FILE", help="What `sparse-adapt contradict` wrote.")
-    ],
-    out: Out,
-    overwrite: Overwrite = False,
-    resume: Resume = False,
-) -> None:
-    """Teach that a sentence is nearer to itself than to what contradicts it and to other sentences."""
-    _teach("triplets", context, model, triplets, out)
-    then(
-        ["labelled", "--model", str(out), "--labelled", "FILE", "-o", f"{out}-labelled"],
-        ["similarity", "--model", str(out), "--pairs", "FILE", "--baseline", model],
-    )
-
-
-@trains
-def labelled(
-    context: typer.Context,
-    model: Model,
-    labelled: Annotated[
-        Path,
-        typer.Option(
-            "--labelled", metavar="FILE", help="JSONL of anchor, entailment, contradiction: inference pairs."
-        ),
-    ],
-    out: Out,
-    overwrite: Overwrite = False,
-    resume: Resume = False,
-) -> None:
-    """Teach by inference pairs that somebody labelled: nearer to what follows than to what contradicts."""
-    _teach("labelled", context, model, labelled, out)
-    then(["similarity", "--model", str(out), "--pairs", "FILE", "--baseline", model])
-
-
-def _teach(stage: str, context: typer.Context, model: str, file: Path, out: Path) -> None:
-    from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.running.plan import settings_for
-    from sparse_adapt.stages import steps
-
-    settings = cast("config.Triplets", settings_for(stage, "default", overrides(context)))
-    place = steps.Place(out, context.params["overwrite"], context.params["resume"])
-    with Bars() as bars:
-        outcome = steps.run_triplets(model, file, settings, place, bars.begin(stage), name=stage)
-    told(outcome)
 
 
 def _table(account: "Account") -> "Table":

@@ -1,0 +1,107 @@
+"""The command line as a whole: its panels, and how every command begins and ends."""
+
+import shlex
+import sys
+from typing import Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from sparse_adapt.cli import engines, prepare, search, stages, start, understand
+from sparse_adapt.cli.console import say
+from sparse_adapt.cli.research import contradictions, invented_words, likeness
+from sparse_adapt.errors import SparseAdaptError
+from sparse_adapt.stages import STAGES
+
+GROUPS = (
+    ("Start", (start.demo, start.adapt, start.check)),
+    ("Prepare", (prepare.terms, prepare.queries, prepare.candidates, prepare.pairs)),
+    ("Stages", (stages.extend, stages.behaviour, stages.warmup, stages.dictionary, stages.distill)),
+    ("Stages", (stages.contrast, stages.run)),
+    ("Understand", (understand.diagnose, understand.explain, understand.evaluate)),
+    ("Search", (search.encode, search.index, search.search)),
+    ("Engines", (engines.export, engines.check_export, engines.query_table)),
+    ("Research", (stages.dynamic, stages.joint, contradictions.contradict, stages.triplets, stages.labelled)),
+    ("Research", (invented_words.coin, invented_words.recovery)),
+    ("Research", (likeness.groups, likeness.similarity, likeness.relevant_words)),
+)
+RESUMABLE = ("demo", "adapt", *STAGES[1:], "run", "encode", "export")
+MISTAKE, INTERRUPTED = 2, 130
+M_MMAP_THRESHOLD, M_TRIM_THRESHOLD = -3, -1  # of mallopt; glibc raises both by itself until one is set
+LARGE_BLOCK = 32 << 20  # bytes; from 8 MiB on a step takes a tenth longer, fetching its pages anew
+KEPT = 64 << 20  # bytes free at the heap's end; with glibc's first 128 KiB a step takes a tenth longer again
+
+app = typer.Typer(
+    name="sparse-adapt",
+    help="Teach a SPLADE model the words of your domain, see that it learnt them, and index the result.",
+    epilog="Start with: sparse-adapt demo",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from sparse_adapt import __version__
+
+        typer.echo(f"sparse-adapt {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None: ...
+
+
+for panel, commands in GROUPS:
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)
+
+
+def _give_memory_back() -> None:
+    """Have glibc return large blocks to the system; left alone, its heap grows to four times what training uses.
+
+    Batches differ in size by a little, and blocks of many sizes fragment a heap. Other C libraries go on as usual.
+    """
+    import ctypes
+    import platform
+
+    if platform.libc_ver()[0] == "glibc":
+        for parameter, size in ((M_MMAP_THRESHOLD, LARGE_BLOCK), (M_TRIM_THRESHOLD, KEPT)):
+            ctypes.CDLL(None).mallopt(parameter, size)
+
+
+def main() -> None:
+    """Entry point: a user's error is one line and exit 2; a bug keeps its traceback."""
+    _give_memory_back()
+    try:
+        status = app(standalone_mode=False)
+    except SparseAdaptError as error:
+        say("error: " + " ".join(str(error).splitlines()))
+        raise SystemExit(MISTAKE) from error
+    except TyperException as error:
+        if error.format_message():  # none where help was all that could be shown
+            say(f"error: {' '.join(error.format_message().split()).rstrip('.')}; see {_help()}")
+        raise SystemExit(MISTAKE) from error
+    if status == INTERRUPTED:
+        say(_interrupted(sys.argv[1:]))
+        raise SystemExit(INTERRUPTED)
+
+
+def _help() -> str:
+    names = {command.__name__.replace("_", "-") for _, commands in GROUPS for command in commands}
+    named = [word for word in sys.argv[1:2] if word in names]
+    return shlex.join(["sparse-adapt", *named, "--help"])
+
+
+def _interrupted(words: list[str]) -> str:
+    """What Ctrl-C leaves, and how to go on."""
+    if not words or (words[0] not in RESUMABLE and "--suite" not in words):
+        return "stopped; nothing was written"
+    again = words if "--resume" in words else [*words, "--resume"]
+    return f"stopped; go on with: {shlex.join(['sparse-adapt', *again])}"

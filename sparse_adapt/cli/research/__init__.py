@@ -1,0 +1,1 @@
+"""Commands for research beside the main path: invented words, contradictions, similar texts."""
