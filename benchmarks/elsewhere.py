@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.tables import line
-from sparse_adapt.corpus import read_queries
-from sparse_adapt.encode import encode
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.collection.readers import read_queries
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.encode import encode
 
 MUCH = 1.0  # weight that a query which means a term should give it
 

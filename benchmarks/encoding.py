@@ -24,9 +24,9 @@ from benchmarks.measure import (
     product_rate,
     take_turns,
 )
-from sparse_adapt.corpus import read_documents
-from sparse_adapt.encode import encode
-from sparse_adapt.model import SparseEncoder, resolve
+from sparse_adapt.collection.readers import read_documents
+from sparse_adapt.model.sparse import SparseEncoder, resolve
+from sparse_adapt.retrieve.encode import encode
 
 MODEL = "splade-tiny"
 TEXTS, PILOT = 512, 64

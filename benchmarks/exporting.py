@@ -17,13 +17,13 @@ import torch
 
 from benchmarks.measure import add_options, take_turns
 from benchmarks.tables import RESULTS, line
-from sparse_adapt.corpus import read_documents
-from sparse_adapt.encode import encode
+from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.errors import MissingExtraError
 from sparse_adapt.export import FORMATS, writer
-from sparse_adapt.model import SparseEncoder
-from sparse_adapt.vectors import Block, Vectors
-from sparse_adapt.vectors.manifest import stamp, token_names
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.vectors.folder import Block, Vectors
+from sparse_adapt.retrieve.vectors.manifest import stamp, token_names
 
 MODEL, COLLECTION = "splade-tiny", "cranfield"
 ENCODER = "encoder"

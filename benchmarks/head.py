@@ -23,7 +23,7 @@ from benchmarks.measure import (
     product_rate,
     take_turns,
 )
-from sparse_adapt.head import activate, splade_pool
+from sparse_adapt.model.head.pooling import activate, splade_pool
 
 TEXTS, LENGTH, ACTIVE = 8, 256, 200
 SIZES = [(30_522, 128), (30_522, 768), (72_000, 128), (72_000, 768)]

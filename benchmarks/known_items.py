@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from wordfreq import zipf_frequency
 
 from benchmarks.tables import line
-from sparse_adapt.corpus import Document, Query, read_documents
-from sparse_adapt.encode import encode
-from sparse_adapt.evaluate import Collection, evaluate_vectors
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.collection.readers import Document, Query, read_documents
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors
 
 WORD = re.compile(r"[^\W\d_]+")
 TELLING = 5.8  # zipf frequency (Speer 2022, wordfreq) from which on a word tells no document from another

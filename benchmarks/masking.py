@@ -22,13 +22,13 @@ import torch
 from benchmarks.tables import CONTROL, MEASURE, Results, line
 from benchmarks.teaching import MODELS, measure, prepare
 from sparse_adapt import config
-from sparse_adapt.batches import pad
-from sparse_adapt.corpus import read_documents, write_documents
-from sparse_adapt.evaluate import read_collection
+from sparse_adapt.collection.pairs import read_pairs, write_pairs
+from sparse_adapt.collection.readers import read_documents, write_documents
+from sparse_adapt.made_up.queries import HELD
+from sparse_adapt.model.batches import pad
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.kinds import load_encoder
-from sparse_adapt.pairs import read_pairs, write_pairs
-from sparse_adapt.queries import HELD
+from sparse_adapt.retrieve.evaluate import read_collection
 from sparse_adapt.stages import steps
 from sparse_adapt.stages.masked import mask_token
 from sparse_adapt.stages.steps import Place

@@ -17,10 +17,10 @@ from typing import Any
 
 from benchmarks.streaming import generate
 from benchmarks.tables import RESULTS
-from sparse_adapt.corpus import Document, read_documents
-from sparse_adapt.model import SparseEncoder
-from sparse_adapt.vectors.cluster import Cluster, connected, on_cluster
-from sparse_adapt.vectors.shards import encode_corpus
+from sparse_adapt.collection.readers import Document, read_documents
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.vectors.cluster import Cluster, connected, on_cluster
+from sparse_adapt.retrieve.vectors.shards import encode_corpus
 
 
 def main() -> None:

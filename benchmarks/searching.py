@@ -16,10 +16,10 @@ import torch
 from scipy.sparse import csr_matrix, vstack
 
 from benchmarks.measure import CLOCKS, add_options
-from sparse_adapt.corpus import read_documents, read_queries
-from sparse_adapt.encode import encode
-from sparse_adapt.model import SparseEncoder
-from sparse_adapt.search import Searcher
+from sparse_adapt.collection.readers import read_documents, read_queries
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.search import Searcher
 
 MODEL = "splade-tiny"
 DOCUMENTS, K = 200_000, 10

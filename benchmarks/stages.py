@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.tables import Results, line, spread
-from sparse_adapt.demo import run_demo
-from sparse_adapt.reading.sources import bundled
-from sparse_adapt.running.plan import make_plan
+from sparse_adapt.collection.sources import bundled
+from sparse_adapt.lab.demo.demo import run_demo
+from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.stages.steps import Place
 
 KINDS = ("hidden", "explicit", "control")

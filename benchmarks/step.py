@@ -17,11 +17,11 @@ from sentence_transformers.sparse_encoder import losses as their_losses
 from torch import Tensor
 
 from benchmarks.measure import Work, add_options, peak_memory, print_peak_memory, take_turns
-from sparse_adapt.batches import pad
-from sparse_adapt.corpus import read_documents, read_queries
-from sparse_adapt.head import activate, plain_splade_pool
-from sparse_adapt.losses import flops, margin_mse
-from sparse_adapt.model import SparseEncoder, resolve
+from sparse_adapt.collection.readers import read_documents, read_queries
+from sparse_adapt.model.batches import pad
+from sparse_adapt.model.head.pooling import activate, plain_splade_pool
+from sparse_adapt.model.sparse import SparseEncoder, resolve
+from sparse_adapt.training.losses import flops, margin_mse
 
 MODEL = "splade-tiny"
 QUERIES, CANDIDATES, MAX_TOKENS = 8, 8, 128

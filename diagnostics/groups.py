@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.encode import encode
+from sparse_adapt.collection.lines import Unique, at_least_one, read_objects
 from sparse_adapt.errors import InputError
-from sparse_adapt.model import SparseEncoder
 from sparse_adapt.model.kinds import EitherEncoder
-from sparse_adapt.reading.lines import Unique, at_least_one, read_objects
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.encode import encode
 
 AT = (1, 3, 5)
 ALL = "all"

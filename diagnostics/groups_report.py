@@ -12,8 +12,8 @@ import numpy as np
 
 from diagnostics.groups import ALL, AT, Groups
 from sparse_adapt.errors import MissingExtraError
-from sparse_adapt.folders import output_folder, write_json, write_text
-from sparse_adapt.report import Column, Row, Table, to_markdown
+from sparse_adapt.files.folders import output_folder, write_json, write_text
+from sparse_adapt.report.tables import Column, Row, Table, to_markdown
 
 MAPS = (("difference", "mean absolute difference"), ("similarity", "mean cosine"))
 LABELLED = 30  # groups at most whose names stand beside a map

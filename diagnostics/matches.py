@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.corpus import Document
-from sparse_adapt.encode import encode
+from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
-from sparse_adapt.model import SparseEncoder
-from sparse_adapt.search import top_k
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.search import top_k
 
 RELATIVE_TOLERANCE = 1e-5
 

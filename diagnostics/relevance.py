@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from sparse_adapt.errors import InputError, MissingExtraError
-from sparse_adapt.language import CONTENT, Parser, Part, Sentence
+from sparse_adapt.lab.similarity import Likeness, cosines
 from sparse_adapt.model.kinds import EitherEncoder
-from sparse_adapt.report import Column, Table
-from sparse_adapt.similarity import Likeness, cosines
-from sparse_adapt.watching import Heard, silent
+from sparse_adapt.report.tables import Column, Table
+from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.terms.language import CONTENT, Parser, Part, Sentence
 
 NAMES = {
     "NOUN": "noun",

@@ -17,7 +17,7 @@ from rich.text import Text
 from diagnostics.advice import State
 from diagnostics.matches import Contribution, Match, QueryReport
 from diagnostics.sections import Logits, RankedToken, TokenReport
-from sparse_adapt.report import BAD, GOOD, LOUD, QUIET, TOKEN, Column, Row, Table, bar, to_rich
+from sparse_adapt.report.tables import BAD, GOOD, LOUD, QUIET, TOKEN, Column, Row, Table, bar, to_rich
 
 NEW = "magenta"
 WARM = "yellow"

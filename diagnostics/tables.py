@@ -1,11 +1,11 @@
-"""Usage, drift and cost as tables: for a terminal, JSON or Markdown by `sparse_adapt.report`."""
+"""Usage, drift and cost as tables: for a terminal, JSON or Markdown by `sparse_adapt.report.tables`."""
 
 from collections.abc import Sequence
 
 from diagnostics.cost import Cost
 from diagnostics.drift import Drift
 from diagnostics.usage import GroupWeight, Usage
-from sparse_adapt.report import Column, Row, Table
+from sparse_adapt.report.tables import Column, Row, Table
 
 
 def tabulate_usage(usage: Usage) -> Table:

@@ -25,10 +25,10 @@ from diagnostics.sections import (
     Vocabulary,
     Weight,
 )
-from sparse_adapt.corpus import Document
-from sparse_adapt.encode import encode
+from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.encode import encode
 
 HEAVIEST = 10
 EXAMINED = 100  # documents with the term, and as many without, that the summary encodes

@@ -1,6 +1,6 @@
 """What a model's vectors are made of: dead and stray new tokens, a term by group.
 
-Vectors come from `sparse_adapt.encode.encode`, a row a text, V columns. Dimensions: V vocabulary.
+Vectors come from `sparse_adapt.retrieve.encode.encode`, a row a text, V columns. Dimensions: V vocabulary.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.model.sparse import SparseEncoder
 
 
 @dataclass(frozen=True, slots=True)

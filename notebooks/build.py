@@ -38,8 +38,8 @@ import numpy as np
 
 from diagnostics.matches import explain
 from diagnostics.token import diagnose
-from sparse_adapt.corpus import read_documents
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.collection.readers import read_documents
+from sparse_adapt.model.sparse import SparseEncoder
 
 RUN = Path("../runs/gatrocraptic")
 report = json.loads((RUN / "report.json").read_text())

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from sparse_adapt.corpus import Document
+from sparse_adapt.collection.readers import Document
 
 os.environ.pop("COLUMNS", None)  # tables are as wide as in a pipe, whoever runs the tests
 
@@ -239,7 +239,8 @@ QUERIES = [
 @pytest.fixture(scope="session")
 def zorvex_collection(tmp_path_factory: pytest.TempPathFactory, twelve_documents: list[Document]) -> Path:
     """The twelve documents as a collection of a new term, with all files that the demo reads. Read only."""
-    from sparse_adapt.corpus import (
+    from sparse_adapt.collection.glossary import Definition, write_dictionary
+    from sparse_adapt.collection.readers import (
         Candidates,
         Query,
         write_candidates,
@@ -247,8 +248,7 @@ def zorvex_collection(tmp_path_factory: pytest.TempPathFactory, twelve_documents
         write_judgements,
         write_queries,
     )
-    from sparse_adapt.glossary import Definition, write_dictionary
-    from sparse_adapt.terms import Term, write_terms
+    from sparse_adapt.terms.mining import Term, write_terms
 
     folder = tmp_path_factory.mktemp("collection") / "zorvex"
     write_documents(folder / "corpus.jsonl", twelve_documents)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.engines import Engine
-from sparse_adapt.search import search
-from sparse_adapt.vectors import Block, Vectors
-from sparse_adapt.vectors.manifest import ModelStamp, checksum
+from sparse_adapt.retrieve.search import search
+from sparse_adapt.retrieve.vectors.folder import Block, Vectors
+from sparse_adapt.retrieve.vectors.manifest import ModelStamp, checksum
 
 TOKENS = ["a", "node.js", "supply chain"]
 BLOCK = Block(["d1", 'd"2', "d3"], csr_matrix(np.array([[0.1, 0, 2], [0, 0, 0], [0, 1 / 3, 0]], np.float32)))

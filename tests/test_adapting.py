@@ -16,24 +16,18 @@ import torch
 from benchmarks import adapting as benchmark
 from benchmarks.adapting import Asked, Job
 from sparse_adapt import config
-from sparse_adapt.adapting import Stopped, adapt
-from sparse_adapt.adapting.choice import POWERS
-from sparse_adapt.adapting.request import Request
-from sparse_adapt.adapting.verdict import tabulate, verdict
-from sparse_adapt.corpus import (
-    Document,
-    Query,
-    read_candidates,
-    write_documents,
-    write_queries,
-)
+from sparse_adapt.collection.glossary import Definition, read_dictionary, write_dictionary
+from sparse_adapt.collection.pairs import read_pairs
+from sparse_adapt.collection.readers import Document, Query, read_candidates, write_documents, write_queries
 from sparse_adapt.errors import ConfigError, InputError
-from sparse_adapt.glossary import Definition, read_dictionary, write_dictionary
-from sparse_adapt.model import SparseEncoder
-from sparse_adapt.pairs import read_pairs
-from sparse_adapt.queries import read_pseudo_queries
+from sparse_adapt.made_up.queries import read_pseudo_queries
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline.adapt import Stopped, adapt
+from sparse_adapt.pipeline.choice import POWERS
+from sparse_adapt.pipeline.request import Request
+from sparse_adapt.pipeline.verdict import tabulate, verdict
 from sparse_adapt.stages.steps import Place
-from sparse_adapt.terms import read_terms
+from sparse_adapt.terms.mining import read_terms
 
 SUBJECTS = [
     *(

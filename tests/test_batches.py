@@ -5,8 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparse_adapt.batches import group_by_length, pad, read_by_length
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.model.batches import group_by_length, pad, read_by_length
+from sparse_adapt.model.sparse import SparseEncoder
 
 LENGTHS = st.lists(st.integers(0, 300), max_size=60)
 
@@ -69,7 +69,7 @@ def test_a_text_of_no_tokens_has_no_weights(lengths, tiny_model):
 
 
 def test_vectors_come_in_the_order_of_the_texts_whatever_the_groups(tiny_model, monkeypatch):
-    from sparse_adapt import model
+    from sparse_adapt.model import sparse
 
     encoder = SparseEncoder.load(tiny_model)
     texts = [list(range(60, 60 + length)) for length in (4, 30, 1, 12, 30, 7)]
@@ -77,7 +77,7 @@ def test_vectors_come_in_the_order_of_the_texts_whatever_the_groups(tiny_model, 
         alone = torch.cat([encoder([text]).maximum for text in texts])
         places = torch.cat([encoder([text]).position for text in texts])
         for tokens in (1, 31, 70, 4096):
-            monkeypatch.setattr(model, "PADDED_TOKENS_A_PASS", tokens)
+            monkeypatch.setattr(sparse, "PADDED_TOKENS_A_PASS", tokens)
             together = encoder(texts)
             torch.testing.assert_close(together.maximum, alone, atol=1e-5, rtol=1e-5)
             assert torch.equal(together.position, places)

@@ -6,15 +6,16 @@ import pytest
 import torch
 from dense_models import tiny_dense
 
-from sparse_adapt import config, vocabulary
+from sparse_adapt import config
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.model import vocabulary
 from sparse_adapt.model.sentence import SentenceEncoder
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages import steps
 from sparse_adapt.stages.balance import balanced
 from sparse_adapt.stages.behaviour import Batch, DenseBehaviour, SparseBehaviour, reaching
-from sparse_adapt.terms import Term, write_terms
-from sparse_adapt.training import random_at, train
+from sparse_adapt.terms.mining import Term, write_terms
+from sparse_adapt.training.loop import random_at, train
 
 
 @pytest.fixture

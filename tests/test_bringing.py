@@ -7,7 +7,8 @@ import pytest
 
 from benchmarks import adapting as benchmark
 from benchmarks.adapting import Job, Recipe
-from sparse_adapt import adapting, config
+from sparse_adapt import config
+from sparse_adapt.pipeline import adapt
 from sparse_adapt.teachers.panel import Member, Panel
 
 BOTH = [Job("first", seed, "default") for seed in (0, 1)] + [Job("first", 1, "no idf")]
@@ -83,7 +84,7 @@ def test_recoveries_of_several_seeds_are_one_row():
 
 def test_every_recipe_has_settings_that_exist():
     for recipe in benchmark.RECIPES.values():
-        adapting.settings_for("distill", "corpus", recipe.distill)
+        adapt.settings_for("distill", "corpus", recipe.distill)
         config.Adapt.model_validate(recipe.settings)
     assert Recipe().begins_alike and not Recipe(without="BM25").begins_alike
     assert not benchmark.RECIPES["with contrast"].begins_alike  # pairs want sentences cut out of documents
@@ -93,10 +94,10 @@ def test_every_recipe_has_settings_that_exist():
 
 def test_a_panel_can_do_without_a_member(monkeypatch):
     panel = Panel((Member("one", len), Member("two", len)), len)  # type: ignore[arg-type]
-    monkeypatch.setattr(adapting, "make_panel", None)
+    monkeypatch.setattr(adapt, "make_panel", None)
     monkeypatch.setattr(benchmark, "make_panel", lambda: panel)
     benchmark._leave_out("one")
-    assert adapting.make_panel().name == "two"
+    assert adapt.make_panel().name == "two"
 
 
 def test_contradictions_teach_the_model_that_distils_and_its_record_stays(monkeypatch, tmp_path):

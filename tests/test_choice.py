@@ -5,10 +5,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from sparse_adapt.adapting.choice import Choice, Maker, Tried, choose, held_collection, keep, try_models
-from sparse_adapt.corpus import Candidates, Document
-from sparse_adapt.evaluate import Result
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.collection.readers import Candidates, Document
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline.choice import Choice, Maker, Tried, choose, held_collection, keep, try_models
+from sparse_adapt.retrieve.evaluate import Result
 
 QUERIES = 16
 NOISE = np.tile([0.2, -0.2], QUERIES // 2)  # between two that differ by it, a standard error of .05

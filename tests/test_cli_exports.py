@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from sparse_adapt.model import SparseEncoder
-from sparse_adapt.vectors.shards import encode_corpus
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.vectors.shards import encode_corpus
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ import pytest
 from conftest import refused
 from dense_models import tiny_dense
 
+from sparse_adapt.collection.pairs import read_pairs
+from sparse_adapt.collection.readers import Document
 from sparse_adapt.config import Queries
-from sparse_adapt.corpus import Document
-from sparse_adapt.pairs import read_pairs
-from sparse_adapt.queries import make_queries, write_collection
-from sparse_adapt.terms import read_terms
+from sparse_adapt.made_up.queries import make_queries, write_collection
+from sparse_adapt.terms.mining import read_terms
 
 NAMES = ["pump", "valve", "gate", "lock", "crane", "hoist", "drill", "lathe"]
 ABOUT = ["steel", "brass", "copper", "iron", "bronze", "nickel", "zinc", "lead"]

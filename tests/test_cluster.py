@@ -15,12 +15,12 @@ from threading import Event, Thread
 import psutil
 import pytest
 
-from sparse_adapt.corpus import Document, write_documents
+from sparse_adapt.collection.readers import Document, write_documents
 from sparse_adapt.errors import MissingExtraError, ModelError, OutputError
-from sparse_adapt.model import SparseEncoder
-from sparse_adapt.vectors import cluster
-from sparse_adapt.vectors.cluster import SIGACTION_SIZE, connected, handlers_kept, on_cluster
-from sparse_adapt.vectors.shards import JOURNAL_FILE, encode_corpus
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.vectors import cluster
+from sparse_adapt.retrieve.vectors.cluster import SIGACTION_SIZE, connected, handlers_kept, on_cluster
+from sparse_adapt.retrieve.vectors.shards import JOURNAL_FILE, encode_corpus
 
 SHARD = 40
 TASK = "ray::_encode_chunk"  # what a worker calls itself while it encodes

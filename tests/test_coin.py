@@ -9,11 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wordfreq import zipf_frequency
 
-from sparse_adapt.coin import Settings, coin, read_coined
-from sparse_adapt.coin.choose import choose, count_words, find_candidates
-from sparse_adapt.coin.families import Coinage, find_families, inflect, words_of
-from sparse_adapt.coin.invent import invent_words, neighbours
-from sparse_adapt.corpus import (
+from sparse_adapt.collection.readers import (
     Document,
     Query,
     read_documents,
@@ -23,6 +19,10 @@ from sparse_adapt.corpus import (
     write_queries,
 )
 from sparse_adapt.errors import ConfigError, InputError, OutputError
+from sparse_adapt.lab.coin.choose import choose, count_words, find_candidates
+from sparse_adapt.lab.coin.coining import Settings, coin, read_coined
+from sparse_adapt.lab.coin.families import Coinage, find_families, inflect, words_of
+from sparse_adapt.lab.coin.invent import invent_words, neighbours
 
 TOPICS = ("plasmid", "ribosome", "vacuole", "mitosis", "cytokine", "nucleus")
 

@@ -14,17 +14,18 @@ from dense_models import tiny_dense
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparse_adapt.contradicting import Account, contradict, fit, load_filler, read_sentences, writing
-from sparse_adapt.contradicting.denoising import draw_spans, tune
-from sparse_adapt.contradicting.gaps import Gap
-from sparse_adapt.contradicting.masked import MaskedFiller
-from sparse_adapt.contradicting.spans import SpanFiller
-from sparse_adapt.contradicting.writing import Asked, write
 from sparse_adapt.errors import ConfigError, ModelError, OutputError
-from sparse_adapt.journal import noted
-from sparse_adapt.language import Parser
+from sparse_adapt.files.journal import noted
+from sparse_adapt.lab.contradicting import writing
+from sparse_adapt.lab.contradicting.contradict import Account, contradict, fit, load_filler, read_sentences
+from sparse_adapt.lab.contradicting.denoising import draw_spans, tune
+from sparse_adapt.lab.contradicting.gaps import Gap
+from sparse_adapt.lab.contradicting.masked import MaskedFiller
+from sparse_adapt.lab.contradicting.spans import SpanFiller
+from sparse_adapt.lab.contradicting.writing import Asked, write
 from sparse_adapt.model.kinds import load_encoder
-from sparse_adapt.training import random_at
+from sparse_adapt.terms.language import Parser
+from sparse_adapt.training.loop import random_at
 
 TEXTS = [
     "The server sends a log to the client.",

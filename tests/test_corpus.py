@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import corpora
-from sparse_adapt.corpus import (
+from sparse_adapt.collection.readers import (
     Candidates,
     Document,
     Query,
@@ -28,8 +28,8 @@ from sparse_adapt.corpus import (
     write_queries,
     write_run,
 )
+from sparse_adapt.collection.sources import beside
 from sparse_adapt.errors import InputError, OutputError
-from sparse_adapt.reading.sources import beside
 
 GOOD_DOCUMENTS = '{"_id": "d1", "title": "T", "text": "one"}\n{"_id": "d2", "text": ""}\n'
 DOCUMENTS = [Document("d1", "one", "T"), Document("d2", "")]
@@ -489,7 +489,7 @@ class TestSources:
 
     def test_reading_a_file_needs_neither_torch_nor_ir_datasets(self, folder):
         code = (
-            "import sys; from sparse_adapt.corpus import read_documents; list(read_documents(sys.argv[1]));"
+            "import sys; from sparse_adapt.collection.readers import read_documents; list(read_documents(sys.argv[1]));"
             "print([name for name in ('torch', 'transformers', 'ir_datasets') if name in sys.modules])"
         )
         done = subprocess.run(

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from sparse_adapt.corpus import Document, write_documents
+from sparse_adapt.collection.readers import Document, write_documents
 from sparse_adapt.errors import InputError, OutputError
 from sparse_adapt.export.anserini import write
 from sparse_adapt.export.interim import interim_folder, interim_vectors
-from sparse_adapt.model import SparseEncoder
-from sparse_adapt.vectors.shards import encode_corpus
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.vectors.shards import encode_corpus
 
 SHARD = 12
 MOMENTS = 50
@@ -94,7 +94,9 @@ def test_a_resumed_export_encodes_nothing_twice(tiny_model, documents, tmp_path,
     with pytest.raises(RuntimeError), interim_vectors(model, documents, out):
         raise RuntimeError("while it is written")
     assert [path.name for path in tmp_path.iterdir()] == [interim_folder(out).name]
-    monkeypatch.setattr("sparse_adapt.vectors.shards.encode", lambda *_, **__: pytest.fail("encoded again"))
+    monkeypatch.setattr(
+        "sparse_adapt.retrieve.vectors.shards.encode", lambda *_, **__: pytest.fail("encoded again")
+    )
     refused = (
         (OutputError, "already there; choose another -o or pass --overwrite", documents, False),
         (InputError, "encoded other documents", documents[1:], True),

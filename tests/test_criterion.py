@@ -2,9 +2,9 @@
 
 import pytest
 
-from sparse_adapt.terms import Term
 from sparse_adapt.terms.criterion import paying
 from sparse_adapt.terms.evidence import Evidence
+from sparse_adapt.terms.mining import Term
 
 
 def terms(*gains: float) -> list[Term]:

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from sparse_adapt.corpus import Document
-from sparse_adapt.definitions import long_form, mine_definitions, write_mined
-from sparse_adapt.glossary import Definition, read_dictionary
+from sparse_adapt.collection.glossary import Definition, read_dictionary
+from sparse_adapt.collection.readers import Document
+from sparse_adapt.terms.definitions import long_form, mine_definitions, write_mined
 
 
 def mined(text: str, *terms: str) -> list[tuple[str, str, str]]:

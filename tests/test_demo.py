@@ -11,17 +11,18 @@ import pytest
 import torch
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.corpus import read_documents
-from sparse_adapt.demo import run_demo, scorecard
-from sparse_adapt.demo.scorecard import function_share, measure, read_scene
-from sparse_adapt.demo.verdict import criteria, tabulate, verdict_lines
-from sparse_adapt.encode import encode
+from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.errors import ConfigError, InputError
-from sparse_adapt.everyday_texts import made_up
-from sparse_adapt.model import SparseEncoder
-from sparse_adapt.report import to_json
-from sparse_adapt.running.plan import make_plan
-from sparse_adapt.running.run import Silence, run
+from sparse_adapt.lab.demo import scorecard
+from sparse_adapt.lab.demo.demo import run_demo
+from sparse_adapt.lab.demo.scorecard import function_share, measure, read_scene
+from sparse_adapt.lab.demo.verdict import criteria, tabulate, verdict_lines
+from sparse_adapt.made_up.everyday import made_up
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline.plan import make_plan
+from sparse_adapt.pipeline.run import Silence, run
+from sparse_adapt.report.tables import to_json
+from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.stages.steps import Place
 
 QUICK = {"steps": 2, "batch_size": 4, "checkpoint_every": 1, "device": "cpu", "judge": "none"}
@@ -301,9 +302,9 @@ def test_the_other_process_ends_when_its_sender_is_killed(tmp_path, zorvex_colle
     endless = {**QUICK, "steps": 10**6}
     plan = make_plan(str(zorvex_collection), model=str(tiny_model), overrides=endless)
     code = (
-        "import pickle, sys, time; from pathlib import Path; from sparse_adapt.demo import alone;"
+        "import pickle, sys, time; from pathlib import Path; from sparse_adapt.lab.demo.demo import alone;"
         "plan, work = pickle.load(sys.stdin.buffer);"
-        "from sparse_adapt.running.run import Silence; import torch; torch.set_num_threads(2);"
+        "from sparse_adapt.pipeline.run import Silence; import torch; torch.set_num_threads(2);"
         "Path.mkdir(work); context = alone.fine_tuned_alone(plan, work, Silence()); context.__enter__();"
         "print('ready', flush=True); time.sleep(600)"
     )

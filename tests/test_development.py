@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.stages import DEVELOPMENT, with_other_queries
-from sparse_adapt.corpus import read_candidates, read_documents
-from sparse_adapt.demo.scorecard import read_scene
-from sparse_adapt.evaluate import read_collection
-from sparse_adapt.terms import read_terms
+from sparse_adapt.collection.readers import read_candidates, read_documents
+from sparse_adapt.lab.demo.scorecard import read_scene
+from sparse_adapt.retrieve.evaluate import read_collection
+from sparse_adapt.terms.mining import read_terms
 
 FOLDERS = sorted(path.parent for path in DEVELOPMENT.glob("*/queries.jsonl"))
 

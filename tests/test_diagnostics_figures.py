@@ -10,8 +10,8 @@ from diagnostics.cost import estimate_index_bytes, measure_cost
 from diagnostics.drift import compare_vectors, measure_drift
 from diagnostics.tables import tabulate_cost, tabulate_drift, tabulate_groups, tabulate_usage
 from diagnostics.usage import measure_usage, weight_by_group
-from sparse_adapt.model import NewToken, SparseEncoder
-from sparse_adapt.report import to_json, to_markdown
+from sparse_adapt.model.sparse import NewToken, SparseEncoder
+from sparse_adapt.report.tables import to_json, to_markdown
 
 
 @pytest.fixture

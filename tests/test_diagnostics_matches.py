@@ -7,9 +7,9 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from diagnostics.matches import explain
-from sparse_adapt.encode import encode
 from sparse_adapt.errors import InputError
-from sparse_adapt.model import NewToken, SparseEncoder
+from sparse_adapt.model.sparse import NewToken, SparseEncoder
+from sparse_adapt.retrieve.encode import encode
 
 
 @pytest.fixture

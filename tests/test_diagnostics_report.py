@@ -10,8 +10,8 @@ from diagnostics.advice import Places
 from diagnostics.matches import Contribution, Match, QueryReport, QueryToken, explain
 from diagnostics.report import STATES, Command, render_query_report, render_token_report
 from diagnostics.token import diagnose
-from sparse_adapt.corpus import Document
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.collection.readers import Document
+from sparse_adapt.model.sparse import SparseEncoder
 
 SECTIONS = ["1  Vocabulary", "2  Logits", "3  Weight", "4  Ranking", "5  What to do next"]
 

@@ -14,11 +14,11 @@ from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaForMaske
 from diagnostics.advice import Evidence, Places, advise, judge
 from diagnostics.occurrences import sight, spellings
 from diagnostics.token import diagnose
-from sparse_adapt.corpus import Document, read_documents
+from sparse_adapt.collection.readers import Document, read_documents
 from sparse_adapt.errors import InputError
-from sparse_adapt.model import NewToken, SparseEncoder
-from sparse_adapt.terms import Term
-from sparse_adapt.vocabulary import extend
+from sparse_adapt.model.sparse import NewToken, SparseEncoder
+from sparse_adapt.model.vocabulary import extend
+from sparse_adapt.terms.mining import Term
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_weights_step_by_step(tiny, twelve_documents):
 
 def test_an_encoder_that_disagrees_is_a_bug(tiny, twelve_documents, monkeypatch):
     from diagnostics import token
-    from sparse_adapt.encode import encode
+    from sparse_adapt.retrieve.encode import encode
 
     monkeypatch.setattr(token, "encode", lambda model, texts: encode(model, texts) * 1.001)
     with pytest.raises(AssertionError):

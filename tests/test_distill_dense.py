@@ -9,16 +9,17 @@ import pytest
 import torch
 from dense_models import tiny_dense
 
-from sparse_adapt import config, losses
-from sparse_adapt.corpus import Candidates, Document, write_candidates, write_documents
+from sparse_adapt import config
+from sparse_adapt.collection.readers import Candidates, Document, write_candidates, write_documents
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.sentence import SentenceEncoder
-from sparse_adapt.running.presets import preset
+from sparse_adapt.pipeline.presets import preset
 from sparse_adapt.stages import steps
 from sparse_adapt.stages.distill_dense import SCALE, DenseDistill
 from sparse_adapt.stages.steps import Place
-from sparse_adapt.terms import Term, write_terms
-from sparse_adapt.training import random_at, train
+from sparse_adapt.terms.mining import Term, write_terms
+from sparse_adapt.training import losses
+from sparse_adapt.training.loop import random_at, train
 
 DOCUMENTS = {
     "a": "A zorvex report compares what a team spent.",

@@ -3,11 +3,11 @@
 import pytest
 from families import byte_level
 
-from sparse_adapt.corpus import Document
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.collection.readers import Document
 from sparse_adapt.model.saved import fetch, read_tokenizer
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.terms.wordpiece import domain_vocabulary
-from sparse_adapt.vocabulary import extend
 
 TEXTS = [
     "Zorvex is how a team decides; a zorvex report, ZORVEX by zorvex.",

@@ -6,11 +6,12 @@ import torch
 from scipy.sparse import csr_matrix
 from torch.testing import assert_close
 
-from sparse_adapt.encode import encode, exact_precision
 from sparse_adapt.errors import ModelError
-from sparse_adapt.head import cpu, pack, plain_splade_pool
-from sparse_adapt.head.filter import error_bound, positive_logits, rough_largest
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.model.head import cpu
+from sparse_adapt.model.head.filter import error_bound, positive_logits, rough_largest
+from sparse_adapt.model.head.pooling import pack, plain_splade_pool
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.encode import encode, exact_precision
 
 
 @pytest.fixture

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 from scipy.stats import ttest_rel
 
-from sparse_adapt.corpus import Query, write_documents, write_judgements, write_queries
+from sparse_adapt.collection.readers import Query, write_documents, write_judgements, write_queries
 from sparse_adapt.errors import InputError
-from sparse_adapt.evaluate import (
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.evaluate import (
     MEASURES,
     Collection,
     Result,
@@ -28,7 +29,6 @@ from sparse_adapt.evaluate import (
     randomisation_test,
     read_collection,
 )
-from sparse_adapt.model import SparseEncoder
 
 LOG3 = math.log2(3)
 

@@ -13,8 +13,8 @@ from sparse_adapt.export import anserini
 from sparse_adapt.export.anserini import token_name
 from sparse_adapt.export.parts import read_manifest, unescape_token
 from sparse_adapt.export.quantise import Quantisation
-from sparse_adapt.vectors import Block, Vectors
-from sparse_adapt.vectors.manifest import ModelStamp
+from sparse_adapt.retrieve.vectors.folder import Block, Vectors
+from sparse_adapt.retrieve.vectors.manifest import ModelStamp
 
 TOKENS = ["[PAD]", "##ing", "node.js", "supply chain", 'a"b', "naïve", "\\", "日本"]
 STAMP = ModelStamp(

@@ -13,18 +13,18 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix, random
 from scipy.sparse import vstack as stack
 
-from sparse_adapt.corpus import Query
+from sparse_adapt.collection.readers import Query
 from sparse_adapt.engines import ENGINES, open_engine
 from sparse_adapt.engines.parity import check_engine
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, ModelError, OutputError
 from sparse_adapt.export import FORMATS, ciff, loading, onnx, seismic, sentence_transformers, writer
 from sparse_adapt.export.parts import read_manifest, unescape_token
 from sparse_adapt.export.quantise import Quantisation
-from sparse_adapt.folders import output_folder
-from sparse_adapt.model import SparseEncoder
-from sparse_adapt.vectors import Block, Vectors
-from sparse_adapt.vectors.manifest import ModelStamp, checksum, stamp
-from sparse_adapt.vectors.shards import encode_queries, encode_vectors
+from sparse_adapt.files.folders import output_folder
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.vectors.folder import Block, Vectors
+from sparse_adapt.retrieve.vectors.manifest import ModelStamp, checksum, stamp
+from sparse_adapt.retrieve.vectors.shards import encode_queries, encode_vectors
 from tests.odd import some_factors
 
 LONG = "x" * 10_000
@@ -208,9 +208,9 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from sparse_adapt.errors import OutputError
 from sparse_adapt.export import writer
-from sparse_adapt.vectors.manifest import ModelStamp
-from sparse_adapt.model import SparseEncoder
-from sparse_adapt.vectors import Block, Vectors
+from sparse_adapt.retrieve.vectors.manifest import ModelStamp
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.vectors.folder import (Block, Vectors)
 
 encoder = SparseEncoder.load(sys.argv[2])
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -13,9 +13,9 @@ from torch.testing import assert_close
 from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer, BertModel, MobileBertConfig
 
 from sparse_adapt.errors import ModelError
-from sparse_adapt.model import SparseEncoder
-from sparse_adapt.terms import Term, mine_terms
-from sparse_adapt.vocabulary import extend
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.vocabulary import extend
+from sparse_adapt.terms.mining import Term, mine_terms
 
 TERMS = [Term(text, "jargon") for text in ("zorvex", "kubectl", "max_connections", "nodezq", "c++")]
 UNUSED = ("cls.predictions.bias", "lm_head.bias")  # the bias again where rows aren't tied

@@ -34,8 +34,8 @@ from sparse_adapt.export import elasticsearch, opensearch, writer
 from sparse_adapt.export.features import rounded, token_names
 from sparse_adapt.export.parts import unescape_token
 from sparse_adapt.export.quantise import as_floats
-from sparse_adapt.search import search
-from sparse_adapt.vectors import Block
+from sparse_adapt.retrieve.search import search
+from sparse_adapt.retrieve.vectors.folder import Block
 
 KINDS = ("opensearch", "elasticsearch")
 TARGETS = {"opensearch": opensearch.TARGET, "elasticsearch": elasticsearch.TARGET}

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from sparse_adapt import folders
 from sparse_adapt.errors import OutputError
-from sparse_adapt.folders import open_output, output_folder, write_json, write_text
+from sparse_adapt.files import folders
+from sparse_adapt.files.folders import open_output, output_folder, write_json, write_text
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -41,7 +41,7 @@ def run_python(code: str, *arguments: object, wait_for: str = "ready") -> subpro
 HALFWAY = """
     import sys
     from pathlib import Path
-    from sparse_adapt.folders import output_folder
+    from sparse_adapt.files.folders import output_folder
     with output_folder(sys.argv[1], overwrite=len(sys.argv) > 2) as folder:
         (folder / "half").write_text("half")
         print("ready", flush=True)
@@ -328,7 +328,7 @@ class TestFullDisk:
         code = """
             import sys
             from sparse_adapt.errors import OutputError
-            from sparse_adapt.folders import output_folder, write_text
+            from sparse_adapt.files.folders import (output_folder, write_text)
             write_text(sys.argv[1] + "/terms.json", "old")
             try:
                 with output_folder(sys.argv[1] + "/model") as folder:
@@ -389,7 +389,7 @@ class TestSingleFiles:
         write_text(tmp_path / "a", "old")
         code = """
             import sys
-            from sparse_adapt.folders import open_output
+            from sparse_adapt.files.folders import open_output
             with open_output(sys.argv[1]) as file:
                 file.write("new" * 100_000)
                 file.flush()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from sparse_adapt.function_words import FUNCTION_WORDS, function_tokens, is_function_token
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.terms.function_words import FUNCTION_WORDS, function_tokens, is_function_token
 
 
 @pytest.mark.parametrize(

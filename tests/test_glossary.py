@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sparse_adapt.collection.glossary import (
+    CLOSING,
+    STOPS,
+    Definition,
+    read_dictionary,
+    sentence,
+    write_dictionary,
+)
 from sparse_adapt.errors import InputError
-from sparse_adapt.glossary import CLOSING, STOPS, Definition, read_dictionary, sentence, write_dictionary
 
 
 class TestSentence:

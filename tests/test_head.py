@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from sparse_adapt import head
-from sparse_adapt.head import activate, cpu, dense, device, pack, plain_splade_pool, splade_pool
+from sparse_adapt.model.head import cpu, dense, device, pooling
+from sparse_adapt.model.head.pooling import activate, pack, plain_splade_pool, splade_pool
 
 SIZES = [(1, 1, 1, 1), (1, 1, 257, 3), (3, 7, 501, 5), (5, 33, 1031, 16), (2, 130, 2049, 8)]
 
@@ -67,7 +67,7 @@ def test_maxima_and_positions_are_those_of_the_textbook(sizes, small_blocks):
 @pytest.mark.parametrize("precision", ["bfloat16", "float32"])
 @pytest.mark.parametrize("by_text", [False, True])
 def test_what_is_not_asked_for_is_told_only_above_zero(by_text, precision, monkeypatch):
-    monkeypatch.setattr(head, "exact_precision", lambda device: precision)
+    monkeypatch.setattr(pooling, "exact_precision", lambda device: precision)
     hidden, weight, bias, mask = inputs(5, 33, 1031, 16)
     bias -= 6.0  # about half the maxima below zero
     mask[2] = 0
@@ -83,7 +83,7 @@ def test_what_is_not_asked_for_is_told_only_above_zero(by_text, precision, monke
 
 
 def test_weights_learn_the_same_where_only_they_are_asked_for(monkeypatch):
-    monkeypatch.setattr(head, "exact_precision", lambda device: "bfloat16")
+    monkeypatch.setattr(pooling, "exact_precision", lambda device: "bfloat16")
     hidden, weight, bias, mask = inputs(5, 33, 1031, 16)
     bias -= 6.0
     slopes = []
@@ -315,7 +315,7 @@ def test_every_way_back_gives_the_same_gradients(way: ModuleType, small_blocks):
 
 GROWTH = """
 import resource, torch
-from sparse_adapt import head
+from sparse_adapt.model.head import pooling
 torch.set_num_threads(1)
 held = lambda: int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize() >> 20
 torch.nn.functional.gelu(torch.zeros(64, 128))

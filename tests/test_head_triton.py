@@ -16,7 +16,8 @@ SIZES = [(1, 1, 1, 1), (2, 5, 40, 16), (5, 300, 131, 70), (3, 140, 257, 64)]
 
 def check(sizes: tuple[int, int, int, int], dtype: torch.dtype, device: str) -> None:
     """Maxima and places of one seeded problem with holes in its mask and a text without tokens."""
-    from sparse_adapt.head import pack, plain_splade_pool, triton
+    from sparse_adapt.model.head import triton
+    from sparse_adapt.model.head.pooling import pack, plain_splade_pool
 
     texts, length, vocabulary, units = sizes
     generator = torch.Generator().manual_seed(length)
@@ -32,7 +33,7 @@ def check(sizes: tuple[int, int, int, int], dtype: torch.dtype, device: str) -> 
 
 def check_broken_number(device: str) -> None:
     """A product that is not a number is seen, and only in its own text."""
-    from sparse_adapt.head import triton
+    from sparse_adapt.model.head import triton
 
     states = torch.ones(4, 16, device=device)
     states[3, 2] = float("nan")
@@ -67,7 +68,7 @@ def test_the_kernel_on_a_gpu(sizes, dtype):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
 def test_the_whole_head_on_a_gpu(precision):
-    from sparse_adapt.head import plain_splade_pool, splade_pool
+    from sparse_adapt.model.head.pooling import plain_splade_pool, splade_pool
 
     hidden = torch.randn(3, 20, 64, device="cuda", requires_grad=True)
     weight = torch.randn(1001, 64, device="cuda", requires_grad=True)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.errors import OutputError
-from sparse_adapt.kept import checksum_of, keep_arrays, keep_vectors, kept_arrays, kept_vectors
+from sparse_adapt.files.kept import checksum_of, keep_arrays, keep_vectors, kept_arrays, kept_vectors
 
 
 @given(st.lists(st.lists(st.floats(0, 9, width=32), min_size=3, max_size=3), min_size=1, max_size=5))

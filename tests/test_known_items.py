@@ -5,8 +5,8 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from benchmarks.known_items import KINDS, _asked, known_items
-from sparse_adapt.corpus import Document
-from sparse_adapt.evaluate import evaluate_vectors
+from sparse_adapt.collection.readers import Document
+from sparse_adapt.retrieve.evaluate import evaluate_vectors
 
 TEXT = "The valve of the pump is checked by the nurse, and by another nurse before the drip is started on the ward."
 

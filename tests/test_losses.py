@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from torch import tensor
 from torch.testing import assert_close
 
-from sparse_adapt import losses
-from sparse_adapt.head import activate
+from sparse_adapt.model.head.pooling import activate
+from sparse_adapt.training import losses
 
 ALL = torch.ones(1, 3, dtype=torch.bool)
 

@@ -13,18 +13,18 @@ import pytest
 import torch
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.corpus import Query, read_documents, read_queries
-from sparse_adapt.encode import encode
+from sparse_adapt.collection.readers import Query, read_documents, read_queries
 from sparse_adapt.engines import lucene
 from sparse_adapt.engines.java import anserini_jar, find_java
 from sparse_adapt.engines.lucene import LuceneIndex, build_index
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, OutputError
 from sparse_adapt.export import anserini
 from sparse_adapt.export.quantise import Quantisation
-from sparse_adapt.model import SparseEncoder
-from sparse_adapt.vectors import Block, Vectors
-from sparse_adapt.vectors.manifest import checksum, stamp, token_names
-from sparse_adapt.vectors.shards import encode_corpus, encode_queries, encode_vectors
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.vectors.folder import Block, Vectors
+from sparse_adapt.retrieve.vectors.manifest import checksum, stamp, token_names
+from sparse_adapt.retrieve.vectors.shards import encode_corpus, encode_queries, encode_vectors
 
 GATROCRAPTIC = Path(__file__).parents[1] / "corpora" / "gatrocraptic"
 ODD = [

@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from benchmarks import masking
-from sparse_adapt.corpus import Document, read_documents, write_documents
-from sparse_adapt.model import SparseEncoder
-from sparse_adapt.pairs import Pair, read_pairs, write_pairs
-from sparse_adapt.terms import Term
-from sparse_adapt.vocabulary import extend
+from sparse_adapt.collection.pairs import Pair, read_pairs, write_pairs
+from sparse_adapt.collection.readers import Document, read_documents, write_documents
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.vocabulary import extend
+from sparse_adapt.terms.mining import Term
 
 
 def test_one_document_of_ten_is_set_aside_with_its_pairs(tmp_path):

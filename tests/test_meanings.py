@@ -9,14 +9,14 @@ from families import build
 from numpy.typing import NDArray
 
 from sparse_adapt import config
-from sparse_adapt.everyday_texts import LIKE_QUERIES, TEXTS, made_up
-from sparse_adapt.meanings import Meanings, Samples
-from sparse_adapt.meanings.judged import EVERYDAY, JudgedMeanings
-from sparse_adapt.meanings.nearness import Judge
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.made_up.everyday import LIKE_QUERIES, TEXTS, made_up
+from sparse_adapt.made_up.judged import EVERYDAY, JudgedMeanings
+from sparse_adapt.made_up.nearness import Judge
+from sparse_adapt.made_up.windows import Meanings, Samples
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.stages.lesson import kindred
-from sparse_adapt.terms import Term
-from sparse_adapt.vocabulary import extend
+from sparse_adapt.terms.mining import Term
 
 SAYING = [
     "A zorvex report compares what the team spent, month by month.",
@@ -188,8 +188,8 @@ def test_a_text_as_close_to_a_term_as_its_own_is_no_ground_for_silence(encoder, 
 
 
 def test_many_sources_are_sampled_and_each_keeps_its_place(encoder, monkeypatch):
-    monkeypatch.setattr("sparse_adapt.meanings.judged.OTHERS", 2)
-    monkeypatch.setattr("sparse_adapt.meanings.judged.OWN", 1)
+    monkeypatch.setattr("sparse_adapt.made_up.judged.OTHERS", 2)
+    monkeypatch.setattr("sparse_adapt.made_up.judged.OWN", 1)
     source = judged(encoder, [*OTHER, *SAYING, *OTHER])
     assert len(source.cut) <= 4
     assert source.unknown.shape == (10, 2)

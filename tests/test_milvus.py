@@ -24,7 +24,7 @@ from scipy.sparse import csr_matrix
 from sparse_adapt.engines.milvus import load, open_client, open_engine
 from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.export.milvus import COLLECTION_FILE, FIELD, write
-from sparse_adapt.vectors import Block
+from sparse_adapt.retrieve.vectors.folder import Block
 
 NOTHING = Block(["d4"], csr_matrix((1, 3), dtype=np.float32))
 

@@ -10,14 +10,14 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from sparse_adapt import model
-from sparse_adapt.encode import encode
 from sparse_adapt.errors import ModelError
-from sparse_adapt.model import NewToken, SparseEncoder, saved
+from sparse_adapt.model import saved, sparse
 from sparse_adapt.model.saved import fetch, resolve
-from sparse_adapt.terms import Term
-from sparse_adapt.vectors.manifest import stamp
-from sparse_adapt.vocabulary import extend
+from sparse_adapt.model.sparse import NewToken, SparseEncoder
+from sparse_adapt.model.vocabulary import extend
+from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.vectors.manifest import stamp
+from sparse_adapt.terms.mining import Term
 
 TEXTS = ["who signs for zorvex", "the server", "A nightly backup copies the database. " * 20, ""]
 
@@ -154,7 +154,7 @@ def test_padding_leaves_weights_as_they_are(encoder):
 
 def test_texts_that_are_looked_up_together_learn_as_those_that_arent(encoder, monkeypatch):
     """One group of texts a pass; and afterwards the model looks up what it is given."""
-    monkeypatch.setattr(model, "PADDED_TOKENS_A_PASS", 8)
+    monkeypatch.setattr(sparse, "PADDED_TOKENS_A_PASS", 8)
     ids = encoder.tokenize(TEXTS)
 
     def gradients() -> list[torch.Tensor]:

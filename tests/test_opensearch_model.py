@@ -9,15 +9,15 @@ import torch
 from scipy.sparse import csr_matrix
 from tokenizers import Tokenizer
 
-from sparse_adapt.encode import encode
 from sparse_adapt.errors import ConfigError, ModelError
 from sparse_adapt.export import opensearch_model
 from sparse_adapt.export.opensearch_model import CONFIG_FILE, ZIP_FILE, loading, write
 from sparse_adapt.export.parts import read_manifest
-from sparse_adapt.model import SparseEncoder
-from sparse_adapt.vectors import Block
-from sparse_adapt.vectors.manifest import checksum
-from sparse_adapt.vectors.shards import encode_vectors
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.vectors.folder import Block
+from sparse_adapt.retrieve.vectors.manifest import checksum
+from sparse_adapt.retrieve.vectors.shards import encode_vectors
 from tests.odd import some_factors
 
 

@@ -10,17 +10,18 @@ from dense_models import tiny_dense
 from safetensors.torch import load_file
 from torch.testing import assert_close
 
-from sparse_adapt import config, losses
+from sparse_adapt import config
+from sparse_adapt.collection.triplets import Triplet, write_triplets
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.kinds import load_encoder
-from sparse_adapt.running.run import run
-from sparse_adapt.running.runfile import read_plan
+from sparse_adapt.pipeline.run import run
+from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.stages import steps
 from sparse_adapt.stages.opposing import Opposing, dropping_out
 from sparse_adapt.stages.steps import Place
-from sparse_adapt.training import random_at, train
-from sparse_adapt.triplets import Triplet, write_triplets
+from sparse_adapt.training import losses
+from sparse_adapt.training.loop import random_at, train
 
 TRIPLETS = [
     Triplet("the server sends a password", ("the client sends a password", "the server sends a log")),

@@ -16,23 +16,24 @@ from safetensors.torch import load_file
 from test_sharing import start
 from torch.testing import assert_close
 
-from sparse_adapt import config, losses
-from sparse_adapt.batches import pad
-from sparse_adapt.corpus import Document, write_documents
+from sparse_adapt import config
+from sparse_adapt.collection.pairs import Pair, write_pairs
+from sparse_adapt.collection.readers import Document, write_documents
 from sparse_adapt.errors import ConfigError, InputError, ModelError
+from sparse_adapt.model.batches import pad
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.kinds import load_encoder
-from sparse_adapt.pairs import Pair, write_pairs
-from sparse_adapt.running.plan import make_plan
-from sparse_adapt.running.run import run
-from sparse_adapt.running.runfile import read_plan
+from sparse_adapt.model.vocabulary import extend
+from sparse_adapt.pipeline.plan import make_plan
+from sparse_adapt.pipeline.run import run
+from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.stages import pairing, steps
 from sparse_adapt.stages.pairing import SHOWN, Batch, Pairing, related
 from sparse_adapt.stages.projection import Projection
 from sparse_adapt.stages.steps import Place
-from sparse_adapt.terms import Term, write_terms
-from sparse_adapt.training import random_at, train
-from sparse_adapt.vocabulary import extend
+from sparse_adapt.terms.mining import Term, write_terms
+from sparse_adapt.training import losses
+from sparse_adapt.training.loop import random_at, train
 
 TERMS = [Term("zorvex", "jargon"), Term("kubectl", "jargon")]
 DOCUMENTS = {

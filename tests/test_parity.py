@@ -8,7 +8,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.engines.parity import check_engine, headline, tables
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.vectors import Block
+from sparse_adapt.retrieve.vectors.folder import Block
 
 DOCUMENTS = Block(
     ["d0", "d1", "d2", "d3"],

@@ -13,16 +13,16 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparse_adapt.corpus import (
+from sparse_adapt.collection.lines import read_lines
+from sparse_adapt.collection.readers import (
     count_documents,
     read_candidates,
     read_documents,
     read_judgements,
     read_queries,
 )
+from sparse_adapt.collection.unique import UniqueAmongMany
 from sparse_adapt.errors import InputError, MissingExtraError
-from sparse_adapt.reading.lines import read_lines
-from sparse_adapt.reading.unique import UniqueAmongMany
 
 LINES = '{"_id": "d1", "title": "T", "text": "café"}\n{"_id": "d2", "text": ""}\n'
 PACK: dict[str, Callable[[bytes], bytes]] = {

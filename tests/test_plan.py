@@ -5,9 +5,9 @@ import pytest
 
 from sparse_adapt import config
 from sparse_adapt.errors import ConfigError, InputError
-from sparse_adapt.running.plan import make_plan, plan_text, settings_for
-from sparse_adapt.running.presets import preset
-from sparse_adapt.running.runfile import read_plan
+from sparse_adapt.pipeline.plan import make_plan, plan_text, settings_for
+from sparse_adapt.pipeline.presets import preset
+from sparse_adapt.pipeline.runfile import read_plan
 
 
 @pytest.fixture

@@ -28,8 +28,8 @@ from sparse_adapt.engines.qdrant import load, open_client, open_engine
 from sparse_adapt.errors import InputError, OutputError
 from sparse_adapt.export.qdrant import VECTOR, point_id, write
 from sparse_adapt.export.rows import small_blocks
-from sparse_adapt.folders import output_folder
-from sparse_adapt.vectors import Block
+from sparse_adapt.files.folders import output_folder
+from sparse_adapt.retrieve.vectors.folder import Block
 
 
 @pytest.fixture(scope="module")

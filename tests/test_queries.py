@@ -2,10 +2,11 @@
 
 import pytest
 
+from sparse_adapt.collection.readers import Document, read_documents, read_judgements
+from sparse_adapt.collection.sentences import sentences
 from sparse_adapt.config import Queries
-from sparse_adapt.corpus import Document, read_documents, read_judgements
 from sparse_adapt.errors import InputError
-from sparse_adapt.queries import (
+from sparse_adapt.made_up.queries import (
     GENERATED,
     HELD,
     PHRASE,
@@ -15,7 +16,6 @@ from sparse_adapt.queries import (
     PseudoQuery,
     make_queries,
     read_pseudo_queries,
-    sentences,
     without,
     write_collection,
 )

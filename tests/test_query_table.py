@@ -16,8 +16,8 @@ from sparse_adapt.export.query_table import (
     weigh,
     write_table,
 )
-from sparse_adapt.model import SparseEncoder
-from sparse_adapt.vectors import Block
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.vectors.folder import Block
 
 
 def test_idf_by_hand():

@@ -7,18 +7,18 @@ from families import build
 from test_meanings import OTHER, SAYING, Words, about, extended, told
 
 from sparse_adapt import config
-from sparse_adapt.corpus import Candidates
-from sparse_adapt.function_words import function_tokens
-from sparse_adapt.glossary import Definition
-from sparse_adapt.meanings import Samples
-from sparse_adapt.meanings.judged import FEWER_EVERYDAY, JudgedMeanings
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.collection.glossary import Definition
+from sparse_adapt.collection.readers import Candidates
+from sparse_adapt.made_up.judged import FEWER_EVERYDAY, JudgedMeanings
+from sparse_adapt.made_up.windows import Samples
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages import lesson, ranking
 from sparse_adapt.stages.about import Asked
 from sparse_adapt.stages.dictionary import dictionary
 from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.ranking import SHARPNESS, Ranking
-from sparse_adapt.training import random_at
+from sparse_adapt.terms.function_words import function_tokens
+from sparse_adapt.training.loop import random_at
 
 TINY = {"seed": 0, "steps": 1, "judge": "any"}
 DOCUMENTS = [1, 2, 4]  # rows of the sources below: spending, logs and backup
@@ -171,7 +171,7 @@ def test_of_many_documents_those_near_to_a_text_are_ranked(three, monkeypatch):
 
 def test_the_dictionary_stage_learns_it_and_documents_are_those_of_the_corpus(encoder, monkeypatch):
     monkeypatch.setattr(lesson, "_judge", lambda name: Words())
-    monkeypatch.setattr("sparse_adapt.meanings.judged.POOL", 400)
+    monkeypatch.setattr("sparse_adapt.made_up.judged.POOL", 400)
     entry = Definition("zorvex", "What a team may spend.", ())
     stage = dictionary(encoder, [entry], [*SAYING, *OTHER], config.Dictionary(steps=1, samples=16))
     assert stage.meanings.documents.tolist() == list(range(2, 2 + len(SAYING) + len(OTHER)))

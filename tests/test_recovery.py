@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from sparse_adapt.coin import Settings, coin
-from sparse_adapt.coin.recovery import interval, measure_recovery, read_trial, recovered, resampled_means
-from sparse_adapt.corpus import Document, Query, write_documents, write_judgements, write_queries
+from sparse_adapt.collection.readers import Document, Query, write_documents, write_judgements, write_queries
 from sparse_adapt.errors import InputError
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.lab.coin.coining import Settings, coin
+from sparse_adapt.lab.coin.recovery import interval, measure_recovery, read_trial, recovered, resampled_means
+from sparse_adapt.model.sparse import SparseEncoder
 
 
 def test_recovery_by_hand():

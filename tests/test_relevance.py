@@ -5,10 +5,10 @@ from conftest import TWELVE
 
 from diagnostics.relevance import plot_relevance, relevant_words, tabulate_relevance
 from sparse_adapt.errors import InputError
-from sparse_adapt.language import Parser
+from sparse_adapt.lab.similarity import Likeness, cosines
 from sparse_adapt.model.kinds import load_encoder
-from sparse_adapt.report import to_json
-from sparse_adapt.similarity import Likeness, cosines
+from sparse_adapt.report.tables import to_json
+from sparse_adapt.terms.language import Parser
 
 PAIRS = [
     Likeness("The server sends its log to the client.", "A client sees the log of a server.", 4.0),

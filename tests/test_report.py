@@ -6,7 +6,7 @@ import json
 import pytest
 from rich.console import Console
 
-from sparse_adapt.report import (
+from sparse_adapt.report.tables import (
     Column,
     Table,
     bar,

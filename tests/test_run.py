@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from sparse_adapt.errors import ConfigError, InputError, OutputError
-from sparse_adapt.running.plan import make_plan
-from sparse_adapt.running.run import latest_run, read_finished, run
-from sparse_adapt.running.runfile import read_plan
+from sparse_adapt.pipeline.plan import make_plan
+from sparse_adapt.pipeline.run import latest_run, read_finished, run
+from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.stages.steps import Place
 
 QUICK = {"steps": 4, "batch_size": 4, "checkpoint_every": 1, "device": "cpu", "judge": "none"}
@@ -274,8 +274,8 @@ def test_a_run_killed_twice_ends_bit_identical_on_the_real_model(tmp_path):
 
 def test_a_text_is_remembered_alike_whatever_was_asked_before():
     """A resumed run asks for texts in another order; beside others, their last bits would differ."""
-    from sparse_adapt.corpus import read_documents
-    from sparse_adapt.model import SparseEncoder
+    from sparse_adapt.collection.readers import read_documents
+    from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.stages.texts import Remembered
 
     encoder = SparseEncoder.load("splade-tiny")

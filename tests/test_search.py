@@ -6,8 +6,8 @@ import scipy.sparse as sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparse_adapt import search
-from sparse_adapt.search import Searcher, expected_products, top_k
+from sparse_adapt.retrieve import search
+from sparse_adapt.retrieve.search import Searcher, expected_products, top_k
 
 
 def dense_top_k(queries: np.ndarray, documents: np.ndarray, k: int):
@@ -84,7 +84,7 @@ def test_ties_keep_the_order_of_the_documents():
 def test_threads_change_nothing(monkeypatch):
     import torch
 
-    from sparse_adapt.head import cpu
+    from sparse_adapt.model.head import cpu
 
     queries, documents = random_vectors(1, 90, 30, 0.3), random_vectors(2, 900, 30, 0.3)
     alone = top_k(sparse.csr_matrix(queries), sparse.csr_matrix(documents), 7)

@@ -12,14 +12,14 @@ from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 from torch.testing import assert_close
 
-from sparse_adapt.dense import DenseEncoder
 from sparse_adapt.errors import ModelError
-from sparse_adapt.folders import write_json
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.files.folders import write_json
+from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.sentence import HEAD_FILE, SentenceEncoder
-from sparse_adapt.terms import Term
-from sparse_adapt.vocabulary import extend
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.vocabulary import extend
+from sparse_adapt.terms.mining import Term
 
 TEXTS = ["the server logs what a client sent", "", "zorvex reports of kubectl " * 30, "a pump; a tap"]
 TERMS = [Term("zorvex", "jargon"), Term("kubectl", "tools")]

@@ -15,22 +15,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.corpus import Document
-from sparse_adapt.encode import encode
+from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
-from sparse_adapt.model import SparseEncoder
-from sparse_adapt.vectors import open_vectors, read_manifest, read_vectors, shards
-from sparse_adapt.vectors.manifest import read_format, read_tokens, stamp, token_names
-from sparse_adapt.vectors.shards import check_encoded, encode_corpus, encode_vectors
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.vectors import shards
+from sparse_adapt.retrieve.vectors.folder import open_vectors, read_manifest, read_vectors
+from sparse_adapt.retrieve.vectors.manifest import read_format, read_tokens, stamp, token_names
+from sparse_adapt.retrieve.vectors.shards import check_encoded, encode_corpus, encode_vectors
 
 # Encodes the twelve documents five a shard and dies without a word at the n-th write of manifest or journal, or,
 # where n is negative, after the first -n documents.
 KILLED = """
 import json, os, signal, sys
 from pathlib import Path
-from sparse_adapt.vectors import shards
-from sparse_adapt.corpus import Document
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.retrieve.vectors import shards
+from sparse_adapt.collection.readers import Document
+from sparse_adapt.model.sparse import SparseEncoder
 
 folder, model, documents, when = sys.argv[1:]
 writes = 0

@@ -11,9 +11,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from sparse_adapt import config, processes
+from sparse_adapt import config
 from sparse_adapt.errors import OutputError
-from sparse_adapt.processes import common_folder
+from sparse_adapt.files import processes
+from sparse_adapt.files.processes import common_folder
 from sparse_adapt.stages import steps
 from sparse_adapt.stages.steps import Place
 from sparse_adapt.training.sharing import own_share, shared_out, sharing, total

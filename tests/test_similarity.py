@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from dense_models import tiny_dense
 
-from sparse_adapt.encode import encode
 from sparse_adapt.errors import InputError
+from sparse_adapt.lab.similarity import Likeness, correlation, cosines, read_graded, read_likenesses, spearman
 from sparse_adapt.model.kinds import load_encoder
-from sparse_adapt.similarity import Likeness, correlation, cosines, read_graded, read_likenesses, spearman
+from sparse_adapt.retrieve.encode import encode
 
 
 def array(*values: float) -> np.ndarray:

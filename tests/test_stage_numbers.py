@@ -11,17 +11,17 @@ from torch.nn import functional
 from torch.testing import assert_close
 
 from sparse_adapt import config
-from sparse_adapt.corpus import Candidates
-from sparse_adapt.glossary import Definition
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.collection.glossary import Definition
+from sparse_adapt.collection.readers import Candidates
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.stages.dictionary import dictionary
 from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.lesson import domain_vocabulary, new_logits
 from sparse_adapt.stages.texts import Remembered, Texts
 from sparse_adapt.stages.warmup import warmup
-from sparse_adapt.terms import Term
-from sparse_adapt.training import Stage, random_at, train
-from sparse_adapt.vocabulary import extend
+from sparse_adapt.terms.mining import Term
+from sparse_adapt.training.loop import Stage, random_at, train
 
 TEXTS = [
     "A zorvex report compares what a team spent.",

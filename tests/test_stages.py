@@ -7,15 +7,16 @@ import numpy as np
 import pytest
 import torch
 
-from sparse_adapt import config, losses, vocabulary
-from sparse_adapt.corpus import Candidates
-from sparse_adapt.encode import encode
+from sparse_adapt import config
+from sparse_adapt.collection.glossary import Definition
+from sparse_adapt.collection.readers import Candidates
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.everyday_texts import LIKE_PASSAGES, TEXTS, made_up
-from sparse_adapt.glossary import Definition
-from sparse_adapt.idf import fourth_root, shares_of
-from sparse_adapt.model import SparseEncoder
-from sparse_adapt.running.presets import preset
+from sparse_adapt.made_up.everyday import LIKE_PASSAGES, TEXTS, made_up
+from sparse_adapt.model import vocabulary
+from sparse_adapt.model.idf import fourth_root, shares_of
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline.presets import preset
+from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.stages.about import Asked, asked
 from sparse_adapt.stages.dictionary import dictionary
 from sparse_adapt.stages.distill import Distill
@@ -24,8 +25,9 @@ from sparse_adapt.stages.factors import LearntFactors
 from sparse_adapt.stages.lesson import HELD, domain_vocabulary
 from sparse_adapt.stages.texts import Remembered, Texts
 from sparse_adapt.stages.warmup import warmup
-from sparse_adapt.terms import Term
-from sparse_adapt.training import random_at, train
+from sparse_adapt.terms.mining import Term
+from sparse_adapt.training import losses
+from sparse_adapt.training.loop import random_at, train
 
 DOCUMENTS = {
     "a": "Zorvex keeps the pumps of a brewery apart from its taps. A zorvex is checked every spring.",

@@ -10,15 +10,15 @@ import pytest
 import torch
 
 from sparse_adapt import config
-from sparse_adapt.corpus import Candidates, Document, write_candidates, write_documents
+from sparse_adapt.collection.glossary import Definition, write_dictionary
+from sparse_adapt.collection.readers import Candidates, Document, write_candidates, write_documents
 from sparse_adapt.errors import InputError, OutputError
-from sparse_adapt.folders import output_folder
-from sparse_adapt.glossary import Definition, write_dictionary
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.files.folders import output_folder
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages import steps
 from sparse_adapt.stages.steps import Place
-from sparse_adapt.terms import Term, write_terms
-from sparse_adapt.training import HISTORY_FILE, STATE_FILE
+from sparse_adapt.terms.mining import Term, write_terms
+from sparse_adapt.training.loop import HISTORY_FILE, STATE_FILE
 
 DOCUMENTS = {
     "d0": "A zorvex report compares what a team spent.",
@@ -79,7 +79,7 @@ def test_a_disk_that_is_full_while_the_model_is_saved_loses_nothing(files, monke
     def no_more(*_: object) -> None:
         raise AssertionError("trained again")
 
-    monkeypatch.setattr("sparse_adapt.training._step", no_more)
+    monkeypatch.setattr("sparse_adapt.training.loop._step", no_more)
     run(files, "full", resume=True)
     for name in ("model.safetensors", "tokenizer.json", "vocabulary.json", HISTORY_FILE):
         assert (files / "full" / name).read_bytes() == (files / "whole" / name).read_bytes(), name
@@ -90,8 +90,8 @@ LIMITED = """
 import resource, sys
 from pathlib import Path
 from sparse_adapt.errors import OutputError
-from sparse_adapt.folders import output_folder
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.files.folders import output_folder
+from sparse_adapt.model.sparse import SparseEncoder
 
 encoder = SparseEncoder.load({model!r})
 resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))

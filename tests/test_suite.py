@@ -8,8 +8,8 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, ModelError, OutputError
-from sparse_adapt.suite import Training, run_suite, training_of
 from sparse_adapt.suite.compare import holm
+from sparse_adapt.suite.measure import Training, run_suite, training_of
 from sparse_adapt.suite.rankers import Sparse, costs
 from sparse_adapt.suite.settings import read_suite
 from sparse_adapt.suite.tables import plot, tables, to_object, write_results

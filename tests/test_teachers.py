@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.dense import DenseEncoder, find_dense
 from sparse_adapt.errors import MissingExtraError, ModelError
-from sparse_adapt.idf import of_mean, scaled, sqrt_idf
+from sparse_adapt.model.dense import DenseEncoder, find_dense
+from sparse_adapt.model.idf import of_mean, scaled, sqrt_idf
 from sparse_adapt.teachers.bm25 import Bm25
 from sparse_adapt.teachers.ensemble import add_z_scores, best, z_scores
 
@@ -153,7 +153,7 @@ def test_the_installed_model_knows_meaning_and_keeps_what_it_encoded(tmp_path):
 
 @pytest.mark.slow
 def test_rough_cosines_are_near_and_kept_apart_from_exact_ones(tmp_path, monkeypatch):
-    monkeypatch.setattr("sparse_adapt.dense.exact_precision", lambda device: "bfloat16")
+    monkeypatch.setattr("sparse_adapt.model.dense.exact_precision", lambda device: "bfloat16")
     texts = ["a cure for a headache", "pain relief for the head", "the stock market fell"]
     exact = DenseEncoder(cache=tmp_path).encode(texts)
     rough = DenseEncoder(cache=tmp_path, rough=True).encode(texts)

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from sparse_adapt.corpus import Document, read_documents
+from sparse_adapt.collection.readers import Document, read_documents
 from sparse_adapt.errors import InputError
-from sparse_adapt.model import resolve
-from sparse_adapt.terms import Evidence, Term, category_of, mine_terms, read_terms, write_terms
+from sparse_adapt.model.sparse import resolve
+from sparse_adapt.terms.mining import Evidence, Term, category_of, mine_terms, read_terms, write_terms
 from sparse_adapt.terms.words import Words, find_words
 
 SYLLABLES = (
@@ -409,6 +409,8 @@ class TestMining:
 
 
 def test_reading_terms_needs_no_torch():
-    code = "import sys, sparse_adapt.terms; print('torch' in sys.modules, 'transformers' in sys.modules)"
+    code = (
+        "import sys, sparse_adapt.terms.mining; print('torch' in sys.modules, 'transformers' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]

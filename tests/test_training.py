@@ -14,15 +14,15 @@ from families import build
 from torch import Tensor
 from torch.testing import assert_close
 
-from sparse_adapt import training
 from sparse_adapt.config import Training
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError
-from sparse_adapt.losses import flops
-from sparse_adapt.model import SparseEncoder
-from sparse_adapt.terms import Term
-from sparse_adapt.training import HISTORY_FILE, STATE_FILE, random_at, schedule, train
-from sparse_adapt.training.kindred import Kindred
-from sparse_adapt.vocabulary import extend
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.vocabulary import extend
+from sparse_adapt.terms.mining import Term
+from sparse_adapt.training import loop
+from sparse_adapt.training.loop import HISTORY_FILE, STATE_FILE, random_at, schedule, train
+from sparse_adapt.training.losses import flops
+from sparse_adapt.training.shared_steps import Kindred
 
 TEXTS = [
     "a zorvex report",
@@ -209,7 +209,7 @@ def test_gradients_are_cut_to_their_largest_norm(tiny_model, tmp_path, monkeypat
         seen.append(float(torch.cat([p.grad.flatten() for p in parameters if p.grad is not None]).norm()))
         return result
 
-    monkeypatch.setattr(training.nn.utils, "clip_grad_norm_", spy)
+    monkeypatch.setattr(loop.nn.utils, "clip_grad_norm_", spy)
     encoder = extended(tiny_model)
     train(encoder, Pull(encoder, settings(max_gradient_norm=0.25, steps=2)), tmp_path)
     assert seen == pytest.approx([0.25, 0.25], rel=1e-3)
@@ -352,9 +352,9 @@ def test_a_finished_training_loses_nothing_until_it_is_forgotten(tiny_model, tmp
     again = extended(tiny_model)  # as after a disk that was full when the model was to be saved
     assert train(again, Pull(again, settings()), tmp_path, progress=stop_at(1)) == history
     assert torch.equal(again.output_rows, encoder.output_rows)
-    training.forget(tmp_path)
+    loop.forget(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [HISTORY_FILE]
-    training.forget(tmp_path)
+    loop.forget(tmp_path)
 
 
 def test_a_history_that_was_cut_within_a_line_goes_on(tiny_model, tmp_path):
@@ -382,8 +382,8 @@ import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from test_training import Pull, extended, settings
-from sparse_adapt import training
-from sparse_adapt.training import train
+from sparse_adapt.training import loop
+from sparse_adapt.training.loop import train
 
 def kill(*_):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -456,11 +456,11 @@ def test_bfloat16_trains_float32_weights_to_nearly_the_same_place(folder, tmp_pa
 def test_settings_that_no_machine_here_can_follow_are_refused():
     for given in ({"device": "tpu"}, {"device": "cpu", "precision": "float16"}):
         with pytest.raises(ConfigError):
-            training.device_of(settings(**given))
+            loop.device_of(settings(**given))
     if not torch.cuda.is_available():
         with pytest.raises(ConfigError, match="no CUDA device"):
-            training.device_of(settings(device="cuda"))
-    assert training.device_of(settings()) == "cpu"
+            loop.device_of(settings(device="cuda"))
+    assert loop.device_of(settings()) == "cpu"
 
 
 class Broken(Pull):
@@ -521,7 +521,7 @@ def test_without_tensorboard_the_error_says_what_to_install(tiny_model, tmp_path
 )
 def test_epochs_to_steps_by_hand(epochs, texts, steps):
     given = settings(steps=77, epochs=epochs, batch_size=3, gradient_accumulation=2)
-    assert training.epochs_to_steps(given, texts) == steps
+    assert loop.epochs_to_steps(given, texts) == steps
 
 
 def test_a_model_without_biases_cant_learn_by_them(tmp_path):

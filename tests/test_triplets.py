@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparse_adapt.collection.triplets import Triplet, read_triplets, write_triplets
 from sparse_adapt.errors import InputError
-from sparse_adapt.triplets import Triplet, read_triplets, write_triplets
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1).filter(str.strip)
 MANY = st.lists(TEXT, min_size=1, max_size=3).map(tuple)

@@ -30,7 +30,7 @@ from sparse_adapt.engines import http
 from sparse_adapt.engines.vespa import load, open_engine
 from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.export.vespa import escape_label, unescape_label, write
-from sparse_adapt.vectors import Block
+from sparse_adapt.retrieve.vectors.folder import Block
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,9 @@ from torch.testing import assert_close
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from sparse_adapt.errors import ModelError
-from sparse_adapt.model import SparseEncoder
-from sparse_adapt.terms import Term
-from sparse_adapt.vocabulary import Extension, TermError, extend, normalise
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.vocabulary import Extension, TermError, extend, normalise
+from sparse_adapt.terms.mining import Term
 
 REAL = "splade-tiny"
 CONTEXTS = ("{}", "we use {} every day", "({}), of course", "with {}.", "{}: see {}!", 'a "{}" b')

@@ -16,8 +16,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sparse_adapt.demo.verdict import tabulate
-from sparse_adapt.report import to_markdown
+from sparse_adapt.lab.demo.verdict import tabulate
+from sparse_adapt.report.tables import to_markdown
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (ROOT / "README.md", ROOT / "benchmarks" / "README.md")

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from sparse_adapt.processes import is_main
+from sparse_adapt.files.processes import is_main
 
 if TYPE_CHECKING:
-    from sparse_adapt.report import Table
+    from sparse_adapt.report.tables import Table
 
 PIPE_WIDTH = 120  # of a table that no terminal shows
 
@@ -43,7 +43,7 @@ def show(renderable: RenderableType) -> None:
 
 def show_table(table: "Table") -> None:
     """A table for people."""
-    from sparse_adapt.report import to_rich
+    from sparse_adapt.report.tables import to_rich
 
     show(to_rich(table))
 

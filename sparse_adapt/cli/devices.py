@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING
 from sparse_adapt.errors import ConfigError
 
 if TYPE_CHECKING:
-    from sparse_adapt.model import SparseEncoder
     from sparse_adapt.model.kinds import EitherEncoder
+    from sparse_adapt.model.sparse import SparseEncoder
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
 
 def load(model: str, device: str) -> "SparseEncoder":
     """Load a model for encoding; `auto` takes the fastest device there is."""
-    from sparse_adapt.model import SparseEncoder
+    from sparse_adapt.model.sparse import SparseEncoder
 
     return SparseEncoder.load(model, choose(device))
 

@@ -23,8 +23,8 @@ from sparse_adapt.export.formats import FORMATS
 if TYPE_CHECKING:
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.export.parts import Manifest
-    from sparse_adapt.model import SparseEncoder
-    from sparse_adapt.vectors import Block, Vectors
+    from sparse_adapt.model.sparse import SparseEncoder
+    from sparse_adapt.retrieve.vectors.folder import Block, Vectors
 
 
 FAULTS = 1  # exit status
@@ -72,12 +72,12 @@ def export(
 
     from sparse_adapt.cli.devices import load
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.corpus import count_documents, read_documents, read_queries
+    from sparse_adapt.collection.readers import count_documents, read_documents, read_queries
     from sparse_adapt.export import loading, writer
     from sparse_adapt.export.formats import find_format
     from sparse_adapt.export.interim import interim_vectors
     from sparse_adapt.export.quantise import DEFAULT_LARGEST, DEFAULT_SCALE, Quantisation
-    from sparse_adapt.vectors.shards import encode_queries
+    from sparse_adapt.retrieve.vectors.shards import encode_queries
 
     write, row = writer(format), find_format(format)
     quantisation = None
@@ -148,13 +148,13 @@ def check_export(
     """
     from sparse_adapt.cli.devices import load
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.corpus import read_judgements, read_queries
+    from sparse_adapt.collection.readers import read_judgements, read_queries
     from sparse_adapt.engines import open_engine
     from sparse_adapt.engines.parity import check_engine, headline, tables
     from sparse_adapt.export.parts import read_manifest
-    from sparse_adapt.vectors import join_blocks
-    from sparse_adapt.vectors.manifest import stamp
-    from sparse_adapt.vectors.shards import encode_queries
+    from sparse_adapt.retrieve.vectors.folder import join_blocks
+    from sparse_adapt.retrieve.vectors.manifest import stamp
+    from sparse_adapt.retrieve.vectors.shards import encode_queries
 
     _one_source(corpus, vectors)
     manifest = read_manifest(folder)
@@ -217,14 +217,14 @@ def query_table(
     """
     from sparse_adapt.cli.devices import load
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.corpus import read_judgements, read_queries
-    from sparse_adapt.encode import encode
-    from sparse_adapt.evaluate import evaluate_run
+    from sparse_adapt.collection.readers import read_judgements, read_queries
     from sparse_adapt.export.query_table import idf_weights, learn_weights, token_queries, weigh, write_table
-    from sparse_adapt.report import Column, Row, Table
-    from sparse_adapt.search import search
-    from sparse_adapt.vectors import join_blocks
-    from sparse_adapt.vectors.manifest import token_names
+    from sparse_adapt.report.tables import Column, Row, Table
+    from sparse_adapt.retrieve.encode import encode
+    from sparse_adapt.retrieve.evaluate import evaluate_run
+    from sparse_adapt.retrieve.search import search
+    from sparse_adapt.retrieve.vectors.folder import join_blocks
+    from sparse_adapt.retrieve.vectors.manifest import token_names
 
     if (queries is None) != (qrels is None):
         raise ConfigError("what the table costs needs both --queries and --qrels")
@@ -281,10 +281,10 @@ def read_vectors_of(
     encoder: "SparseEncoder | None", name: str | None, corpus: str | None, folder: Path | None, bars: "Bars"
 ) -> "Vectors":
     """The documents' vectors: encoded as they are taken, or read from shards of the same model."""
-    from sparse_adapt.corpus import count_documents, read_documents
-    from sparse_adapt.vectors import open_vectors
-    from sparse_adapt.vectors.manifest import stamp
-    from sparse_adapt.vectors.shards import encode_vectors
+    from sparse_adapt.collection.readers import count_documents, read_documents
+    from sparse_adapt.retrieve.vectors.folder import open_vectors
+    from sparse_adapt.retrieve.vectors.manifest import stamp
+    from sparse_adapt.retrieve.vectors.shards import encode_vectors
 
     _one_source(corpus, folder)
     if folder is not None:
@@ -301,8 +301,8 @@ def read_vectors_of(
 
 def _none(encoder: "SparseEncoder | None", name: str | None) -> "Vectors":
     """Who would have made the vectors, and none of them."""
-    from sparse_adapt.vectors import Vectors
-    from sparse_adapt.vectors.manifest import stamp, token_names
+    from sparse_adapt.retrieve.vectors.folder import Vectors
+    from sparse_adapt.retrieve.vectors.manifest import stamp, token_names
 
     assert encoder is not None, "checked before"
     return Vectors(stamp(encoder, name or ""), token_names(encoder), ())

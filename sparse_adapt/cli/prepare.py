@@ -26,8 +26,8 @@ from sparse_adapt.errors import ConfigError, InputError, OutputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sparse_adapt.report import Table
-    from sparse_adapt.terms import Term
+    from sparse_adapt.report.tables import Table
+    from sparse_adapt.terms.mining import Term
 
 
 SHOWN_TERMS = 40
@@ -64,11 +64,11 @@ def terms(
 ) -> None:
     """Rank the words of a corpus that deserve a token of their own, with the evidence."""
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.corpus import read_documents
+    from sparse_adapt.collection.readers import read_documents
     from sparse_adapt.errors import ConfigError, unknown
     from sparse_adapt.model.saved import fetch, read_tokenizer
-    from sparse_adapt.terms import mine_terms, write_terms
     from sparse_adapt.terms.criterion import paying
+    from sparse_adapt.terms.mining import mine_terms, write_terms
     from sparse_adapt.terms.wordpiece import domain_vocabulary
 
     if by not in CRITERIA:
@@ -115,9 +115,9 @@ def queries(
 ) -> None:
     """Make queries without users, as a collection: titles, telling sentences, key phrases."""
     from sparse_adapt import config
-    from sparse_adapt.adapting.preparing import prepare_collection
-    from sparse_adapt.corpus import read_documents
-    from sparse_adapt.folders import output_folder
+    from sparse_adapt.collection.readers import read_documents
+    from sparse_adapt.files.folders import output_folder
+    from sparse_adapt.pipeline.preparing import prepare_collection
     from sparse_adapt.teachers.generator import generator
 
     named = {"count": count, "held": held, "seed": seed}
@@ -149,10 +149,10 @@ def candidates(
 ) -> None:
     """Find documents for each query, easy and hard ones, and have a teacher score them."""
     from sparse_adapt import config
-    from sparse_adapt.adapting.preparing import prepare_candidates
-    from sparse_adapt.corpus import read_documents
+    from sparse_adapt.collection.readers import read_documents
     from sparse_adapt.errors import unknown
-    from sparse_adapt.model import SparseEncoder
+    from sparse_adapt.model.sparse import SparseEncoder
+    from sparse_adapt.pipeline.preparing import prepare_candidates
     from sparse_adapt.teachers.panel import make_panel
 
     if split not in ("train", "held"):
@@ -199,9 +199,9 @@ def pairs(
     """Keep the queries to learn from whose document a reference encoder finds, as pairs."""
     from sparse_adapt.cli.devices import load_either
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.corpus import read_documents
-    from sparse_adapt.pairs import write_pairs
-    from sparse_adapt.queries import TRAIN, read_pseudo_queries
+    from sparse_adapt.collection.pairs import write_pairs
+    from sparse_adapt.collection.readers import read_documents
+    from sparse_adapt.made_up.queries import TRAIN, read_pseudo_queries
     from sparse_adapt.teachers.consistency import consistent, ranked_by
 
     if out.exists() and not overwrite:
@@ -232,7 +232,7 @@ def _evidence(term: "Term") -> dict[str, Any]:
 
 
 def _terms_table(found: Sequence["Term"]) -> "Table":
-    from sparse_adapt.report import Column, Row, Table
+    from sparse_adapt.report.tables import Column, Row, Table
 
     columns = (
         Column("rank", "rank"),

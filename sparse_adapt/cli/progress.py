@@ -15,7 +15,7 @@ from rich.progress import (
 )
 
 from sparse_adapt.cli.console import messages, say
-from sparse_adapt.watching import Heard
+from sparse_adapt.report.watching import Heard
 
 if TYPE_CHECKING:
     from sparse_adapt.stages.steps import Outcome

@@ -10,8 +10,8 @@ from sparse_adapt.cli.options import Corpus, Device, Json, Model, Out, Overwrite
 from sparse_adapt.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
-    from sparse_adapt.model import SparseEncoder
-    from sparse_adapt.report import Row, Table
+    from sparse_adapt.model.sparse import SparseEncoder
+    from sparse_adapt.report.tables import Row, Table
 
 
 ENGINES = ("local", "ray")
@@ -38,9 +38,9 @@ def encode(
 
     from sparse_adapt.cli.devices import load
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.corpus import count_documents, read_documents
-    from sparse_adapt.vectors.cluster import connected, on_cluster
-    from sparse_adapt.vectors.shards import encode_corpus
+    from sparse_adapt.collection.readers import count_documents, read_documents
+    from sparse_adapt.retrieve.vectors.cluster import connected, on_cluster
+    from sparse_adapt.retrieve.vectors.shards import encode_corpus
 
     if engine not in ENGINES:
         raise ConfigError(f"--engine {engine}: choose {' or '.join(ENGINES)}")
@@ -81,8 +81,8 @@ def index(
     from sparse_adapt.engines.lucene import build_index
     from sparse_adapt.export import parts
     from sparse_adapt.export.quantise import Quantisation
-    from sparse_adapt.vectors import read_manifest
-    from sparse_adapt.vectors.manifest import read_format
+    from sparse_adapt.retrieve.vectors.folder import read_manifest
+    from sparse_adapt.retrieve.vectors.manifest import read_format
 
     is_vectors = read_format(vectors) == "vectors"
     total = read_manifest(vectors).rows if is_vectors else parts.read_manifest(vectors, "anserini").documents
@@ -115,7 +115,7 @@ def search(
     json: Json = False,
 ) -> None:
     """Search a Lucene index, or, without one, vectors or a corpus."""
-    from sparse_adapt.model import SparseEncoder
+    from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.stages.steps import inherited
 
     if not query.strip():
@@ -140,7 +140,7 @@ def search(
 def _in_index(query: str, model: str, index: Path, top: int) -> "list[Row]":
     from sparse_adapt.engines.lucene import LuceneIndex
     from sparse_adapt.engines.lucene import search as look_up
-    from sparse_adapt.model import SparseEncoder
+    from sparse_adapt.model.sparse import SparseEncoder
 
     with LuceneIndex(index) as opened:
         found = look_up(query, SparseEncoder.load(model), opened, top)
@@ -151,12 +151,12 @@ def _exactly(
     query: str, encoder: "SparseEncoder", name: str, vectors: Path | None, corpus: str | None, top: int
 ) -> "list[Row]":
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.corpus import count_documents, read_documents
-    from sparse_adapt.encode import encode
-    from sparse_adapt.search import best_of_blocks
-    from sparse_adapt.vectors import open_vectors
-    from sparse_adapt.vectors.manifest import stamp
-    from sparse_adapt.vectors.shards import encode_vectors
+    from sparse_adapt.collection.readers import count_documents, read_documents
+    from sparse_adapt.retrieve.encode import encode
+    from sparse_adapt.retrieve.search import best_of_blocks
+    from sparse_adapt.retrieve.vectors.folder import open_vectors
+    from sparse_adapt.retrieve.vectors.manifest import stamp
+    from sparse_adapt.retrieve.vectors.shards import encode_vectors
 
     if vectors is not None:
         opened = open_vectors(vectors)
@@ -174,7 +174,7 @@ def _exactly(
 
 def _found_table(query: str, found: "list[Row]") -> "Table":
     """Rank, document and score; the impact too where the engine ranked by whole numbers."""
-    from sparse_adapt.report import Column, Table
+    from sparse_adapt.report.tables import Column, Table
 
     columns = [
         Column("rank", "rank"),

@@ -66,7 +66,7 @@ def behaviour(
     """Have an extended model do again what the model before it did."""
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.model.layout import is_dense
-    from sparse_adapt.running.plan import settings_for
+    from sparse_adapt.pipeline.plan import settings_for
     from sparse_adapt.stages import steps
 
     settings = cast("config.Behaviour", settings_for("behaviour", "default", overrides(context)))
@@ -92,7 +92,7 @@ def warmup(
 ) -> None:
     """Teach the new rows from a corpus: masked words, and where a term is said or meant."""
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.running.plan import settings_for
+    from sparse_adapt.pipeline.plan import settings_for
     from sparse_adapt.stages import steps
 
     settings = cast("config.Warmup", settings_for("warmup", preset, overrides(context)))
@@ -120,7 +120,7 @@ def dictionary(
 ) -> None:
     """Teach from definitions, both ways, and from made-up texts which term is meant; every weight learns."""
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.running.plan import settings_for
+    from sparse_adapt.pipeline.plan import settings_for
     from sparse_adapt.stages import steps
 
     settings = cast("config.Dictionary", settings_for("dictionary", preset, overrides(context)))
@@ -149,7 +149,7 @@ def distill(
 ) -> None:
     """Teach the whole model, sparse or dense, to score as a teacher does; a sparse one with short vectors."""
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.running.plan import settings_for
+    from sparse_adapt.pipeline.plan import settings_for
     from sparse_adapt.stages import steps
 
     settings = cast("config.Distill", settings_for("distill", preset, overrides(context)))
@@ -189,7 +189,7 @@ def dynamic(
 ) -> None:
     """Teach from sentences: the domain's words that the model finds hardest are masked, and told."""
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.running.plan import settings_for
+    from sparse_adapt.pipeline.plan import settings_for
     from sparse_adapt.stages import steps
 
     given = overrides(context)
@@ -208,8 +208,8 @@ def dynamic(
 def _teach_both(model: str, corpus: str, pairs: str, given: dict[str, Any], place: "steps.Place") -> None:
     """The words and then the pairs, as a run of two stages."""
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.running.plan import Plan, settings_for
-    from sparse_adapt.running.run import run
+    from sparse_adapt.pipeline.plan import Plan, settings_for
+    from sparse_adapt.pipeline.run import run
 
     of_both = {key: value for key, value in given.items() if key != "masking"}
     plan = Plan(
@@ -272,7 +272,7 @@ def contrast(
 
 def _teach(stage: str, context: typer.Context, model: str, pairs: str, corpus: str, out: Path) -> None:
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.running.plan import settings_for
+    from sparse_adapt.pipeline.plan import settings_for
     from sparse_adapt.stages import steps
 
     settings = cast("config.Contrast", settings_for(stage, "default", overrides(context)))
@@ -322,7 +322,7 @@ def labelled(
 
 def _teach_triplets(stage: str, context: typer.Context, model: str, file: Path, out: Path) -> None:
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.running.plan import settings_for
+    from sparse_adapt.pipeline.plan import settings_for
     from sparse_adapt.stages import steps
 
     settings = cast("config.Triplets", settings_for(stage, "default", overrides(context)))
@@ -345,8 +345,8 @@ def run(
 ) -> None:
     """Carry out any sequence of stages from one file. Options here go before what the file says."""
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.running.run import run as carry_out
-    from sparse_adapt.running.runfile import read_plan
+    from sparse_adapt.pipeline.run import run as carry_out
+    from sparse_adapt.pipeline.runfile import read_plan
     from sparse_adapt.stages.steps import Place
 
     plan = read_plan(file, overrides(context))
@@ -375,7 +375,7 @@ def _sibling(out: Path, name: str) -> str:
 def _beside(corpus: str, name: str) -> str:
     """A file of a corpus folder as a command takes it, or its bare name where there is none."""
     import corpora
-    from sparse_adapt.reading.sources import beside
+    from sparse_adapt.collection.sources import beside
 
     if corpus in corpora.NAMES:
         return corpus
@@ -385,7 +385,7 @@ def _beside(corpus: str, name: str) -> str:
 def _folder_of(source: str) -> str:
     """The corpus that a file lies beside, if there is one."""
     import corpora
-    from sparse_adapt.reading.sources import beside
+    from sparse_adapt.collection.sources import beside
 
     if source in corpora.NAMES:
         return source

@@ -28,19 +28,19 @@ from sparse_adapt.stages import OF_ADAPT
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sparse_adapt.adapting.estimate import Expected
+    from sparse_adapt.pipeline.estimate import Expected
 
 
 def check(
     corpus: Annotated[str, typer.Argument(metavar="CORPUS", help=CORPUS_HELP)], json: Json = False
 ) -> None:
     """Read a whole corpus and all files beside it, and report the first bad line."""
-    from sparse_adapt.corpus import read_candidates, read_documents, read_queries
-    from sparse_adapt.glossary import read_dictionary
-    from sparse_adapt.pairs import read_pairs
-    from sparse_adapt.reading.sources import bundled
-    from sparse_adapt.terms import read_terms
-    from sparse_adapt.triplets import read_triplets
+    from sparse_adapt.collection.glossary import read_dictionary
+    from sparse_adapt.collection.pairs import read_pairs
+    from sparse_adapt.collection.readers import read_candidates, read_documents, read_queries
+    from sparse_adapt.collection.sources import bundled
+    from sparse_adapt.collection.triplets import read_triplets
+    from sparse_adapt.terms.mining import read_terms
 
     document_ids = {document.document_id for document in read_documents(corpus)}
     counts = {"documents": len(document_ids)}
@@ -87,9 +87,9 @@ def demo(
     The table at the end has the base model, fine-tuning alone, and each stage.
     """
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.demo import run_demo
-    from sparse_adapt.demo.verdict import tabulate, verdict_lines
-    from sparse_adapt.running.plan import make_plan
+    from sparse_adapt.lab.demo.demo import run_demo
+    from sparse_adapt.lab.demo.verdict import tabulate, verdict_lines
+    from sparse_adapt.pipeline.plan import make_plan
     from sparse_adapt.stages.steps import Place
 
     plan = make_plan(corpus, model=model, preset=preset, overrides=overrides(context))
@@ -125,7 +125,7 @@ class _Watcher(Bars):
 
     def expect(self, rows: "Sequence[Expected]") -> None:
         """How long it may take."""
-        from sparse_adapt.adapting.estimate import told
+        from sparse_adapt.pipeline.estimate import told
 
         say("this takes, as far as a moment's try tells:")
         for line in told(rows):
@@ -196,11 +196,11 @@ def adapt(
     resume: Resume = False,
 ) -> None:
     """Adapt a model to a corpus, with nothing but the corpus; the adapted model ends in DIR/model."""
-    from sparse_adapt.adapting import STEPS, Stopped
-    from sparse_adapt.adapting import adapt as carry_out
-    from sparse_adapt.adapting.request import Request
-    from sparse_adapt.adapting.verdict import tabulate, verdict
     from sparse_adapt.errors import unknown
+    from sparse_adapt.pipeline.adapt import STEPS, Stopped
+    from sparse_adapt.pipeline.adapt import adapt as carry_out
+    from sparse_adapt.pipeline.request import Request
+    from sparse_adapt.pipeline.verdict import tabulate, verdict
     from sparse_adapt.stages.steps import Place
 
     if until is not None and until not in STEPS:

@@ -46,8 +46,8 @@ def diagnose(
     """Say what a model makes of a term: vocabulary, logits, weight, ranking, and what to do next."""
     from diagnostics.report import render_token_report
     from diagnostics.token import diagnose as report_on
-    from sparse_adapt.corpus import read_documents
-    from sparse_adapt.model import SparseEncoder
+    from sparse_adapt.collection.readers import read_documents
+    from sparse_adapt.model.sparse import SparseEncoder
 
     subject = _subject(model, corpus)
     documents = list(read_documents(subject.corpus))
@@ -74,10 +74,10 @@ def explain(
     from diagnostics.matches import explain as take_apart
     from diagnostics.report import render_query_report
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.corpus import read_documents
-    from sparse_adapt.encode import encode
+    from sparse_adapt.collection.readers import read_documents
     from sparse_adapt.errors import InputError
-    from sparse_adapt.model import SparseEncoder
+    from sparse_adapt.model.sparse import SparseEncoder
+    from sparse_adapt.retrieve.encode import encode
 
     if not query.strip():
         raise InputError("QUERY", "is empty; say what to look for")
@@ -131,8 +131,8 @@ def evaluate(
     from sparse_adapt.cli.devices import load_either
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.errors import ConfigError
-    from sparse_adapt.evaluate import evaluate_model, evaluation, read_collection
-    from sparse_adapt.report import tabulate_evaluation
+    from sparse_adapt.report.tables import tabulate_evaluation
+    from sparse_adapt.retrieve.evaluate import evaluate_model, evaluation, read_collection
 
     if suite is not None:
         if model is not None or collection is not None or baseline is not None:
@@ -170,7 +170,7 @@ def measure_suite(
     """What `evaluate --suite` does: every row on every collection, in tables, a file for each form, a plot."""
     from sparse_adapt.cli.devices import choose
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.suite import run_suite
+    from sparse_adapt.suite.measure import run_suite
     from sparse_adapt.suite.settings import read_suite
     from sparse_adapt.suite.tables import tables, to_object, write_results
 
@@ -201,7 +201,7 @@ def measure_suite(
 
 def _subject(model: str | None, corpus: str | None) -> Subject:
     """The model and corpus named, else those of the latest run, else the base model and a bundled corpus."""
-    from sparse_adapt.running.run import latest_run
+    from sparse_adapt.pipeline.run import latest_run
     from sparse_adapt.stages.steps import inherited
 
     if model is not None:
@@ -216,7 +216,7 @@ def _subject(model: str | None, corpus: str | None) -> Subject:
 def _places(subject: Subject, term: str) -> "Places":
     """Paths for the commands that a report advises; a terms file only where it holds the term."""
     from diagnostics.advice import Places
-    from sparse_adapt.reading.sources import bundled
+    from sparse_adapt.collection.sources import bundled
 
     folder = bundled(subject.corpus)
     held = {name: folder / name for name in ("terms.json", "dictionary.jsonl", "candidates.jsonl")}
@@ -232,6 +232,6 @@ def _places(subject: Subject, term: str) -> "Places":
 
 
 def _names(path: Path, term: str) -> bool:
-    from sparse_adapt.terms import read_terms
+    from sparse_adapt.terms.mining import read_terms
 
     return term.casefold() in (entry.text.casefold() for entry in read_terms(path))

@@ -23,9 +23,9 @@ from typing import NamedTuple, Protocol
 
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.corpus import Run
+from sparse_adapt.collection.readers import Run
 from sparse_adapt.errors import ConfigError, MissingExtraError, unknown
-from sparse_adapt.vectors import Block
+from sparse_adapt.retrieve.vectors.folder import Block
 
 
 class Engine(Protocol):

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.corpus import Run
+from sparse_adapt.collection.readers import Run
 from sparse_adapt.engines.float32 import Float32Engine
 from sparse_adapt.engines.http import BUSY, TRIES, Server
 from sparse_adapt.engines.loading import Refused, document_parts, refuse
@@ -21,8 +21,8 @@ from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.export.features import FIELD, INDEX_FILE, Target, rounded, token_names
 from sparse_adapt.export.opensearch import share
 from sparse_adapt.export.parts import Manifest, read_manifest
-from sparse_adapt.vectors import Block
-from sparse_adapt.vectors.manifest import read_tokens
+from sparse_adapt.retrieve.vectors.folder import Block
+from sparse_adapt.retrieve.vectors.manifest import read_tokens
 
 QUERIES_A_REQUEST = 32
 MOST_RESULTS = 10_000

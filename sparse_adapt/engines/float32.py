@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.export.parts import Manifest
-from sparse_adapt.vectors import Block
+from sparse_adapt.retrieve.vectors.folder import Block
 
 
 class Float32Engine:

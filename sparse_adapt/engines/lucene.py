@@ -17,8 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.corpus import Run
-from sparse_adapt.encode import encode
+from sparse_adapt.collection.readers import Run
 from sparse_adapt.engines.java import (
     anserini_jar,
     detach,
@@ -32,10 +31,12 @@ from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.export import anserini
 from sparse_adapt.export.parts import DOCUMENTS_FOLDER, Manifest, read_manifest
 from sparse_adapt.export.quantise import Quantisation
-from sparse_adapt.folders import output_folder, write_json
-from sparse_adapt.model import SparseEncoder
-from sparse_adapt.vectors import Block, open_vectors
-from sparse_adapt.vectors.manifest import (
+from sparse_adapt.files.folders import output_folder, write_json
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.vectors.folder import Block, open_vectors
+from sparse_adapt.retrieve.vectors.manifest import (
     ModelStamp,
     Record,
     read_format,
@@ -44,7 +45,6 @@ from sparse_adapt.vectors.manifest import (
     stamp,
     write_tokens,
 )
-from sparse_adapt.watching import Heard, silent
 
 INDEX_FILE = "index.json"
 BUFFER_MEGABYTES = 256  # that Lucene fills before it writes a segment

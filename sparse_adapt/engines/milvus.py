@@ -15,14 +15,14 @@ from uuid import uuid4
 
 from pymilvus import DataType, MilvusClient, MilvusException
 
-from sparse_adapt.corpus import Run
+from sparse_adapt.collection.readers import Run
 from sparse_adapt.engines.float32 import Float32Engine
 from sparse_adapt.engines.loading import document_parts, insert_all, one_line, refuse
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, OutputError
 from sparse_adapt.export.milvus import FIELD, KEY, LONGEST_ID
 from sparse_adapt.export.parts import Manifest, read_manifest
-from sparse_adapt.vectors import Block
-from sparse_adapt.vectors.manifest import read_tokens
+from sparse_adapt.retrieve.vectors.folder import Block
+from sparse_adapt.retrieve.vectors.manifest import read_tokens
 
 ROWS_A_REQUEST = 512
 QUERIES_A_REQUEST = 64

@@ -12,12 +12,12 @@ import numpy as np
 from scipy.sparse import csr_matrix, vstack
 from tokenizers import Tokenizer
 
-from sparse_adapt.corpus import Run
+from sparse_adapt.collection.readers import Run
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.export.onnx import INPUTS, MODEL_FILE, OUTPUT
 from sparse_adapt.export.parts import read_manifest
-from sparse_adapt.search import search
-from sparse_adapt.vectors import Block
+from sparse_adapt.retrieve.search import search
+from sparse_adapt.retrieve.vectors.folder import Block
 
 TEXTS_AT_ONCE = 16
 

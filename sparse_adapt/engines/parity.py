@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_matrix, csr_matrix
 
-from sparse_adapt.corpus import Judgements, Run
+from sparse_adapt.collection.readers import Judgements, Run
 from sparse_adapt.engines import Engine
 from sparse_adapt.errors import ConfigError, InputError
-from sparse_adapt.evaluate import Figures, evaluate_run
-from sparse_adapt.report import Column, Row, Table
-from sparse_adapt.search import Searcher
-from sparse_adapt.vectors import Block
+from sparse_adapt.report.tables import Column, Row, Table
+from sparse_adapt.retrieve.evaluate import Figures, evaluate_run
+from sparse_adapt.retrieve.search import Searcher
+from sparse_adapt.retrieve.vectors.folder import Block
 
 KINDS = ("same", "tie", "rounding", "fault")
 QUERIES_AT_ONCE = 64

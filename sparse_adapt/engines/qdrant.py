@@ -16,14 +16,14 @@ import httpx
 from qdrant_client import QdrantClient, models
 from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 
-from sparse_adapt.corpus import Run
+from sparse_adapt.collection.readers import Run
 from sparse_adapt.engines.float32 import Float32Engine
 from sparse_adapt.engines.loading import document_parts, insert_all, json_lines, one_line, refuse
 from sparse_adapt.errors import OutputError
 from sparse_adapt.export.parts import Manifest, read_manifest
 from sparse_adapt.export.qdrant import COLLECTION_FILE, VECTOR
-from sparse_adapt.vectors import Block
-from sparse_adapt.vectors.manifest import read_tokens
+from sparse_adapt.retrieve.vectors.folder import Block
+from sparse_adapt.retrieve.vectors.manifest import read_tokens
 
 POINTS_A_REQUEST = 256
 QUERIES_A_REQUEST = 64

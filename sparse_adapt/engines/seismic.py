@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.corpus import Run
+from sparse_adapt.collection.readers import Run
 from sparse_adapt.engines.quiet import quiet
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.export.parts import Manifest, read_manifest
 from sparse_adapt.export.seismic import DOCUMENTS_FILE, index_class
-from sparse_adapt.vectors import Block
-from sparse_adapt.vectors.manifest import read_tokens
+from sparse_adapt.retrieve.vectors.folder import Block
+from sparse_adapt.retrieve.vectors.manifest import read_tokens
 
 SKIP_NOTHING = 0.0  # heap_factor: a block is skipped if its bound times this is below the worst score kept
 

@@ -14,13 +14,13 @@ import torch
 from safetensors.torch import load_file
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.corpus import Run
+from sparse_adapt.collection.readers import Run
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.export.parts import DOCUMENTS_FOLDER, read_manifest
 from sparse_adapt.export.sentence_transformers import MODEL_FOLDER
-from sparse_adapt.idf import of_all, reciprocal, scaled
-from sparse_adapt.model import read_factors
-from sparse_adapt.vectors import Block
+from sparse_adapt.model.idf import of_all, reciprocal, scaled
+from sparse_adapt.model.sparse import read_factors
+from sparse_adapt.retrieve.vectors.folder import Block
 
 
 class SemanticSearch:

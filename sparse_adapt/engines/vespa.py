@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sparse_adapt.corpus import Run
+from sparse_adapt.collection.readers import Run
 from sparse_adapt.engines.float32 import Float32Engine
 from sparse_adapt.engines.http import Server
 from sparse_adapt.engines.loading import Refused, document_parts, json_lines, refuse
@@ -24,8 +24,8 @@ from sparse_adapt.export.vespa import (
     search_body,
     tensor_literal,
 )
-from sparse_adapt.vectors import Block
-from sparse_adapt.vectors.manifest import read_tokens
+from sparse_adapt.retrieve.vectors.folder import Block
+from sparse_adapt.retrieve.vectors.manifest import read_tokens
 
 MOST_RESULTS = 400  # that Vespa gives unless told otherwise
 

@@ -27,8 +27,8 @@ from sparse_adapt.export.parts import (
     write_queries,
 )
 from sparse_adapt.export.quantise import Entries, Quantisation
-from sparse_adapt.folders import output_folder
-from sparse_adapt.vectors import Block, Vectors
+from sparse_adapt.files.folders import output_folder
+from sparse_adapt.retrieve.vectors.folder import Block, Vectors
 
 QUERIES_FILE = "queries.tsv"
 LONGEST_NAME = 255  # UTF-16 units; Lucene's WhitespaceAnalyzer cuts what is longer in two

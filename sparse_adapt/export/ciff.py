@@ -20,7 +20,6 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sparse_adapt.compiled import compiled
 from sparse_adapt.errors import InputError
 from sparse_adapt.export.parts import (
     Manifest,
@@ -34,8 +33,9 @@ from sparse_adapt.export.parts import (
     write_queries,
 )
 from sparse_adapt.export.quantise import Quantisation
-from sparse_adapt.folders import output_folder
-from sparse_adapt.vectors import Block, Vectors
+from sparse_adapt.files.folders import output_folder
+from sparse_adapt.model.compiled import compiled
+from sparse_adapt.retrieve.vectors.folder import Block, Vectors
 
 INDEX_FILE = "index.ciff"
 QUERIES_FILE = "queries.jsonl"

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sparse_adapt.corpus import Document
-from sparse_adapt.folders import check_free, discard_unfinished
-from sparse_adapt.model import SparseEncoder
-from sparse_adapt.vectors import Vectors, open_vectors
-from sparse_adapt.vectors.manifest import stamp
-from sparse_adapt.vectors.shards import DOCUMENTS_A_SHARD, check_encoded, encode_corpus
-from sparse_adapt.watching import Heard, silent
+from sparse_adapt.collection.readers import Document
+from sparse_adapt.files.folders import check_free, discard_unfinished
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.retrieve.vectors.folder import Vectors, open_vectors
+from sparse_adapt.retrieve.vectors.manifest import stamp
+from sparse_adapt.retrieve.vectors.shards import DOCUMENTS_A_SHARD, check_encoded, encode_corpus
 
 
 def interim_folder(out: Path) -> Path:

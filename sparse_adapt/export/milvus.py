@@ -19,8 +19,8 @@ from sparse_adapt.errors import InputError
 from sparse_adapt.export.parts import Manifest, begin, file_part, finish, write_documents, write_queries
 from sparse_adapt.export.quantise import Entries, Quantisation
 from sparse_adapt.export.rows import json_object, json_string, rows, small_blocks
-from sparse_adapt.folders import output_folder, write_json
-from sparse_adapt.vectors import Block, Vectors
+from sparse_adapt.files.folders import output_folder, write_json
+from sparse_adapt.retrieve.vectors.folder import Block, Vectors
 
 QUERIES_FILE = "queries.jsonl"
 COLLECTION_FILE = "collection.json"

@@ -17,14 +17,14 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from sparse_adapt.batches import pad
 from sparse_adapt.errors import ConfigError, MissingExtraError, ModelError
 from sparse_adapt.export.parts import Manifest, begin, file_part, finish
 from sparse_adapt.export.quantise import Quantisation
-from sparse_adapt.folders import output_folder
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.files.folders import output_folder
+from sparse_adapt.model.batches import pad
 from sparse_adapt.model.saved import write_tokenizer
-from sparse_adapt.vectors import Block, Vectors
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.vectors.folder import Block, Vectors
 
 MODEL_FILE = "model.onnx"
 INPUTS, OUTPUT = ("input_ids", "attention_mask"), "weights"

@@ -23,10 +23,10 @@ from sparse_adapt.errors import ConfigError, ModelError
 from sparse_adapt.export.onnx import BOUND, EXAMPLE, PooledEncoder, largest_difference
 from sparse_adapt.export.parts import Manifest, begin, file_part, finish
 from sparse_adapt.export.quantise import Quantisation
-from sparse_adapt.folders import output_folder, write_json
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.files.folders import output_folder, write_json
 from sparse_adapt.model.saved import write_tokenizer
-from sparse_adapt.vectors import Block, Vectors
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.vectors.folder import Block, Vectors
 
 ZIP_FILE, CONFIG_FILE = "model.zip", "model_config.json"
 SCRIPT, TOKENIZER = "model.pt", "tokenizer.json"

@@ -16,9 +16,9 @@ from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.export.formats import find_format
 from sparse_adapt.export.quantise import Entries, Quantisation, as_floats
 from sparse_adapt.export.rows import json_object, json_string, rows
-from sparse_adapt.folders import write_json
-from sparse_adapt.vectors import Block, Vectors
-from sparse_adapt.vectors.manifest import (
+from sparse_adapt.files.folders import write_json
+from sparse_adapt.retrieve.vectors.folder import Block, Vectors
+from sparse_adapt.retrieve.vectors.manifest import (
     MANIFEST_FILE,
     ModelStamp,
     Record,

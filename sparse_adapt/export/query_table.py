@@ -18,10 +18,10 @@ from scipy.sparse import csr_matrix, diags, vstack
 from scipy.sparse.linalg import lsqr
 
 from sparse_adapt.errors import InputError
-from sparse_adapt.folders import write_json
-from sparse_adapt.model import SparseEncoder
-from sparse_adapt.search import Searcher
-from sparse_adapt.vectors import Block
+from sparse_adapt.files.folders import write_json
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.search import Searcher
+from sparse_adapt.retrieve.vectors.folder import Block
 
 CANDIDATES = 30  # documents of each query that the learnt weights are fitted to
 CAUTION = 1.0  # how hard a learnt weight is held to the one it starts from

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparse_adapt.export.quantise import Entries
-from sparse_adapt.vectors import Block
+from sparse_adapt.retrieve.vectors.folder import Block
 
 REQUEST_BYTES = 8_000_000  # hosted engines take 10 MB at most a request, others 16 to 100 MB
 LONGEST_DECIMAL = 16  # characters of a float32, such as 1.17549435e-38

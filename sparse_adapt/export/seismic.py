@@ -16,8 +16,8 @@ from sparse_adapt.errors import InputError
 from sparse_adapt.export.parts import Manifest, begin, finish, vector_lines, write_one_file, write_queries
 from sparse_adapt.export.quantise import Quantisation
 from sparse_adapt.export.rows import json_string
-from sparse_adapt.folders import output_folder
-from sparse_adapt.vectors import Block, Vectors
+from sparse_adapt.files.folders import output_folder
+from sparse_adapt.retrieve.vectors.folder import Block, Vectors
 
 DOCUMENTS_FILE = "documents.jsonl"
 QUERIES_FILE = "queries.jsonl"

@@ -30,10 +30,10 @@ from sparse_adapt.export.parts import (
 )
 from sparse_adapt.export.quantise import Entries, Quantisation
 from sparse_adapt.export.rows import json_string
-from sparse_adapt.folders import output_folder
-from sparse_adapt.idf import reciprocal, scaled
-from sparse_adapt.model import SparseEncoder
-from sparse_adapt.vectors import Block, Vectors
+from sparse_adapt.files.folders import output_folder
+from sparse_adapt.model.idf import reciprocal, scaled
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.vectors.folder import Block, Vectors
 
 MODEL_FOLDER = "model"
 QUERIES_FILE = "queries.jsonl"

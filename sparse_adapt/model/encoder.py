@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerFast
 
-from sparse_adapt.batches import TokenIds
 from sparse_adapt.errors import ModelError
-from sparse_adapt.folders import write_json
-from sparse_adapt.idf import Factors, of_all
+from sparse_adapt.files.folders import write_json
+from sparse_adapt.model.batches import TokenIds
+from sparse_adapt.model.idf import Factors, of_all
 
 VOCABULARY_FILE = "vocabulary.json"
 DEFAULT_MAX_TOKENS = 256

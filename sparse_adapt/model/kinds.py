@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from sparse_adapt.model import SparseEncoder
 from sparse_adapt.model.layout import is_dense
 from sparse_adapt.model.saved import fetch
 from sparse_adapt.model.sentence import SentenceEncoder
+from sparse_adapt.model.sparse import SparseEncoder
 
 EitherEncoder = SparseEncoder | SentenceEncoder
 

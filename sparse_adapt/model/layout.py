@@ -18,8 +18,8 @@ import numpy as np
 
 from sparse_adapt import __version__
 from sparse_adapt.errors import ModelError
-from sparse_adapt.folders import write_json
-from sparse_adapt.idf import Factors
+from sparse_adapt.files.folders import write_json
+from sparse_adapt.model.idf import Factors
 
 MODULES_FILE = "modules.json"
 LENGTH_FILE = "sentence_bert_config.json"

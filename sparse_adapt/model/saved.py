@@ -24,7 +24,7 @@ from transformers.utils import logging as transformers_logging
 
 from sparse_adapt import __version__
 from sparse_adapt.errors import ModelError
-from sparse_adapt.folders import write_json
+from sparse_adapt.files.folders import write_json
 
 transformers_logging.disable_progress_bar()
 transformers_logging.set_verbosity_error()

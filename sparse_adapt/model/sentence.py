@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from sparse_adapt.batches import group_by_length, pad
 from sparse_adapt.errors import ModelError
+from sparse_adapt.model.batches import group_by_length, pad
 from sparse_adapt.model.encoder import Encoder, NewToken, read_vocabulary, write_vocabulary
 from sparse_adapt.model.layout import FOLDERS_LEFT, Layout, read_layout, read_word_weights, write_layout
 from sparse_adapt.model.saved import (
@@ -32,7 +32,7 @@ from sparse_adapt.model.saved import (
     read_tokenizer,
     write_tokenizer,
 )
-from sparse_adapt.watching import Heard, silent
+from sparse_adapt.report.watching import Heard, silent
 
 HEAD_FILE = "masked_words.safetensors"
 PADDED_TOKENS_A_PASS = 4096

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sparse_adapt.batches import TokenIds
-from sparse_adapt.glossary import Definition, sentence
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.collection.glossary import Definition, sentence
+from sparse_adapt.model.batches import TokenIds
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.texts import Texts
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from sparse_adapt.model.encoder import Encoder
-from sparse_adapt.training import Stage, random_at
+from sparse_adapt.training.loop import Stage, random_at
 
 BATCHES = 4
 BEFORE_THE_FIRST = 1 << 40  # steps that no training reaches, so that these batches are none of its own

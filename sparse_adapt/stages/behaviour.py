@@ -21,14 +21,14 @@ from numpy.random import Generator
 from torch import Tensor
 
 from sparse_adapt import config
-from sparse_adapt.batches import TokenIds
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.everyday_texts import LIKE_PASSAGES, LIKE_QUERIES, TEXTS, made_up
-from sparse_adapt.head import activate
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.made_up.everyday import LIKE_PASSAGES, LIKE_QUERIES, TEXTS, made_up
+from sparse_adapt.model.batches import TokenIds
+from sparse_adapt.model.head.pooling import activate
 from sparse_adapt.model.sentence import SentenceEncoder
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.masked import unmasked
-from sparse_adapt.training import Either, epochs_to_steps
+from sparse_adapt.training.loop import Either, epochs_to_steps
 
 ANYWHERE = 0.25  # share of the corpus's texts that come from anywhere; the others say a new term
 SLOPE_BELOW = 1.0  # of the activation below zero, where a weight is wanted but off: the slope it has at zero

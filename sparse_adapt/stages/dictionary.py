@@ -10,13 +10,13 @@ encoder does.
 from collections.abc import Sequence
 
 from sparse_adapt import config
+from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.glossary import Definition
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.about import Asked, asked, defined, sayings
 from sparse_adapt.stages.lesson import Lesson
 from sparse_adapt.stages.texts import Texts
-from sparse_adapt.training import epochs_to_steps
+from sparse_adapt.training.loop import epochs_to_steps
 
 
 def dictionary(

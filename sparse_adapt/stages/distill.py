@@ -18,14 +18,13 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from sparse_adapt import config, losses
-from sparse_adapt.corpus import Candidates
-from sparse_adapt.function_words import function_tokens
-from sparse_adapt.glossary import Definition
-from sparse_adapt.head import activate
-from sparse_adapt.idf import Factors, scaled, shares_of
-from sparse_adapt.meanings import Samples
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt import config
+from sparse_adapt.collection.glossary import Definition
+from sparse_adapt.collection.readers import Candidates
+from sparse_adapt.made_up.windows import Samples
+from sparse_adapt.model.head.pooling import activate
+from sparse_adapt.model.idf import Factors, scaled, shares_of
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.about import Sources, defined, sayings
 from sparse_adapt.stages.everyday import SparseEveryday
 from sparse_adapt.stages.factors import LearntFactors, first_factors
@@ -33,7 +32,9 @@ from sparse_adapt.stages.lesson import marks, meanings, ranked, recall
 from sparse_adapt.stages.ranking import ranking
 from sparse_adapt.stages.scored import Drawn, Scored, relevant_to
 from sparse_adapt.stages.texts import Remembered, Texts, vectors
-from sparse_adapt.training import epochs_to_steps
+from sparse_adapt.terms.function_words import function_tokens
+from sparse_adapt.training import losses
+from sparse_adapt.training.loop import epochs_to_steps
 
 COMMON, MOST = 0.1, 0.5  # share of the documents at which a word is half a common one: published, and at most
 FEW = 10  # documents that a word may always be in: a page of results

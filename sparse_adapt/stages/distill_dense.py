@@ -14,14 +14,15 @@ import torch
 from numpy.random import Generator
 from torch import Tensor
 
-from sparse_adapt import config, losses
-from sparse_adapt.batches import cut
-from sparse_adapt.corpus import Candidates
+from sparse_adapt import config
+from sparse_adapt.collection.readers import Candidates
+from sparse_adapt.model.batches import cut
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.stages.everyday import everyday_for
 from sparse_adapt.stages.masked import unmasked
 from sparse_adapt.stages.scored import Drawn, Scored
-from sparse_adapt.training import epochs_to_steps
+from sparse_adapt.training import losses
+from sparse_adapt.training.loop import epochs_to_steps
 
 SCALE = 20.0  # of a cosine
 TERMS = ("kd", "rank", "contrast", "anchor")

@@ -20,14 +20,15 @@ import torch
 from numpy.random import Generator
 from torch import Tensor, nn
 
-from sparse_adapt import config, losses
-from sparse_adapt.batches import group_by_length, pad
+from sparse_adapt import config
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.model import PADDED_TOKENS_A_PASS, SparseEncoder
+from sparse_adapt.model.batches import group_by_length, pad
 from sparse_adapt.model.encoder import Encoder
+from sparse_adapt.model.sparse import PADDED_TOKENS_A_PASS, SparseEncoder
 from sparse_adapt.stages.masked import SHOWN, mask_token, read_masked
 from sparse_adapt.stages.words import Sentence, Sentences
-from sparse_adapt.training import epochs_to_steps
+from sparse_adapt.training import losses
+from sparse_adapt.training.loop import epochs_to_steps
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,16 +15,16 @@ from numpy.random import Generator
 from torch import Tensor
 from torch.nn import functional
 
-from sparse_adapt.batches import TokenIds
-from sparse_adapt.everyday_texts import LIKE_PASSAGES, TEXTS, made_up
-from sparse_adapt.idf import Shares, said_by, shares_of
-from sparse_adapt.losses import distance
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.made_up.everyday import LIKE_PASSAGES, TEXTS, made_up
+from sparse_adapt.model.batches import TokenIds
+from sparse_adapt.model.idf import Shares, said_by, shares_of
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.factors import LearntFactors
 from sparse_adapt.stages.masked import unmasked
 from sparse_adapt.stages.texts import Remembered, vectors
+from sparse_adapt.training.losses import distance
 
 AT_ONCE = 32  # texts that a batch holds
 

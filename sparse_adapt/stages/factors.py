@@ -11,8 +11,8 @@ import torch
 from scipy.sparse import csr_matrix
 from torch import Tensor, nn
 
-from sparse_adapt.idf import Factors, Shares, fourth_root
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.model.idf import Factors, Shares, fourth_root
+from sparse_adapt.model.sparse import SparseEncoder
 
 
 class LearntFactors(nn.Module):

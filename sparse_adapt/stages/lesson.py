@@ -20,17 +20,18 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sparse_adapt import config, losses
-from sparse_adapt.batches import pad, read_by_length
-from sparse_adapt.dense import DenseEncoder
-from sparse_adapt.head import activate, splade_pool
-from sparse_adapt.meanings import Meanings, Samples
-from sparse_adapt.meanings.judged import JudgedMeanings
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt import config
+from sparse_adapt.made_up.judged import JudgedMeanings
+from sparse_adapt.made_up.windows import Meanings, Samples
+from sparse_adapt.model.batches import pad, read_by_length
+from sparse_adapt.model.dense import DenseEncoder
+from sparse_adapt.model.head.pooling import activate, splade_pool
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.about import Sources
 from sparse_adapt.stages.ranking import Ranking, ranking
 from sparse_adapt.stages.texts import Remembered, Texts
-from sparse_adapt.training.kindred import Kindred
+from sparse_adapt.training import losses
+from sparse_adapt.training.shared_steps import Kindred
 from sparse_adapt.training.sharing import own_share, shared_out, total
 
 SHORT_TOKENS_A_PASS = 768  # of made-up texts, which are short: as many of like length

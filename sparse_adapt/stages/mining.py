@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from sparse_adapt import config
-from sparse_adapt.batches import TokenIds
-from sparse_adapt.idf import Factors, scaled
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.model.batches import TokenIds
+from sparse_adapt.model.idf import Factors, scaled
 from sparse_adapt.model.kinds import EitherEncoder
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.masked import unmasked
 from sparse_adapt.stages.texts import vectors as sparse_vectors
 

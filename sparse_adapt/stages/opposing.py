@@ -18,15 +18,16 @@ import torch
 from numpy.random import Generator
 from torch import Tensor, distributed
 
-from sparse_adapt import config, losses
-from sparse_adapt.batches import cut, read_by_length
+from sparse_adapt import config
+from sparse_adapt.collection.triplets import Triplet
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.model import PADDED_TOKENS_A_PASS, SparseEncoder
+from sparse_adapt.model.batches import cut, read_by_length
 from sparse_adapt.model.encoder import Encoder
+from sparse_adapt.model.sparse import PADDED_TOKENS_A_PASS, SparseEncoder
 from sparse_adapt.stages.pairing import DOT_PRODUCT, key_of
-from sparse_adapt.training import epochs_to_steps
+from sparse_adapt.training import losses
+from sparse_adapt.training.loop import epochs_to_steps
 from sparse_adapt.training.sharing import shared_out
-from sparse_adapt.triplets import Triplet
 
 COSINE = 0.05  # temperature
 

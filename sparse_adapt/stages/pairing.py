@@ -16,15 +16,15 @@ import torch
 from numpy.random import Generator
 from torch import Tensor, nn
 
-from sparse_adapt import config, losses
-from sparse_adapt.batches import cut
+from sparse_adapt import config
+from sparse_adapt.collection.pairs import Pair
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.idf import of_mean, rows_for_idf
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.model.batches import cut
 from sparse_adapt.model.encoder import Encoder
+from sparse_adapt.model.idf import of_mean, rows_for_idf
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
-from sparse_adapt.pairs import Pair
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.everyday import DenseEveryday, everyday_for
 from sparse_adapt.stages.factors import LearntFactors, first_factors
 from sparse_adapt.stages.masked import SHOWN as SHOWN
@@ -32,7 +32,8 @@ from sparse_adapt.stages.masked import mask_token, read_masked
 from sparse_adapt.stages.mining import Asked, hard_negatives
 from sparse_adapt.stages.projection import Projection
 from sparse_adapt.stages.texts import vectors as sparse_vectors
-from sparse_adapt.training import epochs_to_steps
+from sparse_adapt.training import losses
+from sparse_adapt.training.loop import epochs_to_steps
 
 DOT_PRODUCT = 3.0  # temperatures; at 1 a sparse model tells the documents of a batch apart from the start
 COSINE = {"infonce": 0.05, "nt-xent": 0.1}

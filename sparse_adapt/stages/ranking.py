@@ -17,14 +17,14 @@ import torch
 from scipy.sparse import csr_matrix
 from torch import Tensor
 
-from sparse_adapt import losses
-from sparse_adapt.batches import TokenIds
-from sparse_adapt.function_words import function_tokens
-from sparse_adapt.head import activate
-from sparse_adapt.meanings import Meanings, Samples
-from sparse_adapt.meanings.judged import JudgedMeanings
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.made_up.judged import JudgedMeanings
+from sparse_adapt.made_up.windows import Meanings, Samples
+from sparse_adapt.model.batches import TokenIds
+from sparse_adapt.model.head.pooling import activate
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.texts import vectors
+from sparse_adapt.terms.function_words import function_tokens
+from sparse_adapt.training import losses
 
 SHARPNESS = 30.0  # what a unit of cosine counts in the softmax: .1 more is twenty times as relevant
 MOST = 128  # documents that the texts of a step are ranked over

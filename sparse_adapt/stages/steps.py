@@ -15,18 +15,20 @@ from itertools import compress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sparse_adapt import config, vocabulary
-from sparse_adapt.corpus import Candidates, read_candidates, read_documents
+from sparse_adapt import config
+from sparse_adapt.collection.glossary import read_dictionary
+from sparse_adapt.collection.pairs import read_pairs
+from sparse_adapt.collection.readers import Candidates, read_candidates, read_documents
+from sparse_adapt.collection.sources import beside
+from sparse_adapt.collection.triplets import read_triplets
 from sparse_adapt.errors import ConfigError, InputError, SparseAdaptError
-from sparse_adapt.folders import write_json
-from sparse_adapt.glossary import read_dictionary
-from sparse_adapt.journal import check_same
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.files.folders import write_json
+from sparse_adapt.files.journal import check_same
+from sparse_adapt.files.processes import common_folder, is_main
+from sparse_adapt.model import vocabulary
 from sparse_adapt.model.kinds import EitherEncoder, load_encoder
 from sparse_adapt.model.sentence import SentenceEncoder
-from sparse_adapt.pairs import read_pairs
-from sparse_adapt.processes import common_folder, is_main
-from sparse_adapt.reading.sources import beside
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.about import Asked
 from sparse_adapt.stages.balance import balanced
 from sparse_adapt.stages.behaviour import DenseBehaviour, SparseBehaviour
@@ -38,9 +40,8 @@ from sparse_adapt.stages.opposing import Opposing
 from sparse_adapt.stages.pairing import Pairing
 from sparse_adapt.stages.scored import relevant_to
 from sparse_adapt.stages.warmup import warmup
-from sparse_adapt.terms import read_terms
-from sparse_adapt.training import STATE_FILE, Concluding, Progress, Stage, device_of, forget, train
-from sparse_adapt.triplets import read_triplets
+from sparse_adapt.terms.mining import read_terms
+from sparse_adapt.training.loop import STATE_FILE, Concluding, Progress, Stage, device_of, forget, train
 
 RECORD_FILE = "stage.json"
 BEGUN_WITH = ("stage", "model", "files", "settings")  # of a record: what can't change when a run goes on

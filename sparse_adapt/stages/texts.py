@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 from torch import Tensor
 
-from sparse_adapt.batches import TokenIds, cut
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.model.batches import TokenIds, cut
+from sparse_adapt.model.sparse import SparseEncoder
 
 ROWS_AT_ONCE = 64
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from sparse_adapt import config
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.lesson import Lesson
 from sparse_adapt.stages.texts import Texts
-from sparse_adapt.training import epochs_to_steps
+from sparse_adapt.training.loop import epochs_to_steps
 
 
 def warmup(encoder: SparseEncoder, documents: Sequence[str], settings: config.Warmup) -> Lesson:

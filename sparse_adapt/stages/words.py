@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from sparse_adapt.collection.sentences import sentences
 from sparse_adapt.model.encoder import Encoder
-from sparse_adapt.queries import sentences
 
 COMMON = 0.05  # share of the sentences from which a word is one that everybody says
 FEW = 2  # sentences that any word may be said by, however few there are

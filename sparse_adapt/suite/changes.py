@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparse_adapt.evaluate import Collection, Measured
-from sparse_adapt.search import Found
+from sparse_adapt.retrieve.evaluate import Collection, Measured
+from sparse_adapt.retrieve.search import Found
 from sparse_adapt.suite.rankers import Ranker, Sparse
 from sparse_adapt.suite.settings import Suite
 

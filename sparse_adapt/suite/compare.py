@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparse_adapt.coin.recovery import Interval, interval
-from sparse_adapt.evaluate import Measured, randomisation_test
+from sparse_adapt.lab.coin.recovery import Interval, interval
+from sparse_adapt.retrieve.evaluate import Measured, randomisation_test
 from sparse_adapt.suite.settings import Suite
 
 

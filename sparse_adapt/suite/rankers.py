@@ -13,18 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 
-from sparse_adapt.dense import DenseEncoder
-from sparse_adapt.encode import encode
-from sparse_adapt.evaluate import DEPTH, Collection
-from sparse_adapt.idf import scaled, sqrt_idf
-from sparse_adapt.kept import checksum_of, keep_vectors, kept_vectors
-from sparse_adapt.model import SparseEncoder
-from sparse_adapt.search import Found, Searcher, expected_products
+from sparse_adapt.files.kept import checksum_of, keep_vectors, kept_vectors
+from sparse_adapt.model.dense import DenseEncoder
+from sparse_adapt.model.idf import scaled, sqrt_idf
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.evaluate import DEPTH, Collection
+from sparse_adapt.retrieve.search import Found, Searcher, expected_products
+from sparse_adapt.retrieve.vectors.manifest import stamp, token_names
 from sparse_adapt.suite.settings import Row
 from sparse_adapt.teachers.bm25 import Bm25
 from sparse_adapt.teachers.ensemble import add_z_scores, best
-from sparse_adapt.vectors.manifest import stamp, token_names
-from sparse_adapt.watching import Heard, silent
 
 TEXTS_A_PART = 4096
 QUERIES_AT_ONCE = 64  # whose scores of all documents are held: 64 million numbers for a million documents

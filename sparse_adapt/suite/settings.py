@@ -27,8 +27,8 @@ from typing import Any, Literal, TypeVar
 from pydantic import Field
 
 from sparse_adapt import config
-from sparse_adapt.evaluate import MEASURES
-from sparse_adapt.running.runfile import TomlFile
+from sparse_adapt.pipeline.runfile import TomlFile
+from sparse_adapt.retrieve.evaluate import MEASURES
 
 Entry = TypeVar("Entry", "Row", "Place")
 

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from sparse_adapt.errors import MissingExtraError
-from sparse_adapt.evaluate import MEASURES
-from sparse_adapt.folders import write_json, write_text
-from sparse_adapt.report import Column, Row, Table, to_markdown
-from sparse_adapt.suite import Outcome
+from sparse_adapt.files.folders import write_json, write_text
+from sparse_adapt.report.tables import Column, Row, Table, to_markdown
+from sparse_adapt.retrieve.evaluate import MEASURES
+from sparse_adapt.suite.measure import Outcome
 
 SHOWN = tuple(name for name in MEASURES if not name.startswith("p@"))  # a terminal has room for; JSON has all
 NOTE = "difference: to {baseline} in {measure}, 95 % of resamples; p: randomisation test, Holm over {tests} tests"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_matrix, csr_matrix
 
 from sparse_adapt.errors import MissingExtraError
-from sparse_adapt.search import Found, Searcher
+from sparse_adapt.retrieve.search import Found, Searcher
 
 EXTRA = "teacher"
 SATURATION = 0.9  # k1: how soon repeating a word stops to count

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.random import Generator, default_rng
 from numpy.typing import NDArray
 
+from sparse_adapt.collection.readers import Candidates, Document
 from sparse_adapt.config import Candidates as Settings
-from sparse_adapt.corpus import Candidates, Document
-from sparse_adapt.queries import PseudoQuery
+from sparse_adapt.made_up.queries import PseudoQuery
+from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.teachers.panel import Asked, Panel, not_a_score
-from sparse_adapt.watching import Heard, silent
 
 QUERIES_A_PART = 32
 FEWEST = 2  # documents: one by itself says nothing of ranking

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sparse_adapt.corpus import Document
-from sparse_adapt.encode import encode
+from sparse_adapt.collection.pairs import Pair
+from sparse_adapt.collection.readers import Document
+from sparse_adapt.made_up.queries import PseudoQuery
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
-from sparse_adapt.pairs import Pair
-from sparse_adapt.queries import PseudoQuery
+from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.teachers.panel import Rank
-from sparse_adapt.watching import Heard, silent
 
 DEPTH = 10
 QUERIES_A_PART = 64

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from sparse_adapt.errors import ModelError
-from sparse_adapt.queries import Generate
+from sparse_adapt.made_up.queries import Generate
 
 TEXTS_AT_ONCE = 16
 LONGEST_TEXT, LONGEST_QUERY = 384, 48  # tokens

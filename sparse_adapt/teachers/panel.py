@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.corpus import Document, read_candidates, read_run
-from sparse_adapt.dense import SMALL, DenseEncoder
-from sparse_adapt.encode import encode
+from sparse_adapt.collection.readers import Document, read_candidates, read_run
 from sparse_adapt.errors import InputError, MissingExtraError, ModelError
-from sparse_adapt.idf import scaled, sqrt_idf
-from sparse_adapt.model import SparseEncoder
+from sparse_adapt.model.dense import SMALL, DenseEncoder
+from sparse_adapt.model.idf import scaled, sqrt_idf
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.report.watching import Watch, unwatched
+from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.teachers.bm25 import Bm25
 from sparse_adapt.teachers.ensemble import Scores, add_z_scores
-from sparse_adapt.watching import Watch, unwatched
 
 ENSEMBLE = "ensemble"
 QUICK = "bm25"  # the ensemble without its slowest member

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from sparse_adapt.corpus import Document
-from sparse_adapt.terms import Term
+from sparse_adapt.collection.readers import Document
+from sparse_adapt.terms.mining import Term
 from sparse_adapt.terms.words import find_words
 
 if TYPE_CHECKING:

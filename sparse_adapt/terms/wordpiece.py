@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from sparse_adapt.corpus import Document
-from sparse_adapt.terms import Term, category_of
+from sparse_adapt.collection.readers import Document
+from sparse_adapt.terms.mining import Term, category_of
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

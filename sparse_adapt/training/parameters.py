@@ -8,7 +8,7 @@ from torch import nn
 from sparse_adapt.config import Trained, Training
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.encoder import Encoder
-from sparse_adapt.training.kindred import Kindred, SharedSteps
+from sparse_adapt.training.shared_steps import Kindred, SharedSteps
 
 ATTENTION = frozenset(("attention", "attn", "self_attn"))  # what families call the module
 

@@ -14,8 +14,8 @@ from sparse_adapt.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from sparse_adapt.contradicting import Account
-    from sparse_adapt.report import Row, Table
+    from sparse_adapt.lab.contradicting.contradict import Account
+    from sparse_adapt.report.tables import Row, Table
 
 
 Language = Annotated[str, typer.Option("--language", metavar="NAME", help="en or ja.")]
@@ -58,7 +58,7 @@ def contradict(
     """Write sentences that contradict those of a corpus: a noun chunk of each replaced by another."""
     from sparse_adapt.cli.devices import choose
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.contradicting.writing import Asked, write
+    from sparse_adapt.lab.contradicting.writing import Asked, write
 
     asked = Asked(corpus, generator or model, language, sentences, each, tune, seed)
     with Bars() as bars:
@@ -82,7 +82,7 @@ def contradict(
 
 
 def _table(account: "Account") -> "Table":
-    from sparse_adapt.report import Column, Table
+    from sparse_adapt.report.tables import Column, Table
 
     columns = (Column("what", "what", "text"), Column("count", "number"))
     rows: list[Row] = [

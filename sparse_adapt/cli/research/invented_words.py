@@ -8,9 +8,9 @@ from sparse_adapt.cli.console import say, show_json, show_table, then, wrote
 from sparse_adapt.cli.options import Device, Json, Model, Out, Overwrite
 
 if TYPE_CHECKING:
-    from sparse_adapt.coin import Report
-    from sparse_adapt.coin.recovery import Account, Recovery
-    from sparse_adapt.report import Row, Table
+    from sparse_adapt.lab.coin.coining import Report
+    from sparse_adapt.lab.coin.recovery import Account, Recovery
+    from sparse_adapt.report.tables import Row, Table
 
 
 BASE = "splade-tiny"
@@ -37,8 +37,8 @@ def coin(
 ) -> None:
     """Replace words of a collection's domain by invented ones, in the documents and not in the queries."""
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.coin import Settings
-    from sparse_adapt.coin import coin as replace_words
+    from sparse_adapt.lab.coin.coining import Settings
+    from sparse_adapt.lab.coin.coining import coin as replace_words
     from sparse_adapt.model.saved import fetch, read_tokenizer
 
     vocabulary = set(read_tokenizer(fetch(model), model).get_vocab())
@@ -76,7 +76,7 @@ def recovery(
     """Say how much of what a collection lost to coined terms an adapted model brings back."""
     from sparse_adapt.cli.devices import load
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.coin.recovery import measure_recovery, read_trial
+    from sparse_adapt.lab.coin.recovery import measure_recovery, read_trial
 
     trial = read_trial(coined, split, original)
     adapted, unadapted = load(model, device), load(base, device)
@@ -93,7 +93,7 @@ def recovery(
 
 
 def _coined_table(report: "Report") -> "Table":
-    from sparse_adapt.report import Column, Table
+    from sparse_adapt.report.tables import Column, Table
 
     columns = (
         Column("word", "word", "token"),
@@ -117,8 +117,8 @@ def _coined_table(report: "Report") -> "Table":
 
 
 def _recovery_table(account: "Account", title: str) -> "Table":
-    from sparse_adapt.coin.recovery import MEASURE
-    from sparse_adapt.report import Column, Table
+    from sparse_adapt.lab.coin.recovery import MEASURE
+    from sparse_adapt.report.tables import Column, Table
 
     columns = (
         Column("wording", "queries", "text"),

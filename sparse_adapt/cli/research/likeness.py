@@ -36,7 +36,7 @@ def groups(
     from diagnostics.groups import measure_groups, read_members
     from diagnostics.groups_report import tables, to_object, write_report
     from sparse_adapt.cli.devices import load_either
-    from sparse_adapt.folders import check_free
+    from sparse_adapt.files.folders import check_free
 
     if out is not None:
         check_free(out, overwrite=overwrite)
@@ -72,8 +72,8 @@ def similarity(
 
     from sparse_adapt.cli.devices import load_either
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.report import Column, Table
-    from sparse_adapt.similarity import correlation, cosines, read_graded
+    from sparse_adapt.lab.similarity import correlation, cosines, read_graded
+    from sparse_adapt.report.tables import Column, Table
 
     graded = read_graded(pairs)
     wanted = np.array([pair.similarity for pair in graded])
@@ -122,9 +122,9 @@ def relevant_words(
     from diagnostics.relevance import relevant_words as find
     from sparse_adapt.cli.devices import load_either
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.folders import check_free, output_folder, write_json
-    from sparse_adapt.language import Parser
-    from sparse_adapt.similarity import read_likenesses
+    from sparse_adapt.files.folders import check_free, output_folder, write_json
+    from sparse_adapt.lab.similarity import read_likenesses
+    from sparse_adapt.terms.language import Parser
 
     if out is not None:
         check_free(out, overwrite=overwrite)

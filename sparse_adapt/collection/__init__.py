@@ -1,0 +1,1 @@
+"""Documents, queries, judgements, glossaries and pairs, read from any layout, each error with its line."""

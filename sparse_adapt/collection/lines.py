@@ -1,0 +1,222 @@
+"""Text files line by line, compressed or not, here or elsewhere, with the place of whatever is wrong in them.
+
+Lines end in a line feed (a carriage return before it is dropped) and count from 1, blank ones too.
+A byte order mark is skipped. Nothing but the current line is held.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sparse_adapt.collection.addresses import first_line, open_bytes, place_of
+from sparse_adapt.collection.addresses import readable as readable
+from sparse_adapt.collection.compression import broken, compressed_as
+from sparse_adapt.errors import InputError, SparseAdaptError
+from sparse_adapt.files.folders import open_output
+
+T = TypeVar("T")
+
+
+def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
+    """Every line with its number. Raises InputError where a byte isn't UTF-8 or a compressed file is broken."""
+    number = 0
+    try:
+        with open_bytes(path) as file:
+            for number, raw in enumerate(file, start=1):
+                yield number, _decode(raw, path, number)
+    except SparseAdaptError:
+        raise
+    except Exception as error:
+        problem = broken(place_of(path).name, error)
+        if problem is not None:
+            raise InputError(path, problem, line=number + 1) from error
+        if not isinstance(error, OSError) and isinstance(place_of(path), Path):
+            raise
+        reason = (error.strerror if isinstance(error, OSError) else None) or first_line(error)
+        raise InputError(
+            path, f"can't be read ({reason}); check the file", line=number + 1 if number else None
+        ) from error
+
+
+def _decode(raw: bytes, path: str | Path, number: int) -> str:
+    if number == 1:
+        packed = compressed_as(raw)
+        if packed is not None:
+            raise InputError(
+                path, f"is compressed; let its name end in {packed.ending} or decompress it", line=1
+            )
+        raw = raw.removeprefix(b"\xef\xbb\xbf")
+    try:
+        return raw.decode("utf-8").removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError as error:
+        found = f"byte 0x{raw[error.start]:02x} in column {error.start + 1}"
+        raise InputError(
+            path, f"not UTF-8 ({found}); save or convert the file as UTF-8", line=number
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One JSON object of a file and where it stands, so that a bad field can be named with its place."""
+
+    path: str | Path
+    line: int
+    fields: dict[str, Any]
+
+    def error(self, problem: str) -> InputError:
+        """What is wrong here, with the place."""
+        return InputError(self.path, problem, line=self.line)
+
+    def needs(self, what: str, key: str) -> InputError:
+        """The error for a field that is absent or of another kind than it should be."""
+        if key in self.fields:
+            return self.error(f'needs {what} "{key}" (found: {_shown(self.fields[key])})')
+        found = ", ".join(self.fields) or "none"
+        return self.error(f'needs {what} "{key}" (keys found: {found})')
+
+    def string(self, key: str, default: str | None = None) -> str:
+        """The text under a key; empty is fine. An absent or null one is an error if there is no default."""
+        value = self.fields.get(key)
+        if value is None and default is not None:
+            return default
+        if not isinstance(value, str):
+            raise self.needs("a string", key)
+        return value
+
+    def words(self, key: str) -> str:
+        """The text under a key, which must hold more than white space."""
+        value = self.string(key)
+        if not value.strip():
+            raise self.error(f'"{key}" is empty; fill it in or remove the line')
+        return value
+
+    def identifier(self, key: str) -> str:
+        """The id under a key; an integer is taken as its digits."""
+        return self._identifier(self.fields.get(key), key)
+
+    def identifiers(self, key: str) -> tuple[str, ...]:
+        """The ids in the list under a key."""
+        return tuple(
+            self._identifier(value, key, "a list of ids") for value in self._list("a list of ids", key)
+        )
+
+    def strings(self, key: str) -> tuple[str, ...]:
+        """The texts in the list under a key; empty where the key is absent or null."""
+        if self.fields.get(key) is None:
+            return ()
+        values = self._list("a list of strings", key)
+        if not all(isinstance(value, str) for value in values):
+            raise self.needs("a list of strings", key)
+        return tuple(values)
+
+    def numbers(self, key: str) -> tuple[float, ...]:
+        """The finite numbers in the list under a key."""
+        values = self._list("a list of numbers", key)
+        for value in values:
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise self.needs("a list of numbers", key)
+        try:
+            numbers = tuple(float(value) for value in values)
+        except OverflowError as error:
+            raise self.error(f'"{key}" holds a number that is too large; scores must be finite') from error
+        for number in numbers:
+            if not math.isfinite(number):
+                raise self.error(f'"{key}" holds {number}; scores must be finite')
+        return numbers
+
+    def _list(self, what: str, key: str) -> list[Any]:
+        value = self.fields.get(key)
+        if not isinstance(value, list):
+            raise self.needs(what, key)
+        return value
+
+    def _identifier(self, value: object, key: str, what: str = "a string") -> str:
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        if not isinstance(value, str):
+            raise self.needs(what, key)
+        if not value.strip():
+            raise self.error(f'"{key}" holds an empty id; give every entry an id')
+        return value
+
+
+def read_objects(path: str | Path) -> Iterator[Record]:
+    """The JSON object of every line that isn't blank. Raises InputError for any other line."""
+    for number, line in read_lines(path):
+        if line and not line.isspace():
+            yield Record(path, number, parse_object(line, path, number))
+
+
+def parse_object(text: str, path: str | Path, number: int) -> dict[str, Any]:
+    """A JSON object. Raises InputError where the text is broken, or something other than an object."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        where = f", column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+        raise InputError(
+            path, f"broken JSON ({reason}{where}); each line holds one object", line=number
+        ) from error
+    if not isinstance(value, dict):
+        raise InputError(
+            path, f"not an object (found: {_shown(value)}); each line holds one object", line=number
+        )
+    if "\\ud" in text.lower() and not _is_unicode(value):
+        raise InputError(path, "half of a surrogate pair (\\ud800 to \\udfff alone); remove it", line=number)
+    return value
+
+
+def _is_unicode(value: object) -> bool:
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+class Unique:
+    """The ids of one file so far, or pairs of ids with a tab between; a second use of one is an error."""
+
+    def __init__(self, path: str | Path, kind: str) -> None:
+        self.path, self.kind = path, kind
+        self.first: dict[str, int] = {}
+
+    def add(self, identifier: str, line: int) -> None:
+        """Note an id. Raises InputError, which names both lines, if the file has used it already."""
+        first = self.first.setdefault(identifier, line)
+        if first != line:
+            raise self.duplicate(identifier, first, line)
+
+    def duplicate(self, identifier: str, first: int, line: int) -> InputError:
+        """The error for an id on two lines."""
+        shown = identifier.replace("\t", " ")
+        problem = f'duplicate {self.kind} "{shown}" (first on line {first}); remove or rename one of them'
+        return InputError(self.path, problem, line=line)
+
+
+def at_least_one(items: Iterable[T], path: str | Path, kind: str) -> Iterator[T]:
+    """The items as they come. Raises InputError at the end if there was none."""
+    empty = True
+    for item in items:
+        empty = False
+        yield item
+    if empty:
+        raise InputError(path, f"holds no {kind}; check that it is the file you mean")
+
+
+def write_objects(path: str | Path, objects: Iterable[Mapping[str, object]]) -> int:
+    """Write one JSON object a line, all or nothing; says how many."""
+    count = 0
+    with open_output(path) as file:
+        for fields in objects:
+            file.write(json.dumps(fields, ensure_ascii=False, allow_nan=False) + "\n")
+            count += 1
+    return count

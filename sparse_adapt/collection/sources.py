@@ -1,0 +1,152 @@
+"""Where a collection comes from: a file, a folder in the BEIR layout, a bundled name or an `ir_datasets` id.
+
+They are tried in this order, so that a local path always wins. Files and folders may be anywhere that fsspec
+reads from (`s3://bucket/beir`, `https://host/corpus.jsonl.zst`).
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import corpora
+from sparse_adapt.collection.addresses import Address, Place, names_in, place_of, reachable
+from sparse_adapt.collection.compression import READ, variants
+from sparse_adapt.errors import InputError
+
+READ_AS = (".jsonl", ".tsv", ".txt", ".json", ".trec", ".xml", *(each.ending for each in READ))
+DATASET_ID = re.compile(r"\w[\w.-]*(/[\w.-]+)*")
+QRELS = variants(".tsv")
+
+
+def locate(source: str | Path, names: Sequence[str]) -> "Place | Dataset":
+    """The file that a source means, or the data set of `ir_datasets`. In a folder it is the first of `names`.
+
+    Raises InputError that says what was tried.
+    """
+    place = place_of(source)
+    if isinstance(place, Address):
+        return _at_address(place, names)
+    folder = bundled(place)
+    if folder.is_dir():
+        return _in_folder(folder, names)
+    if folder.exists() or not _may_be_dataset(source):
+        return reachable(source)
+    return _dataset(str(source))
+
+
+def bundled(source: str | Path) -> Path:
+    """The folder of a bundled corpus where the source is its name and no path; any other source as a path."""
+    path = Path(source)
+    return corpora.path(str(source)) if str(source) in corpora.NAMES and not _is_collection(path) else path
+
+
+def beside(source: str | Path, name: str) -> Path | None:
+    """A file of that name, compressed or not, in a local corpus's folder or beside its file; None without one."""
+    place = bundled(source)
+    if not place.exists():
+        return None
+    folder = place if place.is_dir() else place.parent
+    return next((path for each in variants(name) if (path := folder / each).is_file()), None)
+
+
+def split_file(folder: Path, split: str) -> Path:
+    """The judgements of one split in a BEIR folder. Raises InputError that names the splits there are."""
+    for ending in QRELS:
+        if (folder / "qrels" / f"{split}{ending}").is_file():
+            return folder / "qrels" / f"{split}{ending}"
+    splits = [
+        path.name.split(".tsv")[0] for ending in QRELS for path in (folder / "qrels").glob(f"*{ending}")
+    ]
+    if not splits:
+        raise InputError(
+            folder, f"holds no judgements (no qrels/{split}.tsv); point to a BEIR folder or a qrels file"
+        )
+    raise InputError(folder, f'no split "{split}"; there are {", ".join(sorted(splits))}')
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """An entry of `ir_datasets`. Its errors become ours: one line, with the id."""
+
+    name: str
+    entry: Any
+
+    def rows(self, kind: str) -> Iterator[Any]:
+        """The docs, queries or qrels, as named tuples. Raises InputError where there are none to be had."""
+        if not getattr(self.entry, f"has_{kind}")():
+            raise InputError(self.name, f"this entry of ir_datasets has no {kind}; choose one that has")
+        try:
+            yield from getattr(self.entry, f"{kind}_iter")()
+        except Exception as error:
+            problem = (
+                f"ir_datasets can't read its {kind} ({_reason(error)}); check the network or give a folder"
+            )
+            raise InputError(self.name, problem) from error
+
+    def split(self, name: str) -> "Dataset":
+        """The entry `<id>/<split>`, where this one has no judgements itself and that one exists."""
+        if self.entry.has_qrels():
+            return self
+        try:
+            return _dataset(f"{self.name}/{name}")
+        except InputError:
+            return self
+
+
+def _in_folder(folder: Path, names: Sequence[str]) -> Path:
+    for name in names:
+        if (folder / name).is_file():
+            return folder / name
+    raise _without(folder, names, sorted(path.name for path in folder.iterdir()))
+
+
+def _at_address(address: Address, names: Sequence[str]) -> Address:
+    """A remote file, or the one of `names` in a remote folder."""
+    found = names_in(address) if names and not address.name.endswith(READ_AS) else []
+    if not found:
+        reachable(address)
+        return address
+    for name in names:
+        if name in found:
+            return address / name
+    raise _without(address, names, found)
+
+
+def _without(folder: str | Path, names: Sequence[str], found: Sequence[str]) -> InputError:
+    shown = ", ".join(found[:6]) + (", ..." if len(found) > 6 else "") if found else "nothing"
+    return InputError(folder, f"holds no {names[0]} (found: {shown}); give a BEIR folder or the file itself")
+
+
+def _is_collection(path: Path) -> bool:
+    """Whether a path in the current folder is meant, rather than a bundled corpus of that name."""
+    return path.is_file() or any(
+        (path / name).is_file() for name in ("corpus.jsonl", "corpus.jsonl.gz", "corpus.tsv")
+    )
+
+
+def _may_be_dataset(source: str | Path) -> bool:
+    text = str(source)
+    return DATASET_ID.fullmatch(text) is not None and not text.endswith(READ_AS)
+
+
+def _dataset(name: str) -> Dataset:
+    try:
+        import ir_datasets  # slow, and few need it
+
+        return Dataset(name, ir_datasets.load(name))
+    except KeyError as error:
+        known = ", ".join(corpora.NAMES)
+        tried = f"no such file or folder, bundled corpus ({known}) or ir_datasets id; check the spelling"
+        raise InputError(name, tried) from error
+    except Exception as error:
+        raise InputError(
+            name, f"ir_datasets can't load it ({_reason(error)}); give a local folder"
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    """The first line of what another library says, which may be a whole page."""
+    text = str(error.args[0] if error.args else "") or type(error).__name__
+    return text.strip().splitlines()[0][:200]

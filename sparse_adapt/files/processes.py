@@ -1,0 +1,63 @@
+"""Several processes that do one thing together, as `accelerate launch` starts them: the first writes and speaks.
+
+They find each other by what the launcher puts into their environment, and need to see the same files.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from sparse_adapt.errors import OutputError, SparseAdaptError
+from sparse_adapt.files.folders import output_folder
+
+T = TypeVar("T")
+
+
+def several() -> bool:
+    """Whether a launcher started this process as one of several."""
+    return "LOCAL_RANK" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
+def is_main() -> bool:
+    """Whether this is the process that writes files and speaks to the user; alone it always is."""
+    return not several() or os.environ.get("RANK", "0") == "0"
+
+
+def told(value: T) -> T:
+    """The first process's value, in all of them; alone its own. What the others pass doesn't matter."""
+    if not several():
+        return value
+    import torch
+    from accelerate import PartialState  # joins the others, once
+
+    PartialState(cpu=not torch.cuda.is_available())
+    box = [value]
+    torch.distributed.broadcast_object_list(box, src=0)
+    return box[0]
+
+
+@contextmanager
+def common_folder(path: str | Path, *, overwrite: bool = False, resume: bool = False) -> Iterator[Path]:
+    """`folders.output_folder` for several processes: the first holds it, the others wait for it at both ends.
+
+    All of them may read there; only the first may write. Raises OutputError in each where the first can't begin.
+    """
+    if not is_main():
+        folder, problem = told((Path(), ""))
+        if problem:
+            raise OutputError(problem)
+        yield folder
+        told(None)
+        return
+    begun = False
+    try:
+        with output_folder(path, overwrite=overwrite, resume=resume) as folder:
+            begun = bool(told((folder, "")))
+            yield folder
+    except SparseAdaptError as error:
+        if not begun:
+            told((Path(), str(error)))
+        raise
+    told(None)

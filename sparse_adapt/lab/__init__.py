@@ -1,0 +1,1 @@
+"""Research beside the main path: invented words, contradictions, similarity, and the demo."""

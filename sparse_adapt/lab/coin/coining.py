@@ -1,0 +1,231 @@
+"""Coined terms in a real collection: words that documents say and no model has ever read.
+
+Words of the domain are replaced in the documents, and not in the queries, by words invented for the purpose. A
+model that was never adapted loses what these words carried. How much of that comes back when the model is
+adapted to the documents (`recovery`) is how well it learns a word from its contexts alone.
+
+    corpus.jsonl           with coined words
+    queries.jsonl          untouched; those that hold a replaced word are of kind "carried", the rest "other"
+    queries-coined.jsonl   the carried ones, typed by somebody who knows the coined word
+    qrels/                 copied as they are
+    coined.json            which word stands for which, and the evidence; not for the model's eyes
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from sparse_adapt.collection.readers import (
+    Document,
+    Query,
+    read_documents,
+    read_judgements,
+    read_queries,
+    write_documents,
+    write_judgements,
+    write_queries,
+)
+from sparse_adapt.collection.sources import bundled
+from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.files.folders import output_folder, write_json
+from sparse_adapt.lab.coin.choose import Candidate, choose, count_words, find_candidates
+from sparse_adapt.lab.coin.families import Coinage
+from sparse_adapt.lab.coin.invent import invent_words
+from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.retrieve.vectors.manifest import Record, read_record
+
+COINED_FILE = "coined.json"
+TYPED_FILE = "queries-coined.jsonl"
+CARRIED, OTHER = "carried", "other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What to coin. The same settings and collection give the same bytes."""
+
+    collection: str
+    terms: int
+    seed: int = 0
+    split: str = "test"  # of an ir_datasets id, whose judgements have no folder to be copied from
+
+
+class Coined(Record):
+    """One word and what stands for it. `forms` counts what was replaced in the documents."""
+
+    word: str
+    coined: str
+    documents: int
+    queries: int
+    times_general: float
+    forms: dict[str, int]
+
+
+class Report(Record):
+    """What was made. `carried` counts the queries, of any split, that hold a replaced word."""
+
+    source: str
+    seed: int
+    candidates: int
+    documents: int
+    changed: int
+    queries: int
+    carried: int
+    coined: tuple[Coined, ...]
+
+
+def coin(
+    settings: Settings,
+    vocabulary: set[str],
+    folder: str | Path,
+    *,
+    overwrite: bool = False,
+    counted: Heard = silent,
+    written: Heard = silent,
+) -> Report:
+    """Make a collection with coined terms in `folder`; reads the documents twice, and holds none of them.
+
+    vocabulary: entries of the model's vocabulary, which no coined word may be. `counted` and `written` hear of
+    documents. Raises ConfigError where there are fewer candidates than terms.
+    """
+    with output_folder(folder, overwrite=overwrite, resumable=False) as work:
+        queries = list(read_queries(settings.collection))
+        judged = list(_judgements(settings))
+        counts = count_words(document.full_text for document in _heard(settings.collection, counted))
+        candidates = find_candidates(counts, [query.text for query in queries])
+        if len(candidates) < settings.terms:
+            raise ConfigError(_too_few(settings, len(candidates)))
+        generator = np.random.default_rng(settings.seed)
+        chosen = choose(candidates, settings.terms, generator)
+        said = set(counts.occurrences) | {word for query in queries for word in query.text.lower().split()}
+        taken = said | {entry.lower().removeprefix("##") for entry in vocabulary}
+        coined = {
+            each.family.base: word
+            for each, word in zip(chosen, invent_words(len(chosen), taken, generator), strict=True)
+        }
+        coinage = Coinage([each.family for each in chosen], coined)
+        tally = _Tally()
+        write_documents(
+            work / "corpus.jsonl", _replaced(_heard(settings.collection, written), coinage, tally)
+        )
+        carried = [query for query in queries if coinage.bases(query.text)]
+        report = _report(settings, len(candidates), chosen, coined, tally, queries, carried)
+        _write_queries(work, queries, carried, coinage)
+        for split, judgements in judged:
+            write_judgements(work / "qrels" / f"{split}.tsv", judgements)
+        write_json(work / COINED_FILE, report.model_dump())
+    return report
+
+
+def read_coined(folder: str | Path) -> Report:
+    """What `coin` says of a collection that it made. Raises InputError for any other folder."""
+    path = Path(folder) / COINED_FILE
+    if not path.is_file():
+        raise InputError(folder, f"holds no {COINED_FILE}; make one with: sparse-adapt coin")
+    return read_record(path, Report)
+
+
+class _Tally:
+    """What a pass over the documents replaces."""
+
+    def __init__(self) -> None:
+        self.documents = 0
+        self.changed = 0
+        self.holding: Counter[str] = Counter()
+        self.forms: dict[str, Counter[str]] = {}
+
+    def add(self, held: dict[str, Counter[str]]) -> None:
+        """Count one document."""
+        self.documents += 1
+        self.changed += bool(held)
+        self.holding.update(held.keys())
+        for base, forms in held.items():
+            self.forms.setdefault(base, Counter()).update(forms)
+
+
+def _replaced(documents: Iterator[Document], coinage: Coinage, tally: _Tally) -> Iterator[Document]:
+    for document in documents:
+        tally.add(coinage.bases(f"{document.title}\n{document.text}"))
+        title, text = coinage.replace(document.title), coinage.replace(document.text)
+        yield Document(document.document_id, text, title)
+
+
+def _report(
+    settings: Settings,
+    candidates: int,
+    chosen: list[Candidate],
+    coined: dict[str, str],
+    tally: _Tally,
+    queries: list[Query],
+    carried: list[Query],
+) -> Report:
+    """The report; its counts are those of the documents that were written."""
+    return Report(
+        source=_absolute(settings.collection),
+        seed=settings.seed,
+        candidates=candidates,
+        documents=tally.documents,
+        changed=tally.changed,
+        queries=len(queries),
+        carried=len(carried),
+        coined=tuple(
+            Coined(
+                word=each.family.base,
+                coined=coined[each.family.base],
+                documents=tally.holding[each.family.base],
+                queries=each.queries,
+                times_general=each.times_general,
+                forms=dict(sorted(tally.forms[each.family.base].items())),
+            )
+            for each in chosen
+        ),
+    )
+
+
+def _write_queries(work: Path, queries: list[Query], carried: list[Query], coinage: Coinage) -> None:
+    holders = {query.query_id for query in carried}
+    write_queries(
+        work / "queries.jsonl",
+        (
+            Query(query.query_id, query.text, CARRIED if query.query_id in holders else OTHER)
+            for query in queries
+        ),
+    )
+    write_queries(
+        work / TYPED_FILE,
+        (Query(query.query_id, coinage.replace(query.text), CARRIED) for query in carried),
+    )
+
+
+def _judgements(settings: Settings) -> Iterator[tuple[str, dict[str, dict[str, int]]]]:
+    """The judgements of every split of a folder, or those of one split of an ir_datasets id."""
+    folder = bundled(settings.collection)
+    if not folder.is_dir():
+        if folder.is_file():
+            raise InputError(settings.collection, "is a file; give the folder with corpus, queries and qrels")
+        yield settings.split, read_judgements(settings.collection, settings.split)
+        return
+    names = sorted(path.name.split(".tsv")[0] for path in (folder / "qrels").glob("*.tsv*"))
+    for name in names or [settings.split]:
+        yield name, read_judgements(settings.collection, name)
+
+
+def _heard(collection: str, heard: Heard) -> Iterator[Document]:
+    for document in read_documents(collection):
+        yield document
+        heard(1)
+
+
+def _too_few(settings: Settings, found: int) -> str:
+    if not found:
+        return (
+            f"{settings.collection}: no word of its domain is both in enough documents and in a query; "
+            "choose a larger collection"
+        )
+    return f"--terms {settings.terms}: {settings.collection} has {found} words to replace; ask for at most {found}"
+
+
+def _absolute(source: str) -> str:
+    return str(Path(source).resolve()) if Path(source).exists() else source

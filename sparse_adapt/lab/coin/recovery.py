@@ -1,0 +1,167 @@
+"""How much of what a collection lost to coined terms comes back when a model is adapted to it.
+
+    recovery = (adapted - floor) / (ceiling - floor)
+
+Each is the mean of a measure over the same queries: the floor is what the unadapted model reaches where the
+documents say coined words, the ceiling what it reaches on the original documents. 0 says that nothing was
+learnt of the words, 1 that it is as if they had never been replaced; harm is below 0.
+"""
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparse_adapt.collection.readers import Query, read_queries
+from sparse_adapt.errors import InputError
+from sparse_adapt.lab.coin.coining import CARRIED, TYPED_FILE, read_coined
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.evaluate import Collection, Result, Values, evaluate_vectors, read_collection
+
+RESAMPLES = 2000
+LEVEL = 0.95
+MEASURE = "ndcg@10"
+LEAST_LOSS = 0.01  # of the measure: with less to recover than that, a share of it says nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A figure and between what it lies at a level of 95 %."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """Three means over `queries` queries, and the share of the loss that came back; None if there was none."""
+
+    queries: int
+    floor: float
+    adapted: float
+    ceiling: float
+    recovery: Interval | None
+
+
+def recovered(adapted: Values, floor: Values, ceiling: Values, *, seed: int = 0) -> Recovery:
+    """Compare a measure of the same queries (Q) in three settings.
+
+    The interval is a percentile bootstrap over queries: each resample takes all three of a query.
+    """
+    assert adapted.shape == floor.shape == ceiling.shape, (adapted.shape, floor.shape, ceiling.shape)
+    low, reached, high = (float(each.mean()) if len(each) else 0.0 for each in (floor, adapted, ceiling))
+    lost = high - low
+    if not len(adapted) or lost < LEAST_LOSS:
+        return Recovery(len(adapted), low, reached, high, None)
+    resamples = resampled_means(np.stack([floor, adapted, ceiling]), np.random.default_rng(seed))
+    losses = resamples[2] - resamples[0]
+    enough = losses > 0
+    shares = (resamples[1] - resamples[0])[enough] / losses[enough]
+    share = Interval((reached - low) / lost, *_bounds(shares))
+    return Recovery(len(adapted), low, reached, high, share)
+
+
+def interval(values: Values, *, seed: int = 0) -> Interval:
+    """The mean of values (Q), with a percentile bootstrap over them (Efron 1979)."""
+    resamples = resampled_means(values[None, :], np.random.default_rng(seed))[0]
+    return Interval(float(values.mean()), *_bounds(resamples))
+
+
+def _bounds(resamples: Values) -> tuple[float, float]:
+    """Between what the middle 95 % of resamples (RESAMPLES) lie."""
+    low, high = np.quantile(resamples, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)
+
+
+def resampled_means(values: Values, generator: np.random.Generator) -> Values:
+    """Means of rows (R, Q) over `RESAMPLES` draws of Q queries with replacement: (R, RESAMPLES).
+
+    How often each query is drawn is what counts, so a resample is one multinomial draw.
+    """
+    queries = values.shape[1]
+    counts = generator.multinomial(queries, np.full(queries, 1 / queries), size=RESAMPLES)
+    means: Values = values @ counts.T / queries
+    return means
+
+
+# -- the three settings ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A coined collection beside the original, and the queries of one split in both wordings."""
+
+    coined: Collection
+    original: Collection
+    typed: tuple[Query, ...]
+    words: int
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """How a model did on a coined collection.
+
+    `said`: queries that say the real word, which the model has to know the coined one for; `typed`: the same
+    by somebody who types the coined word; `other`: queries that no replacement touched, to see harm.
+    """
+
+    said: Recovery
+    typed: Recovery
+    other: Recovery
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything that the table shows, as plain objects."""
+        return asdict(self)
+
+
+def read_trial(folder: str | Path, split: str = "test", original: str | None = None) -> Trial:
+    """A collection that `coin` made, and the one it was made from (by default where that was then).
+
+    Raises InputError where the two aren't of the same documents and queries.
+    """
+    report = read_coined(folder)
+    coined = read_collection(folder, split)
+    source = read_collection(original or report.source, split)
+    ids = [[query.query_id for query in each.queries] for each in (coined, source)]
+    if ids[0] != ids[1] or len(coined.documents) != len(source.documents):
+        raise InputError(original or report.source, f"isn't what {folder} was made from; name it: --original")
+    texts = {query.query_id: query for query in read_queries(Path(folder) / TYPED_FILE)}
+    typed = tuple(texts.get(query.query_id, query) for query in coined.queries)
+    if not any(query.kind == CARRIED for query in coined.queries):
+        raise InputError(folder, f"no query of the split {split!r} held a replaced word; coin more terms")
+    return Trial(coined, source, typed, len(report.coined))
+
+
+def measure_recovery(
+    model: SparseEncoder, base: SparseEncoder, trial: Trial, heard: Heard = silent
+) -> Account:
+    """Rank with the unadapted `base` on both collections and with `model` on the coined one."""
+
+    def rank(encoder: SparseEncoder, collection: Collection) -> list[Result]:
+        documents = encode(encoder, [each.full_text for each in collection.documents], progress=heard)
+        results = []
+        for queries in (collection.queries, trial.typed):
+            asked = replace(collection, queries=queries)
+            vectors = encode(encoder, [query.text for query in queries])
+            results.append(evaluate_vectors(vectors, documents, asked))
+        return results
+
+    ceiling, _ = rank(base, trial.original)
+    floor, floor_typed = rank(base, trial.coined)
+    adapted, adapted_typed = rank(model, trial.coined)
+    carried = np.array([query.kind == CARRIED for query in trial.coined.queries])
+
+    def compare(adapted: Result, floor: Result, chosen: NDArray[np.bool_]) -> Recovery:
+        ours, low, high = (each.values[MEASURE][chosen] for each in (adapted, floor, ceiling))
+        return recovered(ours, low, high)
+
+    return Account(
+        said=compare(adapted, floor, carried),
+        typed=compare(adapted_typed, floor_typed, carried),
+        other=compare(adapted, floor, ~carried),
+    )

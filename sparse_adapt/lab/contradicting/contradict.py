@@ -1,0 +1,199 @@
+"""Sentences that contradict a sentence: one of its noun chunks gives way to what a generator writes in its place.
+
+What a sentence is about is mostly in its nouns, so that another noun makes it a sentence that looks the same and says
+something else: a hard negative without a label. After Chen, Handa and Shirahama, JCSE.
+
+`gaps` holds what is common to generators; `masked` fills a gap by a masked language model, `spans` by a
+sequence-to-sequence model as T5 is one; `denoising` teaches either the domain first; `writing` does it all, from a
+corpus to a file.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import NamedTuple
+
+from numpy.random import Generator, default_rng
+
+from sparse_adapt.collection.addresses import reachable
+from sparse_adapt.collection.lines import read_lines
+from sparse_adapt.collection.readers import read_documents
+from sparse_adapt.collection.triplets import Triplet
+from sparse_adapt.errors import ConfigError
+from sparse_adapt.files.journal import note, noted
+from sparse_adapt.lab.contradicting.gaps import Filler, Gap, key_of
+from sparse_adapt.terms.language import Parser, Sentence
+
+EACH = 5  # contradictions of a sentence, at most; published are 4 to 6
+SPARE = 2  # beams beyond what is wanted, of which some give what was there
+LINES = ".txt"
+
+
+@dataclass(slots=True)
+class Account:
+    """What became of the sentences, and of what was written in their gaps."""
+
+    sentences: int = 0
+    without_words: int = 0
+    too_long: int = 0
+    without_nouns: int = 0
+    without_contradictions: int = 0
+    anchors: int = 0
+    contradictions: int = 0
+    unchanged: int = 0  # the generator gave what was there
+    duplicates: int = 0  # or the same again
+
+    def to_json(self) -> dict[str, int]:
+        """Every count under its name."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        counts = {name.replace("_", " "): count for name, count in self.to_json().items() if count}
+        return ", ".join(f"{name} {count:,}" for name, count in counts.items()) or "none at all"
+
+    def add(self, written: "Written") -> None:
+        """Count what became of a sentence."""
+        self.unchanged += written.unchanged
+        self.duplicates += written.duplicates
+        self.contradictions += len(written.contradictions)
+        if written.contradictions:
+            self.anchors += 1
+        else:
+            self.without_contradictions += 1
+
+
+class Written(NamedTuple):
+    """What a generator wrote for a sentence: contradictions, the chunk that each has another for, what was dropped."""
+
+    anchor: str
+    contradictions: tuple[str, ...]
+    replaced: tuple[str, ...]
+    unchanged: int
+    duplicates: int
+
+    @property
+    def triplet(self) -> Triplet:
+        """To learn from, where there is a contradiction."""
+        return Triplet(self.anchor, self.contradictions, replaced=self.replaced)
+
+    def to_json(self) -> str:
+        """One line."""
+        return json.dumps(self._asdict(), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, line: str) -> "Written":
+        """What `to_json` wrote."""
+        anchor, contradictions, replaced, unchanged, duplicates = json.loads(line).values()
+        return cls(anchor, tuple(contradictions), tuple(replaced), unchanged, duplicates)
+
+
+def read_sentences(source: str, parser: Parser, seed: int = 0) -> Iterator[Sentence]:
+    """The sentences of a corpus, its documents in a drawn order, or the lines of a text file in theirs.
+
+    Raises InputError for what can't be read.
+    """
+    if source.endswith(LINES):
+        yield from parser.whole([line for _, line in read_lines(reachable(source)) if line.strip()])
+        return
+    documents = [document.full_text for document in read_documents(source)]
+    order = default_rng(seed).permutation(len(documents))
+    for sentences in parser.sentences(documents[row] for row in order):
+        yield from sentences
+
+
+def fit(sentences: Iterable[Sentence], filler: Filler, account: Account) -> Iterator[Sentence]:
+    """The sentences that something can be replaced in, each once; the others are counted."""
+    seen: set[str] = set()
+    for sentence in sentences:
+        if (key := key_of(sentence.text)) in seen:
+            continue
+        seen.add(key)
+        account.sentences += 1
+        if not any(map(str.isalpha, sentence.text)):
+            account.without_words += 1
+        elif not sentence.chunks:
+            account.without_nouns += 1
+        elif not filler.fits(sentence.text):
+            account.too_long += 1
+        else:
+            yield sentence
+
+
+def admit(sentences: Sequence[Sentence], filler: Filler) -> None:
+    """Have a generator write what the noun chunks of these sentences are made of."""
+    chunks = [each.text[part.start : part.end] for each in sentences for part in each.chunks]
+    filler.admit(chunks, [each.text for each in sentences])
+
+
+def contradict(
+    sentences: Sequence[Sentence],
+    filler: Filler,
+    *,
+    each: int = EACH,
+    seed: int = 0,
+    journal: Path | None = None,
+) -> Iterator[Written]:
+    """What the generator writes for each sentence; what a journal holds of it comes from there, the rest goes there.
+
+    Raises ConfigError for a journal of other sentences.
+    """
+    random = default_rng(seed)
+    done = [] if journal is None else [Written.from_json(line) for line in noted(journal)]
+    if any(held.anchor != own.text for held, own in zip(done, sentences, strict=False)):
+        raise ConfigError(f"{journal}: begun with other sentences; pass --overwrite to start again")
+    for row, sentence in enumerate(sentences):
+        gaps = _gaps(sentence, each, random)
+        if row < len(done):
+            yield done[row]
+            continue
+        fills = filler.fill(gaps, -(-each // len(gaps)) + SPARE)
+        written = _written(sentence, list(zip(gaps, fills, strict=True)), each)
+        if journal is not None:
+            note(journal, written.to_json())
+        yield written
+
+
+def _gaps(sentence: Sentence, most: int, random: Generator) -> list[Gap]:
+    """One gap for each noun chunk, or for some that are drawn."""
+    chunks = sentence.chunks
+    if len(chunks) > most:
+        chunks = tuple(chunks[row] for row in sorted(random.choice(len(chunks), most, replace=False)))
+    text = sentence.text
+    return [Gap(text[: part.start], text[part.start : part.end], text[part.end :]) for part in chunks]
+
+
+def _written(sentence: Sentence, filled: Sequence[tuple[Gap, Sequence[str]]], each: int) -> Written:
+    """The best fill of every gap, then the second best, ..., until there are enough."""
+    found: dict[str, tuple[str, str]] = {}
+    unchanged = duplicates = 0
+    for rank in zip_longest(*(fills for _, fills in filled)):
+        for (gap, _), fill in zip(filled, rank, strict=True):
+            if fill is None or len(found) == each:
+                continue
+            text = gap.before + fill + gap.after
+            if key_of(text) == key_of(sentence.text):
+                unchanged += 1
+            elif key_of(text) in found:
+                duplicates += 1
+            else:
+                found[key_of(text)] = text, gap.chunk
+    texts, chunks = (tuple(each) for each in zip(*found.values(), strict=True)) if found else ((), ())
+    return Written(sentence.text, texts, chunks, unchanged, duplicates)
+
+
+def load_filler(source: str | Path, between_words: str, device: str = "cpu") -> Filler:
+    """What fills gaps, by folder, alias or Hub id: a sequence-to-sequence model or one with masked words.
+
+    Raises ModelError for what is neither.
+    """
+    from sparse_adapt.lab.contradicting.masked import MaskedFiller
+    from sparse_adapt.lab.contradicting.spans import SpanFiller, is_sequence_to_sequence
+    from sparse_adapt.model.kinds import load_encoder
+    from sparse_adapt.model.saved import fetch
+
+    folder = fetch(source)
+    if is_sequence_to_sequence(folder):
+        return SpanFiller(folder, source, device)
+    return MaskedFiller(load_encoder(source, device), between_words)

@@ -1,0 +1,141 @@
+"""Gaps filled by a sequence-to-sequence model that learnt to write what a sentinel stands for, as T5 did.
+
+Raffel et al. 2020, arXiv:1910.10683.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sparse_adapt.errors import ModelError
+from sparse_adapt.lab.contradicting.gaps import Gap, Spans, key_of
+from sparse_adapt.model.batches import pad
+
+GAPS_AT_ONCE = 16
+LONGEST_FILL, LONGEST_TEXT = 16, 512  # tokens
+IGNORED = -100  # label that transformers leaves out of a loss
+
+
+def is_sequence_to_sequence(folder: Path) -> bool:
+    """Whether the model in a folder has an encoder and a decoder."""
+    try:
+        content = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False  # whoever loads it says what is wrong
+    return bool(content.get("is_encoder_decoder"))
+
+
+class SpanFiller:
+    """T5 and its like."""
+
+    def __init__(self, folder: Path, source: str | Path, device: str = "cpu") -> None:
+        """Raises ModelError for what can't be loaded, or has no sentinels."""
+        from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+        try:
+            self.tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+            self.model: Any = AutoModelForSeq2SeqLM.from_pretrained(
+                folder, trust_remote_code=False, use_safetensors=True
+            )
+        except Exception as error:  # broken files raise whatever the library that reads them likes
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise ModelError(f"{source}: not a generator that can be loaded ({reason[:200]})") from error
+        self.model.to(device).eval()
+        self.device = device
+        vocabulary = self.tokenizer.get_vocab()
+        self.sentinels = [vocabulary[name] for n in range(100) if (name := f"<extra_id_{n}>") in vocabulary]
+        if len(self.sentinels) < 2:
+            raise ModelError(f"{source}: has no sentinels (<extra_id_0>, ...) as T5 has; choose another one")
+        self.longest = min(self.tokenizer.model_max_length, LONGEST_TEXT)
+
+    def admit(self, chunks: Iterable[str], texts: Iterable[str] = ()) -> None:
+        """Nothing to say: what was a noun chunk becomes one."""
+
+    def fits(self, text: str) -> bool:
+        """Whether a text is short enough to be read whole."""
+        return len(self.tokenizer(text)["input_ids"]) + 1 <= self.longest
+
+    @torch.inference_mode()
+    def fill(self, gaps: Sequence[Gap], count: int) -> list[list[str]]:
+        """At most `count` fills of each gap, by beam search, best first."""
+        sentinel = self.tokenizer.convert_ids_to_tokens(self.sentinels[0])
+        found: list[list[str]] = []
+        for start in range(0, len(gaps), GAPS_AT_ONCE):
+            part = [f"{gap.before}{sentinel}{gap.after}" for gap in gaps[start : start + GAPS_AT_ONCE]]
+            encoded = self.tokenizer(
+                part, truncation=True, max_length=self.longest, padding=True, return_tensors="pt"
+            )
+            written = self.model.generate(
+                input_ids=encoded["input_ids"].to(self.device),
+                attention_mask=encoded["attention_mask"].to(self.device),
+                max_new_tokens=LONGEST_FILL,
+                num_beams=count,
+                num_return_sequences=count,
+                do_sample=False,
+            ).tolist()
+            found += [self._texts(written[row * count : (row + 1) * count]) for row in range(len(part))]
+        return found
+
+    def _texts(self, written: Sequence[list[int]]) -> list[str]:
+        """What stands between the first sentinel and the next, of each beam, the same but once."""
+        texts: dict[str, str] = {}
+        ends = {*self.sentinels, self.tokenizer.eos_token_id}
+        for ids in written:
+            begin = ids.index(self.sentinels[0]) + 1 if self.sentinels[0] in ids else 0
+            rest = ids[begin:]
+            end = next((place for place, token in enumerate(rest) if token in ends), len(rest))
+            text = self.tokenizer.decode(rest[:end], skip_special_tokens=True).strip()
+            if any(map(str.isalnum, text)):
+                texts.setdefault(key_of(text), text)
+        return list(texts.values())
+
+    # -- to learn the domain ------------------------------------------------------------------
+
+    def parameters(self) -> Iterable[nn.Parameter]:
+        """What is tuned."""
+        parameters: Iterable[nn.Parameter] = self.model.parameters()
+        return parameters
+
+    def training(self, on: bool) -> None:
+        """Drop out, or don't."""
+        self.model.train(on)
+
+    def save(self, folder: Path) -> None:
+        """Write model and tokenizer as transformers does."""
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+
+    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text without special ones."""
+        encoded = self.tokenizer(
+            list(texts), add_special_tokens=False, truncation=True, max_length=self.longest - 1
+        )
+        ids: list[list[int]] = encoded["input_ids"]
+        return ids
+
+    def denoising(self, token_ids: Sequence[Sequence[int]], spans: Sequence[Spans]) -> Tensor:
+        """Cross entropy of what the sentinels stand for."""
+        last = [self.tokenizer.eos_token_id]
+        shown: list[list[int]] = []
+        hidden: list[list[int]] = []
+        for text, own in zip(token_ids, spans, strict=True):
+            read: list[int] = []
+            written: list[int] = []
+            place = 0
+            for sentinel, (start, end) in zip(self.sentinels, own, strict=False):
+                read += [*text[place:start], sentinel]
+                written += [sentinel, *text[start:end]]
+                place = end
+            shown.append([*read, *text[place:], *last])
+            hidden.append([*written, *last])
+        ids, mask = pad(shown, self.tokenizer.pad_token_id or 0)
+        labels = pad(hidden, IGNORED)[0]
+        found = self.model(
+            input_ids=ids.to(self.device), attention_mask=mask.to(self.device), labels=labels.to(self.device)
+        )
+        loss: Tensor = found.loss
+        return loss

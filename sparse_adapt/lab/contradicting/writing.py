@@ -1,0 +1,101 @@
+"""From a corpus to `triplets.jsonl`: sentences read, a generator tuned, contradictions written, resumably."""
+
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from sparse_adapt.collection.triplets import write_triplets
+from sparse_adapt.errors import InputError
+from sparse_adapt.files.folders import check_free, output_folder, way_to_file, write_json
+from sparse_adapt.files.journal import check_same
+from sparse_adapt.lab.contradicting.contradict import (
+    EACH,
+    Account,
+    admit,
+    contradict,
+    fit,
+    load_filler,
+    read_sentences,
+)
+from sparse_adapt.lab.contradicting.denoising import tune
+from sparse_adapt.lab.contradicting.gaps import Filler
+from sparse_adapt.report.watching import Watch, unwatched
+from sparse_adapt.terms.language import Parser, Sentence
+
+ASKED_FILE, JOURNAL_FILE, TUNED = "asked.json", "sentences.jsonl", "generator"
+SENTENCES = 2_000
+
+
+class Asked(NamedTuple):
+    """Of which corpus, by which generator after how many steps of tuning, how many sentences, how many of each."""
+
+    corpus: str
+    generator: str
+    language: str = "en"
+    sentences: int = SENTENCES
+    each: int = EACH
+    tune: int = 0
+    seed: int = 0
+
+
+def write(
+    asked: Asked,
+    out: Path,
+    *,
+    overwrite: bool = False,
+    resume: bool = False,
+    tuned: Path | None = None,
+    device: str = "cpu",
+    watch: Watch = unwatched,
+) -> Account:
+    """Write a corpus's contradictions to a file, and to `tuned` the generator that tuning made.
+
+    Raises InputError where there is no sentence to contradict, or a generator puts back what was there; ConfigError
+    where an unfinished run was asked something else; OutputError, before anything is read, for a place that is taken.
+    """
+    if tuned is not None:
+        if not asked.tune:
+            raise InputError(tuned, "nothing is tuned; pass --tune 500 too, or leave --tuned out")
+        check_free(tuned, overwrite=overwrite)
+    account = Account()
+    with way_to_file(out, overwrite=overwrite, resume=resume) as work:
+        check_same(work / ASKED_FILE, asked._asdict())
+        parser = Parser(asked.language)
+        held = work / TUNED
+        filler = load_filler(held if held.is_dir() else asked.generator, parser.between, device)
+        sentences = _read(asked, parser, filler, account, watch)
+        write_json(work / ASKED_FILE, asked._asdict())
+        if asked.tune and not held.is_dir():
+            heard = watch("tuning", asked.tune)
+            tune(filler, [each.text for each in sentences], asked.tune, seed=asked.seed, progress=heard)
+            with output_folder(held) as place:
+                filler.save(place)
+        admit(sentences, filler)
+        heard, triplets = watch("sentences", len(sentences)), []
+        journal = work / JOURNAL_FILE
+        for written in contradict(sentences, filler, each=asked.each, seed=asked.seed, journal=journal):
+            account.add(written)
+            heard(1)
+            if written.contradictions:
+                triplets.append(written.triplet)
+        if triplets and tuned is not None:
+            with output_folder(tuned, overwrite=overwrite) as place:
+                filler.save(place)
+        if triplets:
+            write_triplets(out, triplets)
+    if not triplets:
+        advice = "name another --generator" if asked.tune else "try --tune 500"
+        raise InputError(asked.corpus, f"{asked.generator} put back what was there ({account}); {advice}")
+    return account
+
+
+def _read(asked: Asked, parser: Parser, filler: Filler, account: Account, watch: Watch) -> list[Sentence]:
+    """The sentences that something can be replaced in."""
+    heard, found = watch("sentences read", None), []
+    fitting = fit(read_sentences(asked.corpus, parser, asked.seed), filler, account)
+    for sentence in islice(fitting, asked.sentences):
+        found.append(sentence)
+        heard(1)
+    if not found:
+        raise InputError(asked.corpus, f"no sentence to contradict ({account}); check --language")
+    return found

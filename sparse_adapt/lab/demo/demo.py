@@ -1,0 +1,64 @@
+"""All stages on a corpus of new terms, with fine-tuning alone beside them, and every model measured."""
+
+from typing import Any
+
+from sparse_adapt.errors import ConfigError
+from sparse_adapt.files.folders import output_folder
+from sparse_adapt.lab.demo.alone import fine_tuned_alone
+from sparse_adapt.lab.demo.scorecard import measure, read_scene
+from sparse_adapt.lab.demo.verdict import ALONE, BASE, criteria
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline.plan import Plan
+from sparse_adapt.pipeline.run import (
+    Finished,
+    Listener,
+    Silence,
+    check_files,
+    is_whole,
+    read_finished,
+    run_stages,
+    whole_run,
+    write_report,
+)
+from sparse_adapt.stages.steps import Place
+from sparse_adapt.terms.mining import read_terms
+
+
+def run_demo(plan: Plan, place: Place, listener: Listener | None = None) -> Finished:
+    """Carry out a plan on a corpus of new terms, with fine-tuning alone beside it, and measure every model.
+
+    Raises InputError, before anything is trained, for a corpus that isn't of this design.
+    """
+    if is_whole(place):
+        return _checked(whole_run(plan, place.folder))
+    listener = listener or Silence()
+    check_files(plan)
+    assert plan.corpus is not None
+    scene = read_scene(plan.corpus, [term.text for term in read_terms(plan.files["terms"])])
+    with output_folder(place.folder, overwrite=place.overwrite, resume=place.resume) as work:
+        with fine_tuned_alone(plan, work, listener) as finish:
+            outcomes = run_stages(plan, work, listener)
+            alone = finish()
+        models = {BASE: plan.model, ALONE: str(alone)}
+        models |= {stage: str(outcome.folder) for stage, outcome in zip(plan.stages, outcomes, strict=True)}
+        progress = listener.begin("measure")
+        columns = []
+        for number, (name, model) in enumerate(models.items(), start=1):
+            figures = measure(SparseEncoder.load(model), scene)
+            columns.append({"name": name, "model": model, **figures})
+            if progress is not None:
+                progress(number, len(models), {})
+        shown: dict[str, Any] = {
+            "terms": [texts.term for texts in scene.terms],
+            "hard_queries": {query.query_id: query.text for query in scene.hard_queries},
+            "columns": columns,
+            "criteria": [each._asdict() for each in criteria(columns[0], columns[-1])],
+        }
+        write_report(work, place.folder, plan, outcomes, {"demo": shown})
+    return read_finished(place.folder)
+
+
+def _checked(finished: Finished) -> Finished:
+    if "demo" not in finished.report:
+        raise ConfigError(f"{finished.folder}: a run that isn't the demo's; choose another -o")
+    return finished

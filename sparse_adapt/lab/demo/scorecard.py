@@ -1,0 +1,248 @@
+"""What a model makes of a corpus of new terms: one column of the demo's table.
+
+Such a corpus has terms, queries of the kinds control, explicit (they say a term) and hidden (they mean one
+unsaid), and judgements of a train and a test split. The hard queries are the hidden ones of the train split.
+Dimensions: V vocabulary.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from sparse_adapt.collection.readers import Document, Query
+from sparse_adapt.errors import InputError
+from sparse_adapt.made_up.everyday import LIKE_QUERIES, made_up
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
+from sparse_adapt.retrieve.search import top_k
+from sparse_adapt.terms.function_words import function_tokens
+
+SPLITS = ("train", "test")
+KINDS = ("control", "explicit", "hidden")
+TOP = 5
+EVERYDAY, EVERYDAY_SEED = 2_000, 65_537  # texts that mean anything, other ones than stages are taught by
+
+
+class TermTexts(NamedTuple):
+    """A term, the rows of the documents that say it, and the hard queries that mean it."""
+
+    term: str
+    rows: list[int]
+    hard_query_ids: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A corpus of new terms as it is measured."""
+
+    documents: tuple[Document, ...]
+    splits: dict[str, Collection]
+    terms: tuple[TermTexts, ...]
+
+    @property
+    def hard_queries(self) -> list[Query]:
+        """Queries that mean a term without saying it, and that a model may be trained on."""
+        return [query for query in self.splits["train"].queries if query.kind == "hidden"]
+
+    def relevant(self, query: Query) -> list[str]:
+        """Ids of the documents that are relevant to a hard query."""
+        judged = self.splits["train"].judgements[query.query_id]
+        return [document_id for document_id, grade in judged.items() if grade > 0]
+
+
+def read_scene(corpus: str, terms: Sequence[str]) -> Scene:
+    """A corpus of this design. Raises InputError where a split, a kind of query or a term is missing."""
+    splits = {split: read_collection(corpus, split) for split in SPLITS}
+    documents = splits["train"].documents
+    for split, collection in splits.items():
+        for kind in KINDS:
+            if all(query.kind != kind for query in collection.queries):
+                raise InputError(corpus, f'no query of kind "{kind}" has judgements in the split "{split}"')
+    scene = Scene(documents, splits, ())
+    found = tuple(_texts_of(scene, term) for term in terms)
+    silent = next((each.term for each in found if not each.rows), None)
+    if silent is not None:
+        raise InputError(corpus, f"no document says the term {silent!r}; remove it from the terms")
+    return Scene(documents, splits, found)
+
+
+def _texts_of(scene: Scene, term: str) -> TermTexts:
+    said = re.compile(rf"(?<!\w){re.escape(term)}(e?s)?(?!\w)", re.IGNORECASE)
+    rows = [row for row, document in enumerate(scene.documents) if said.search(document.full_text)]
+    names = {scene.documents[row].document_id for row in rows}
+    hard = [query.query_id for query in scene.hard_queries if names & set(scene.relevant(query))]
+    return TermTexts(term, rows, hard)
+
+
+def measure(model: SparseEncoder, scene: Scene) -> dict[str, Any]:
+    """Every figure of one column, ready for JSON."""
+    documents = encode(model, [document.full_text for document in scene.documents])
+    queries = {
+        split: encode(model, [query.text for query in collection.queries])
+        for split, collection in scene.splits.items()
+    }
+    results = {
+        split: evaluate_vectors(queries[split], documents, collection)
+        for split, collection in scene.splits.items()
+    }
+    return {
+        "hard_queries": _ranks(scene, queries["train"], documents),
+        "terms": [_term_figures(model, scene, texts, documents, queries) for texts in scene.terms],
+        "ndcg@10": {
+            split: {kind: result.means(kind)["ndcg@10"] for kind in KINDS}
+            for split, result in results.items()
+        },
+        "nonzero_document": results["test"].means()["nonzero_document"],
+        "nonzero_query": float(np.mean([result.means()["nonzero_query"] for result in results.values()])),
+        "function_share": _shares_by_kind(model, scene, documents, queries),
+        "control_lit": _control_lit(model, scene, queries),
+        "everyday_lit": _everyday_lit(model, scene),
+    }
+
+
+def _control_lit(model: SparseEncoder, scene: Scene, queries: Mapping[str, csr_matrix]) -> float:
+    """Share of the control queries of both splits that light a term, though they have nothing to do with it."""
+    lit = [
+        _lights(model, scene, queries[split])[_of_kind(collection.queries, "control")]
+        for split, collection in scene.splits.items()
+    ]
+    return float(np.concatenate(lit).mean())
+
+
+def _everyday_lit(model: SparseEncoder, scene: Scene) -> float:
+    """Share of everyday texts like queries that light a term, and so find its documents."""
+    return float(_lights(model, scene, encode(model, made_up(EVERYDAY, EVERYDAY_SEED)[LIKE_QUERIES])).mean())
+
+
+def _lights(model: SparseEncoder, scene: Scene, vectors: csr_matrix) -> NDArray[np.bool_]:
+    """Which texts have a weight for any of the terms: (texts,)."""
+    weights = [_weight(vectors, _token_ids(model, texts.term)) for texts in scene.terms]
+    return np.asarray((np.array(weights) > 0).any(axis=0))
+
+
+def _ranks(scene: Scene, queries: csr_matrix, documents: csr_matrix) -> dict[str, Any]:
+    """For each hard query the ranks of its documents, None for one that isn't found, and the ids on top."""
+    names = [document.document_id for document in scene.documents]
+    rows = [row for row, query in enumerate(scene.splits["train"].queries) if query.kind == "hidden"]
+    found = top_k(queries[rows], documents, len(names))
+    figures = {}
+    for query, (order, _) in zip(scene.hard_queries, found, strict=True):
+        place = {names[int(row)]: rank for rank, row in enumerate(order, start=1)}
+        relevant = scene.relevant(query)
+        first = [names[int(row)] for row in order[: len(relevant)]]
+        figures[query.query_id] = {
+            "ranks": {document_id: place.get(document_id) for document_id in relevant},
+            "top": first,
+            "all_on_top": set(first) == set(relevant),
+        }
+    return figures
+
+
+# -- one term -------------------------------------------------------------------------------------
+
+
+def _term_figures(
+    model: SparseEncoder,
+    scene: Scene,
+    texts: TermTexts,
+    documents: csr_matrix,
+    queries: Mapping[str, csr_matrix],
+) -> dict[str, Any]:
+    """A term's weight where it is said, meant, and neither; its lightest piece's where it has no token."""
+    ids = _token_ids(model, texts.term)
+    own, others = texts.rows, np.setdiff1d(np.arange(len(scene.documents)), texts.rows)
+    weights = _weight(documents, ids)
+    largest = int(others[weights[others].argmax()]) if len(others) else None
+    asked = dict(
+        zip(
+            (query.query_id for query in scene.splits["train"].queries),
+            _weight(queries["train"], ids),
+            strict=True,
+        )
+    )
+    return {
+        "term": texts.term,
+        "single_token": len(ids) == 1,
+        "weights": {scene.documents[row].document_id: float(weights[row]) for row in own},
+        "heaviest_in": sum(_is_heaviest(documents[row], ids) for row in own),
+        "least_logit": _least_logit(model, [scene.documents[row].full_text for row in own], ids),
+        "others_firing": int((weights[others] > 0).sum()),
+        "others_largest": float(weights[others].max(initial=0.0)),
+        "others_largest_in": None if largest is None else scene.documents[largest].document_id,
+        "hard_queries": {query_id: float(asked[query_id]) for query_id in texts.hard_query_ids},
+        "control_largest": max(
+            float(_weight(queries[split], ids)[_of_kind(collection.queries, "control")].max(initial=0.0))
+            for split, collection in scene.splits.items()
+        ),
+    }
+
+
+def _token_ids(model: SparseEncoder, term: str) -> list[int]:
+    """The term as a text spells it, after a space."""
+    return [int(token) for token in model.tokenizer(f" {term}", add_special_tokens=False)["input_ids"]]
+
+
+def _weight(vectors: csr_matrix, ids: Sequence[int]) -> NDArray[np.float32]:
+    """Weight of a term in each text (texts): that of its lightest piece."""
+    return np.asarray(vectors[:, list(ids)].toarray().min(axis=1))
+
+
+def _is_heaviest(vector: csr_matrix, ids: Sequence[int]) -> bool:
+    return vector.nnz > 0 and int(vector.indices[vector.data.argmax()]) in ids
+
+
+@torch.no_grad()
+def _least_logit(model: SparseEncoder, texts: Sequence[str], ids: Sequence[int]) -> float | None:
+    """The smallest raw logit of a term's token over all places where it stands; None for a term in pieces."""
+    if len(ids) > 1:
+        return None
+    least = np.inf
+    for tokens in model.tokenize(texts):
+        row = torch.tensor([tokens], device=model.device)
+        hidden = model.hidden(row, torch.ones_like(row))[0, row[0] == ids[0]].float()
+        bias = 0.0 if model.output_bias is None else float(model.output_bias[ids[0]])
+        logits = hidden @ model.output_rows[ids[0]].float() + bias
+        least = min(least, float(logits.min())) if len(logits) else least
+    return float(least) if np.isfinite(least) else None
+
+
+# -- kinds of queries -----------------------------------------------------------------------------
+
+
+def function_share(
+    model: SparseEncoder, queries: csr_matrix, documents: csr_matrix, top: int = TOP
+) -> NDArray[np.float64]:
+    """Share of each query's `top` scores that stop words, punctuation and special tokens make: (queries,).
+
+    queries: (queries, V); documents: (documents, V). A query that finds nothing has share 0.
+    """
+    function = np.flatnonzero(function_tokens(model.tokenizer))
+    shares = np.zeros(queries.shape[0])
+    for row, (indices, scores) in enumerate(top_k(queries, documents, top)):
+        if len(indices):
+            from_function = documents[indices][:, function] @ queries[row, function].T
+            shares[row] = float(from_function.sum()) / float(scores.sum())
+    return shares
+
+
+def _shares_by_kind(
+    model: SparseEncoder, scene: Scene, documents: csr_matrix, queries: Mapping[str, csr_matrix]
+) -> dict[str, float]:
+    """The mean of `function_share` over the queries of both splits."""
+    shares: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    for split, collection in scene.splits.items():
+        values = function_share(model, queries[split], documents)
+        for kind in KINDS:
+            shares[kind] += values[_of_kind(collection.queries, kind)].tolist()
+    return {kind: float(np.mean(values)) for kind, values in shares.items()}
+
+
+def _of_kind(queries: Sequence[Query], kind: str) -> NDArray[np.bool_]:
+    return np.array([query.kind == kind for query in queries])

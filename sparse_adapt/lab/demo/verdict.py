@@ -1,0 +1,213 @@
+"""What each stage bought and cost as one table, and whether the adapted model is one to keep.
+
+Columns are the base model, fine-tuning alone without new vocabulary, and the model after each stage; each
+holds what `scorecard.measure` found.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sparse_adapt.lab.demo.scorecard import KINDS, SPLITS, TOP
+from sparse_adapt.report.tables import NOTHING, Column, Row, Table
+
+BASE, ALONE = "base", "alone"
+HIDDEN_ENOUGH, HIDDEN_ENOUGH_OF_MANY = 0.90, 0.75  # nDCG@10 of unseen hidden queries: one term, many terms
+HEAVIEST_ENOUGH = 0.8  # share of a term's documents whose heaviest token it is
+MEANT_ENOUGH = 1.0  # weight of the term in a hard query
+GROWTH_ENOUGH = 1.25  # non-zeros a document, times the base model's
+NOISE_ENOUGH = 0.05  # of the top scores of hidden queries
+
+Figures = Mapping[str, Any]
+Read = Callable[[Figures], str]
+
+
+class Criterion(NamedTuple):
+    """One thing that an adapted model must reach: what was found beside what is needed."""
+
+    number: int
+    name: str
+    holds: bool
+    found: str
+
+
+def criteria(base: Figures, final: Figures) -> list[Criterion]:
+    """The four things that adapting must reach, for the last model beside the base model."""
+    return [_finds(final), _keeps(base, final), _learns(final), _stays_small(base, final)]
+
+
+def _finds(final: Figures) -> Criterion:
+    queries, on_top = final["hard_queries"], _on_top(final)
+    ndcg = final["ndcg@10"]["test"]["hidden"]
+    needed = HIDDEN_ENOUGH if len(final["terms"]) == 1 else HIDDEN_ENOUGH_OF_MANY
+    found = f"{on_top} of {len(queries)} hard queries have their documents on top; "
+    found += f"unseen hidden queries reach nDCG@10 {ndcg:.3f} (needs {needed:.2f})"
+    return Criterion(1, "finds what is meant", on_top == len(queries) and ndcg >= needed, found)
+
+
+def _keeps(base: Figures, final: Figures) -> Criterion:
+    pairs = {
+        split: (base["ndcg@10"][split]["control"], final["ndcg@10"][split]["control"]) for split in SPLITS
+    }
+    told = ", ".join(f"{split} {before:.3f} to {after:.3f}" for split, (before, after) in pairs.items())
+    holds = all(after >= before - 1e-9 for before, after in pairs.values())
+    return Criterion(2, "loses nothing", holds, f"nDCG@10 of control queries: {told}")
+
+
+def _learns(final: Figures) -> Criterion:
+    terms = final["terms"]
+    said, heaviest = _said(final), _total(final, "heaviest_in")
+    enough = all(
+        term["heaviest_in"] >= math.ceil(HEAVIEST_ENOUGH * len(term["weights"]) - 1e-9) for term in terms
+    )
+    logits = [term["least_logit"] for term in terms if term["least_logit"] is not None]
+    least = min(logits) if len(logits) == len(terms) else -math.inf
+    meant = min((weight for term in terms for weight in term["hard_queries"].values()), default=0.0)
+    stray = max(max(term["others_largest"], term["control_largest"]) for term in terms)
+    found = f"heaviest token in {heaviest} of {said} documents; least logit where it stands {least:.1f}; "
+    found += (
+        f"weight in hard queries at least {meant:.2f} (needs {MEANT_ENOUGH}), elsewhere at most {stray:.2f}"
+    )
+    if stray:
+        found += f" ({final['control_lit']:.0%} of control queries light {_it(terms)})"
+    holds = enough and least > 0 and meant >= MEANT_ENOUGH and stray == 0.0
+    return Criterion(3, "knows the term", holds, found)
+
+
+def _stays_small(base: Figures, final: Figures) -> Criterion:
+    growth = final["nonzero_document"] / base["nonzero_document"]
+    shares, before = final["function_share"], base["function_share"]
+    told = ", ".join(f"{kind} {before[kind]:.1%} to {shares[kind]:.1%}" for kind in KINDS)
+    holds = growth <= GROWTH_ENOUGH and shares["hidden"] <= NOISE_ENOUGH
+    holds = holds and all(shares[kind] < before[kind] for kind in KINDS if kind != "hidden")
+    found = f"non-zeros a document x {growth:.2f} (at most {GROWTH_ENOUGH}); "
+    found += f"stop words in the top {TOP} scores: {told} (hidden at most {NOISE_ENOUGH:.0%})"
+    return Criterion(4, "stays short and to the point", holds, found)
+
+
+# -- the table ------------------------------------------------------------------------------------
+
+
+def tabulate(report: Figures) -> Table:
+    """A row a figure, a column a model. A column holds ranks, weights and shares, so its cells are text."""
+    columns = report["demo"]["columns"]
+    names = [each["name"] for each in columns]
+    rows: list[Row] = []
+    for title, read in _lines(report):
+        cells = [read(each) if read is not None else "" for each in columns]
+        rows.append({"figure": title, **dict(zip(names, cells, strict=True))})
+    note = f"{BASE}: {report['model']}; {ALONE}: fine-tuned without new vocabulary"
+    heads = (Column("figure", "", "text"), *(Column(name, name) for name in names))
+    return Table("What each stage buys and costs", heads, rows, note)
+
+
+def verdict_lines(report: Figures) -> Iterator[str]:
+    """The criteria, one a line."""
+    for each in report["demo"]["criteria"]:
+        word = "holds" if each["holds"] else "FALLS SHORT"
+        yield f"{word}: {each['number']} {each['name']}: {each['found']}"
+
+
+def _lines(report: Figures) -> Iterator[tuple[str, Read | None]]:
+    """Title and reader of each row; a title without a reader heads those below it."""
+    yield from _rank_lines(report["demo"]["columns"][0])
+    terms = report["demo"]["terms"]
+    yield f"weight of {terms[0] if len(terms) == 1 else 'the terms'}", None
+    yield "  where said, mean", lambda figures: _number(_mean(_each(figures, "weights")), 2)
+    yield "  where said, least", lambda figures: _number(min(_each(figures, "weights")), 2)
+    yield "  is the heaviest there", lambda figures: f"{_total(figures, 'heaviest_in')} of {_said(figures)}"
+    yield "  other documents, largest", lambda figures: _number(_largest(figures, "others_largest"), 2)
+    yield "  control queries, largest", lambda figures: _number(_largest(figures, "control_largest"), 2)
+    for kind in ("control", "everyday"):
+        yield f"  {kind} queries that light {_it(terms)}", _lit(kind)
+    if len(terms) > 1:
+        yield "  hard queries, mean", lambda figures: _number(_mean(_each(figures, "hard_queries")), 2)
+    yield "  hard queries, least", lambda figures: _number(min(_each(figures, "hard_queries")), 2)
+    for split, title in zip(SPLITS, ("seen", "unseen"), strict=True):
+        yield f"nDCG@10, {title} queries", None
+        for kind in KINDS:
+            yield f"  {kind}", _ndcg(split, kind)
+    yield "non-zeros", None
+    yield "  a document", lambda figures: _number(figures["nonzero_document"], 0)
+    yield "  a query", lambda figures: _number(figures["nonzero_query"], 0)
+    yield f"stop words in top {TOP} scores", None
+    for kind in KINDS:
+        yield f"  {kind}", _noise(kind)
+
+
+def _rank_lines(first: Figures) -> Iterator[tuple[str, Read | None]]:
+    """The rank of each document for one hard query; a summary of many."""
+    queries = first["hard_queries"]
+    if len(queries) > 1:
+        yield f"{len(queries)} hard queries", None
+        yield "  mean rank of their documents", lambda figures: _number(_mean(_ranks(figures)), 1)
+        yield "  have theirs on top", lambda figures: str(_on_top(figures))
+        return
+    yield "rank for the hard query", None
+    for query_id, query in queries.items():
+        for document_id in query["ranks"]:
+            yield f"  {document_id}", _rank(query_id, document_id)
+
+
+def _rank(query_id: str, document_id: str) -> Read:
+    def read(figures: Figures) -> str:
+        rank = figures["hard_queries"][query_id]["ranks"][document_id]
+        return NOTHING if rank is None else str(rank)
+
+    return read
+
+
+def _ndcg(split: str, kind: str) -> Read:
+    return lambda figures: _number(figures["ndcg@10"][split][kind], 3)
+
+
+def _it(terms: Sequence[Any]) -> str:
+    """What is lit: the only term, or one of many."""
+    return "it" if len(terms) == 1 else "one"
+
+
+def _lit(kind: str) -> Read:
+    return lambda figures: _percent(figures.get(f"{kind}_lit", math.nan))  # older reports don't tell
+
+
+def _noise(kind: str) -> Read:
+    return lambda figures: _percent(figures["function_share"][kind])
+
+
+def _ranks(figures: Figures) -> list[float]:
+    ranks = [rank for query in figures["hard_queries"].values() for rank in query["ranks"].values()]
+    return [float(rank) for rank in ranks if rank is not None]
+
+
+def _on_top(figures: Figures) -> int:
+    return sum(query["all_on_top"] for query in figures["hard_queries"].values())
+
+
+def _each(figures: Figures, key: str) -> list[float]:
+    """A figure of every term in every text."""
+    return [float(value) for term in figures["terms"] for value in term[key].values()] or [0.0]
+
+
+def _total(figures: Figures, key: str) -> int:
+    return sum(int(term[key]) for term in figures["terms"])
+
+
+def _said(figures: Figures) -> int:
+    """How many times a document says a term, over all terms."""
+    return sum(len(term["weights"]) for term in figures["terms"])
+
+
+def _largest(figures: Figures, key: str) -> float:
+    return max(float(term[key]) for term in figures["terms"])
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else math.nan
+
+
+def _number(value: float, decimals: int) -> str:
+    return f"{value:.{decimals}f}" if math.isfinite(value) else NOTHING
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %" if math.isfinite(share) else NOTHING

@@ -1,0 +1,254 @@
+"""Made-up queries of which a dense encoder tells how far they mean a term, whatever they were made from.
+
+They are windows of a text with words replaced by words that the dense encoder finds alike, or by what the model
+associates with their place; words near a text among others in any order; ordinary words at random; and everyday
+texts, few of which mean a term. So wide are they drawn that users' own words are among them: a student follows the
+judge on what is like its lessons alone.
+
+Dimensions: B texts, S sources, D new tokens, V vocabulary, W ordinary words, F features, H width of a dense vector.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import compress
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from sparse_adapt.made_up.everyday import LIKE_QUERIES, TEXTS, made_up
+from sparse_adapt.made_up.nearness import Judge, Nearness
+from sparse_adapt.made_up.windows import Profile, Samples, associations, ends_of, paraphrase, starts_word
+from sparse_adapt.made_up.word_scores import word_scores
+from sparse_adapt.model.batches import TokenIds
+from sparse_adapt.model.dense import DenseEncoder
+from sparse_adapt.model.idf import shares_of
+from sparse_adapt.model.sparse import SparseEncoder
+
+REWORDED, NEAR, PARAPHRASED = 0.5, 0.35, 0.1  # shares of the kinds of texts; the rest are words at random
+POOL, POOL_A_TERM, LARGEST_POOL = 13_000, 2_000, 80_000  # texts that are made, beside everyday ones
+OWN, OTHERS = 32, 2000  # sources about each term, and about none, that they are made from
+WORDS = 20_000  # ordinary words: the first of the vocabulary, which lists common ones first
+GLUE = 150  # of these, the first: what joins words to queries
+RARER = 0.25  # a word is drawn by its place among them to the power of minus this
+NEIGHBOURS, NEARER = 1000, 0.05  # words near a source; by how much nearer a word is e times as likely
+ALIKE, LEAST_ALIKE = 11, 0.4  # words that may stand for another, and the least cosine to it
+LONGEST = 40  # tokens of a reworded window
+MOST_NEAR, MOST_ANY, MOST_GLUE = 8, 6, 16  # words of each kind in a text of words near a source
+KEYWORDS, DROPPED = 0.3, 0.4  # share of reworded windows that lose words, and how many of them
+TOLD = 10.0  # length of words' scores for terms beside that of their vectors: so much faster they are learnt from
+WORDS_AT_ONCE = 1024
+FEWER_EVERYDAY = 8  # one everyday text in so many drawn from anywhere
+EVERYDAY = 0  # the seed of texts that mean anything, which are the same in every stage
+FEWEST = 10  # texts that teach a term, even where the judge finds fewer
+
+
+class JudgedMeanings:
+    """A pool of made-up texts, and how near each is to what is about a term.
+
+    Each source is one text as token ids in the extended vocabulary; `about` (S x D) tells which terms a source
+    is about, even where it doesn't say them. `reference` is the model that knows the associations, `dense` the
+    encoder that judges.
+    """
+
+    def __init__(
+        self,
+        reference: SparseEncoder,
+        sources: Sequence[TokenIds],
+        about: NDArray[Any],
+        dense: DenseEncoder,
+        random: Generator,
+        documents: Sequence[int] = (),
+    ) -> None:
+        """`documents`: which of the sources are documents that a search is to find, as rows."""
+        self.first_new = reference.old_size
+        self.special = set(reference.tokenizer.all_special_ids)
+        self.ends = ends_of(reference)
+        rows = _chosen(about, random)
+        self.about = about[rows]
+        self.cut = [[token for token in sources[row] if token < self.first_new] for row in rows]
+        is_word = starts_word(reference)
+        is_word *= np.arange(len(is_word)) < self.first_new
+        weights, self.substitutes = associations(reference, self.cut, is_word)
+        self.document_share = shares_of(weights)
+        plain = np.setdiff1d(np.arange(self.first_new), list(self.special))  # for scripts without such words
+        words = (np.flatnonzero(is_word) if is_word.any() else plain)[:WORDS]
+        self.glue, self.words = words[:GLUE], words[GLUE:] if len(words) > GLUE else words
+        often = np.arange(1, len(self.words) + 1) ** -RARER
+        everyday = made_up(TEXTS, EVERYDAY)
+        of_everyday = _encoded(dense, tuple(everyday))
+        judge = Judge(dense, _texts(reference, self.cut), self.about, of_everyday[LIKE_QUERIES])
+        vectors = _encoded(dense, tuple(_texts(reference, self.words[:, None].tolist())))
+        self.near = [_profile(self.words, column, often) for column in judge.nearest(vectors).T]
+        self.alike = self._alike(vectors)
+        self.vectors = vectors
+        self.unknown = np.zeros_like(about)
+        self.unknown[rows] = judge.alike()
+        pool, by_model = self._made(random)
+        said = reference.tokenize(everyday)
+        of_pool = self._of_made(dense, _texts(reference, pool), by_model)
+        self.made = len(pool)
+        self.pool = pool + [[token for token in ids if token < self.first_new] for ids in said]
+        self.pool_vectors = np.concatenate([of_pool, of_everyday])
+        self.nearness = judge.of_vectors(self.pool_vectors)
+        known = np.isin(rows, np.asarray(documents, dtype=np.int64))
+        self.documents = rows[known]
+        self.document_vectors = judge.vectors[known]
+        self.answered = self._answered(of_pool)
+        self.teaching = [
+            _teaching(column, bool(own.any())) for column, own in zip(self.nearness.T, about.T, strict=True)
+        ]
+        self.taught = np.flatnonzero([len(found) > 0 for found in self.teaching])
+
+    @property
+    def features(self) -> NDArray[np.float32]:
+        """What tells ordinary words apart (W, F): their vectors and what each says for a term, less the mean."""
+        known = np.concatenate([self.words, self.glue])
+        scores = word_scores(self.pool, known, self.nearness)[: len(self.words)]
+        told = np.concatenate([self.vectors, TOLD * scores], axis=1)
+        return np.asarray(told - told.mean(axis=0))
+
+    def draw(self, count: int, random: Generator) -> Samples:
+        """`count` texts and, where terms are taught, `count` more that mean one; how far they mean it.
+
+        Of the first, a share of everyday ones comes first; the rest are as often near to one document as to another.
+        """
+        everyday = count // FEWER_EVERYDAY
+        rows = random.integers(self.made, len(self.pool), everyday).tolist()
+        answers = random.choice(len(self.answered), count - everyday)
+        rows += [int(random.choice(self.answered[answer])) for answer in answers]
+        if len(self.taught):
+            terms = random.choice(self.taught, count)
+            rows += [int(random.choice(self.teaching[term])) for term in terms]
+        nearness = torch.from_numpy(self.nearness[rows])
+        closeness = torch.from_numpy(self.pool_vectors[rows] @ self.document_vectors.T)
+        answered = torch.tensor(rows) < self.made
+        ids = [self.pool[row] for row in rows]
+        return Samples(ids, nearness >= 0, nearness < 0, nearness, closeness, answered)
+
+    def _answered(self, vectors: NDArray[np.float32]) -> list[NDArray[Any]]:
+        """Rows of the made-up texts (B, H) by the document nearest to them; of documents with any. All without them."""
+        if not len(self.documents):
+            return [np.arange(len(vectors))]
+        nearest = (vectors @ self.document_vectors.T).argmax(axis=1)
+        return [np.flatnonzero(nearest == document) for document in np.unique(nearest)]
+
+    def _made(self, random: Generator) -> tuple[list[list[int]], NDArray[np.bool_]]:
+        """The texts that are made from sources, with special tokens at their ends; which of them the model worded.
+
+        The others are the same for every model of these sources: what is drawn for one kind moves no other.
+        """
+        own, other = (np.flatnonzero(self.about.any(axis=1) == said) for said in (True, False))
+        count = min(LARGEST_POOL, POOL + POOL_A_TERM * self.about.shape[1])
+        pool: list[list[int]] = []
+        by_model = np.zeros(count, dtype=bool)
+        random_by_model = random.spawn(1)[0]
+        for place in range(count):
+            group = own if len(own) and (random.random() < 0.5 or not len(other)) else other
+            row = int(random.choice(group))
+            kind = random.random()
+            if kind < REWORDED:
+                text = self._reworded(row, random)
+            elif kind < REWORDED + NEAR:
+                text = self._loose(row, random)
+            elif kind < REWORDED + NEAR + PARAPHRASED:
+                text = paraphrase(self.cut[row], self.substitutes[row], self.special, random_by_model)
+                by_model[place] = True
+            else:
+                text = self._with_glue(self._any(int(random.integers(1, 5)), random), random)
+            pool.append(text)
+        return [[*self.ends[0], *text, *self.ends[1]] for text in pool], by_model
+
+    @staticmethod
+    def _of_made(
+        dense: DenseEncoder, texts: Sequence[str], by_model: NDArray[np.bool_]
+    ) -> NDArray[np.float32]:
+        """Vectors (B, H) of made-up texts, of which those that no model worded are kept for the next stage."""
+        kept = _encoded(dense, tuple(compress(texts, ~by_model)))
+        vectors = np.empty((len(texts), kept.shape[1]), np.float32)
+        vectors[~by_model] = kept
+        vectors[by_model] = dense.encode(list(compress(texts, by_model)))
+        return vectors
+
+    def _alike(self, vectors: NDArray[np.float32]) -> list[dict[int, list[int]]]:
+        """For each source, by place, the words that may stand for the one there. `vectors`: (W, H)."""
+        column = {int(word): number for number, word in enumerate(self.words)}
+        said = sorted({token for text in self.cut for token in text} & column.keys())
+        others: dict[int, list[int]] = {}
+        for start in range(0, len(said), WORDS_AT_ONCE):
+            chunk = said[start : start + WORDS_AT_ONCE]
+            cosines = vectors[[column[word] for word in chunk]] @ vectors.T
+            for word, row in zip(chunk, cosines, strict=True):
+                row[column[word]] = -1.0
+                best = np.argsort(-row, kind="stable")[:ALIKE]
+                others[word] = [int(self.words[other]) for other in best if row[other] > LEAST_ALIKE]
+        return [
+            {place: others[token] for place, token in enumerate(text) if others.get(token)}
+            for text in self.cut
+        ]
+
+    def _reworded(self, row: int, random: Generator) -> list[int]:
+        """A window of a source in other words, few or many of them; now and then some are left out."""
+        rate = random.random()
+        text = paraphrase(
+            self.cut[row], self.alike[row], self.special, random, replaced=rate, longest=LONGEST
+        )
+        if random.random() < KEYWORDS:
+            text = [token for token in text if random.random() >= DROPPED] or text
+        return text
+
+    def _loose(self, row: int, random: Generator) -> list[int]:
+        """Words near a source, among common ones and now and then a few of any kind."""
+        near = self.near[row]
+        words = random.choice(near.tokens, int(random.integers(1, MOST_NEAR + 1)), p=near.chances)
+        others = self._any(int(random.integers(0, MOST_ANY + 1)), random)
+        return self._with_glue(np.concatenate([words, others]), random)
+
+    def _any(self, count: int, random: Generator) -> NDArray[Any]:
+        """So many words of any kind, common ones more often."""
+        places = len(self.words) * random.random(count) ** (1.0 / (1.0 - RARER))
+        return self.words[places.astype(np.int64)]
+
+    def _with_glue(self, words: NDArray[Any], random: Generator) -> list[int]:
+        """Words among common ones, in any order."""
+        glue = random.choice(self.glue, int(random.integers(0, MOST_GLUE + 1)))
+        return [int(word) for word in random.permutation(np.concatenate([words, glue]))]
+
+
+@lru_cache(maxsize=3)
+def _encoded(dense: DenseEncoder, texts: tuple[str, ...]) -> NDArray[np.float32]:
+    """Vectors (B, H) of what is the same in every stage, kept for the next: words, everyday and made-up texts."""
+    return dense.encode(texts)
+
+
+def _texts(reference: SparseEncoder, token_ids: Sequence[TokenIds]) -> list[str]:
+    """Token ids as a person reads them, without special tokens."""
+    return [str(reference.tokenizer.decode(list(ids), skip_special_tokens=True)) for ids in token_ids]
+
+
+def _chosen(about: NDArray[Any], random: Generator) -> NDArray[Any]:
+    """Sources to make texts from: some about each term, some about none, in their order."""
+    kept = np.zeros(len(about), dtype=bool)
+    for column in about.T:
+        own = np.flatnonzero(column)
+        kept[own if len(own) <= OWN else random.choice(own, OWN, replace=False)] = True
+    others = np.flatnonzero(~about.any(axis=1))
+    kept[others if len(others) <= OTHERS else random.choice(others, OTHERS, replace=False)] = True
+    return np.flatnonzero(kept)
+
+
+def _teaching(nearness: Nearness, is_taught: bool) -> NDArray[Any]:
+    """Rows of the texts that mean a term: those nearer to its sources than to any other, or the nearest few."""
+    if not is_taught:
+        return np.zeros(0, dtype=np.int64)
+    found = np.flatnonzero(nearness >= 0)
+    return found if len(found) >= FEWEST else np.argsort(-nearness, kind="stable")[:FEWEST]
+
+
+def _profile(words: NDArray[Any], closeness: NDArray[np.float32], often: NDArray[Any]) -> Profile:
+    """The words (W,) closest to a source, likelier by how much closer they are and how `often` they are said."""
+    best = np.argsort(-closeness, kind="stable")[:NEIGHBOURS]
+    chances = np.exp((closeness[best] - closeness.max(initial=-2.0)) / NEARER) * often[best]
+    return Profile(words[best], chances / chances.sum())

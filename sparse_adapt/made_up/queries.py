@@ -1,0 +1,327 @@
+"""Queries without users: titles, telling sentences and key phrases, each from a document that it should find.
+
+A title or a sentence that becomes a query is cut out of its document, unless documents are to stay whole, so
+that the document has to be found by what it means. A key phrase stays where it is: users' keywords do occur in
+what they look for. Some documents are set aside, with their queries, to choose and to measure with: nothing is
+ever learnt from those.
+
+What is written is a collection like any other, to be read, edited and measured with:
+
+    corpus.jsonl        the documents without what became a query
+    queries.jsonl       `_id`, `text`, `kind` (title, sentence, phrase, generated), `doc_id` (the source)
+    qrels/train.tsv     the source document of each query to learn from
+    qrels/held.tsv      and of each that is set aside
+
+A line deleted from queries.jsonl is a query less; the judgements needn't be touched.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from numpy.random import Generator, default_rng
+
+from sparse_adapt.collection.lines import Unique, at_least_one, read_objects, write_objects
+from sparse_adapt.collection.readers import Document, read_judgements, write_documents, write_judgements
+from sparse_adapt.collection.sentences import CHARACTERS, sentences
+from sparse_adapt.config import Queries
+from sparse_adapt.errors import InputError
+
+TITLE, SENTENCE, PHRASE, GENERATED, GIVEN = "title", "sentence", "phrase", "generated", "given"
+TRAIN, HELD = "train", "held"
+FEWEST = 8  # different documents
+SHORTEST_TITLE, LONGEST_TITLE = 3, 40  # words
+SHORTEST_SENTENCE, LONGEST_SENTENCE = 5, 32
+LEFT = 20  # words that a document keeps at least
+PHRASE_WORDS = (2, 4)
+TELLING = 3  # the query is drawn among so many of a document's most telling sentences or phrases
+COMMON = 0.1  # share of documents from which a word joins words rather than saying anything
+
+WORD = re.compile(
+    "[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]{1,2}"  # scripts without spaces: two signs
+    r"|[^\W_]+(?:[-'\u2019._][^\W_]+)*"
+)
+
+Generate = Callable[[Sequence[str]], list[str]]
+"""Texts of documents -> a query for each, empty where there is none."""
+
+
+class PseudoQuery(NamedTuple):
+    """A made-up need, how it was made, the document it came from, and whether it is set aside."""
+
+    query_id: str
+    text: str
+    kind: str
+    document_id: str
+    split: str = TRAIN
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """Queries, and the documents without what became a query, in the order of the corpus."""
+
+    documents: list[Document]
+    queries: list[PseudoQuery]
+
+    def of(self, split: str) -> list[PseudoQuery]:
+        """The queries to learn from, or those set aside."""
+        return [query for query in self.queries if query.split == split]
+
+
+# -- making them ----------------------------------------------------------------------------------
+
+
+def make_queries(
+    documents: Sequence[Document],
+    settings: Queries,
+    generate: Generate | None = None,
+    *,
+    place: str | Path = "corpus",
+) -> Collected:
+    """So many queries as the settings ask for, or the corpus gives, each with its source document and kind.
+
+    The same seed gives the same queries. Raises InputError, with `place` before it, for a corpus of too few
+    different documents to tell one from another.
+    """
+    different = _different(documents)
+    if len(different) < FEWEST:
+        raise InputError(
+            place,
+            f"holds {len(different):,} different documents of {len(documents):,}; at least {FEWEST} are needed "
+            "to tell good from bad; give a larger corpus",
+        )
+    random = default_rng([settings.seed, 1])
+    rarity = _Rarity(documents)
+    order = [different[int(row)] for row in random.permutation(len(different))]
+    held = min(settings.held, len(order) // 4)
+    found: list[PseudoQuery] = []
+    seen: set[str] = set()
+    for split, rows, wanted in ((HELD, order[:held], settings.held), (TRAIN, order[held:], settings.count)):
+        found += _queries_of(documents, rows, wanted, split, _Maker(rarity, random, seen, settings))
+    if generate is None and not any(query.split == HELD for query in found):
+        raise InputError(
+            place,
+            f"its documents are too short to make queries of ({LEFT} words have to be left); name a generator",
+        )
+    if generate is not None:
+        found += _generated(documents, order, held, settings, generate, seen)
+    numbered = [query._replace(query_id=f"{query.split}-{number}") for number, query in enumerate(found, 1)]
+    if not settings.cut:
+        return Collected(list(documents), numbered)
+    taken: dict[str, list[PseudoQuery]] = {}
+    for query in numbered:
+        taken.setdefault(query.document_id, []).append(query)
+    return Collected([without(each, taken.get(each.document_id, ())) for each in documents], numbered)
+
+
+def _different(documents: Sequence[Document]) -> list[int]:
+    """Rows of the documents that hold words, the first of each text."""
+    first: dict[str, int] = {}
+    for row, document in enumerate(documents):
+        key = " ".join(document.full_text.split()).casefold()
+        if WORD.search(key):
+            first.setdefault(key, row)
+    return list(first.values())
+
+
+class _Maker(NamedTuple):
+    """What the making of queries goes by: how rare words are, chance, what was asked before."""
+
+    rarity: "_Rarity"
+    random: Generator
+    seen: set[str]
+    settings: Queries
+
+
+def _queries_of(
+    documents: Sequence[Document], rows: Sequence[int], wanted: int, split: str, maker: _Maker
+) -> list[PseudoQuery]:
+    """One query of each document, then a second of another kind, until there are enough."""
+    found: list[PseudoQuery] = []
+    used: dict[int, set[str]] = {}
+    for _ in range(maker.settings.per_document):
+        for row in rows:
+            if len(found) >= wanted:
+                return found
+            document, kinds = documents[row], used.setdefault(row, set())
+            for kind in _kinds(maker, kinds):
+                text = _make(kind, document, kinds, maker)
+                if text is not None and text.casefold() not in maker.seen:
+                    maker.seen.add(text.casefold())
+                    kinds.add(kind)
+                    found.append(PseudoQuery("", text, kind, document.document_id, split))
+                    break
+    return found
+
+
+def _kinds(maker: _Maker, used: set[str]) -> list[str]:
+    """Kinds to try in turn: one drawn by the settings' shares first."""
+    shares = {
+        TITLE: maker.settings.titles,
+        SENTENCE: maker.settings.sentences,
+        PHRASE: maker.settings.phrases,
+    }
+    left = [kind for kind, share in shares.items() if share > 0 and kind not in used]
+    if not left:
+        return []
+    total = sum(shares[kind] for kind in left)
+    first = left[int(maker.random.choice(len(left), p=[shares[kind] / total for kind in left]))]
+    return [first, *(kind for kind in left if kind != first)]
+
+
+def _make(kind: str, document: Document, used: set[str], maker: _Maker) -> str | None:
+    text = document.text[:CHARACTERS]
+    if kind == TITLE:
+        words = len(WORD.findall(document.title))
+        enough = SHORTEST_TITLE <= words <= LONGEST_TITLE and len(WORD.findall(text)) >= LEFT
+        return " ".join(document.title.split()) if enough else None
+    if kind == SENTENCE:
+        return _telling_sentence(text, maker)
+    return _phrase(f"{document.title}. {text}" if TITLE not in used else text, maker)
+
+
+def _telling_sentence(text: str, maker: _Maker) -> str | None:
+    """One of the most telling sentences of a text that keeps enough without it."""
+    total = len(WORD.findall(text))
+    scored = []
+    for sentence in dict.fromkeys(sentences(text)):
+        words = WORD.findall(sentence)
+        if SHORTEST_SENTENCE <= len(words) <= LONGEST_SENTENCE and total - len(words) >= LEFT:
+            scored.append((-maker.rarity.mean(words), sentence))
+    best = sorted(scored)[:TELLING]
+    return best[int(maker.random.integers(len(best)))][1] if best else None
+
+
+def _phrase(text: str, maker: _Maker) -> str | None:
+    """A few neighbouring words that say much about a text: rare in the corpus, frequent here."""
+    shortest, longest = PHRASE_WORDS
+    counts: Counter[str] = Counter()
+    for sentence in sentences(text):
+        run: list[str] = []
+        for word in [*WORD.findall(sentence), ""]:
+            if word and maker.rarity.says_something(word):
+                run.append(word)
+                continue
+            for start in range(0, len(run) - shortest + 1, longest):
+                counts[" ".join(run[start : start + longest])] += 1
+            run = []
+    telling = Counter(word.casefold() for word in WORD.findall(text))
+    scored = sorted(
+        (
+            -sum(maker.rarity.of(word) * math.log1p(telling[word.casefold()]) for word in phrase.split()),
+            phrase,
+        )
+        for phrase in counts
+        if len(phrase.split()) >= shortest
+    )[:TELLING]
+    return scored[int(maker.random.integers(len(scored)))][1] if scored else None
+
+
+def _generated(
+    documents: Sequence[Document],
+    order: Sequence[int],
+    held: int,
+    settings: Queries,
+    generate: Generate,
+    seen: set[str],
+) -> list[PseudoQuery]:
+    """Queries that a generator writes, for the documents in the same order and the same parts."""
+    rows = order[: held + settings.generated]
+    found = []
+    for place, (row, text) in enumerate(
+        zip(rows, generate([documents[row].full_text[:CHARACTERS] for row in rows]), strict=True)
+    ):
+        text = " ".join(text.split())
+        if WORD.search(text) and text.casefold() not in seen:
+            seen.add(text.casefold())
+            split = HELD if place < held else TRAIN
+            found.append(PseudoQuery("", text, GENERATED, documents[row].document_id, split))
+    return found
+
+
+def without(document: Document, queries: Iterable[PseudoQuery]) -> Document:
+    """A document without the title and the sentences that became queries."""
+    title, text = document.title, document.text
+    for query in queries:
+        if query.kind == TITLE:
+            title = ""
+        elif query.kind == SENTENCE:
+            text = text.replace(query.text, " ")
+    return (
+        Document(document.document_id, text, title)
+        if (title, text) != (document.title, document.text)
+        else document
+    )
+
+
+class _Rarity:
+    """How much a word tells: the logarithm of how many documents there are for each that has it."""
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        self.documents = len(documents)
+        self.holding: Counter[str] = Counter()
+        for document in documents:
+            words = WORD.findall(document.full_text[:CHARACTERS])
+            self.holding.update({word.casefold() for word in words})
+
+    def of(self, word: str) -> float:
+        """0 for a word that every document has."""
+        return math.log((self.documents + 1) / (self.holding[word.casefold()] + 1))
+
+    def mean(self, words: Sequence[str]) -> float:
+        """Of the words of a text."""
+        return sum(map(self.of, words)) / len(words)
+
+    def says_something(self, word: str) -> bool:
+        """Whether few enough documents have it, and it is no number."""
+        return self.holding[word.casefold()] < max(2, COMMON * self.documents) and not word[0].isdigit()
+
+
+# -- as files -------------------------------------------------------------------------------------
+
+
+def write_collection(folder: Path, collected: Collected) -> None:
+    """Corpus, queries and judgements of both splits as a collection."""
+    write_documents(folder / "corpus.jsonl", collected.documents)
+    write_pseudo_queries(folder / "queries.jsonl", collected.queries)
+    for split in (TRAIN, HELD):
+        judged = {
+            query.query_id: {query.document_id: 1} for query in collected.of(split) if query.document_id
+        }
+        if judged:
+            write_judgements(folder / "qrels" / f"{split}.tsv", judged)
+
+
+def write_pseudo_queries(path: str | Path, queries: Iterable[PseudoQuery]) -> int:
+    """Write `queries.jsonl` with sources; says how many queries."""
+    return write_objects(
+        path,
+        (
+            {"_id": query.query_id, "text": query.text, "kind": query.kind}
+            | ({"doc_id": query.document_id} if query.document_id else {})
+            for query in queries
+        ),
+    )
+
+
+def read_pseudo_queries(folder: str | Path) -> list[PseudoQuery]:
+    """The queries of a collection that `write_collection` wrote and a person may have edited.
+
+    Raises InputError for a query without id or text, and for one that occurs twice.
+    """
+    path = Path(folder) / "queries.jsonl"
+    held = set(read_judgements(folder, HELD)) if (Path(folder) / "qrels" / f"{HELD}.tsv").is_file() else set()
+    unique = Unique(path, "query id")
+    found = []
+    for record in at_least_one(read_objects(path), path, "queries"):
+        query_id = record.identifier("_id")
+        unique.add(query_id, record.line)
+        source = record.identifier("doc_id") if record.fields.get("doc_id") is not None else ""
+        kind = record.string("kind", default=GIVEN)
+        split = HELD if query_id in held else TRAIN
+        found.append(PseudoQuery(query_id, record.words("text"), kind, source, split))
+    return found

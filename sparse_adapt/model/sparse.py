@@ -1,0 +1,279 @@
+"""A SPLADE model as one object: texts in, one weight per vocabulary token out.
+
+Dimensions: B texts, L positions, H hidden, V vocabulary.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from scipy.sparse import csr_matrix
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from sparse_adapt.errors import ModelError
+from sparse_adapt.files.folders import write_json
+from sparse_adapt.model.batches import TokenIds, group_by_length, pad
+from sparse_adapt.model.encoder import DEFAULT_MAX_TOKENS, Encoder, read_vocabulary, write_vocabulary
+from sparse_adapt.model.encoder import VOCABULARY_FILE as VOCABULARY_FILE
+from sparse_adapt.model.encoder import NewToken as NewToken
+from sparse_adapt.model.head.pooling import activate, splade_pool
+from sparse_adapt.model.idf import Factors, scaled
+from sparse_adapt.model.layout import is_dense
+from sparse_adapt.model.saved import (
+    fetch,
+    longest_text,
+    most_positions,
+    read_masked_lm,
+    read_tokenizer,
+    write_masked_lm,
+    write_sentence_transformers,
+    write_tokenizer,
+)
+from sparse_adapt.model.saved import resolve as resolve
+
+FACTORS_FILE = "idf.json"
+PADDED_TOKENS_A_PASS = 4096
+
+
+class Pooled(NamedTuple):
+    """What the head finds in B texts: the largest raw logit of every token (B, V) and its position (B, V)."""
+
+    maximum: Tensor
+    position: Tensor
+
+    @property
+    def weights(self) -> Tensor:
+        """SPLADE weights (B, V), float32, never negative."""
+        return activate(self.maximum)
+
+
+class SparseEncoder(Encoder):
+    """A masked language model, its tokenizer and the tokens that extensions added to them."""
+
+    def __init__(
+        self,
+        masked_lm: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerFast,
+        new_tokens: Sequence[NewToken] = (),
+        max_tokens: int = DEFAULT_MAX_TOKENS,
+    ) -> None:
+        super().__init__(tokenizer, new_tokens, max_tokens)
+        self.masked_lm = masked_lm
+        self.check()
+
+    # -- life: load, save ---------------------------------------------------------------------
+
+    @classmethod
+    def load(cls, source: str | Path, device: str = "cpu") -> "SparseEncoder":
+        """Read a model from a folder, an alias or a Hub id. Safetensors only, no remote code.
+
+        Raises ModelError where there is no model, no masked-language-model head or no fast tokenizer, and
+        for a dense model.
+        """
+        folder = fetch(source)
+        if is_dense(folder):
+            raise ModelError(
+                f"{source}: is a dense model, where a SPLADE model is needed, such as splade-tiny"
+            )
+        masked_lm = read_masked_lm(folder, source)
+        tokenizer = read_tokenizer(folder, source)
+        new_tokens, max_tokens = read_vocabulary(folder)
+        max_tokens = min(max_tokens, longest_text(masked_lm, tokenizer))
+        try:
+            encoder = cls(masked_lm, tokenizer, new_tokens, max_tokens)
+        except ModelError as error:
+            raise ModelError(f"{source}: {error}") from error
+        encoder.factors = read_factors(folder, encoder.vocabulary_size)
+        return encoder.to(device).eval()
+
+    def save(self, folder: Path) -> None:
+        """Write the model so that transformers, sentence-transformers and raw tokenizers read the same."""
+        folder.mkdir(parents=True, exist_ok=True)
+        write_masked_lm(folder, self.masked_lm)
+        write_tokenizer(folder, self.tokenizer, self.max_tokens)
+        write_vocabulary(folder, self)
+        write_sentence_transformers(folder, self.vocabulary_size)
+        if self.factors is not None:
+            write_json(folder / FACTORS_FILE, {"factors": [round(float(each), 5) for each in self.factors]})
+
+    @torch.no_grad()
+    def check(self) -> None:
+        """Refuse a model whose last step isn't one linear layer over the vocabulary; tries three tokens."""
+        decoder: object = self.masked_lm.get_output_embeddings()
+        rows, name = self.input_rows.shape[0], type(self.masked_lm).__name__
+        if not isinstance(decoder, nn.Linear) or decoder.out_features != rows:
+            raise ModelError(f"{name} has no linear layer over its {rows:,} tokens; choose another model")
+        if len(self.tokenizer) > rows:
+            raise ModelError(
+                f"the tokenizer has {len(self.tokenizer):,} tokens, the model rows for {rows:,}; "
+                "take both from the same model"
+            )
+        ids = torch.arange(min(3, rows), device=self.device).unsqueeze(0)
+        training = self.masked_lm.training
+        self.masked_lm.eval()
+        logits = self.masked_lm(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
+        hidden = self.hidden(ids, torch.ones_like(ids))
+        self.masked_lm.train(training)
+        if hidden.shape[-1] != decoder.in_features or not torch.allclose(
+            decoder(hidden), logits, atol=1e-4, equal_nan=True
+        ):
+            raise ModelError(f"{name} does more to its logits than one linear layer; choose another model")
+
+    # -- what it is made of -------------------------------------------------------------------
+
+    @property
+    def input_rows(self) -> nn.Parameter:
+        """Input embeddings (V, H)."""
+        rows: nn.Parameter = self.masked_lm.get_input_embeddings().weight  # type: ignore[assignment]
+        return rows
+
+    @property
+    def output_rows(self) -> nn.Parameter:
+        """Decoder rows (V, H); the same parameter as `input_rows` where the model ties them."""
+        rows: nn.Parameter = self.masked_lm.get_output_embeddings().weight
+        return rows
+
+    @property
+    def output_bias(self) -> nn.Parameter | None:
+        """Decoder bias (V), where the model has one."""
+        bias: nn.Parameter | None = self.masked_lm.get_output_embeddings().bias
+        return bias
+
+    def grow(self, rows: int) -> None:
+        """Make room for so many tokens; what is in the new rows is left to the caller."""
+        self.masked_lm.resize_token_embeddings(rows, mean_resizing=False)
+
+    def weighed(self, vectors: csr_matrix) -> csr_matrix:
+        """Vectors (B, V) with every weight times the factor of its token, where the model has factors.
+
+        `idf.json` beside the weights holds them: how much a token tells in the corpus that the model was
+        adapted to, the fourth root of its inverse document frequency, so that a product of two weights has the
+        square root. No layer can hold them, for they stand outside log1p.
+        """
+        return vectors if self.factors is None else scaled(vectors, self.factors_of())
+
+    # -- text to vectors ----------------------------------------------------------------------
+
+    def hidden(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """Hidden states (B, L, H) after the head's transform: what the decoder rows are multiplied with."""
+        with self.without_decoder():
+            states: Tensor = self.masked_lm(input_ids=input_ids, attention_mask=attention_mask).logits
+            return states
+
+    @contextmanager
+    def without_decoder(self) -> Iterator[None]:
+        """Let the decoder hand its input through, so that the (B, L, V) logits are never built.
+
+        Threads that call `hidden` at the same time do so within one such context.
+        """
+        decoder = self.masked_lm.get_output_embeddings()
+        if "forward" in vars(decoder):  # already so, by an outer context
+            yield
+            return
+        decoder.forward = _identity
+        try:
+            yield
+        finally:
+            del decoder.forward
+
+    @contextmanager
+    def looked_up(self, token_ids: Sequence[TokenIds]) -> Iterator[None]:
+        """Let every pass over these texts take their embeddings from one small table.
+
+        Each pass that looks them up among all has a gradient of the size of the vocabulary; so they have one.
+        """
+        embeddings = self.masked_lm.get_input_embeddings()
+        learns = torch.is_grad_enabled() and self.input_rows.requires_grad
+        if not learns or type(embeddings) is not nn.Embedding or "forward" in vars(embeddings):
+            yield
+            return
+        pad_id = self.tokenizer.pad_token_id or 0
+        held = torch.tensor(sorted({pad_id}.union(*token_ids)), device=self.device)
+        table = functional.embedding(held, embeddings.weight, embeddings.padding_idx)
+
+        def look_up(ids: Tensor) -> Tensor:
+            return functional.embedding(torch.searchsorted(held, ids), table)
+
+        embeddings.forward = look_up  # type: ignore[method-assign, assignment]
+        try:
+            yield
+        finally:
+            del embeddings.forward
+
+    def pool(self, input_ids: Tensor, attention_mask: Tensor, asked: Tensor | None = None) -> Pooled:
+        """Largest logit of every token and its position, both (B, V), for one padded batch."""
+        hidden = self.hidden(input_ids, attention_mask)
+        return Pooled(*splade_pool(hidden, self.output_rows, self.output_bias, attention_mask, asked))
+
+    def read(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """States (B, L, H): the hidden states after the head's transform."""
+        return self.hidden(input_ids, attention_mask)
+
+    def vectors(self, states: Tensor, attention_mask: Tensor, input_ids: Tensor) -> Tensor:
+        """SPLADE weights (B, V) of states (B, L, H), without factors."""
+        asked = self.no_token()
+        return activate(splade_pool(states, self.output_rows, self.output_bias, attention_mask, asked)[0])
+
+    def read_up_to(self, tokens: int) -> None:
+        """Have texts cut at so many tokens from now on, or at as many as the model has positions for."""
+        self.max_tokens = min(tokens, most_positions(self.masked_lm))
+
+    def no_token(self) -> Tensor:
+        """For `asked`, where only weights are wanted: (V) booleans, all false."""
+        return torch.zeros(self.vocabulary_size, dtype=torch.bool, device=self.device)
+
+    def weights(self, token_ids: Sequence[TokenIds]) -> Tensor:
+        """SPLADE weights (B, V) of some texts: float32, never negative."""
+        pooled: Pooled = self(token_ids, self.no_token())
+        return pooled.weights
+
+    def for_words(self, states: Tensor) -> Tensor:
+        """The states themselves: the transform has been at them."""
+        return states
+
+    def forward(self, token_ids: Sequence[TokenIds], asked: Tensor | None = None) -> Pooled:
+        """Largest logit of every token and its position, both (B, V), rows in the order of the texts.
+
+        Texts of like length go through together, so that short ones aren't padded to the longest. With
+        `asked`, booleans (B, V) or (V), maxima at or below zero are told of those tokens only (`splade_pool`).
+        """
+        if not token_ids:
+            return Pooled(*torch.zeros(2, 0, self.vocabulary_size, device=self.device))
+        groups = list(group_by_length([len(ids) for ids in token_ids], PADDED_TOKENS_A_PASS))
+        parts = []
+        with self.looked_up(token_ids):
+            for group in groups:
+                ids, mask = pad([token_ids[index] for index in group], self.tokenizer.pad_token_id or 0)
+                theirs = None if asked is None else asked.expand(len(token_ids), -1)[group]
+                parts.append(self.pool(ids.to(self.device), mask.to(self.device), theirs))
+        if len(parts) == 1 and groups[0] == sorted(groups[0]):
+            return parts[0]
+        order = torch.tensor([index for group in groups for index in group], device=self.device).argsort()
+        return Pooled(
+            torch.cat([part.maximum for part in parts])[order],
+            torch.cat([part.position for part in parts])[order],
+        )
+
+
+def _identity(hidden: Tensor) -> Tensor:
+    return hidden
+
+
+def read_factors(folder: Path, size: int) -> Factors | None:
+    """The factor of each token, where a model's folder has them: never negative, at most `size`."""
+    path = folder / FACTORS_FILE
+    if not path.is_file():
+        return None
+    try:
+        factors = np.array(json.loads(path.read_text(encoding="utf-8"))["factors"], np.float32)
+    except (ValueError, TypeError, KeyError) as error:
+        raise ModelError(f"{path}: damaged ({error}); delete it to do without idf") from error
+    if factors.ndim != 1 or not 0 < len(factors) <= size or not (np.isfinite(factors) & (factors >= 0)).all():
+        raise ModelError(f"{path}: not the factors of {size:,} tokens; delete it to do without idf")
+    return factors

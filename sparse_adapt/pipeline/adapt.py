@@ -1,0 +1,357 @@
+"""A model adapted from a bare corpus: every step's result lies in one folder, to be read, edited and resumed.
+
+    RUN/request.json                what was asked for
+    RUN/terms.json                  words that pay for a token, with the evidence
+    RUN/dictionary.jsonl            what the corpus or a glossary says of them
+    RUN/collection/                 documents, queries without users, those set aside
+    RUN/candidates.jsonl            queries and documents with a teacher's scores, to learn from
+    RUN/held.jsonl                  and to choose with
+    RUN/pairs.jsonl                 queries and their documents, where a stage learns from pairs
+    RUN/1-extend/, 2-behaviour/...  a model a stage, as any run has them
+    RUN/choice.json                 what each model reaches on the queries set aside
+    RUN/model/                      the one that is kept
+    RUN/report.json                 what was done; its presence says that the run is whole
+
+While it works, the folder is `RUN.partial`. `steps/NAME.json` says what a step was made from: a step whose
+sources are as they were is done, one whose sources were edited is done again, and so is what comes after.
+"""
+
+import json
+import shutil
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sparse_adapt import config
+from sparse_adapt.collection.readers import read_candidates, read_documents
+from sparse_adapt.errors import ConfigError
+from sparse_adapt.files.folders import output_folder, write_json, write_text
+from sparse_adapt.made_up.queries import HELD, TRAIN
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline.choice import (
+    Maker,
+    compare_as_they_are,
+    held_collection,
+    keep,
+    merge,
+    record,
+    try_models,
+)
+from sparse_adapt.pipeline.estimate import expected
+from sparse_adapt.pipeline.plan import FILES, Plan, settings_for
+from sparse_adapt.pipeline.preparing import (
+    peak_memory,
+    prepare_candidates,
+    prepare_collection,
+    prepare_dictionary,
+    prepare_pairs,
+    prepare_terms,
+    sample,
+)
+from sparse_adapt.pipeline.request import Request, absolute
+from sparse_adapt.pipeline.run import Finished, is_whole, read_finished, run_stages, write_report
+from sparse_adapt.pipeline.work import REQUEST_FILE, Watcher, Work, move_paths, same_request, stamp
+from sparse_adapt.stages.steps import RECORD_FILE, Outcome, Place
+from sparse_adapt.teachers.panel import make_panel
+from sparse_adapt.terms.mining import Term, read_terms
+
+STEPS = ("terms", "dictionary", "queries", "candidates", "stages", "choice")
+REENCODE_FILE = "reencode.txt"
+LEARN_FROM_PAIRS = {each.stage for each in FILES if each.key == "pairs"}
+WITHOUT_TERMS = {"contrast", "distill"}  # stages that have something to teach where there is no new term
+
+
+def adapt(
+    request: Request, place: Place, watcher: Watcher, until: str | None = None, kept: Path | None = None
+) -> Finished:
+    """Adapt a model to a corpus. With `until`, raise Stopped after that step.
+
+    `kept`: a folder where a dense teacher's vectors stay for further adaptations to the same documents.
+    Raises what reading the corpus or a file raises, and InputError for a corpus that gives too little.
+    """
+    if is_whole(place):
+        return _whole(request, place.folder)
+    request.check()
+    total = sum(1 for _ in read_documents(request.corpus))
+    documents = sample(read_documents(request.corpus), request.settings.documents, request.settings.seed)
+    watcher.expect(expected(request, documents, total))
+    with output_folder(place.folder, overwrite=place.overwrite, resume=place.resume) as folder:
+        same_request(folder / REQUEST_FILE, request)
+        work = Work(request, folder, watcher, documents, kept or folder / "cache")
+        for name, do in zip(STEPS, (_terms, _dictionary, _queries, _candidates), strict=False):
+            do(work)
+            if name == until:
+                raise Stopped(folder, name)
+        _pairs(work)
+        plan = _plan(work)
+        outcomes = _stages(work, plan)
+        if until == "stages":
+            raise Stopped(folder, until)
+        _choice(work, plan)
+        _report(work, place.folder, plan, outcomes)
+    return read_finished(place.folder)
+
+
+class Stopped(Exception):
+    """The run was to end after a step; what is done lies in `folder`."""
+
+    def __init__(self, folder: Path, step: str) -> None:
+        self.folder, self.step = folder, step
+        super().__init__(f"stopped after {step}")
+
+
+# -- the steps ------------------------------------------------------------------------------------
+
+
+def _terms(work: Work) -> None:
+    request, path = work.request, work.folder / "terms.json"
+    sources = {"corpus": request.corpus, "model": request.model, "glossary": request.glossary}
+
+    def do() -> str:
+        path.unlink(missing_ok=True)
+        share = request.settings.share
+        return prepare_terms(request.corpus, request.model, request.glossary, share, path)[1]
+
+    work.step("terms", sources, [path.name], do)
+
+
+def _read_terms(work: Work) -> list[Term]:
+    path = work.folder / "terms.json"
+    return read_terms(path) if path.is_file() else []
+
+
+def _dictionary(work: Work) -> None:
+    path, glossary = work.folder / "dictionary.jsonl", work.request.glossary
+    sources = {"corpus": work.request.corpus, "terms": work.folder / "terms.json", "glossary": glossary}
+
+    def do() -> str:
+        path.unlink(missing_ok=True)
+        return prepare_dictionary(work.documents, _read_terms(work), glossary, path)
+
+    work.step("dictionary", sources, [path.name], do)
+
+
+def _queries(work: Work) -> None:
+    request = work.request
+    sources = {"corpus": request.corpus, "queries": request.queries, "generator": request.generator}
+
+    def do() -> str:
+        from sparse_adapt.teachers.generator import generator
+
+        generate = generator(request.generator) if request.generator is not None else None
+        shutil.rmtree(work.folder / "collection", ignore_errors=True)
+        cut = request.settings.candidates.source == "keep" or _learns_from_pairs(request)
+        settings = request.settings.queries.model_copy(update={"cut": cut})
+        folder = work.folder / "collection"
+        return prepare_collection(request.corpus, work.documents, settings, request.queries, generate, folder)
+
+    work.step("queries", sources, ["collection"], do)
+
+
+def _candidates(work: Work) -> None:
+    request, collection = work.request, work.folder / "collection"
+    shared = {
+        "corpus": collection / "corpus.jsonl",
+        "queries": collection / "queries.jsonl",
+        "teacher": request.teacher,
+        "model": request.model,
+    }
+    for name, split, file in (("candidates", TRAIN, "candidates.jsonl"), ("held", HELD, "held.jsonl")):
+        if split == TRAIN and request.candidates is not None:
+            given = request.candidates
+            work.step(name, {"given": given}, [file], lambda given=given: _given(work, given))  # type: ignore[misc]
+            continue
+        work.step(name, shared, [file], partial(_gather, work, split, file))
+
+
+def _pairs(work: Work) -> None:
+    """Pairs for the stages that learn from them, where one is asked for."""
+    if not _learns_from_pairs(work.request):
+        return
+    candidates, pairs = work.folder / "candidates.jsonl", work.folder / "pairs.jsonl"
+    collection = work.folder / "collection"
+    sources = {"candidates": candidates, "queries": collection / "queries.jsonl"}
+    work.step("pairs", sources, [pairs.name], lambda: prepare_pairs(candidates, collection, pairs))
+
+
+def _learns_from_pairs(request: Request) -> bool:
+    return bool(LEARN_FROM_PAIRS & set(request.settings.stages))
+
+
+def _given(work: Work, given: str) -> str:
+    """Take candidates that were named, once it's sure that they can be read."""
+    ids = {document.document_id for document in work.documents}
+    entries = list(read_candidates(given, document_ids=ids))
+    from sparse_adapt.collection.readers import write_candidates
+
+    write_candidates(work.folder / "candidates.jsonl", entries)
+    return f"{len(entries):,} queries of {given}"
+
+
+def _gather(work: Work, split: str, file: str) -> str:
+    request, collection = work.request, work.folder / "collection"
+    if work.panel is None:
+        documents = list(read_documents(collection))
+        student = SparseEncoder.load(request.model)
+        work.panel = make_panel(
+            student,
+            documents,
+            request.teacher,
+            cache=work.kept,
+            watch=work.watcher.count,
+        )
+    settings, path = request.settings.candidates, work.folder / file
+    return prepare_candidates(collection, work.panel, settings, split, path, work.watcher.count)
+
+
+def _plan(work: Work) -> Plan:
+    """The stages that there is something to do for."""
+    request, folder = work.request, work.folder
+    terms, definitions = folder / "terms.json", folder / "dictionary.jsonl"
+    stages = [name for name in request.settings.stages if terms.is_file() or name in WITHOUT_TERMS]
+    if not definitions.is_file():
+        stages = [name for name in stages if name != "dictionary"]
+    if request.settings.frozen:
+        stages = [name for name in stages if name != "distill"]
+        if not stages:
+            raise ConfigError(
+                "frozen = true, and no new term: there is nothing to learn; choose another corpus"
+            )
+    files = {"terms": terms, "dictionary": definitions}
+    files |= {"candidates": folder / "candidates.jsonl", "pairs": folder / "pairs.jsonl"}
+    settled = {"seed": request.settings.seed, "max_tokens": request.settings.longest}
+    overrides = {**settled, **request.overrides}
+    settings: dict[str, config.Training] = {}
+    for name in stages:
+        if name != "extend":
+            held_still = {"train": "new"} if request.settings.frozen else {}
+            of_stage = request.of_stages.get(name, {})
+            settings[name] = settings_for(name, "corpus", {**overrides, **of_stage, **held_still})
+    return Plan(
+        model=absolute(request.model),
+        corpus=str(folder / "collection"),
+        stages=tuple(stages),
+        preset="corpus",
+        files={key: str(path) for key, path in files.items() if path.is_file()},
+        settings=settings,
+    )
+
+
+def _stages(work: Work, plan: Plan) -> list[Outcome]:
+    """Every stage that isn't done. What was made from something else before it was edited is thrown away."""
+    made_from = {key: stamp(Path(path)) for key, path in plan.files.items()}
+    path = work.folder / "steps" / "stages.json"
+    if path.is_file() and json.loads(path.read_text(encoding="utf-8")) != made_from:
+        for folder in work.folder.glob("[1-9]-*"):
+            shutil.rmtree(folder)
+        (work.folder / "steps" / "choice.json").unlink(missing_ok=True)
+    write_json(path, made_from)
+    return run_stages(plan, work.folder, work.watcher)
+
+
+def makers_of(plan: Plan, folder: Path, merges: Sequence[float]) -> list[Maker]:
+    """The models that could be kept: the base model, the one before distillation, merges, the distilled one."""
+    models = {stage: folder / f"{number}-{stage}" for number, stage in enumerate(plan.stages, start=1)}
+    before = str(models[plan.stages[-2]]) if len(plan.stages) > 1 else plan.model
+    makers = [Maker("base", None, partial(SparseEncoder.load, plan.model))]
+    if plan.stages[-1] != "distill":
+        last = plan.stages[-1]
+        return [*makers, Maker(last, None, partial(SparseEncoder.load, models[last]))]
+    if len(plan.stages) > 1:
+        makers.append(Maker(plan.stages[-2], None, partial(SparseEncoder.load, before)))
+    distilled = partial(SparseEncoder.load, models["distill"])
+    for back in merges:
+        makers.append(
+            Maker(
+                f"distill, {back:.0%} back",
+                back,
+                lambda back=back: merge(SparseEncoder.load(before), distilled(), back),  # type: ignore[misc]
+            )
+        )
+    return [*makers, Maker("distill", 0.0, distilled)]
+
+
+def _choice(work: Work, plan: Plan) -> None:
+    folder, settings = work.folder, work.request.settings
+    collection = folder / "collection"
+    last = folder / f"{len(plan.stages)}-{plan.stages[-1]}" / RECORD_FILE
+
+    def do() -> str:
+        documents = {each.document_id: each for each in read_documents(collection)}
+        held = held_collection(
+            documents, list(read_candidates(folder / "held.jsonl", document_ids=documents))
+        )
+        makers = makers_of(plan, folder, settings.merges)
+        measure = compare_as_they_are if settings.frozen else try_models
+        choice = measure(makers, held, work.watcher.count("models tried", len(makers)))
+        shutil.rmtree(folder / "model", ignore_errors=True)
+        partial_folder = folder / "model.making"
+        shutil.rmtree(partial_folder, ignore_errors=True)
+        keep(choice, makers, None if settings.frozen else list(documents.values()), partial_folder)
+        write_json(partial_folder / RECORD_FILE, _record_of(work, plan))
+        partial_folder.rename(folder / "model")
+        write_json(folder / "choice.json", record(choice))
+        return f"{choice.best.label}, of {len(choice.tried)} on {len(held.queries):,} queries set aside"
+
+    work.step("choice", {"held": folder / "held.jsonl", "model": last}, ["choice.json", "model"], do)
+    _list_what_to_encode(work, plan)
+
+
+def _record_of(work: Work, plan: Plan) -> dict[str, Any]:
+    """What the commands that take a model folder look for in it."""
+    return {
+        "stage": "adapt",
+        "model": plan.model,
+        "files": {"corpus": {"path": absolute(work.request.corpus)}},
+        "settings": work.request.settings.model_dump(mode="json"),
+    }
+
+
+def _list_what_to_encode(work: Work, plan: Plan) -> None:
+    """The ids of documents that hold a new term: with old rows untouched, the others' vectors stay good."""
+    if "extend" not in plan.stages:
+        return
+    encoder, before = SparseEncoder.load(work.folder / "1-extend"), SparseEncoder.load(plan.model)
+    new = {token.token_id for token in encoder.new_tokens if token.token_id >= before.vocabulary_size}
+    ids = []
+    for document in read_documents(work.request.corpus):
+        if new & set(encoder.tokenize([document.full_text])[0]):
+            ids.append(document.document_id)
+    write_text(work.folder / REENCODE_FILE, "".join(f"{each}\n" for each in ids))
+    work.records["reencode"] = len(ids)
+
+
+def _report(work: Work, place: Path, plan: Plan, outcomes: Sequence[Outcome]) -> None:
+    steps = {name: work.records[name] for name in (*STEPS, "held", "pairs") if name in work.records}
+    seconds = sum(step["seconds"] for step in steps.values())
+    seconds += sum(float(outcome.record["seconds"]) for outcome in outcomes)
+    more = {
+        "final": "model",
+        "corpus": absolute(work.request.corpus),
+        "adapt": {
+            "steps": {
+                name: {"said": step["said"], "seconds": step["seconds"]} for name, step in steps.items()
+            },
+            "choice": json.loads((work.folder / "choice.json").read_text(encoding="utf-8")),
+            "terms": len(_read_terms(work)),
+            "documents": len(work.documents),
+            "documents_with_a_new_term": work.records.get("reencode", 0),
+            "frozen": work.request.settings.frozen,
+            "seconds": round(seconds, 1),
+            "peak_memory": peak_memory(),
+        },
+    }
+    shutil.rmtree(work.folder / "cache", ignore_errors=True)
+    for file in work.folder.glob("steps/*.json"):
+        move_paths(file, work.folder, place)
+    move_paths(work.folder / "run.toml", work.folder, place)
+    write_report(work.folder, place, plan, outcomes, more)
+
+
+def _whole(request: Request, folder: Path) -> Finished:
+    finished = read_finished(folder)
+    if "adapt" not in finished.report:
+        raise ConfigError(f"{folder}: a run that isn't an adaptation; choose another -o")
+    same_request(folder / REQUEST_FILE, request)
+    return finished

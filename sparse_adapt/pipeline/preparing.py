@@ -1,0 +1,153 @@
+"""What an adaptation learns from, made from a bare corpus: documents, terms, definitions, queries, candidates."""
+
+import resource
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.random import default_rng
+
+from sparse_adapt import config
+from sparse_adapt.collection.glossary import Definition, read_dictionary
+from sparse_adapt.collection.pairs import Pair, write_pairs
+from sparse_adapt.collection.readers import (
+    Document,
+    read_candidates,
+    read_documents,
+    read_queries,
+    write_candidates,
+)
+from sparse_adapt.errors import InputError
+from sparse_adapt.made_up.queries import (
+    GIVEN,
+    HELD,
+    TRAIN,
+    Generate,
+    PseudoQuery,
+    make_queries,
+    read_pseudo_queries,
+    write_collection,
+)
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline.choice import GRADES
+from sparse_adapt.report.watching import Watch, unwatched
+from sparse_adapt.teachers.candidates import gather
+from sparse_adapt.teachers.panel import Panel
+from sparse_adapt.terms.criterion import from_glossary, paying
+from sparse_adapt.terms.definitions import mine_definitions, write_mined
+from sparse_adapt.terms.mining import Term, mine_terms, write_terms
+
+FEWEST_HELD = 5
+
+
+def sample(documents: Iterable[Document], most: int, seed: int) -> list[Document]:
+    """At most so many documents of a corpus in its order, each as likely as any other."""
+    random = default_rng([seed, 3])
+    kept: list[tuple[int, Document]] = []
+    for number, document in enumerate(documents):
+        if len(kept) < most:
+            kept.append((number, document))
+        elif (place := int(random.integers(number + 1))) < most:
+            kept[place] = (number, document)
+    return [document for _, document in sorted(kept, key=lambda pair: pair[0])]
+
+
+def prepare_terms(
+    corpus: str, model: str, glossary: str | None, share: float, path: Path
+) -> tuple[list[Term], str]:
+    """Write `terms.json`: mined words that pay for their token, and those of a glossary that the corpus says.
+
+    Nothing is written where there are none. The sentence says by what criterion.
+    """
+    tokenizer = SparseEncoder.load(model).tokenizer
+    chosen, said = paying(mine_terms(read_documents(corpus), tokenizer), share)
+    if glossary is not None:
+        names = [definition.term for definition in read_dictionary(glossary)]
+        found = from_glossary(names, read_documents(corpus), tokenizer, chosen)
+        chosen, said = [*chosen, *found.terms], f"{said}; {found.said}"
+    if chosen:
+        write_terms(path, chosen)
+    return chosen, said
+
+
+def prepare_dictionary(
+    documents: Sequence[Document], terms: Sequence[Term], glossary: str | None, path: Path
+) -> str:
+    """Write `dictionary.jsonl`: what the corpus or a glossary says of the terms. Nothing where there is nothing."""
+    mined = mine_definitions(documents, [term.text for term in terms])
+    given: list[Definition] = []
+    if glossary is not None:
+        known = {term.text.casefold() for term in terms}
+        entries = read_dictionary(glossary)
+        given = [entry for entry in entries if entry.term.casefold() in known]
+    if not mined and not given:
+        return "no definition of any term found"
+    write_mined(path, mined, given)
+    return f"{len(mined):,} definitions found in the corpus, {len(given):,} from the glossary"
+
+
+def prepare_collection(
+    corpus: str,
+    documents: Sequence[Document],
+    settings: config.Queries,
+    given: str | None,
+    generate: Generate | None,
+    folder: Path,
+) -> str:
+    """Write the collection of queries without users; queries that users asked come on top, to learn from."""
+    collected = make_queries(documents, settings, generate, place=corpus)
+    if given is not None:
+        collected.queries.extend(
+            PseudoQuery(f"{GIVEN}-{query.query_id}", query.text, GIVEN, "") for query in read_queries(given)
+        )
+    write_collection(folder, collected)
+    counts = {split: len(collected.of(split)) for split in (TRAIN, HELD)}
+    return f"{counts[TRAIN]:,} queries to learn from, {counts[HELD]:,} set aside"
+
+
+def prepare_candidates(
+    collection: Path,
+    panel: Panel,
+    settings: config.Candidates,
+    split: str,
+    path: Path,
+    watch: Watch = unwatched,
+) -> str:
+    """Write the candidates of one split. Raises InputError where too few queries are left to choose with.
+
+    Models are chosen by who agrees with rankers other than the base model, so those set aside have the
+    `GRADES` best documents of these, and as many of the student's.
+    """
+    if split == HELD:
+        panel = panel.others
+        most = {"count": 2 * GRADES + 1, "depth": GRADES, "from_teacher": GRADES, "from_student": GRADES}
+        settings = settings.model_copy(update=most)
+    documents = list(read_documents(collection))
+    queries = [query for query in read_pseudo_queries(collection) if query.split == split]
+    gathered = gather(queries, documents, panel, settings, watch(f"{split} queries", len(queries)))
+    wanted = FEWEST_HELD if split == HELD else 1
+    if len(gathered.candidates) < wanted:
+        raise InputError(
+            collection / "queries.jsonl",
+            f"of {len(queries):,} queries ({split}) the teacher finds the source of {len(gathered.candidates):,}; "
+            f"at least {wanted} are needed; give a larger corpus, --queries or another --teacher",
+        )
+    write_candidates(path, gathered.candidates)
+    return f"{len(gathered.candidates):,} of {len(queries):,} queries whose source {panel.name} finds"
+
+
+def prepare_pairs(candidates: Path, collection: Path, path: Path) -> str:
+    """Write `pairs.jsonl`: each query with its source; without one, with what the teacher scores best."""
+    sources = {query.query_id: query.document_id for query in read_pseudo_queries(collection)}
+    pairs = []
+    for entry in read_candidates(candidates):
+        best = entry.document_ids[int(np.argmax(entry.teacher_scores))]
+        pairs.append(Pair(entry.query, sources.get(entry.query_id) or best, entry.query_id))
+    return f"{write_pairs(path, pairs):,} queries, each with its document"
+
+
+def peak_memory() -> int:
+    """The most bytes that this process has held."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak

@@ -1,0 +1,268 @@
+"""A plan carried out: its stages in order, a folder each, in one run folder that resumes where it stopped.
+
+    RUN/run.toml                     the plan, nothing left to assume
+    RUN/1-extend/, 2-warmup/, ...    a model each, with what it was made from in stage.json
+    RUN/report.json                  what was done; its presence says that the run is whole
+
+While a run works, its folder is `RUN.partial`.
+"""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from sparse_adapt import __version__, config
+from sparse_adapt.collection.glossary import read_dictionary
+from sparse_adapt.collection.pairs import read_pairs
+from sparse_adapt.collection.readers import read_candidates, read_documents
+from sparse_adapt.collection.triplets import read_triplets
+from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.files.folders import write_json, write_text
+from sparse_adapt.files.journal import other
+from sparse_adapt.files.processes import common_folder, is_main
+from sparse_adapt.pipeline.plan import FILES, IGNORE_CORPUS, Plan, plan_text
+from sparse_adapt.stages import steps
+from sparse_adapt.stages.steps import RECORD_FILE, Outcome, Place
+from sparse_adapt.terms.mining import read_terms
+from sparse_adapt.training.loop import Progress
+
+PLAN_FILE = "run.toml"
+REPORT_FILE = "report.json"
+
+
+class Listener(Protocol):
+    """Who wants to hear how a run goes."""
+
+    def begin(self, stage: str) -> Progress | None:
+        """A stage begins; what is returned hears of each of its training steps."""
+
+    def end(self, stage: str, outcome: Outcome) -> None:
+        """A stage is done, or was done before."""
+
+
+class Silence:
+    """A listener for runs that nobody watches."""
+
+    def begin(self, stage: str) -> Progress | None:
+        """Nothing to hear."""
+        return None
+
+    def end(self, stage: str, outcome: Outcome) -> None:
+        """Nothing to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A whole run on disk: its folder, the model that it ended with, the corpus that it was for."""
+
+    folder: Path
+    model: Path
+    corpus: str | None
+    report: Mapping[str, Any]
+
+
+def run(plan: Plan, place: Place, listener: Listener | None = None) -> Finished:
+    """Carry out a plan. With `place.resume`, go on where a run of the same plan stopped.
+
+    Raises what the readers raise for a file that is wrong, before the first stage begins.
+    """
+    if is_whole(place):
+        return whole_run(plan, place.folder)
+    check_files(plan)
+    with common_folder(place.folder, overwrite=place.overwrite, resume=place.resume) as work:
+        outcomes = run_stages(plan, work, listener or Silence())
+        if is_main():
+            write_report(work, place.folder, plan, outcomes, {})
+    return read_finished(place.folder)
+
+
+def check_files(plan: Plan) -> None:
+    """Read every file of a plan once: a mistake in the last is better known before the first stage."""
+    readers = {"terms": read_terms, "dictionary": read_dictionary}
+    for key, reader in readers.items():
+        if key in plan.files:
+            reader(plan.files[key])
+    document_ids: set[str] | None = None
+    if plan.corpus is not None:
+        document_ids = {document.document_id for document in read_documents(plan.corpus)}
+    if "pairs" in plan.files:
+        for _ in read_pairs(plan.files["pairs"], document_ids=document_ids):
+            pass
+    for key in ("triplets", "labelled"):
+        for _ in read_triplets(plan.files[key]) if key in plan.files else ():
+            pass
+    if "candidates" in plan.files:
+        for _ in read_candidates(plan.files["candidates"], document_ids=document_ids):
+            pass
+
+
+def run_stages(plan: Plan, work: Path, listener: Listener) -> list[Outcome]:
+    """Each stage in a folder of its own, from the model that the one before left. What is done stays."""
+    if is_main():
+        write_text(work / PLAN_FILE, plan_text(plan))
+    model, outcomes = plan.model, []
+    for number, stage in enumerate(plan.stages, start=1):
+        folder = work / f"{number}-{stage}"
+        progress = listener.begin(stage)
+        outcome = done_before(stage, plan, model, folder) or run_stage(
+            stage, plan, model, Place(folder, resume=True), progress
+        )
+        listener.end(stage, outcome)
+        outcomes.append(outcome)
+        model = str(folder)
+    return outcomes
+
+
+def run_stage(stage: str, plan: Plan, model: str, place: Place, progress: Progress | None = None) -> Outcome:
+    """One stage of a plan on a model of one's choice."""
+    settings, corpus = plan.settings.get(stage), plan.corpus
+    match stage:
+        case "extend":
+            return steps.extend(model, plan.files["terms"], place)
+        case "behaviour":
+            assert corpus is not None
+            return steps.run_behaviour(
+                model, corpus, cast(config.Behaviour, settings), place, progress=progress
+            )
+        case "warmup":
+            assert corpus is not None
+            return steps.run_warmup(model, corpus, cast(config.Warmup, settings), place, progress)
+        case "dictionary":
+            wanted = cast(config.Dictionary, settings)
+            return steps.run_dictionary(model, plan.files["dictionary"], corpus, wanted, place, progress)
+        case "dynamic":
+            assert corpus is not None
+            return steps.run_dynamic(model, corpus, cast(config.Dynamic, settings), place, progress)
+        case "joint" | "contrast":
+            assert corpus is not None
+            pairs = plan.files["pairs"]
+            return steps.run_pairs(
+                model, pairs, corpus, cast(config.Contrast, settings), place, progress, name=stage
+            )
+        case "triplets" | "labelled":
+            wanted_triplets = cast(config.Triplets, settings)
+            return steps.run_triplets(model, plan.files[stage], wanted_triplets, place, progress, name=stage)
+        case "distill":
+            assert corpus is not None
+            candidates = plan.files["candidates"]
+            return steps.run_distill(
+                model, candidates, corpus, cast(config.Distill, settings), place, progress
+            )
+    raise AssertionError(stage)
+
+
+def write_report(
+    work: Path, folder: Path, plan: Plan, outcomes: Sequence[Outcome], more: Mapping[str, Any]
+) -> None:
+    """Put what was done, and what else is known, into a run folder that is about to become `folder`."""
+    for outcome in outcomes:
+        record = {**_read_record(outcome.folder), "model": outcome.record["model"]}
+        write_json(outcome.folder / RECORD_FILE, _at(record, work, folder))
+    report = {
+        "version": __version__,
+        "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "model": plan.model,
+        "corpus": _absolute(plan.corpus),
+        "preset": plan.preset,
+        "final": outcomes[-1].folder.name,
+        "seconds": round(sum(float(outcome.record["seconds"]) for outcome in outcomes), 1),
+        "stages": [
+            {"folder": outcome.folder.name, "said": outcome.said, **outcome.record} for outcome in outcomes
+        ],
+        **more,
+    }
+    write_json(work / REPORT_FILE, _at(report, work, folder))
+
+
+# -- runs that are there --------------------------------------------------------------------------
+
+
+def is_whole(place: Place) -> bool:
+    """Whether there is nothing left of a run to go on with."""
+    return place.resume and not place.overwrite and (place.folder / REPORT_FILE).is_file()
+
+
+def whole_run(plan: Plan, folder: Path) -> Finished:
+    """A whole run of this plan. Raises ConfigError where it is one of another plan."""
+    finished, model = read_finished(folder), plan.model
+    for number, stage in enumerate(plan.stages, start=1):
+        made = folder / f"{number}-{stage}"
+        if done_before(stage, plan, model, made) is None:
+            raise ConfigError(f"{folder}: a run of other stages (no {made.name}); choose another -o")
+        model = str(made)
+    if finished.model != Path(model):
+        raise ConfigError(f"{folder}: a run of more stages (up to {finished.model.name}); choose another -o")
+    return finished
+
+
+def read_finished(folder: Path) -> Finished:
+    """A whole run. Raises InputError where its report isn't one."""
+    path = folder / REPORT_FILE
+    try:
+        report = json.loads(path.read_text(encoding="utf-8"))
+        return Finished(folder, folder / report["final"], report["corpus"], report)
+    except FileNotFoundError as error:
+        raise InputError(folder, f"no {REPORT_FILE} here; a run that isn't whole has none") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(path, f"not the report of a run ({error!r}); name --model and --corpus") from error
+
+
+def latest_run(runs: Path) -> Finished | None:
+    """The run in a folder of runs that was finished last, if there is one with a model and a corpus."""
+    reports = sorted(runs.glob(f"*/{REPORT_FILE}"), key=lambda path: path.stat().st_mtime, reverse=True)
+    found = (read_finished(path.parent) for path in reports)
+    return next((each for each in found if each.corpus is not None and each.model.is_dir()), None)
+
+
+def done_before(stage: str, plan: Plan, model: str, folder: Path) -> Outcome | None:
+    """What a finished stage left, if it is there. Raises ConfigError if it was made from something else."""
+    if not (folder / RECORD_FILE).is_file():
+        return None
+    record = _read_record(folder)
+    settings = plan.settings[stage].model_dump(mode="json") if stage in plan.settings else {}
+    files = {name: Path(path).resolve() for name, path in _files_of(stage, plan).items()}
+    read = steps.inherited(str(folder))  # more than is planned: what lies beside, what earlier stages read
+    files |= {name: Path(entry["path"]) for name, entry in record["files"].items() if name not in read}
+    made_from: dict[str, Any] = {
+        "stage": stage,
+        "model": Path(model).resolve() if Path(model).is_dir() else model,
+        "settings": settings,
+        "files": files,
+    }
+    found = {
+        "stage": record["stage"],
+        "model": Path(record["model"]) if Path(model).is_dir() else record["model"],
+        "settings": record["settings"],
+        "files": {name: Path(path).resolve() for name, path in read.items() if name in files},
+    }
+    for key, value in made_from.items():
+        if found[key] != value:
+            changed = f"{folder}: made with {other(key, found[key], value)}, or {key} that changed since"
+            raise ConfigError(f"{changed}; pass --overwrite without --resume to start again")
+    return Outcome(folder, "done before", record)
+
+
+def _files_of(stage: str, plan: Plan) -> dict[str, str]:
+    """Files that a stage reads, under the names of its record."""
+    files = {row.key: plan.files[row.key] for row in FILES if row.stage == stage}
+    if stage not in IGNORE_CORPUS and plan.corpus is not None:
+        files["corpus"] = plan.corpus
+    return files
+
+
+def _read_record(folder: Path) -> dict[str, Any]:
+    return cast(dict[str, Any], json.loads((folder / RECORD_FILE).read_text(encoding="utf-8")))
+
+
+def _absolute(source: str | None) -> str | None:
+    return str(Path(source).resolve()) if source is not None and Path(source).exists() else source
+
+
+def _at(content: Mapping[str, Any], work: Path, folder: Path) -> dict[str, Any]:
+    """The same with every path into the work folder pointing where that folder will be."""
+    text = json.dumps(content, ensure_ascii=False)
+    here, there = (json.dumps(str(path.resolve()), ensure_ascii=False)[1:-1] for path in (work, folder))
+    return cast(dict[str, Any], json.loads(text.replace(here, there)))

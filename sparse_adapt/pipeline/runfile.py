@@ -1,0 +1,199 @@
+"""run.toml: any sequence of stages in one file.
+
+    model = "splade-tiny"            # a folder, the alias or a Hub id
+    corpus = "my-collection"         # a folder, a file, a bundled name or an ir_datasets id
+    stages = ["extend", "warmup", "dictionary", "distill"]
+    seed = 0
+    preset = "default"
+
+    [extend]
+    terms = "terms.json"
+
+    [warmup]
+    steps = 300
+
+    [dictionary]
+    dictionary = "dictionary.jsonl"
+
+    [dynamic]
+    masking = "dynamic"
+
+    [joint]
+    pairs = "pairs.jsonl"
+
+    [triplets]
+    triplets = "triplets.jsonl"
+
+    [labelled]
+    labelled = "labelled.jsonl"
+
+    [distill]
+    candidates = "candidates.jsonl"
+    weights = { kd = 0.5 }
+
+Every key may be left out but the corpus. Paths are relative to the file; where the corpus is a folder that
+holds `terms.json`, `dictionary.jsonl`, `pairs.jsonl`, ... under these names, they needn't be named. Unknown keys are
+refused.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+from pydantic import BaseModel, Field, ValidationError
+
+import corpora
+from sparse_adapt import config
+from sparse_adapt.collection.lines import read_lines, readable
+from sparse_adapt.collection.sources import READ_AS
+from sparse_adapt.errors import ConfigError, InputError, unknown
+from sparse_adapt.pipeline.plan import (
+    BASE_MODEL,
+    FILES,
+    PRESETS,
+    SETTINGS,
+    Plan,
+    files_for,
+    first_error,
+    merged,
+    preset_of,
+    settings_for,
+)
+from sparse_adapt.stages import STAGES, USUAL
+
+Keys = tuple[str, ...]
+AnyModel = TypeVar("AnyModel", bound=BaseModel)
+
+
+class Top(config.Settings):
+    """What stands above the tables."""
+
+    model: str = BASE_MODEL
+    corpus: str | None = None
+    stages: list[str] = Field(list(USUAL))
+    seed: int | None = Field(None, ge=0)
+    preset: str = "default"
+
+
+def read_plan(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Plan:
+    """The plan that a run file holds; `overrides` go before the settings of every stage that trains.
+
+    Raises InputError where the file is no TOML, ConfigError with the line for a key or value that can't be.
+    """
+    file = TomlFile(path)
+    tables = {name: file.table(name) for name in STAGES}
+    top = file.validate(Top, file.content, (), also=STAGES)
+    if not top.stages:
+        file.fail(f"no stages; there are {', '.join(STAGES)}", (), "stages")
+    for name in top.stages:
+        file.check_known("stage", name, STAGES, "stages")
+    file.check_known("preset", top.preset, PRESETS, "preset")
+    named = _named_files(file, tables)
+    for key in tables["extend"]:
+        file.fail(unknown("key", key, ("terms",)), ("extend",), key)
+    seed = {} if top.seed is None else {"seed": top.seed}
+    settings = {}
+    for name, kind in SETTINGS.items():
+        whole = merged(merged(preset_of(name, top.preset), seed), tables[name])
+        checked = file.validate(kind, whole, (name,), also=[row.key for row in FILES if row.stage == name])
+        settings[name] = settings_for(name, top.preset, merged(checked.model_dump(), overrides or {}))
+    corpus = None if top.corpus is None else file.beside(top.corpus)
+    given = {key: value for key, value in named.items() if value is not None}
+    return Plan(
+        model=file.beside(top.model),
+        corpus=corpus,
+        stages=tuple(top.stages),
+        preset=top.preset,
+        files=files_for(corpus, top.stages, given, str(path)),
+        settings={name: settings[name] for name in SETTINGS if name in top.stages},
+    )
+
+
+def _named_files(file: "TomlFile", tables: Mapping[str, dict[str, Any]]) -> dict[str, str | None]:
+    """The file that each key names, taken out of the tables. Raises ConfigError where two tables differ."""
+    named: dict[str, str | None] = {}
+    for row in FILES:
+        found, before = file.take(tables[row.stage], row.stage, row.key), named.get(row.key)
+        if found is not None and before is not None and found != before:
+            file.fail(f"{row.key} is {before} for an earlier stage; a run has one", (row.stage,), row.key)
+        named[row.key] = found or before
+    return named
+
+
+class TomlFile:
+    """A TOML file whose errors name the line."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = readable(path)
+        self.lines = [text for _, text in read_lines(path)]
+        try:
+            self.content = tomllib.loads("\n".join(self.lines) + "\n")
+        except tomllib.TOMLDecodeError as error:
+            place = re.search(r" \(at line (\d+), column \d+\)$", str(error))
+            reason = str(error).removesuffix(place[0] if place else " (at end of document)")
+            line = int(place[1]) if place else max(1, len(self.lines))
+            raise InputError(path, f"broken TOML ({reason}); mend this line", line=line) from error
+
+    def table(self, name: str) -> dict[str, Any]:
+        """The table of one stage, taken out of the content; empty where there is none."""
+        table = self.content.pop(name, {})
+        if not isinstance(table, dict):
+            self.fail(f"needs a table [{name}] (found: {table!r})", (), name)
+        return dict(table)
+
+    def validate(
+        self, kind: type[AnyModel], content: Mapping[str, Any], table: Keys, also: Sequence[str]
+    ) -> AnyModel:
+        """The content of a table as settings. Raises ConfigError at the line of the first bad key."""
+        try:
+            return kind.model_validate(content)
+        except ValidationError as error:
+            where, problem = first_error(error, kind, also)
+            self.fail(problem, (*table, *where[:-1]), where[-1])
+
+    def check_known(self, what: str, name: str, known: Sequence[str], key: str) -> None:
+        """Refuse a stage or a preset that doesn't exist."""
+        if name not in known:
+            self.fail(unknown(what, name, known), (), key)
+
+    def take(self, table: dict[str, Any], name: str, key: str) -> str | None:
+        """The file that a stage's table names, as a path from here."""
+        value = table.pop(key, None)
+        if value is not None and not isinstance(value, str):
+            self.fail(f"{key} needs a path in quotes (found: {value!r})", (name,), key)
+        return None if value is None else self.beside(value)
+
+    def beside(self, source: str) -> str:
+        """A path relative to this file as one from here; names of models, corpora and data sets stay."""
+        place = self.path.parent / Path(source).expanduser()
+        if place.exists():
+            return str(place)
+        is_path = source.startswith((".", "/", "~")) or source.endswith(READ_AS)
+        return str(place) if is_path and source not in corpora.NAMES else source
+
+    def fail(self, problem: str, table: Keys, key: str) -> NoReturn:
+        """Raise ConfigError at the line that sets a key of a table."""
+        where = f"[{'.'.join(table)}] " if table else ""
+        line = next((number for number, keys in self._settings() if keys == (*table, key)), None)
+        place = f"{self.path}:{line}" if line is not None else str(self.path)
+        raise ConfigError(f"{place}: {where}{problem}")
+
+    def _settings(self) -> Iterator[tuple[int, Keys]]:
+        """Each line's number and the keys that it sets: as a table, alone, with dots, or inside braces."""
+        inside: Keys = ()
+        for number, text in enumerate(self.lines, start=1):
+            header = re.match(r"\s*\[+([^\]]+)\]", text)
+            if header:
+                inside = _keys(header[1])
+                yield number, inside
+            elif "=" in text and not text.lstrip().startswith("#"):
+                outer, _, value = text.partition("=")
+                yield number, (*inside, *_keys(outer))
+                for inner in re.findall(r"[{,]\s*([\w.-]+)\s*=", value):
+                    yield number, (*inside, *_keys(outer), *_keys(inner))
+
+
+def _keys(dotted: str) -> Keys:
+    return tuple(part.strip(" \t\"'") for part in dotted.split("."))

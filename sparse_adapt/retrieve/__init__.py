@@ -1,0 +1,1 @@
+"""What a model is worth: texts encoded, searched exactly, and measured against judgements."""

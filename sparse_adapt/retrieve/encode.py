@@ -1,0 +1,142 @@
+"""Texts to sparse vectors: one CSR row each, in the order of the texts.
+
+Dimensions: B texts of a batch, L positions, T tokens of all its texts, H hidden, V vocabulary.
+Texts are sorted by length and batched by tokens, so that little padding goes through the transformer and
+none through the head; a thread takes a whole batch from token ids to non-zero weights. Between the head's
+maxima and the matrix no row is touched by Python.
+"""
+
+from collections.abc import Sequence
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from sparse_adapt.errors import ModelError
+from sparse_adapt.model.batches import TokenIds, group_by_length, pad
+from sparse_adapt.model.compiled import compiled
+from sparse_adapt.model.head.cpu import share
+from sparse_adapt.model.head.filter import Precision, exact_precision, positive_logits
+from sparse_adapt.model.head.pooling import pack, splade_pool
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.report.watching import Heard, silent
+
+TOKENS_A_BATCH = 8192
+
+
+class Part(NamedTuple):
+    """The non-zero weights of one batch: how many each text has, of which tokens, how heavy."""
+
+    texts: list[int]
+    counts: NDArray[np.int64]
+    tokens: NDArray[np.int32]
+    weights: NDArray[np.float32]
+
+
+def encode(
+    model: SparseEncoder,
+    texts: Sequence[str],
+    *,
+    tokens_a_batch: int = TOKENS_A_BATCH,
+    precision: Precision | None = None,
+    progress: Heard = silent,
+) -> csr_matrix:
+    """SPLADE vectors (len(texts), V), float32, sorted indices; a text without weights keeps its empty row.
+
+    With `precision` "bfloat16" a processor that has such products uses them to rule out the tokens that can't
+    have a weight, and multiplies the rest in float32: the same weights in less than half the time. A GPU then
+    multiplies everything in bfloat16. None stands for what gives float32 weights soonest on this machine.
+    `progress` is told of each finished batch how many texts it had. Raises ModelError where the model gives
+    something that is not a number.
+    """
+    precision = precision or exact_precision(model.device)
+    parts = encode_token_ids(
+        model, model.tokenize(texts), tokens_a_batch=tokens_a_batch, precision=precision, progress=progress
+    )
+    return model.weighed(_stack(parts, len(texts), model.vocabulary_size))
+
+
+@torch.inference_mode()
+def encode_token_ids(
+    model: SparseEncoder,
+    token_ids: Sequence[TokenIds],
+    *,
+    tokens_a_batch: int,
+    precision: Precision,
+    progress: Heard = silent,
+) -> list[Part]:
+    """The weights of tokenised texts, batch by batch, in no particular order."""
+    parts: list[Part] = []
+    lock = Lock()
+
+    @torch.inference_mode()
+    def encode_group(group: list[int]) -> None:
+        part = _encode_group(model, token_ids, group, precision)
+        with lock:
+            parts.append(part)
+            progress(len(group))
+
+    groups = list(group_by_length([len(ids) for ids in token_ids], tokens_a_batch))
+    work = sum(map(len, token_ids)) * model.output_rows.numel()
+    training = model.training
+    model.eval()
+    try:
+        with model.without_decoder():
+            share(lambda: encode_group, groups, work if model.device.type == "cpu" else 0)
+    finally:
+        model.train(training)
+    return parts
+
+
+def _encode_group(
+    model: SparseEncoder, token_ids: Sequence[TokenIds], group: list[int], precision: Precision
+) -> Part:
+    padded = pad([token_ids[index] for index in group], model.tokenizer.pad_token_id or 0)
+    ids, mask = (each.to(model.device) for each in padded)
+    on_processor, low = model.device.type == "cpu", precision == "bfloat16"
+    with torch.autocast(model.device.type, torch.bfloat16, enabled=low and not on_processor):
+        hidden = model.hidden(ids, mask)
+        if low and on_processor:
+            rows = pack(hidden, mask)
+            maximum = positive_logits(rows.states, rows.starts, model.output_rows, model.output_bias)
+        else:
+            maximum, _ = splade_pool(hidden, model.output_rows, model.output_bias, mask)
+    if not hidden.isfinite().all():
+        raise ModelError("the model gives hidden states that are not numbers: its weights are broken")
+    counts, tokens, logits = _positive(maximum.cpu().numpy())
+    return Part(group, counts, tokens, torch.from_numpy(logits).log1p_().numpy())
+
+
+def _stack(parts: Sequence[Part], rows: int, columns: int) -> csr_matrix:
+    """One matrix out of all batches, rows back in the order of the texts."""
+    if not parts:
+        return csr_matrix((rows, columns), dtype=np.float32)
+    order = np.concatenate([part.texts for part in parts])
+    starts = np.concatenate([[0], np.concatenate([part.counts for part in parts]).cumsum()])
+    tokens = np.concatenate([part.tokens for part in parts])
+    weights = np.concatenate([part.weights for part in parts])
+    shuffled = csr_matrix((weights, tokens, starts), shape=(rows, columns))
+    shuffled.has_sorted_indices = True
+    return shuffled[np.argsort(order)]
+
+
+@compiled
+def _positive(maximum: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """How many maxima (B, V) of each text are above zero; their columns and values, row after row."""
+    counts = np.zeros(maximum.shape[0], np.int64)
+    for text in range(maximum.shape[0]):
+        for token in range(maximum.shape[1]):
+            counts[text] += maximum[text, token] > 0
+    tokens = np.empty(counts.sum(), np.int32)
+    values = np.empty(counts.sum(), np.float32)
+    filled = 0
+    for text in range(maximum.shape[0]):
+        for token in range(maximum.shape[1]):
+            if maximum[text, token] > 0:
+                tokens[filled] = token
+                values[filled] = maximum[text, token]
+                filled += 1
+    return counts, tokens, values

@@ -1,0 +1,314 @@
+"""How well a model ranks a judged collection, and whether a difference to another model is more than chance.
+
+Measures come from ranx: nDCG with linear gains, reciprocal rank, average precision, precision and recall, each with
+its usual cut. A query without a positive judgement is left out, one with an empty result counts as 0, and
+documents with equal scores stand in document order. Beside them stands what the ranking costs: how many
+non-zero weights a document and a query have.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numba.core.errors import NumbaTypeSafetyWarning
+from numba.typed import List as NumbaList
+from numpy.typing import NDArray
+from ranx import evaluate as ranx_evaluate
+from scipy.sparse import csr_matrix
+
+from sparse_adapt.collection.readers import (
+    Document,
+    Judgements,
+    Query,
+    Run,
+    read_documents,
+    read_judgements,
+    read_queries,
+)
+from sparse_adapt.errors import InputError
+from sparse_adapt.model.kinds import EitherEncoder
+from sparse_adapt.model.sentence import SentenceEncoder
+from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.search import search
+
+DEPTH = 1000
+MEASURES = {
+    "ndcg@10": "ndcg@10",
+    "mrr@10": "mrr@10",
+    "map": f"map@{DEPTH}",
+    "p@1": "precision@1",
+    "p@5": "precision@5",
+    "recall@100": "recall@100",
+}
+SIZES = ("nonzero_document", "nonzero_query")
+ROUNDS = 10_000  # random sign patterns of a test
+EXACT = 13  # with up to this many differences all sign patterns are tried: 2 ** 13 is less than ROUNDS
+ROUNDS_AT_ONCE = 500
+
+Values = NDArray[np.float64]
+Figures = dict[str, float]
+
+
+class Measured(NamedTuple):
+    """Each measure of each query: `values[measure]` is (queries,), in the order of `query_ids`."""
+
+    query_ids: tuple[str, ...]
+    values: dict[str, Values]
+
+    @property
+    def means(self) -> Figures:
+        """Each measure's mean over the queries."""
+        return {measure: float(values.mean()) for measure, values in self.values.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """Documents, the queries of one split that can be measured, and what is relevant to each."""
+
+    documents: tuple[Document, ...]
+    queries: tuple[Query, ...]
+    judgements: Judgements
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one model reached on one collection.
+
+    `values` holds every measure and `nonzero_query` as (queries,), `nonzero_document` as (documents,).
+    """
+
+    queries: tuple[Query, ...]
+    values: dict[str, Values]
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of query that the collection names, in the order they first appear."""
+        return tuple(dict.fromkeys(query.kind for query in self.queries if query.kind))
+
+    def means(self, kind: str | None = None) -> Figures:
+        """Mean of each measure, over all queries or those of one kind."""
+        return {name: float(values.mean()) for name, values in self.select(kind).items()}
+
+    def select(self, kind: str | None = None) -> dict[str, Values]:
+        """The values of one kind's queries; documents have no kind, so their size is left out then."""
+        if kind is None:
+            return self.values
+        chosen = np.array([query.kind == kind for query in self.queries])
+        return {name: values[chosen] for name, values in self.values.items() if name != "nonzero_document"}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A model beside a baseline: means, model minus baseline, and how likely chance alone gives as much."""
+
+    model: Figures
+    baseline: Figures
+    difference: Figures
+    p_value: Figures
+
+
+# -- one run ----------------------------------------------------------------------------------
+
+
+def evaluate_run(run: Run, judgements: Judgements) -> Measured:
+    """Measures of a ranking, per query that has a positive judgement, in the order of the judgements.
+
+    A query's documents rank by score; equal scores keep the order in which the run names them.
+    """
+    query_ids = judged_queries(judgements)
+    found = [index for index, query_id in enumerate(query_ids) if run.get(query_id)]
+    values = {measure: np.zeros(len(query_ids)) for measure in MEASURES}
+    pairs = [_as_arrays(run[query_ids[index]], judgements[query_ids[index]]) for index in found]
+    if pairs:
+        for measure, measured in _ask_ranx(pairs).items():
+            values[measure][found] = measured
+    return Measured(query_ids, values)
+
+
+def judged_queries(judgements: Judgements) -> tuple[str, ...]:
+    """The queries that something is relevant to: those that a measure can say anything about."""
+    return tuple(
+        query_id
+        for query_id, documents in judgements.items()
+        if any(judgement > 0 for judgement in documents.values())
+    )
+
+
+def _as_arrays(ranking: dict[str, float], judged: dict[str, int]) -> tuple[Values, Values]:
+    """A ranking (documents, 2) and its judgements (judged, 2) as ranx takes them: number, value; best first.
+
+    Python's sort is stable where ranx's own is not, so that ties keep their order.
+    """
+    ranked = sorted(ranking, key=lambda document_id: -ranking[document_id])[:DEPTH]
+    relevant = sorted(judged, key=lambda document_id: -judged[document_id])
+    number = {document_id: number for number, document_id in enumerate(dict.fromkeys([*ranked, *relevant]))}
+    run = [(number[document_id], len(ranked) - rank) for rank, document_id in enumerate(ranked)]
+    judgements = [(number[document_id], judged[document_id]) for document_id in relevant]
+    return np.array(run, dtype=np.float64), np.array(judgements, dtype=np.float64)
+
+
+def _ask_ranx(pairs: Sequence[tuple[Values, Values]]) -> dict[str, Values]:
+    """Each measure as (queries,). ranx sets numba's number of threads for good, so it is put back."""
+    threads = numba.get_num_threads()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NumbaTypeSafetyWarning)
+            measured = ranx_evaluate(
+                NumbaList([judgements for _, judgements in pairs]),
+                NumbaList([run for run, _ in pairs]),
+                list(MEASURES.values()),
+                return_mean=False,
+            )
+    finally:
+        numba.set_num_threads(threads)
+    return {measure: measured[name] for measure, name in MEASURES.items()}
+
+
+# -- a model on a collection ------------------------------------------------------------------
+
+
+def read_collection(source: str | Path, split: str = "test") -> Collection:
+    """Documents, measurable queries and judgements of one split.
+
+    Raises InputError where a judged query has no text, nothing is relevant to any query, or no judged
+    document is in the corpus.
+    """
+    judgements = read_judgements(source, split)
+    texts = {query.query_id: query for query in read_queries(source)}
+    query_ids = judged_queries(judgements)
+    if not query_ids:
+        raise InputError(source, f"the split {split!r} has no query with a positive judgement")
+    missing = next((query_id for query_id in query_ids if query_id not in texts), None)
+    if missing is not None:
+        raise InputError(source, f"the split {split!r} judges query {missing!r}, which has no text")
+    documents = tuple(read_documents(source))
+    known = {document.document_id for document in documents}
+    if not any(document_id in known for query_id in query_ids for document_id in judgements[query_id]):
+        raise InputError(source, f"no document that the split {split!r} judges is in the corpus")
+    return Collection(documents, tuple(texts[query_id] for query_id in query_ids), judgements)
+
+
+def evaluate_model(
+    model: EitherEncoder,
+    collection: str | Path | Collection,
+    split: str = "test",
+    *,
+    progress: Heard = silent,
+) -> Result:
+    """Encode a collection, search it exactly, and measure. `progress` hears how many texts are done."""
+    if not isinstance(collection, Collection):
+        collection = read_collection(collection, split)
+    asked = [query.text for query in collection.queries]
+    texts = [document.full_text for document in collection.documents]
+    if isinstance(model, SentenceEncoder):
+        dense = model.encode(asked, progress=progress), model.encode(texts, progress=progress)
+        return evaluate_dense(*dense, collection)
+    queries, documents = (encode(model, each, progress=progress) for each in (asked, texts))
+    return evaluate_vectors(queries, documents, collection)
+
+
+def evaluate_vectors(queries: csr_matrix, documents: csr_matrix, collection: Collection) -> Result:
+    """The same for vectors that are there already: queries (queries, V), documents (documents, V)."""
+    query_ids = [query.query_id for query in collection.queries]
+    document_ids = [document.document_id for document in collection.documents]
+    run = search(queries, query_ids, documents, document_ids, DEPTH)
+    sizes = [np.diff(vectors.indptr).astype(np.float64) for vectors in (documents, queries)]
+    return _measured(run, sizes, collection)
+
+
+def evaluate_dense(
+    queries: NDArray[np.float32], documents: NDArray[np.float32], collection: Collection
+) -> Result:
+    """The same for dense vectors: queries (queries, H), documents (documents, H), every entry one that counts."""
+    document_ids = [document.document_id for document in collection.documents]
+    run: Run = {}
+    for query, vector in zip(collection.queries, queries, strict=True):
+        scores = documents @ vector
+        best = np.argsort(-scores, kind="stable")[:DEPTH]
+        run[query.query_id] = {document_ids[row]: float(scores[row]) for row in best}
+    sizes = [np.full(len(vectors), vectors.shape[1], np.float64) for vectors in (documents, queries)]
+    return _measured(run, sizes, collection)
+
+
+def _measured(run: Run, sizes: Sequence[Values], collection: Collection) -> Result:
+    """Measures of a run over a collection; sizes: non-zero weights of each document, then of each query."""
+    query_ids = [query.query_id for query in collection.queries]
+    measured = evaluate_run(run, {query_id: collection.judgements[query_id] for query_id in query_ids})
+    return Result(collection.queries, {**measured.values, **dict(zip(SIZES, sizes, strict=True))})
+
+
+# -- against a baseline -----------------------------------------------------------------------
+
+
+def compare(result: Result, baseline: Result, kind: str | None = None, *, seed: int = 0) -> Comparison:
+    """Two models on the same queries and documents. A `p_value` comes from `randomisation_test`."""
+    assert result.queries == baseline.queries, "two results can be compared on the same queries only"
+    ours, theirs = result.select(kind), baseline.select(kind)
+    return Comparison(
+        model=result.means(kind),
+        baseline=baseline.means(kind),
+        difference={name: float((ours[name] - theirs[name]).mean()) for name in ours},
+        p_value={
+            name: randomisation_test(ours[name] - theirs[name], np.random.default_rng(seed)) for name in ours
+        },
+    )
+
+
+def randomisation_test(differences: Values, generator: np.random.Generator) -> float:
+    """The chance that a mean difference is at least this far from 0 if it didn't matter which model is which.
+
+    differences: (pairs,). Two-sided paired randomisation test: under the null hypothesis each difference
+    could as well have the other sign. All sign patterns are tried where that is possible, else `ROUNDS`
+    random ones, with the observed one among them (Smucker, Allan and Carterette 2007, CIKM; Phipson and
+    Smyth 2010). It needs no normal distribution, and models that never differ get 1.
+    """
+    sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
+    observed = abs(differences.sum()) - 1e-9 * sizes.sum()  # sums in another order differ in the last bits
+    if counts.sum() <= EXACT:
+        signs = _sign_patterns(int(counts.sum()))
+        return float(np.mean(np.abs(signs @ np.repeat(sizes, counts)) >= observed))
+    extreme = 0
+    for _ in range(ROUNDS // ROUNDS_AT_ONCE):  # `counts` equal differences turn into a binomial each
+        heads = generator.binomial(counts, 0.5, size=(ROUNDS_AT_ONCE, len(counts)))
+        extreme += int(np.sum(np.abs((2 * heads - counts) @ sizes) >= observed))
+    return (extreme + 1) / (ROUNDS + 1)
+
+
+def _sign_patterns(length: int) -> Values:
+    """Every row of `length` signs: (2 ** length, length)."""
+    bits = np.arange(2**length)[:, None] >> np.arange(length) & 1
+    return np.where(bits == 1, -1.0, 1.0)
+
+
+def evaluation(result: Result, baseline: Result | None = None) -> dict[str, Any]:
+    """The object that `sparse-adapt evaluate --json` prints: means, differences, then kinds and queries."""
+    content = _figures(result, baseline)
+    if result.kinds:
+        content["kinds"] = {kind: _figures(result, baseline, kind) for kind in result.kinds}
+    content["queries"] = [
+        {"query_id": query.query_id, "kind": query.kind, **_query_figures(row, result, baseline)}
+        for row, query in enumerate(result.queries)
+    ]
+    content["count"] = {"queries": len(result.queries), "documents": len(result.values["nonzero_document"])}
+    return content
+
+
+def _figures(result: Result, baseline: Result | None, kind: str | None = None) -> dict[str, Any]:
+    if baseline is None:
+        return {"model": result.means(kind)}
+    compared = compare(result, baseline, kind)
+    return {name: getattr(compared, name) for name in ("model", "baseline", "difference", "p_value")}
+
+
+def _query_figures(row: int, result: Result, baseline: Result | None) -> dict[str, Figures]:
+    named = {"model": result} if baseline is None else {"model": result, "baseline": baseline}
+    names = (*MEASURES, "nonzero_query")
+    return {
+        which: {name: float(measured.values[name][row]) for name in names}
+        for which, measured in named.items()
+    }

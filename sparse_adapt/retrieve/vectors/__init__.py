@@ -1,0 +1,1 @@
+"""A corpus as sparse vectors on disk: shards, and the manifest that vouches for them."""

@@ -1,0 +1,171 @@
+"""A corpus as sparse vectors on disk: shards, and the manifest that vouches for them.
+
+Beside `manifest.json` and `tokens.json` lie, for each shard, `shard-00000.safetensors` (a CSR matrix:
+indptr int64, indices int32, data float32) and its document ids, one JSON string a line, in
+`shard-00000.jsonl`. Memory never holds more than the shards in work. Dimensions: V vocabulary.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+from scipy.sparse import csr_matrix, vstack
+
+from sparse_adapt.collection.readers import Document
+from sparse_adapt.errors import InputError
+from sparse_adapt.retrieve.vectors.manifest import (
+    MANIFEST_FILE,
+    ModelStamp,
+    Record,
+    checksum,
+    read_checked,
+    read_record,
+    read_tokens,
+)
+
+
+class Shard(Record):
+    """One whole shard; `documents_sha256` covers the ids and texts it was made from."""
+
+    name: str
+    rows: int
+    nonzeros: int
+    sha256: str
+    ids_sha256: str
+    documents_sha256: str
+
+
+class Manifest(Record):
+    """What a folder of vectors holds; `complete` is false while the corpus is still being encoded."""
+
+    format: Literal["vectors"] = "vectors"
+    format_version: Literal[1] = 1
+    complete: bool = False
+    model: ModelStamp
+    documents_a_shard: int
+    rows: int = 0
+    nonzeros: int = 0
+    shards: tuple[Shard, ...] = ()
+
+    def of_all(self, shards: Sequence[Shard]) -> "Manifest":
+        """The manifest of the whole corpus."""
+        rows, nonzeros = sum(shard.rows for shard in shards), sum(shard.nonzeros for shard in shards)
+        whole = {"rows": rows, "nonzeros": nonzeros, "shards": tuple(shards), "complete": True}
+        return self.model_copy(update=whole)
+
+
+class Block(NamedTuple):
+    """Some texts as vectors: their ids and one CSR row each (rows, V), float32."""
+
+    ids: list[str]
+    vectors: csr_matrix
+
+
+class Vectors(NamedTuple):
+    """Vectors on their way somewhere: who made them, the name of each dimension, blocks to take in turn."""
+
+    model: ModelStamp
+    tokens: list[str]
+    blocks: Iterable[Block]
+
+
+# -- from a folder --------------------------------------------------------------------------------
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a finished folder of vectors. Raises InputError where there is none."""
+    path = folder / MANIFEST_FILE
+    if not path.is_file():
+        raise InputError(folder, f"no {MANIFEST_FILE} here; make one with: sparse-adapt encode")
+    manifest = read_record(path, Manifest)
+    if not manifest.complete:
+        raise InputError(path, "the corpus isn't encoded to its end; run the same encode command again")
+    return manifest
+
+
+def open_vectors(folder: Path) -> Vectors:
+    """A finished folder of vectors, whose shards are read as they are taken."""
+    manifest = read_manifest(folder)
+    return Vectors(manifest.model, read_tokens(folder, manifest.model), read_shards(folder))
+
+
+def read_shards(folder: Path) -> Iterator[Block]:
+    """Ids and vectors of each shard in turn. Raises InputError for one its manifest doesn't vouch for."""
+    manifest = read_manifest(folder)
+    for shard in manifest.shards:
+        yield read_shard(folder, shard, manifest.model.vocabulary_size)
+
+
+def read_vectors(folder: Path) -> Block:
+    """All ids and all vectors (rows, V) at once: memory for the whole corpus."""
+    return join_blocks(read_shards(folder))
+
+
+def join_blocks(blocks: Iterable[Block]) -> Block:
+    """All ids and all vectors (rows, V) of some blocks as one."""
+    listed = list(blocks)
+    ids = [document_id for block in listed for document_id in block.ids]
+    return Block(ids, vstack([block.vectors for block in listed], format="csr"))
+
+
+# -- one shard ------------------------------------------------------------------------------------
+
+
+def write_shard(folder: Path, number: int, documents: Sequence[Document], vectors: csr_matrix) -> Shard:
+    """Put the vectors of some documents (rows, V) onto the disk, whole or not at all."""
+    name = f"shard-{number:05d}"
+    tensors = {
+        "indptr": vectors.indptr.astype(np.int64),
+        "indices": vectors.indices.astype(np.int32),
+        "data": vectors.data.astype(np.float32),
+    }
+    stored = save(tensors)
+    ids = "".join(
+        json.dumps(document.document_id, ensure_ascii=False) + "\n" for document in documents
+    ).encode()
+    _write_bytes(folder / f"{name}.safetensors", stored)
+    _write_bytes(folder / f"{name}.jsonl", ids)
+    return Shard(
+        name=name,
+        rows=len(documents),
+        nonzeros=int(vectors.nnz),
+        sha256=checksum(stored),
+        ids_sha256=checksum(ids),
+        documents_sha256=checksum_of_documents(documents),
+    )
+
+
+def read_shard(folder: Path, shard: Shard, vocabulary_size: int) -> Block:
+    """One shard of a folder. Raises InputError for one its manifest doesn't vouch for."""
+    path = folder / f"{shard.name}.safetensors"
+    stored = read_checked(path, shard.sha256)
+    lines = read_checked(folder / f"{shard.name}.jsonl", shard.ids_sha256).decode().split("\n")[:-1]
+    try:
+        tensors = load(stored)
+        parts = (tensors["data"], tensors["indices"], tensors["indptr"])
+        block = Block([json.loads(line) for line in lines], csr_matrix(parts, (shard.rows, vocabulary_size)))
+    except (SafetensorError, KeyError, ValueError) as error:
+        raise InputError(path, f"isn't a shard of {shard.rows:,} vectors ({error}); encode again") from error
+    if (len(block.ids), block.vectors.nnz) != (shard.rows, shard.nonzeros):
+        raise InputError(path, f"isn't the {shard.rows:,} vectors that its manifest names; encode again")
+    return block
+
+
+def checksum_of_documents(documents: Iterable[Document]) -> str:
+    """Of ids and texts, in their order."""
+    return checksum("\n".join(json.dumps([item.document_id, item.full_text]) for item in documents).encode())
+
+
+def _write_bytes(path: Path, content: bytes) -> None:
+    """Whole or not at all, as `folders.write_text` does for text."""
+    temporary = path.with_name(f"{path.name}.tmp")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)

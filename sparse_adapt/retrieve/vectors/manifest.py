@@ -1,0 +1,145 @@
+"""Who made a folder of vectors, and whether its files are still what was written.
+
+Every such folder holds `manifest.json`, which vouches for its files with SHA-256 sums and carries the stamp
+of the model, and `tokens.json`, the name of every dimension: nobody needs the model to read a vector.
+Dimensions: V vocabulary.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from sparse_adapt.errors import InputError
+from sparse_adapt.files.folders import write_json
+from sparse_adapt.model.sparse import SparseEncoder
+
+MANIFEST_FILE = "manifest.json"
+TOKENS_FILE = "tokens.json"
+
+
+class Record(BaseModel):
+    """Facts as a JSON file: frozen, and refused when a field is missing, unknown or of another type."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+
+class ModelStamp(Record):
+    """Which model made the vectors. Two stamps with equal checksums score alike; the name is for people."""
+
+    name: str
+    weights_sha256: str
+    vocabulary_sha256: str
+    vocabulary_size: int
+    max_tokens: int
+
+    def fits(self, other: "ModelStamp") -> bool:
+        """Whether vectors of both models may meet: same weights, same vocabulary."""
+        return (self.weights_sha256, self.vocabulary_sha256) == (
+            other.weights_sha256,
+            other.vocabulary_sha256,
+        )
+
+
+def stamp(model: SparseEncoder, name: str = "") -> ModelStamp:
+    """The model's name (by default where it was loaded from), checksums of its weights and vocabulary."""
+    digest = hashlib.sha256()
+    for key, values in sorted(model.masked_lm.state_dict().items()):
+        digest.update(f"{key} {values.dtype} {tuple(values.shape)}\n".encode())
+        digest.update(values.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    if model.factors is not None:
+        digest.update(model.factors.tobytes())
+    return ModelStamp(
+        name=name or str(getattr(model.masked_lm.config, "_name_or_path", "")),
+        weights_sha256=digest.hexdigest(),
+        vocabulary_sha256=_checksum_of_tokens(token_names(model)),
+        vocabulary_size=model.vocabulary_size,
+        max_tokens=model.max_tokens,
+    )
+
+
+def token_names(model: SparseEncoder) -> list[str]:
+    """The V token strings in the order of their ids; `[unnamed7]` for a row without a token, never empty."""
+    names = [""] * model.vocabulary_size
+    for token, token_id in model.tokenizer.get_vocab().items():
+        if token_id < len(names):
+            names[token_id] = token
+    return [name or f"[unnamed{token_id}]" for token_id, name in enumerate(names)]
+
+
+def write_tokens(folder: Path, tokens: list[str]) -> None:
+    """Keep the name of every dimension in a folder of vectors."""
+    write_json(folder / TOKENS_FILE, tokens)
+
+
+def read_tokens(folder: Path, model: ModelStamp) -> list[str]:
+    """The V token strings in the order of their ids, checked against the stamp they were stored with."""
+    path = folder / TOKENS_FILE
+    try:
+        tokens = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(path, f"can't be read ({error.strerror}); make the folder anew") from error
+    except ValueError as error:
+        raise InputError(path, f"isn't JSON ({error}); make the folder anew") from error
+    if _checksum_of_tokens(tokens) != model.vocabulary_sha256:
+        raise InputError(path, "isn't the vocabulary that the manifest names; make the folder anew")
+    return list(tokens)
+
+
+AnyRecord = TypeVar("AnyRecord", bound=Record)
+
+
+def read_record(path: Path, kind: type[AnyRecord]) -> AnyRecord:
+    """A JSON file as a record of one kind. Raises InputError with the first field that is wrong."""
+    try:
+        return kind.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise InputError(path, f"can't be read ({error.strerror})") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        problem = f"{place}: {first['msg']}" if place else first["msg"]
+        raise InputError(path, f"not a file that this version reads ({problem}); make it anew") from error
+
+
+def read_format(folder: Path) -> str:
+    """Which kind of folder a manifest says that it is in: "vectors", or the name of an export format."""
+    path = folder / MANIFEST_FILE
+    try:
+        content = json.loads(path.read_bytes())
+    except OSError as error:
+        raise InputError(
+            folder, f"no {MANIFEST_FILE} here ({error.strerror}); make one with: sparse-adapt encode"
+        ) from error
+    except ValueError as error:
+        raise InputError(path, f"isn't JSON ({error}); make the folder anew") from error
+    return str(content.get("format")) if isinstance(content, dict) else ""
+
+
+def read_checked(path: Path, sha256: str) -> bytes:
+    """The bytes of a file that a manifest vouches for. Raises InputError when it is gone or has changed."""
+    check_file(path, sha256)
+    return path.read_bytes()
+
+
+def check_file(path: Path, sha256: str) -> None:
+    """Raise InputError unless a file is what its manifest vouches for; of any size, in little memory."""
+    try:
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(path, f"named by its manifest, but can't be read ({error.strerror})") from error
+    if found != sha256:
+        raise InputError(path, "has changed since its manifest vouched for it; make the folder anew")
+
+
+def checksum(content: bytes) -> str:
+    """SHA-256 in hexadecimal."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def _checksum_of_tokens(tokens: object) -> str:
+    return checksum(json.dumps(tokens).encode())

@@ -1,0 +1,213 @@
+"""Encoding a corpus into shards: a run that was killed continues with the shards that it lacks.
+
+Until all are there, a journal says which are whole; they may come in any order.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count, islice
+from pathlib import Path
+from typing import NamedTuple
+
+from scipy.sparse import csr_matrix
+
+from sparse_adapt.collection.readers import Document, Query
+from sparse_adapt.errors import InputError
+from sparse_adapt.files.folders import output_folder, write_json, write_text
+from sparse_adapt.files.journal import note, noted
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.vectors.folder import (
+    Block,
+    Manifest,
+    Shard,
+    Vectors,
+    checksum_of_documents,
+    read_manifest,
+    read_shard,
+    write_shard,
+)
+from sparse_adapt.retrieve.vectors.manifest import (
+    MANIFEST_FILE,
+    TOKENS_FILE,
+    ModelStamp,
+    read_record,
+    stamp,
+    token_names,
+    write_tokens,
+)
+
+DOCUMENTS_A_SHARD = 4096
+JOURNAL_FILE = "shards.jsonl"
+
+
+class Chunk(NamedTuple):
+    """The documents of one shard, by its number."""
+
+    number: int
+    documents: list[Document]
+
+
+class Encoded(NamedTuple):
+    """A chunk and its vectors (rows, V)."""
+
+    chunk: Chunk
+    vectors: csr_matrix
+
+
+Work = Callable[[Iterator[Chunk]], Iterator[Encoded]]
+
+
+# -- from texts -----------------------------------------------------------------------------------
+
+
+def encode_corpus(
+    model: SparseEncoder,
+    documents: Iterable[Document],
+    folder: Path,
+    *,
+    model_name: str = "",
+    documents_a_shard: int = DOCUMENTS_A_SHARD,
+    progress: Heard = silent,
+    resume: bool = True,
+    overwrite: bool = False,
+    work: Work | None = None,
+) -> Manifest:
+    """Encode documents into a folder of shards; a run that was killed continues with the shards that it lacks.
+
+    The same documents give the same bytes, continued or not. `progress` hears how many more are done. `work`
+    encodes chunks elsewhere, in any order, and tells its own progress; by default `model` does so here.
+    Raises InputError when an unfinished run there was made by another model, from other documents or with
+    another shard size, or when its shards are damaged.
+    """
+
+    def here(chunks: Iterator[Chunk]) -> Iterator[Encoded]:
+        for chunk in chunks:
+            texts = [document.full_text for document in chunk.documents]
+            yield Encoded(chunk, encode(model, texts, progress=progress))
+
+    with output_folder(folder, resume=resume, overwrite=overwrite) as place:
+        manifest = _begun(place, stamp(model, model_name), documents_a_shard)
+        shards = {_number(shard): shard for shard in manifest.shards}
+        missing = _missing(documents, manifest, place, progress)
+        for chunk, vectors in (work or here)(missing):
+            if not shards:
+                write_json(place / MANIFEST_FILE, manifest.model_dump())
+            shards[chunk.number] = write_shard(place, chunk.number, chunk.documents, vectors)
+            note(place / JOURNAL_FILE, shards[chunk.number].model_dump_json())
+            del chunk, vectors  # not beside the next ones
+        if not shards:
+            raise InputError(folder, "no documents to encode; check the corpus")
+        write_tokens(place, token_names(model))
+        manifest = manifest.of_all([shards[number] for number in sorted(shards)])
+        write_json(place / MANIFEST_FILE, manifest.model_dump())
+        _sweep(place, manifest)
+    return manifest
+
+
+def check_encoded(
+    folder: Path, model: ModelStamp, documents: Iterable[Document], *, progress: Heard = silent
+) -> Manifest:
+    """The manifest of a finished folder, once it's sure that it holds these documents as this model sees them.
+
+    Raises InputError where it doesn't.
+    """
+    manifest = read_manifest(folder)
+    _check_model(manifest, model, folder)
+    for _ in _missing(documents, manifest, folder, progress):
+        raise _of_others(folder)
+    return manifest
+
+
+def encode_vectors(
+    model: SparseEncoder,
+    documents: Iterable[Document],
+    *,
+    model_name: str = "",
+    documents_a_block: int = DOCUMENTS_A_SHARD,
+    progress: Heard = silent,
+) -> Vectors:
+    """The same vectors straight from the model, encoded block by block as they are taken."""
+
+    def blocks() -> Iterator[Block]:
+        stream = iter(documents)
+        while chunk := list(islice(stream, documents_a_block)):
+            texts = [document.full_text for document in chunk]
+            yield Block([document.document_id for document in chunk], encode(model, texts, progress=progress))
+
+    return Vectors(stamp(model, model_name), token_names(model), blocks())
+
+
+def encode_queries(model: SparseEncoder, queries: Iterable[Query]) -> Block:
+    """All queries at once, in their order."""
+    listed = list(queries)
+    return Block([query.query_id for query in listed], encode(model, [query.text for query in listed]))
+
+
+# -- continuing -----------------------------------------------------------------------------------
+
+
+def _begun(work: Path, model: ModelStamp, documents_a_shard: int) -> Manifest:
+    """The manifest to go on from, with the shards that are whole: of an unfinished run of the same model, or new."""
+    path = work / MANIFEST_FILE
+    if not path.is_file():
+        return Manifest(model=model, documents_a_shard=documents_a_shard)
+    manifest = read_record(path, Manifest).model_copy(update={"complete": False})
+    _check_model(manifest, model, work)
+    if manifest.documents_a_shard != documents_a_shard:
+        advice = f"finish it with the same command as before, or delete {work}"
+        raise InputError(
+            path, f"the unfinished run has {manifest.documents_a_shard} documents a shard; {advice}"
+        )
+    journal = (Shard.model_validate_json(line) for line in noted(work / JOURNAL_FILE))
+    shards = {shard.name: shard for shard in (*manifest.shards, *journal)}
+    for shard in shards.values():
+        read_shard(work, shard, model.vocabulary_size)
+    write_text(work / JOURNAL_FILE, "".join(f"{shard.model_dump_json()}\n" for shard in shards.values()))
+    return manifest.model_copy(update={"shards": tuple(sorted(shards.values(), key=_number))})
+
+
+def _check_model(manifest: Manifest, model: ModelStamp, folder: Path) -> None:
+    if not manifest.model.fits(model) or manifest.model.max_tokens != model.max_tokens:
+        run = "these vectors are" if manifest.complete else "the unfinished run is"
+        advice = f"finish it with the same command as before, or delete {folder}"
+        raise InputError(folder / MANIFEST_FILE, f"{run} of another model ({manifest.model.name}); {advice}")
+
+
+def _missing(
+    documents: Iterable[Document], manifest: Manifest, work: Path, progress: Heard
+) -> Iterator[Chunk]:
+    """The chunks that no shard holds, once it's sure that those between were made from these documents."""
+    shards = {_number(shard): shard for shard in manifest.shards}
+    stream = iter(documents)
+    for number in count():
+        chunk = list(islice(stream, manifest.documents_a_shard))
+        shard = shards.pop(number, None)
+        if shard is not None:
+            if checksum_of_documents(chunk) != shard.documents_sha256:
+                raise _of_others(work, f"{shard.name}.jsonl")
+            progress(shard.rows)
+        elif chunk:
+            yield Chunk(number, chunk)
+        else:
+            break
+    if shards:
+        raise _of_others(work, f"{next(iter(shards.values())).name}.jsonl")
+
+
+def _of_others(work: Path, name: str = MANIFEST_FILE) -> InputError:
+    return InputError(
+        work / name, f"the unfinished run encoded other documents; give it the same corpus, or delete {work}"
+    )
+
+
+def _number(shard: Shard) -> int:
+    return int(shard.name.removeprefix("shard-"))
+
+
+def _sweep(work: Path, manifest: Manifest) -> None:
+    """Remove what the finished folder doesn't need: the journal, and what a kill left behind."""
+    kept = {f"{shard.name}.{kind}" for shard in manifest.shards for kind in ("safetensors", "jsonl")}
+    for path in work.iterdir():
+        if path.name not in kept | {MANIFEST_FILE, TOKENS_FILE}:
+            path.unlink()

@@ -1,0 +1,202 @@
+"""Many rankers over many collections: one table, with intervals, tests, costs and what decided.
+
+DIR/suite.json      every figure, and the settings
+DIR/suite.md        the tables for a page
+DIR/suite.png       the measure by collection and row, where matplotlib is installed
+DIR/vectors/        what was encoded, by checksum; a suite that is run again starts from it
+"""
+
+import json
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from sparse_adapt.collection.readers import read_queries
+from sparse_adapt.collection.sources import bundled
+from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.files.folders import output_folder
+from sparse_adapt.lab.coin.coining import CARRIED
+from sparse_adapt.lab.coin.recovery import Recovery, recovered
+from sparse_adapt.report.watching import Watch, unwatched
+from sparse_adapt.retrieve.evaluate import Collection, Measured, Values, evaluate_run, read_collection
+from sparse_adapt.retrieve.search import Found
+from sparse_adapt.suite.changes import Change, changes
+from sparse_adapt.suite.compare import Difference, differences
+from sparse_adapt.suite.rankers import Costs, Workshop, costs
+from sparse_adapt.suite.settings import Suite
+
+VECTORS = "vectors"
+
+
+class Reached(NamedTuple):
+    """One row on one collection."""
+
+    row: str
+    collection: str
+    measured: Measured
+    costs: Costs | None
+
+
+class Training(NamedTuple):
+    """What the run folder of a model tells: how long it was trained, in how much memory; None for unknown."""
+
+    seconds: float | None
+    peak_memory: int | None
+
+
+class Outcome(NamedTuple):
+    """A whole suite, measured."""
+
+    suite: Suite
+    reached: tuple[Reached, ...]
+    differences: tuple[Difference, ...]
+    recoveries: dict[tuple[str, str], Recovery]  # of row and collection
+    changes: tuple[Change, ...]
+    training: dict[str, Training]
+
+    def at(self, row: str, collection: str) -> Reached:
+        """One row on one collection."""
+        return next(each for each in self.reached if (each.row, each.collection) == (row, collection))
+
+
+def run_suite(
+    suite: Suite,
+    folder: Path | None,
+    *,
+    overwrite: bool = False,
+    resume: bool = False,
+    explain: bool = False,
+    device: str = "cpu",
+    kept: Path | None = None,
+    watch: Watch = unwatched,
+    finish: Callable[[Outcome, Path], None] | None = None,
+) -> Outcome:
+    """Measure every row on every collection. Everything that can be wrong is looked at before anything is encoded.
+
+    `kept`: where vectors stay, by default in the folder. `watch` is told of each collection and how many documents
+    will be heard of; `finish` writes into the folder before it gets its name.
+    """
+    collections = {name: read_place(suite, name) for name in suite.collections}
+    _check_coined(suite, collections)
+    place = nullcontext(None) if folder is None else output_folder(folder, overwrite=overwrite, resume=resume)
+    with place as work:
+        if kept is None and work is not None:
+            kept = work / VECTORS
+        old = None if folder is None else folder / VECTORS
+        workshop = Workshop(suite.rows, kept, old, device)
+        workshop.check()
+        reached: list[Reached] = []
+        changed: list[Change] = []
+        for name, collection in collections.items():
+            single = sum(row.sum is None for row in suite.rows.values())
+            heard = watch(name, single * len(collection.documents))
+            rankers = workshop.rankers(collection, heard)
+            found = {row: workshop.find(row, rankers) for row in suite.rows}
+            for row in suite.rows:
+                run = as_run(collection, found[row])
+                reached.append(
+                    Reached(row, name, evaluate_run(run, _judged(collection)), costs(rankers.get(row)))
+                )
+            if explain:
+                measured = {each.row: each.measured for each in reached if each.collection == name}
+                changed += changes(suite, name, collection, measured, found, rankers)
+        outcome = Outcome(
+            suite,
+            tuple(reached),
+            tuple(differences(suite, {(each.row, each.collection): each.measured for each in reached})),
+            _recoveries(suite, collections, reached),
+            tuple(changed),
+            {name: training_of(row.model) for name, row in suite.rows.items() if row.model is not None},
+        )
+        if work is not None and finish is not None:
+            finish(outcome, work)
+    return outcome
+
+
+def read_place(suite: Suite, name: str) -> Collection:
+    """A collection of a suite, its queries replaced where the suite names others."""
+    place = suite.collections[name]
+    if not bundled(place.path).exists() and place.path.startswith((".", "/", "~")):
+        raise InputError(place.path, f"no such collection ([collections] {name}); check the path")
+    collection = read_collection(place.path, suite.split(name))
+    if place.queries is None:
+        return collection
+    texts = {query.query_id: query for query in read_queries(place.queries)}
+    kept = tuple(texts[query.query_id] for query in collection.queries if query.query_id in texts)
+    if not kept:
+        raise InputError(
+            place.queries, f"holds none of the queries that the split {suite.split(name)!r} judges"
+        )
+    return Collection(collection.documents, kept, collection.judgements)
+
+
+def as_run(collection: Collection, found: list[Found]) -> dict[str, dict[str, float]]:
+    """What was found, by ids."""
+    return {
+        query.query_id: {
+            collection.documents[row].document_id: float(score)
+            for row, score in zip(rows, scores, strict=True)
+        }
+        for query, (rows, scores) in zip(collection.queries, found, strict=True)
+    }
+
+
+def training_of(model: str) -> Training:
+    """What the folder of a model, or of the run that it is a stage of, tells of its training."""
+    folder = Path(model)
+    for path in (folder.parent / "report.json", folder / "report.json", folder / "stage.json"):
+        try:
+            report = json.loads(path.read_text(encoding="utf-8"))
+            told = report.get("adapt", report)  # of a whole adaptation, where the model was made by one
+            seconds, memory = told.get("seconds"), told.get("peak_memory")
+        except (OSError, ValueError, AttributeError):
+            continue
+        if isinstance(seconds, int | float):
+            return Training(float(seconds), memory if isinstance(memory, int) else None)
+    return Training(None, None)
+
+
+def _judged(collection: Collection) -> dict[str, dict[str, int]]:
+    return {query.query_id: collection.judgements[query.query_id] for query in collection.queries}
+
+
+def _check_coined(suite: Suite, collections: dict[str, Collection]) -> None:
+    for name, place in suite.collections.items():
+        if place.coined_from is None:
+            continue
+        kinds = {query.kind for query in collections[name].queries}
+        source = {query.query_id for query in collections[place.coined_from].queries}
+        if CARRIED not in kinds or not {query.query_id for query in collections[name].queries} <= source:
+            raise ConfigError(
+                f"[collections] {name}: wasn't coined from {place.coined_from}, or no query of the split carried "
+                "a coined word; make it with: sparse-adapt coin"
+            )
+
+
+def _recoveries(
+    suite: Suite, collections: dict[str, Collection], reached: list[Reached]
+) -> dict[tuple[str, str], Recovery]:
+    """The recovery of every row; its floor and ceiling are the baseline's, on the coined and on the original."""
+    values = {
+        (each.row, each.collection): dict(
+            zip(each.measured.query_ids, each.measured.values[suite.top.measure], strict=True)
+        )
+        for each in reached
+    }
+    found = {}
+    for name, place in suite.collections.items():
+        if place.coined_from is None:
+            continue
+        carried = [query.query_id for query in collections[name].queries if query.kind == CARRIED]
+        for row in suite.rows:
+            settings = ((row, name), (suite.top.baseline, name), (suite.top.baseline, place.coined_from))
+            ours, floor, ceiling = (_picked(values[setting], carried) for setting in settings)
+            found[row, name] = recovered(ours, floor, ceiling, seed=suite.top.seed)
+    return found
+
+
+def _picked(values: dict[str, float], query_ids: list[str]) -> Values:
+    return np.array([values[query_id] for query_id in query_ids], np.float64)

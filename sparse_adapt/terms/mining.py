@@ -1,0 +1,234 @@
+"""The words that deserve a token of their own: read from `terms.json`, or mined from a corpus.
+
+`terms.json` maps categories to lists of terms. What mining writes holds the evidence beside them, under the
+key `evidence`, which a person may leave alone, edit or delete:
+
+    {
+      "acronyms": [
+        "OAuth2"
+      ],
+      "jargon": [
+        "gatrocraptic"
+      ],
+      "evidence": {
+        "OAuth2": {"gain": 10.3, "pieces": ["o", "##au", "##th", "##2"], "occurrences": 3, ...},
+        "gatrocraptic": {"gain": 124.9, ...}
+      }
+    }
+
+Terms come in the order of the file. Evidence of a term that was deleted from the lists is passed over, and a
+term that was added by hand has none.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sparse_adapt.collection.lines import read_lines, readable
+from sparse_adapt.collection.readers import Document
+from sparse_adapt.collection.sources import bundled, locate
+from sparse_adapt.errors import InputError
+from sparse_adapt.files.folders import write_text
+from sparse_adapt.terms.evidence import Evidence, weigh
+from sparse_adapt.terms.words import Words
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+TERM_FILES = ("terms.json",)
+EVIDENCE = "evidence"
+CRITERION = "terms save more nats over the corpus than their tokens cost (gain above 0)"
+SPACE_MARK = "\u2581"  # SentencePiece writes it for a space
+CAMEL_CASE = re.compile(r"[^\W\d_A-Z][A-Z]")
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A surface string, the category it was filed under, and the evidence for it if it was mined."""
+
+    text: str
+    category: str
+    evidence: Evidence | None = None
+
+
+def mine_terms(
+    documents: Iterable[Document], tokenizer: "PreTrainedTokenizerFast", top: int | None = None
+) -> list[Term]:
+    """The words of a corpus that deserve a token of their own, best first, each with its evidence.
+
+    Without `top`, those that meet `CRITERION`; with it, the best `top` whether they meet it or not. Words
+    that are one token already, inflections of one, and compounds of ordinary words are never among them.
+    The documents are read once.
+    """
+    words = Words(_normaliser(tokenizer))
+    for document in documents:
+        words.add(document.full_text)
+    weighed = sorted(weigh(words, tokenizer), key=lambda pair: (-pair[1].gain, pair[0].key))
+    chosen = weighed[:top] if top is not None else [pair for pair in weighed if pair[1].gain > 0]
+    return [Term(word.surfaces[0], category_of(word.surfaces[0]), evidence) for word, evidence in chosen]
+
+
+def category_of(surface: str) -> str:
+    """Which kind of word this is by its looks: acronyms, identifiers, hyphenated or jargon."""
+    capitals, digits = sum(map(str.isupper, surface)), sum(map(str.isdigit, surface))
+    if "_" in surface or "." in surface or not surface[-1].isalnum():
+        return "identifiers"
+    if "-" in surface:
+        return "hyphenated"
+    if capitals > 1 and 2 * (capitals + digits) >= len(surface):
+        return "acronyms"
+    if digits or CAMEL_CASE.search(surface):
+        return "identifiers"
+    return "jargon"
+
+
+def _normaliser(tokenizer: "PreTrainedTokenizerFast") -> Callable[[str], str]:
+    """A word as the tokenizer sees it; nothing where it drops the word or breaks it in two."""
+    normalizer = tokenizer.backend_tokenizer.normalizer
+
+    def normalise(word: str) -> str:
+        key = (
+            word
+            if normalizer is None
+            else str(normalizer.normalize_str(word)).replace(SPACE_MARK, " ").strip()
+        )
+        return "" if " " in key else key
+
+    return normalise
+
+
+def read_terms(source: str | Path) -> list[Term]:
+    """The terms of `terms.json`, of a folder that holds one, or of a bundled corpus.
+
+    Raises InputError, with the line where it can be told, for whatever is wrong, a term that occurs twice
+    included.
+    """
+    path = locate(source, TERM_FILES) if bundled(source).is_dir() else readable(source)
+    assert isinstance(path, Path)
+    lines = [text for _, text in read_lines(path)]
+    content = _parse(path, "\n".join(lines))
+    evidence = content.pop(EVIDENCE) if isinstance(content.get(EVIDENCE), dict) else {}
+    terms: dict[str, Term] = {}
+    for category, entries in content.items():
+        for text in _checked(entries, category, path, lines):
+            if text in terms:
+                raise _duplicate(text, path, lines)
+            terms[text] = Term(text, category, _evidence(evidence.get(text), text, path, lines))
+    if not terms:
+        raise InputError(path, 'holds no terms; it maps categories to lists, such as {"jargon": ["kubectl"]}')
+    return list(terms.values())
+
+
+def write_terms(path: str | Path, terms: Iterable[Term]) -> None:
+    """Write `terms.json`, a term a line, in the order given within each category."""
+    groups: dict[str, list[Term]] = {}
+    for term in terms:
+        groups.setdefault(term.category, []).append(term)
+    blocks = [
+        f"  {_json(category)}: [\n" + ",\n".join(f"    {_json(term.text)}" for term in group) + "\n  ]"
+        for category, group in groups.items()
+    ]
+    rows = [
+        f"    {_json(term.text)}: {_json(asdict(term.evidence))}"
+        for group in groups.values()
+        for term in group
+        if term.evidence is not None
+    ]
+    if rows:
+        blocks.append(f"  {_json(EVIDENCE)}: {{\n" + ",\n".join(rows) + "\n  }")
+    write_text(path, "{\n" + ",\n".join(blocks) + "\n}\n")
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _parse(path: Path, text: str) -> dict[str, Any]:
+    if not text.strip():
+        raise InputError(path, 'is empty; it maps categories to lists, such as {"jargon": ["kubectl"]}')
+    try:
+        content = json.loads(
+            text, object_pairs_hook=lambda pairs: _object(pairs, path), parse_constant=_refuse
+        )
+    except json.JSONDecodeError as error:
+        problem = f"broken JSON ({error.msg}, column {error.colno}); mend it or write it again with `terms`"
+        raise InputError(path, problem, line=error.lineno) from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(path, f"broken JSON ({error}); mend it or write it again with `terms`") from error
+    if not isinstance(content, dict):
+        raise InputError(
+            path, 'not an object; it maps categories to lists, such as {"jargon": ["kubectl"]}', line=1
+        )
+    return content
+
+
+def _object(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        keys = [key for key, _ in pairs]
+        double = next(key for key in keys if keys.count(key) > 1)
+        raise InputError(path, f'holds the key "{double}" twice; join the two')
+    return content
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not a number")
+
+
+def _checked(entries: object, category: str, path: Path, lines: list[str]) -> list[str]:
+    """The terms of one category, each a string with something in it."""
+    if not isinstance(entries, list):
+        found = type(entries).__name__.replace("dict", "object").replace("str", "string")
+        line = next(iter(_lines_with(category, lines)), None)
+        raise InputError(path, f'needs a list of terms under "{category}" (found: {found})', line=line)
+    for entry in entries:
+        if not isinstance(entry, str):
+            line = next(iter(_lines_with(entry, lines)), None)
+            raise InputError(
+                path, f'needs strings under "{category}" (found: {_json(entry)[:40]})', line=line
+            )
+        if not entry.strip():
+            line = next(iter(_lines_with(entry, lines)), None)
+            raise InputError(path, f'holds an empty term under "{category}"; remove it', line=line)
+    return entries
+
+
+def _duplicate(text: str, path: Path, lines: list[str]) -> InputError:
+    first, *others = _lines_with(text, lines) or [1]
+    where = f" (first on line {first})" if others else ""
+    problem = f'duplicate term "{text}"{where}; remove one of them'
+    return InputError(path, problem, line=others[0] if others else first)
+
+
+def _lines_with(value: object, lines: list[str]) -> list[int]:
+    """Numbers of the lines before the evidence that hold a value, one for each time."""
+    wanted, marker = _json(value), f'"{EVIDENCE}": {{'
+    end = next((number for number, text in enumerate(lines) if marker in text), len(lines))
+    return [
+        number for number, text in enumerate(lines[:end] or lines, start=1) for _ in range(text.count(wanted))
+    ]
+
+
+def _evidence(fields: object, text: str, path: Path, lines: list[str]) -> Evidence | None:
+    """Evidence as mining wrote it; a person who edits it must leave numbers numbers."""
+    if fields is None:
+        return None
+    try:
+        if not isinstance(fields, dict):
+            raise TypeError(fields)
+        return Evidence(
+            gain=float(fields["gain"]),
+            pieces=tuple(map(str, fields["pieces"])),
+            occurrences=int(fields["occurrences"]),
+            documents=int(fields["documents"]),
+            zipf=float(fields["zipf"]),
+            log_odds=float(fields["log_odds"]),
+            variants=tuple(map(str, fields.get("variants", ()))),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        line = next((number for number, row in enumerate(lines, start=1) if f"{_json(text)}:" in row), None)
+        problem = f'the evidence of "{text}" is not as `terms` writes it; mend or delete it'
+        raise InputError(path, problem, line=line) from error

@@ -1,0 +1,310 @@
+"""The one training loop: optimiser, schedule, checkpoints, exact resume, history.
+
+Everything random in a step is a function of the seed and the step's number, and so is the learning rate; a
+checkpoint therefore needs no more than the weights, the optimiser's moments and the number of steps done, and what
+a stage keeps beside the encoder (`Accompanied`).
+Trained without dropout: what is compared with the base model differs only by what was learnt. Several processes
+(`accelerate launch`) do the same steps as one: `batch_size` is that of all of them together.
+"""
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from io import StringIO
+from pathlib import Path
+from typing import IO, Any, Protocol, TypeVar, runtime_checkable
+
+import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState
+from numpy.random import Generator, default_rng
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from sparse_adapt.config import Training
+from sparse_adapt.errors import ConfigError, InputError, MissingExtraError
+from sparse_adapt.files.folders import write_text
+from sparse_adapt.files.processes import is_main, several, told
+from sparse_adapt.model.encoder import Encoder
+from sparse_adapt.training.losses import total
+from sparse_adapt.training.parameters import Parameters
+from sparse_adapt.training.shared_steps import Kindred
+from sparse_adapt.training.sharing import add_gradients, sharing
+
+STATE_FILE = "state.safetensors"
+HISTORY_FILE = "history.jsonl"
+BESIDE = "beside"  # before the names of what a stage keeps, in its state
+Progress = Callable[[int, int, Mapping[str, float]], None]
+Either = TypeVar("Either", bound=Encoder)
+Taught = TypeVar("Taught", bound=Encoder, contravariant=True)
+
+
+class Stage(Protocol[Taught]):
+    """What a stage has to say to a kind of encoder; `train` says how it is done."""
+
+    @property
+    def name(self) -> str:
+        """What its history and its messages call it."""
+
+    @property
+    def settings(self) -> Training:
+        """How long, how fast, on what."""
+
+    @property
+    def steps(self) -> int:
+        """Optimiser steps."""
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """Loss weights by term."""
+
+    def batch(self, random: Generator) -> Any:  # noqa: ANN401 - each stage has its own
+        """The next batch, a function of the generator alone."""
+
+    def terms(self, encoder: Taught, batch: Any) -> dict[str, Tensor]:  # noqa: ANN401
+        """Unweighted loss terms under their keys."""
+
+
+@runtime_checkable
+class Accompanied(Protocol):
+    """A stage with a module beside the encoder: parameters that learn with it, buffers that a resumed stage needs.
+
+    They learn as fast as new rows do, unless the module has a `learning_rate` of its own.
+    """
+
+    @property
+    def beside(self) -> nn.Module:
+        """The module, made anew by the same seed whenever the stage is."""
+
+
+@runtime_checkable
+class Related(Protocol):
+    """A stage that knows which words are alike."""
+
+    @property
+    def kindred(self) -> Kindred | None:
+        """What is known of words, so that their embeddings learn together; None where nothing is."""
+
+
+@runtime_checkable
+class Concluding(Protocol):
+    """A stage that has something to give or to tell once it has taught."""
+
+    def conclude(self, encoder: Any) -> Mapping[str, Any]:  # noqa: ANN401 - of the stage's own kind
+        """Give the taught encoder what is to be saved with it; what the record says besides."""
+
+
+def train(
+    encoder: Either, stage: Stage[Either], folder: Path, *, progress: Progress | None = None
+) -> list[dict[str, float]]:
+    """Train in place and return the history, a row a step. `folder` keeps history and state, and resumes from them.
+
+    On one CPU the same seed gives the same bits, interrupted or not. The state of the last step stays there
+    too, so that nothing is lost if the model can't be saved; `forget` removes it afterwards.
+    """
+    settings = stage.settings
+    accelerator = _accelerator(settings)
+    encoder.to(accelerator.device).eval()
+    beside = stage.beside.to(accelerator.device) if isinstance(stage, Accompanied) else nn.Module()
+    kindred = stage.kindred if isinstance(stage, Related) else None
+    parameters = Parameters(encoder, settings, beside, kindred)
+    optimiser = torch.optim.AdamW(
+        parameters.groups(), weight_decay=settings.weight_decay, eps=1e-8, fused=True
+    )
+    done = load_state(folder / STATE_FILE, parameters, optimiser)
+    history = read_history(folder / HISTORY_FILE)[:done]
+    objective = accelerator.prepare_model(Objective(sharing(encoder), stage), evaluation_mode=True)
+    prepared = accelerator.prepare_optimizer(optimiser)
+    scalars = _scalars(folder, done) if settings.tensorboard and is_main() else None
+    with _history_log(folder / HISTORY_FILE, history) as log:
+        for step in range(done, stage.steps):
+            rate = schedule(step, stage.steps, settings.ramp)
+            parameters.set_rate(prepared, rate)
+            values = _step(accelerator, objective, stage, prepared, parameters, step)
+            row = {"step": step + 1, **values, "learning_rate": settings.learning_rate * rate}
+            history.append(row)
+            log.write(json.dumps(row) + "\n")
+            if scalars is not None:
+                for key in row.keys() - {"step"}:
+                    scalars.add_scalar(f"{stage.name}/{key}", row[key], step + 1)
+            if is_main() and ((step + 1) % settings.checkpoint_every == 0 or step + 1 == stage.steps):
+                save_state(folder / STATE_FILE, parameters, optimiser, step + 1)
+            if progress is not None:
+                progress(step + 1, stage.steps, values)
+    if scalars is not None:
+        scalars.close()
+    return history
+
+
+def forget(folder: Path) -> None:
+    """Remove the state of a training whose model is saved."""
+    for path in (folder / STATE_FILE, _unfinished(folder / STATE_FILE)):
+        path.unlink(missing_ok=True)
+
+
+def device_of(settings: Training) -> str:
+    """Where a stage trains, and so where everything that it compares with has to be."""
+    return str(_accelerator(settings).device)
+
+
+def schedule(step: int, steps: int, ramp: float) -> float:
+    """Share of the full learning rate at a step: a linear rise over the first `ramp` of the steps, then a fall to 0."""
+    rise = (step + 1) / max(1.0, ramp * steps)
+    return min(1.0, rise, (steps - step) / max(1.0, (1.0 - ramp) * steps))
+
+
+def random_at(seed: int, step: int) -> Generator:
+    """The generator of one step; no step depends on those before it."""
+    return default_rng([seed, step])
+
+
+class Objective(nn.Module):
+    """Encoder and stage as one module, so that wrappers for many devices see a single forward."""
+
+    def __init__(self, encoder: Encoder, stage: Stage[Any]) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.stage = stage
+
+    def forward(self, batch: Any) -> dict[str, Tensor]:  # noqa: ANN401 - each stage has its own batch
+        """Unweighted terms of one batch."""
+        return self.stage.terms(self.encoder, batch)
+
+
+def _step(
+    accelerator: Accelerator,
+    objective: nn.Module,
+    stage: Stage[Any],
+    optimiser: Any,  # noqa: ANN401
+    parameters: Parameters,
+    step: int,
+) -> dict[str, float]:
+    """One optimiser step; the mean of each term over its micro-batches, and the weighted loss."""
+    parts = stage.settings.gradient_accumulation
+    sums: dict[str, float] = {}
+    for part in range(parts):
+        random = random_at(stage.settings.seed, step * parts + part)
+        batch = told(stage.batch(random) if is_main() else None)
+        with accelerator.autocast():
+            terms = objective(batch)
+        loss = total(terms, stage.weights)
+        accelerator.backward(loss / parts)
+        for key, value in (*terms.items(), ("loss", loss)):
+            sums[key] = sums.get(key, 0.0) + float(value.detach()) / parts
+    if not math.isfinite(sums["loss"]):
+        raise ConfigError(
+            f"{stage.name}: the loss is {sums['loss']} at step {step + 1}; lower --learning-rate or use float32"
+        )
+    parameters.collect()
+    add_gradients(parameters.trained())
+    accelerator.unscale_gradients()  # of float16, before they are measured
+    nn.utils.clip_grad_norm_(parameters.trained(), stage.settings.max_gradient_norm)
+    optimiser.step()
+    optimiser.zero_grad(set_to_none=True)
+    for parameter in parameters.whole:
+        parameter.grad = None
+    parameters.put_back()
+    return sums
+
+
+def _accelerator(settings: Training) -> Accelerator:
+    if settings.device not in ("auto", "cpu", "cuda", "mps"):
+        raise ConfigError(f"device = {settings.device!r}: choose auto, cpu, cuda or mps")
+    if settings.device == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("device = 'cuda': no CUDA device is visible; use --device cpu")
+    precision = {"float32": "no", "bfloat16": "bf16", "float16": "fp16"}[settings.precision]
+    cpu = settings.device == "cpu" or not (torch.cuda.is_available() or torch.backends.mps.is_available())
+    if precision == "fp16" and cpu:
+        raise ConfigError("precision = 'float16' needs a GPU; use bfloat16 or float32")
+    AcceleratorState._reset_state()  # or the precision of an earlier stage in this process is held on to
+    accelerator = Accelerator(mixed_precision=precision, cpu=cpu)
+    if several() and cpu != (accelerator.device.type == "cpu"):
+        raise ConfigError(
+            f"device = {settings.device!r}, but these processes share a GPU's network; use: accelerate launch --cpu"
+        )
+    return accelerator
+
+
+def save_state(path: Path, parameters: Parameters, optimiser: torch.optim.Optimizer, done: int) -> None:
+    """Write weights and moments after `done` steps: whole, or not at all."""
+    tensors: dict[str, Tensor] = {}
+    for index, parameter in enumerate(parameters.trained()):
+        tensors[f"{index}.value"] = parameter.detach()
+        for name, moment in optimiser.state.get(parameter, {}).items():
+            tensors[f"{index}.{name}"] = moment
+    for name, kept in parameters.beside.named_buffers():
+        tensors[f"{BESIDE}.{name}"] = kept
+    partial = _unfinished(path)
+    save_file(
+        {name: tensor.contiguous().cpu().clone() for name, tensor in tensors.items()},
+        partial,
+        {"done": str(done)},
+    )
+    partial.replace(path)
+
+
+def _unfinished(path: Path) -> Path:
+    return path.with_suffix(".partial")
+
+
+@torch.no_grad()
+def load_state(path: Path, parameters: Parameters, optimiser: torch.optim.Optimizer) -> int:
+    """Put weights and moments back; returns how many steps they stand for, 0 where there is no state."""
+    if not path.is_file():
+        return 0
+    trained, kept = parameters.trained(), dict(parameters.beside.named_buffers())
+    with safe_open(path, framework="pt") as state:
+        for name in state.keys():  # noqa: SIM118 - safe_open has no __iter__
+            index, field = name.split(".", 1)
+            tensor = state.get_tensor(name)
+            parameter = kept[field] if index == BESIDE else trained[int(index)]
+            if field == "value" or index == BESIDE:
+                if tensor.shape != parameter.shape:
+                    raise InputError(path, "belongs to another model; pass --overwrite to start again")
+                parameter.copy_(tensor)
+            else:
+                optimiser.state[parameter][field] = tensor.to(parameter.device)
+        done = int(state.metadata()["done"])
+    if parameters.shared is not None:
+        parameters.shared.taken_up()
+    parameters.put_back()
+    return done
+
+
+@contextmanager
+def _history_log(path: Path, history: Sequence[Mapping[str, float]]) -> Iterator[IO[str]]:
+    """A file that begins with the steps done before and takes a line a step; only the first process has one."""
+    if is_main():
+        write_text(path, "".join(json.dumps(row) + "\n" for row in history))
+    with path.open("a", encoding="utf-8", buffering=1) if is_main() else StringIO() as log:
+        yield log
+
+
+def read_history(path: Path) -> list[dict[str, float]]:
+    """Rows of a history, up to a last line that a kill may have cut."""
+    rows: list[dict[str, float]] = []
+    if path.is_file():
+        for line in path.read_text(encoding="utf-8").splitlines():
+            try:
+                rows.append(json.loads(line))
+            except json.JSONDecodeError:
+                break
+    return rows
+
+
+def _scalars(folder: Path, done: int) -> Any:  # noqa: ANN401 - tensorboard is optional and untyped
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise MissingExtraError("tensorboard", "tensorboard") from error
+    return SummaryWriter(str(folder / "tensorboard"), purge_step=done + 1)
+
+
+def epochs_to_steps(settings: Training, texts: int) -> int:
+    """Steps of a stage over `texts` texts: as many epochs as asked for, or else the default number of steps."""
+    if settings.epochs is None:
+        assert settings.steps is not None, "a stage settles its steps first"
+        return settings.steps
+    return max(1, math.ceil(settings.epochs * texts / (settings.batch_size * settings.gradient_accumulation)))
