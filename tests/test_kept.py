@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.errors import OutputError
-from sparse_adapt.files.kept import checksum_of, keep_arrays, keep_vectors, kept_arrays, kept_vectors
+from sparse_adapt.files.kept import keep_arrays, keep_vectors, kept_arrays, kept_vectors
 
 
 @given(st.lists(st.lists(st.floats(0, 9, width=32), min_size=3, max_size=3), min_size=1, max_size=5))
@@ -28,11 +28,6 @@ def test_what_is_absent_or_broken_is_none(tmp_path):
     assert kept_arrays(broken) is None and kept_vectors(broken) is None
     keep_arrays(broken, {"other": np.zeros(2, np.float32)})
     assert kept_vectors(broken) is None
-
-
-def test_where_one_text_ends_and_the_next_begins_counts():
-    assert checksum_of(["ab", "c"]) != checksum_of(["a", "bc"]) != checksum_of(["abc"])
-    assert checksum_of(["ab", "c"]) == checksum_of(["ab", "c"])
 
 
 def test_a_place_that_cannot_be_written_is_one_line(tmp_path):

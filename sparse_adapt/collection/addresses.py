@@ -95,6 +95,12 @@ def open_bytes(source: str | Path) -> IO[bytes]:
         raise
 
 
+def fingerprint(address: Address) -> str:
+    """What the file system behind an address tells a change of its file by: its size, date or tag, as a checksum."""
+    files, path = filesystem(address)
+    return str(_ask(address, lambda: files.ukey(path)))
+
+
 def filesystem(address: Address) -> tuple[Any, str]:
     """What fsspec reads an address with, and the path in it.
 

@@ -36,6 +36,17 @@ def locate(source: str | Path, names: Sequence[str]) -> "Place | Dataset":
     return _dataset(str(source))
 
 
+def lies_at(source: str | Path, names: Sequence[str]) -> Place | None:
+    """Where that file lies, of what has a place of its own; None for the name of a data set."""
+    place = place_of(source)
+    if isinstance(place, Address):
+        return _at_address(place, names)
+    found = bundled(place)
+    if found.is_dir():
+        return _in_folder(found, names)
+    return found if found.exists() else None
+
+
 def bundled(source: str | Path) -> Path:
     """The folder of a bundled corpus where the source is its name and no path; any other source as a path."""
     path = Path(source)

@@ -4,9 +4,7 @@ A file is there whole or not at all, so a process that was killed goes on from w
 that can't be read counts as absent. Safetensors only.
 """
 
-import hashlib
 import os
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,14 +17,6 @@ from scipy.sparse import csr_matrix
 from sparse_adapt.errors import OutputError
 
 Arrays = dict[str, NDArray[np.generic]]
-
-
-def checksum_of(parts: Iterable[str]) -> str:
-    """SHA-256 of texts in their order, in hexadecimal; where one ends and the next begins counts."""
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(hashlib.sha256(part.encode("utf-8", "surrogatepass")).digest())
-    return digest.hexdigest()
 
 
 def keep_arrays(path: Path, arrays: Arrays) -> None:

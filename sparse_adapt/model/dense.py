@@ -6,7 +6,6 @@ is a `SentenceEncoder`, which gives the same vectors.
 Dimensions: B texts, H width of the model's vectors.
 """
 
-import hashlib
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib.resources import files
@@ -18,7 +17,8 @@ import torch
 from numpy.typing import NDArray
 
 from sparse_adapt.errors import ModelError
-from sparse_adapt.files.kept import checksum_of, keep_arrays, kept_arrays
+from sparse_adapt.files.checksum import checksum, checksum_of_texts
+from sparse_adapt.files.kept import keep_arrays, kept_arrays
 from sparse_adapt.files.threads import called_back
 from sparse_adapt.model.head.filter import exact_precision
 from sparse_adapt.model.sentence import SentenceEncoder
@@ -89,14 +89,8 @@ class DenseEncoder:
     def stamp(self) -> str:
         """A checksum of the model's files, and of how it multiplies, by which its vectors are kept."""
         if not self._stamp:
-            digest = hashlib.sha256(str(self.place).encode() if not Path(self.place).is_dir() else b"")
-            folder = Path(self.place)
-            for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
-                if path.suffix in (".json", ".safetensors", ".txt", ".model"):
-                    digest.update(path.relative_to(folder).as_posix().encode())
-                    with path.open("rb") as file:
-                        digest.update(hashlib.file_digest(file, "sha256").digest())
-            self._stamp = digest.hexdigest() + "-rough" * self.rough
+            held = checksum(self.place) if Path(self.place).is_dir() else str(self.place)
+            self._stamp = held + "-rough" * self.rough
         return self._stamp
 
     def encode(self, texts: Sequence[str], *, progress: Heard = silent) -> Vectors:
@@ -112,7 +106,7 @@ class DenseEncoder:
         """The vectors of some texts, read where they were kept and kept where they weren't."""
         if self.cache is None or self._module is not None:
             return self._encode(texts)
-        path = self.cache / f"dense-{checksum_of((self.stamp, *texts))[:32]}.safetensors"
+        path = self.cache / f"dense-{checksum_of_texts((self.stamp, *texts))[:32]}.safetensors"
         kept = kept_arrays(path, self.old)
         if kept is not None and "vectors" in kept:
             return kept["vectors"].astype(np.float32, copy=False)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from huggingface_hub import snapshot_download
+from huggingface_hub import snapshot_download, try_to_load_from_cache
 from torch import nn
 from transformers import (
     AutoModel,
@@ -59,6 +59,15 @@ def resolve(source: str | Path) -> str:
             f"{source}: no such model folder; give a folder, the alias splade-tiny or a Hub id (owner/name)"
         )
     return str(source)
+
+
+def model_at(source: str | Path) -> Path | None:
+    """The folder of a model on this machine: its own, an installed package's or the cached one of a Hub id."""
+    place = resolve(source)
+    if Path(place).is_dir():
+        return Path(place)
+    cached = try_to_load_from_cache(place, "config.json")
+    return Path(cached).parent if isinstance(cached, str) else None
 
 
 def fetch(source: str | Path, without: Sequence[str] = HUB_FOLDERS) -> Path:

@@ -24,9 +24,17 @@ from pathlib import Path
 from typing import Any
 
 from sparse_adapt import config
-from sparse_adapt.collection.readers import read_candidates, read_documents
+from sparse_adapt.collection.glossary import DICTIONARY_FILES
+from sparse_adapt.collection.readers import (
+    CANDIDATE_FILES,
+    DOCUMENT_FILES,
+    QUERY_FILES,
+    read_candidates,
+    read_documents,
+)
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.folders import output_folder, write_json, write_text
+from sparse_adapt.files.paths import absolute
 from sparse_adapt.made_up.queries import HELD, TRAIN
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.choice import (
@@ -49,9 +57,18 @@ from sparse_adapt.pipeline.preparing import (
     prepare_terms,
     sample,
 )
-from sparse_adapt.pipeline.request import Request, absolute
+from sparse_adapt.pipeline.request import Request
 from sparse_adapt.pipeline.run import Finished, is_whole, read_finished, run_stages, write_report
-from sparse_adapt.pipeline.work import REQUEST_FILE, Watcher, Work, move_paths, same_request, stamp
+from sparse_adapt.pipeline.step import (
+    STEPS_FOLDER,
+    Source,
+    changed,
+    of_collection,
+    of_model,
+    of_path,
+    stamp,
+)
+from sparse_adapt.pipeline.work import REQUEST_FILE, Watcher, Work, move_paths, same_request
 from sparse_adapt.stages.steps import RECORD_FILE, Outcome, Place
 from sparse_adapt.teachers.panel import make_panel
 from sparse_adapt.terms.mining import Term, read_terms
@@ -106,7 +123,7 @@ class Stopped(Exception):
 
 def _terms(work: Work) -> None:
     request, path = work.request, work.folder / "terms.json"
-    sources = {"corpus": request.corpus, "model": request.model, "glossary": request.glossary}
+    sources = {"corpus": _corpus(request), "model": of_model(request.model), "glossary": _glossary(request)}
 
     def do() -> str:
         path.unlink(missing_ok=True)
@@ -116,25 +133,37 @@ def _terms(work: Work) -> None:
     work.step("terms", sources, [path.name], do)
 
 
+def _corpus(request: Request) -> Source:
+    return of_collection(request.corpus, DOCUMENT_FILES)
+
+
+def _glossary(request: Request) -> Source | None:
+    return None if request.glossary is None else of_collection(request.glossary, DICTIONARY_FILES)
+
+
 def _read_terms(work: Work) -> list[Term]:
     path = work.folder / "terms.json"
     return read_terms(path) if path.is_file() else []
 
 
 def _dictionary(work: Work) -> None:
-    path, glossary = work.folder / "dictionary.jsonl", work.request.glossary
-    sources = {"corpus": work.request.corpus, "terms": work.folder / "terms.json", "glossary": glossary}
+    request, path = work.request, work.folder / "dictionary.jsonl"
+    sources = {"corpus": _corpus(request), "terms": work.made("terms.json"), "glossary": _glossary(request)}
 
     def do() -> str:
         path.unlink(missing_ok=True)
-        return prepare_dictionary(work.documents, _read_terms(work), glossary, path)
+        return prepare_dictionary(work.documents, _read_terms(work), request.glossary, path)
 
     work.step("dictionary", sources, [path.name], do)
 
 
 def _queries(work: Work) -> None:
     request = work.request
-    sources = {"corpus": request.corpus, "queries": request.queries, "generator": request.generator}
+    sources = {
+        "corpus": _corpus(request),
+        "queries": None if request.queries is None else of_collection(request.queries, QUERY_FILES),
+        "generator": None if request.generator is None else of_path(request.generator),
+    }
 
     def do() -> str:
         from sparse_adapt.teachers.generator import generator
@@ -150,17 +179,17 @@ def _queries(work: Work) -> None:
 
 
 def _candidates(work: Work) -> None:
-    request, collection = work.request, work.folder / "collection"
+    request = work.request
     shared = {
-        "corpus": collection / "corpus.jsonl",
-        "queries": collection / "queries.jsonl",
-        "teacher": request.teacher,
-        "model": request.model,
+        "corpus": work.made("collection/corpus.jsonl"),
+        "queries": work.made("collection/queries.jsonl"),
+        "teacher": of_path(request.teacher),
+        "model": of_model(request.model),
     }
     for name, split, file in (("candidates", TRAIN, "candidates.jsonl"), ("held", HELD, "held.jsonl")):
         if split == TRAIN and request.candidates is not None:
-            given = request.candidates
-            work.step(name, {"given": given}, [file], lambda given=given: _given(work, given))  # type: ignore[misc]
+            source = {"given": of_collection(request.candidates, CANDIDATE_FILES)}
+            work.step(name, source, [file], partial(_given, work, request.candidates))
             continue
         work.step(name, shared, [file], partial(_gather, work, split, file))
 
@@ -171,7 +200,10 @@ def _pairs(work: Work) -> None:
         return
     candidates, pairs = work.folder / "candidates.jsonl", work.folder / "pairs.jsonl"
     collection = work.folder / "collection"
-    sources = {"candidates": candidates, "queries": collection / "queries.jsonl"}
+    sources = {
+        "candidates": work.made("candidates.jsonl"),
+        "queries": work.made("collection/queries.jsonl"),
+    }
     work.step("pairs", sources, [pairs.name], lambda: prepare_pairs(candidates, collection, pairs))
 
 
@@ -240,12 +272,13 @@ def _plan(work: Work) -> Plan:
 
 def _stages(work: Work, plan: Plan) -> list[Outcome]:
     """Every stage that isn't done. What was made from something else before it was edited is thrown away."""
-    made_from = {key: stamp(Path(path)) for key, path in plan.files.items()}
-    path = work.folder / "steps" / "stages.json"
-    if path.is_file() and json.loads(path.read_text(encoding="utf-8")) != made_from:
+    path = work.folder / STEPS_FOLDER / "stages.json"
+    made_from = {key: stamp(of_path(file), path.parent, work.folder) for key, file in plan.files.items()}
+    before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else made_from
+    if before.keys() != made_from.keys() or changed(before, made_from, path.parent):
         for folder in work.folder.glob("[1-9]-*"):
             shutil.rmtree(folder)
-        (work.folder / "steps" / "choice.json").unlink(missing_ok=True)
+        (path.parent / "choice.json").unlink(missing_ok=True)
     write_json(path, made_from)
     return run_stages(plan, work.folder, work.watcher)
 
@@ -275,7 +308,7 @@ def makers_of(plan: Plan, folder: Path, merges: Sequence[float]) -> list[Maker]:
 def _choice(work: Work, plan: Plan) -> None:
     folder, settings = work.folder, work.request.settings
     collection = folder / "collection"
-    last = folder / f"{len(plan.stages)}-{plan.stages[-1]}" / RECORD_FILE
+    sources = {"held": work.made("held.jsonl"), "model": work.made(f"{len(plan.stages)}-{plan.stages[-1]}")}
 
     def do() -> str:
         documents = {each.document_id: each for each in read_documents(collection)}
@@ -294,7 +327,7 @@ def _choice(work: Work, plan: Plan) -> None:
         write_json(folder / "choice.json", record(choice))
         return f"{choice.best.label}, of {len(choice.tried)} on {len(held.queries):,} queries set aside"
 
-    work.step("choice", {"held": folder / "held.jsonl", "model": last}, ["choice.json", "model"], do)
+    work.step("choice", sources, ["choice.json", "model"], do)
     _list_what_to_encode(work, plan)
 
 
@@ -319,32 +352,28 @@ def _list_what_to_encode(work: Work, plan: Plan) -> None:
         if new & set(encoder.tokenize([document.full_text])[0]):
             ids.append(document.document_id)
     write_text(work.folder / REENCODE_FILE, "".join(f"{each}\n" for each in ids))
-    work.records["reencode"] = len(ids)
+    work.with_new_terms = len(ids)
 
 
 def _report(work: Work, place: Path, plan: Plan, outcomes: Sequence[Outcome]) -> None:
     steps = {name: work.records[name] for name in (*STEPS, "held", "pairs") if name in work.records}
-    seconds = sum(step["seconds"] for step in steps.values())
+    seconds = sum(step.seconds for step in steps.values())
     seconds += sum(float(outcome.record["seconds"]) for outcome in outcomes)
     more = {
         "final": "model",
         "corpus": absolute(work.request.corpus),
         "adapt": {
-            "steps": {
-                name: {"said": step["said"], "seconds": step["seconds"]} for name, step in steps.items()
-            },
+            "steps": {name: {"said": step.said, "seconds": step.seconds} for name, step in steps.items()},
             "choice": json.loads((work.folder / "choice.json").read_text(encoding="utf-8")),
             "terms": len(_read_terms(work)),
             "documents": len(work.documents),
-            "documents_with_a_new_term": work.records.get("reencode", 0),
+            "documents_with_a_new_term": work.with_new_terms,
             "frozen": work.request.settings.frozen,
             "seconds": round(seconds, 1),
             "peak_memory": peak_memory(),
         },
     }
     shutil.rmtree(work.folder / "cache", ignore_errors=True)
-    for file in work.folder.glob("steps/*.json"):
-        move_paths(file, work.folder, place)
     move_paths(work.folder / "run.toml", work.folder, place)
     write_report(work.folder, place, plan, outcomes, more)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from sparse_adapt import config
 from sparse_adapt.errors import InputError
+from sparse_adapt.files.paths import absolute
 from sparse_adapt.teachers.panel import ENSEMBLE
 
 
@@ -51,8 +52,3 @@ class Request:
         for path in (self.glossary, self.queries, self.candidates):
             if path is not None and not Path(path).exists():
                 raise InputError(path, "no such file; check the path")
-
-
-def absolute(source: str) -> str:
-    """A path as it can be found from anywhere; a name that is no path as it stands."""
-    return str(Path(source).resolve()) if Path(source).exists() else source

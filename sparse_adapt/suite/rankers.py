@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 
-from sparse_adapt.files.kept import checksum_of, keep_vectors, kept_vectors
+from sparse_adapt.files.checksum import checksum_of_texts
+from sparse_adapt.files.kept import keep_vectors, kept_vectors
 from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.idf import scaled, sqrt_idf
 from sparse_adapt.model.sparse import SparseEncoder
@@ -101,7 +102,7 @@ class Workshop:
         if source not in self.loaded:
             encoder = SparseEncoder.load(source, self.device)
             made = stamp(encoder)
-            mark = checksum_of([made.weights_sha256, made.vocabulary_sha256, str(made.max_tokens)])
+            mark = checksum_of_texts([made.weights_sha256, made.vocabulary_sha256, str(made.max_tokens)])
             self.loaded[source] = encoder, mark
         return self.loaded[source]
 
@@ -144,7 +145,7 @@ class Workshop:
         parts = []
         for start in range(0, len(texts), TEXTS_A_PART):
             part = texts[start : start + TEXTS_A_PART]
-            name = f"sparse-{checksum_of([mark, *part])[:32]}.safetensors"
+            name = f"sparse-{checksum_of_texts([mark, *part])[:32]}.safetensors"
             vectors = self._kept(name)
             if vectors is None:
                 vectors = encode(encoder, part)
