@@ -143,7 +143,7 @@ class _Commands:
         return _line("warmup", "--model", model, "--corpus", self.places.corpus, "-o", "warm")
 
     def dictionary(self, model: str) -> str:
-        return _line("dictionary", "--model", model, "--dictionary", self.places.dictionary, "-o", "defined")
+        return _line("dictionary", "--model", model, "--glossary", self.places.dictionary, "-o", "defined")
 
     def distill(self, model: str) -> str:
         files = ("--candidates", self.places.candidates, "--corpus", self.places.corpus)

@@ -138,7 +138,7 @@ def test_what_stands_before_a_sparse_model_is_sparse(tiny_model, zorvex_collecti
     steps.extend(str(tiny_model), tmp_path / "terms.json", steps.Place(tmp_path / "extended"))
     dense = str(tiny_dense(tiny_model, tmp_path / "dense"))
     place = steps.Place(tmp_path / "out")
-    with pytest.raises(ConfigError, match="one is sparse, the other dense; name another --before"):
+    with pytest.raises(ConfigError, match="one is sparse, the other dense; name another --baseline"):
         steps.run_behaviour(
             str(tmp_path / "extended"), str(zorvex_collection), config.Behaviour(), place, before=dense
         )

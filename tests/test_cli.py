@@ -11,7 +11,7 @@ FLAGS = {
     "terms": {"--model", "--top", "-o", "--json"},
     "extend": {"--model", "--terms", "-o", "--overwrite"},
     "warmup": {"--model", "--corpus", "-o", "--overwrite", "--resume"},
-    "dictionary": {"--model", "--dictionary", "-o", "--overwrite", "--resume"},
+    "dictionary": {"--model", "--glossary", "-o", "--overwrite", "--resume"},
     "distill": {"--model", "--candidates", "--corpus", "-o", "--overwrite", "--resume"},
     "run": {"-o", "--resume", "--overwrite"},
     "check": {"--json"},

@@ -1,7 +1,11 @@
 """The command line as a whole: its panels, and how every command begins and ends."""
 
 import shlex
+import signal
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from inspect import signature
 from typing import Annotated
 
 import typer
@@ -9,34 +13,39 @@ from typer.exceptions import TyperException
 
 from sparse_adapt.cli import engines, prepare, search, stages, start, understand
 from sparse_adapt.cli.console import say
+from sparse_adapt.cli.options import WITH
+from sparse_adapt.cli.page import Command, Page
 from sparse_adapt.cli.research import contradictions, invented_words, likeness
 from sparse_adapt.errors import SparseAdaptError
-from sparse_adapt.stages import STAGES
 
-GROUPS = (
-    ("Start", (start.demo, start.adapt, start.check)),
-    ("Prepare", (prepare.terms, prepare.queries, prepare.candidates, prepare.pairs)),
-    ("Stages", (stages.extend, stages.behaviour, stages.warmup, stages.dictionary, stages.distill)),
-    ("Stages", (stages.contrast, stages.run)),
-    ("Understand", (understand.diagnose, understand.explain, understand.evaluate)),
-    ("Search", (search.encode, search.index, search.search)),
-    ("Engines", (engines.export, engines.check_export, engines.query_table)),
-    ("Research", (stages.dynamic, stages.joint, contradictions.contradict, stages.triplets, stages.labelled)),
-    ("Research", (invented_words.coin, invented_words.recovery)),
-    ("Research", (likeness.groups, likeness.similarity, likeness.relevant_words)),
-)
-RESUMABLE = ("demo", "adapt", *STAGES[1:], "run", "encode", "export")
-MISTAKE, INTERRUPTED = 2, 130
+PANELS: dict[str, tuple[Callable[..., None], ...]] = {
+    "Start": (start.demo, start.adapt, start.check),
+    "Prepare": (prepare.terms, prepare.queries, prepare.candidates, prepare.pairs),
+    "Stages": (
+        *(stages.extend, stages.behaviour, stages.warmup, stages.dictionary, stages.distill),
+        *(stages.contrast, stages.run),
+    ),
+    "Understand": (understand.diagnose, understand.explain, understand.evaluate),
+    "Search": (search.encode, search.index, search.search),
+    "Engines": (engines.export, engines.check_export, engines.query_table),
+    "Research": (
+        *(stages.dynamic, stages.joint, contradictions.contradict, stages.triplets, stages.labelled),
+        *(invented_words.coin, invented_words.recovery),
+        *(likeness.groups, likeness.similarity, likeness.relevant_words),
+    ),
+}
+MISTAKE, INTERRUPTED, TERMINATED = 2, 130, 143  # exit status
 M_MMAP_THRESHOLD, M_TRIM_THRESHOLD = -3, -1  # of mallopt; glibc raises both by itself until one is set
 LARGE_BLOCK = 32 << 20  # bytes; from 8 MiB on a step takes a tenth longer, fetching its pages anew
 KEPT = 64 << 20  # bytes free at the heap's end; with glibc's first 128 KiB a step takes a tenth longer again
 
 app = typer.Typer(
     name="sparse-adapt",
-    help="Teach a SPLADE model the words of your domain, see that it learnt them, and index the result.",
-    epilog="Start with: sparse-adapt demo",
+    cls=Page,
+    help="Teach a SPLADE model the words of your domain, and index the result.\n"
+    "Start with: sparse-adapt demo. Help with a command: sparse-adapt COMMAND -h",
+    context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
@@ -58,9 +67,9 @@ def _options(
 ) -> None: ...
 
 
-for panel, commands in GROUPS:
+for panel, commands in PANELS.items():
     for command in commands:
-        app.command(rich_help_panel=panel)(command)
+        app.command(rich_help_panel=panel, cls=Command)(command)
 
 
 def _give_memory_back() -> None:
@@ -79,29 +88,62 @@ def _give_memory_back() -> None:
 def main() -> None:
     """Entry point: a user's error is one line and exit 2; a bug keeps its traceback."""
     _give_memory_back()
-    try:
-        status = app(standalone_mode=False)
-    except SparseAdaptError as error:
-        say("error: " + " ".join(str(error).splitlines()))
-        raise SystemExit(MISTAKE) from error
-    except TyperException as error:
-        if error.format_message():  # none where help was all that could be shown
-            say(f"error: {' '.join(error.format_message().split()).rstrip('.')}; see {_help()}")
-        raise SystemExit(MISTAKE) from error
+    with _terminating() as terminated:
+        try:
+            status = app(standalone_mode=False)
+        except SparseAdaptError as error:
+            say("error: " + " ".join(str(error).splitlines()))
+            raise SystemExit(MISTAKE) from error
+        except TyperException as error:
+            if error.format_message():  # none where help was all that could be shown
+                say(f"error: {' '.join(error.format_message().split()).rstrip('.')}; see {_help()}")
+            raise SystemExit(MISTAKE) from error
     if status == INTERRUPTED:
         say(_interrupted(sys.argv[1:]))
-        raise SystemExit(INTERRUPTED)
+        raise SystemExit(TERMINATED if terminated else INTERRUPTED)
+
+
+@contextmanager
+def _terminating() -> Iterator[list[int]]:
+    """Have SIGTERM end a command as Ctrl-C does; the list holds the signal once it has come."""
+    received: list[int] = []
+
+    def interrupt(number: int, frame: object) -> None:
+        received.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield received
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _commands() -> dict[str, Callable[..., None]]:
+    """Every command's function under its name."""
+    every = (command for commands in PANELS.values() for command in commands)
+    return {command.__name__.replace("_", "-"): command for command in every}
 
 
 def _help() -> str:
-    names = {command.__name__.replace("_", "-") for _, commands in GROUPS for command in commands}
-    named = [word for word in sys.argv[1:2] if word in names]
+    named = [word for word in sys.argv[1:2] if word in _commands()]
     return shlex.join(["sparse-adapt", *named, "--help"])
 
 
 def _interrupted(words: list[str]) -> str:
-    """What Ctrl-C leaves, and how to go on."""
-    if not words or (words[0] not in RESUMABLE and "--suite" not in words):
+    """What a command leaves that was stopped, and how to go on."""
+    command = _commands().get(words[0]) if words else None
+    if command is None or not _resumable(command, words):
         return "stopped; nothing was written"
     again = words if "--resume" in words else [*words, "--resume"]
     return f"stopped; go on with: {shlex.join(['sparse-adapt', *again])}"
+
+
+def _resumable(command: Callable[..., None], words: list[str]) -> bool:
+    """Whether a command takes --resume; where that stands in a panel `With --x`, whether --x is given."""
+    resume = signature(command).parameters.get("resume")
+    if resume is None:
+        return False
+    panel = next(option.rich_help_panel for option in resume.annotation.__metadata__)
+    needed = panel.removeprefix(WITH) if isinstance(panel, str) and panel.startswith(WITH) else ""
+    return not needed or any(word.partition("=")[0] == needed for word in words)

@@ -67,7 +67,10 @@ def export(
     overwrite: Overwrite = False,
     resume: Resume = False,
 ) -> None:
-    """Write a corpus, or what encode wrote, in the layout of a search engine."""
+    """Write a corpus in the format of a search engine.
+
+    The documents come from a corpus, or from vectors that `sparse-adapt encode` wrote.
+    """
     from contextlib import ExitStack
 
     from sparse_adapt.cli.devices import load
@@ -127,7 +130,7 @@ def export(
 
 def check_export(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="What export wrote.")],
-    against: Annotated[str, typer.Option("--against", metavar="MODEL", help=MODEL_HELP)],
+    model: Model,
     queries: Annotated[
         str, typer.Option("--queries", metavar="FILE", help="Queries: BEIR, TSV or TREC topics.")
     ],
@@ -142,9 +145,10 @@ def check_export(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Load an export into its engine and hold each ranking against exact search.
+    """Load an export into its engine and compare the rankings.
 
-    Exit status 1 if a difference is neither a tie nor what the engine's rounding explains.
+    Every ranking is compared with exact search. Exit status 1 if a difference is neither a tie nor due to
+    rounding.
     """
     from sparse_adapt.cli.devices import load
     from sparse_adapt.cli.progress import Bars
@@ -160,11 +164,11 @@ def check_export(
     manifest = read_manifest(folder)
     asked = list(read_queries(queries))
     judgements = None if qrels is None else read_judgements(qrels, split)
-    encoder = load(against, device)
+    encoder = load(model, device)
     if not manifest.model.fits(stamp(encoder)):
-        raise InputError(folder, f"was made by another model ({manifest.model.name}), not by {against}")
+        raise InputError(folder, f"was made by another model ({manifest.model.name}), not by {model}")
     with Bars() as bars:
-        documents = join_blocks(read_vectors_of(encoder, against, corpus, vectors, bars).blocks)
+        documents = join_blocks(read_vectors_of(encoder, model, corpus, vectors, bars).blocks)
     _same_number(folder, manifest, documents)
     with open_engine(manifest.format, folder, url=url) as engine:
         parity = check_engine(
@@ -210,7 +214,7 @@ def query_table(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Write a weight for each token, so that queries are tokenised and looked up, and no model is asked.
+    """Write a weight for each token, to search without a model.
 
     The weights are inverse document frequencies over the documents' vectors, or learnt from queries (--learn).
     With --queries and --qrels it says what such queries cost beside the model's own.

@@ -11,6 +11,19 @@ import typer
 BUNDLED = "gatrocraptic"  # the corpus for whoever names none
 RUNS = Path("runs")  # where runs go, and the latest is looked for
 
+WITH = "With "  # begins the name of a help panel whose options count only beside the one it names
+
+EARLIER = {  # spellings that commands once had, and go on to take: command -> {then: now}
+    "behaviour": {"--before": "--baseline"},
+    "dictionary": {"--dictionary": "--glossary"},
+    "evaluate": {"--corpus": "--collection"},
+    "check-export": {"--against": "--model"},
+    "coin": {"--corpus": "--collection"},
+    "recovery": {"--base": "--baseline"},
+    "groups": {"--against": "--baseline"},
+}
+PLACED = ("--corpus", "--collection")  # options whose value a command may take by its place instead
+
 CORPUS_HELP = "A BEIR folder or its corpus.jsonl, a JSONL or TSV file, a bundled name or an ir_datasets id."
 MODEL_HELP = "A model folder, the alias splade-tiny or a Hub id."
 
@@ -19,7 +32,7 @@ OptionalModel = Annotated[
     str | None,
     typer.Option("--model", metavar="MODEL", help=f"{MODEL_HELP} By default that of the latest run."),
 ]
-CorpusArgument = Annotated[str, typer.Argument(metavar="CORPUS", help=CORPUS_HELP)]
+CorpusArgument = Annotated[str, typer.Argument(metavar="CORPUS", help=f"{CORPUS_HELP} Also as --corpus.")]
 Corpus = Annotated[str, typer.Option("--corpus", metavar="CORPUS", help=CORPUS_HELP)]
 OptionalCorpus = Annotated[
     str | None,

@@ -62,7 +62,10 @@ def terms(
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
-    """Rank the words of a corpus that deserve a token of their own, with the evidence."""
+    """List the words of a corpus that deserve a token of their own.
+
+    Each word comes with the evidence for it.
+    """
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.collection.readers import read_documents
     from sparse_adapt.errors import ConfigError, unknown
@@ -113,7 +116,10 @@ def queries(
     seed: Seed = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Make queries without users, as a collection: titles, telling sentences, key phrases."""
+    """Make up queries from a corpus, to train and to measure with.
+
+    Titles, telling sentences and key phrases become queries. Some are set aside to measure with.
+    """
     from sparse_adapt import config
     from sparse_adapt.collection.readers import read_documents
     from sparse_adapt.files.folders import output_folder
@@ -147,7 +153,10 @@ def candidates(
     seed: Seed = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Find documents for each query, easy and hard ones, and have a teacher score them."""
+    """Find documents for each query and have a teacher score them.
+
+    Some documents are easy to tell from the right one, some hard.
+    """
     from sparse_adapt import config
     from sparse_adapt.collection.readers import read_documents
     from sparse_adapt.errors import unknown
@@ -196,7 +205,10 @@ def pairs(
     device: Device = "auto",
     overwrite: Overwrite = False,
 ) -> None:
-    """Keep the queries to learn from whose document a reference encoder finds, as pairs."""
+    """Keep the queries whose document a reference model finds.
+
+    Each becomes a pair of a query and its document.
+    """
     from sparse_adapt.cli.devices import load_either
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.collection.pairs import write_pairs

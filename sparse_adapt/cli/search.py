@@ -33,7 +33,10 @@ def encode(
     ] = None,
     shard: Annotated[int, typer.Option("--shard", min=1, help="Documents a shard.")] = 4096,
 ) -> None:
-    """Turn a corpus into sparse vectors, shard by shard."""
+    """Turn a corpus into sparse vectors.
+
+    They are written in shards, so that a stopped run can go on.
+    """
     from contextlib import nullcontext
 
     from sparse_adapt.cli.devices import load
@@ -76,7 +79,10 @@ def index(
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="By default all cores.")] = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Build a Lucene index of impacts, through Anserini."""
+    """Build a Lucene index from sparse vectors.
+
+    Anserini builds it; weights become whole numbers.
+    """
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.engines.lucene import build_index
     from sparse_adapt.export import parts
@@ -114,7 +120,7 @@ def search(
     top: Annotated[int, typer.Option("--top", min=1, help="Documents to show.")] = 10,
     json: Json = False,
 ) -> None:
-    """Search a Lucene index, or, without one, vectors or a corpus."""
+    """Search an index, a folder of vectors or a corpus."""
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.stages.steps import inherited
 

@@ -39,7 +39,11 @@ def extend(
     overwrite: Overwrite = False,
     resume: Resume = False,
 ) -> None:
-    """Give every term a token, an input row, a head row and a bias of its own."""
+    """Add a token to a model for each new term.
+
+    Each token gets an input row, an output row and a bias. It starts as the mean of the pieces that it
+    replaces.
+    """
     from sparse_adapt.model.layout import is_dense
     from sparse_adapt.stages import steps
 
@@ -56,14 +60,19 @@ def behaviour(
     model: Model,
     corpus: Corpus,
     out: Out,
-    before: Annotated[
+    baseline: Annotated[
         str | None,
-        typer.Option("--before", metavar="MODEL", help="By default the model that was extended to this one."),
+        typer.Option(
+            "--baseline", metavar="MODEL", help="By default the model that was extended to this one."
+        ),
     ] = None,
     overwrite: Overwrite = False,
     resume: Resume = False,
 ) -> None:
-    """Have an extended model do again what the model before it did."""
+    """Train an extended model to behave as before its extension.
+
+    Each new token takes over from the pieces that it replaces, and all else stays as it was.
+    """
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.model.layout import is_dense
     from sparse_adapt.pipeline.plan import settings_for
@@ -72,7 +81,7 @@ def behaviour(
     settings = cast("config.Behaviour", settings_for("behaviour", "default", overrides(context)))
     with Bars() as bars:
         place, progress = steps.Place(out, overwrite, resume), bars.begin("behaviour")
-        outcome = steps.run_behaviour(model, corpus, settings, place, before=before, progress=progress)
+        outcome = steps.run_behaviour(model, corpus, settings, place, before=baseline, progress=progress)
     told(outcome)
     following = ["warmup"]
     if is_dense(out):
@@ -90,7 +99,10 @@ def warmup(
     resume: Resume = False,
     preset: Preset = "default",
 ) -> None:
-    """Teach the new rows from a corpus: masked words, and where a term is said or meant."""
+    """Train the new tokens on the texts of a corpus.
+
+    The model guesses masked words, and learns where a term is said or meant.
+    """
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.pipeline.plan import settings_for
     from sparse_adapt.stages import steps
@@ -101,15 +113,15 @@ def warmup(
         outcome = steps.run_warmup(model, corpus, settings, place, bars.begin("warmup"))
     told(outcome)
     definitions = _beside(corpus, "dictionary.jsonl")
-    then(["dictionary", "--model", str(out), "--dictionary", definitions, "-o", _sibling(out, "dictionary")])
+    then(["dictionary", "--model", str(out), "--glossary", definitions, "-o", _sibling(out, "dictionary")])
 
 
 @trains
 def dictionary(
     context: typer.Context,
     model: Model,
-    dictionary: Annotated[
-        str, typer.Option("--dictionary", metavar="FILE", help="dictionary.jsonl, or a folder with one.")
+    glossary: Annotated[
+        str, typer.Option("--glossary", metavar="FILE", help="dictionary.jsonl, or a folder with one.")
     ],
     out: Out,
     corpus: OptionalCorpus = None,
@@ -118,7 +130,11 @@ def dictionary(
     judge: Judge = None,
     preset: Preset = "default",
 ) -> None:
-    """Teach from definitions, both ways, and from made-up texts which term is meant; every weight learns."""
+    """Train with definitions of the new terms.
+
+    The model learns terms from definitions and definitions from terms, and from made-up texts which term is
+    meant. All weights learn.
+    """
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.pipeline.plan import settings_for
     from sparse_adapt.stages import steps
@@ -127,9 +143,9 @@ def dictionary(
     with Bars() as bars:
         place = steps.Place(out, overwrite, resume)
         progress = bars.begin("dictionary")
-        outcome = steps.run_dictionary(model, dictionary, corpus, settings, place, progress)
+        outcome = steps.run_dictionary(model, glossary, corpus, settings, place, progress)
     told(outcome)
-    source = corpus or steps.inherited(str(out)).get("corpus") or _folder_of(dictionary)
+    source = corpus or steps.inherited(str(out)).get("corpus") or _folder_of(glossary)
     then(_distill(str(out), source, _sibling(out, "distill")))
 
 
@@ -147,7 +163,10 @@ def distill(
     judge: Judge = None,
     preset: Preset = "default",
 ) -> None:
-    """Teach the whole model, sparse or dense, to score as a teacher does; a sparse one with short vectors."""
+    """Train the whole model to score documents as a teacher does.
+
+    A sparse model also learns to keep its vectors short.
+    """
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.pipeline.plan import settings_for
     from sparse_adapt.stages import steps
@@ -187,7 +206,10 @@ def dynamic(
     overwrite: Overwrite = False,
     resume: Resume = False,
 ) -> None:
-    """Teach from sentences: the domain's words that the model finds hardest are masked, and told."""
+    """Train on sentences whose hardest domain words are masked.
+
+    The model guesses the domain's words that it finds hardest.
+    """
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.pipeline.plan import settings_for
     from sparse_adapt.stages import steps
@@ -239,7 +261,10 @@ def joint(
     overwrite: Overwrite = False,
     resume: Resume = False,
 ) -> None:
-    """Teach from pairs whose new words are masked: the word that is missing, and the document that is meant."""
+    """Train with pairs whose new words are masked.
+
+    The model learns which word is missing and which document is meant, both at once.
+    """
     _teach("joint", context, model, pairs, corpus, out)
     files = ["--pairs", pairs, "--corpus", corpus]
     then(["contrast", "--model", str(out), *files, "-o", str(out.with_name("contrast"))])
@@ -265,7 +290,10 @@ def contrast(
     overwrite: Overwrite = False,
     resume: Resume = False,
 ) -> None:
-    """Teach from pairs alone: a query's document before all others of its batch."""
+    """Train with pairs of a query and its document.
+
+    The document of each query has to score above all other documents of its batch.
+    """
     _teach("contrast", context, model, pairs, corpus, out)
     then(["evaluate", "--model", str(out), "--collection", corpus])
 
@@ -293,7 +321,10 @@ def triplets(
     overwrite: Overwrite = False,
     resume: Resume = False,
 ) -> None:
-    """Teach that a sentence is nearer to itself than to what contradicts it and to other sentences."""
+    """Train sentences to be far from their contradictions.
+
+    Each sentence has to be nearer to itself than to what contradicts it and to other sentences.
+    """
     _teach_triplets("triplets", context, model, triplets, out)
     then(
         ["labelled", "--model", str(out), "--labelled", "FILE", "-o", f"{out}-labelled"],
@@ -315,7 +346,10 @@ def labelled(
     overwrite: Overwrite = False,
     resume: Resume = False,
 ) -> None:
-    """Teach by inference pairs that somebody labelled: nearer to what follows than to what contradicts."""
+    """Train with labelled pairs: what follows, what contradicts.
+
+    Each sentence has to be nearer to one that follows from it than to one that contradicts it.
+    """
     _teach_triplets("labelled", context, model, labelled, out)
     then(["similarity", "--model", str(out), "--pairs", "FILE", "--baseline", model])
 
@@ -343,7 +377,10 @@ def run(
     overwrite: Overwrite = False,
     resume: Resume = False,
 ) -> None:
-    """Carry out any sequence of stages from one file. Options here go before what the file says."""
+    """Carry out the stages that a file (run.toml) names.
+
+    Options given here replace what the file says.
+    """
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.pipeline.run import run as carry_out
     from sparse_adapt.pipeline.runfile import read_plan

@@ -11,6 +11,7 @@ from sparse_adapt.cli.options import (
     BUNDLED,
     CORPUS_HELP,
     RUNS,
+    CorpusArgument,
     GeneratorOption,
     Json,
     Model,
@@ -34,7 +35,10 @@ if TYPE_CHECKING:
 def check(
     corpus: Annotated[str, typer.Argument(metavar="CORPUS", help=CORPUS_HELP)], json: Json = False
 ) -> None:
-    """Read a whole corpus and all files beside it, and report the first bad line."""
+    """Read a corpus and the files beside it, and report mistakes.
+
+    The first bad line ends it.
+    """
     from sparse_adapt.collection.glossary import read_dictionary
     from sparse_adapt.collection.pairs import read_pairs
     from sparse_adapt.collection.readers import read_candidates, read_documents, read_queries
@@ -74,7 +78,10 @@ def demo(
         Path | None, typer.Option("-o", "--out", metavar="DIR", help="Run folder; by default runs/CORPUS.")
     ] = None,
     corpus: Annotated[
-        str, typer.Option("--corpus", metavar="CORPUS", help="gatrocraptic, coined or a folder like them.")
+        str,
+        typer.Argument(
+            metavar="CORPUS", help="gatrocraptic, coined or a folder like them. Also as --corpus."
+        ),
     ] = BUNDLED,
     model: Model = "splade-tiny",
     json: Json = False,
@@ -82,9 +89,10 @@ def demo(
     resume: Resume = False,
     preset: Preset = "default",
 ) -> None:
-    """Run all stages on a bundled corpus, and show what each buys and costs.
+    """Adapt a model to a bundled corpus; show what each stage gains.
 
-    The table at the end has the base model, fine-tuning alone, and each stage.
+    The table at the end compares the base model, plain fine-tuning without new tokens, and the model after
+    each stage.
     """
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.lab.demo.demo import run_demo
@@ -135,7 +143,7 @@ class _Watcher(Bars):
 @trains
 def adapt(
     context: typer.Context,
-    corpus: Annotated[str, typer.Option("--corpus", metavar="CORPUS", help=CORPUS_HELP)],
+    corpus: CorpusArgument,
     out: Annotated[
         Path | None, typer.Option("-o", "--out", metavar="DIR", help="Run folder; by default runs/CORPUS.")
     ] = None,
@@ -195,7 +203,10 @@ def adapt(
     overwrite: Overwrite = False,
     resume: Resume = False,
 ) -> None:
-    """Adapt a model to a corpus, with nothing but the corpus; the adapted model ends in DIR/model."""
+    """Adapt a model to your own corpus. Nothing else is needed.
+
+    Terms, definitions, queries and candidates are made from the corpus. The adapted model ends in DIR/model.
+    """
     from sparse_adapt.errors import unknown
     from sparse_adapt.pipeline.adapt import STEPS, Stopped
     from sparse_adapt.pipeline.adapt import adapt as carry_out

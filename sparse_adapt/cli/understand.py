@@ -10,12 +10,11 @@ from sparse_adapt.cli.options import (
     BUNDLED,
     MODEL_HELP,
     RUNS,
+    WITH,
     Device,
     Json,
     OptionalCorpus,
     OptionalModel,
-    Overwrite,
-    Resume,
 )
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
 
 BASE = "splade-tiny"
+OF_SUITE = f"{WITH}--suite"
 
 
 class Subject(NamedTuple):
@@ -43,7 +43,10 @@ def diagnose(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Say what a model makes of a term: vocabulary, logits, weight, ranking, and what to do next."""
+    """Show what a model makes of one term, and what to do next.
+
+    Vocabulary, logits, weight and ranking, for the document that says the term most.
+    """
     from diagnostics.report import render_token_report
     from diagnostics.token import diagnose as report_on
     from sparse_adapt.collection.readers import read_documents
@@ -70,7 +73,10 @@ def explain(
     top: Annotated[int, typer.Option("--top", min=1, help="Documents to take apart.")] = 5,
     json: Json = False,
 ) -> None:
-    """Show a query's expansions, its top documents, and the shared tokens that made them match."""
+    """Show why documents match a query, token by token.
+
+    The query's tokens, its top documents, and the shared tokens that made them match.
+    """
     from diagnostics.matches import explain as take_apart
     from diagnostics.report import render_query_report
     from sparse_adapt.cli.progress import Bars
@@ -117,17 +123,34 @@ def evaluate(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", metavar="DIR", help="Of a suite: tables, plot and vectors.")
+        Path | None,
+        typer.Option(
+            "-o",
+            "--out",
+            metavar="DIR",
+            help="Folder for tables, plot and vectors.",
+            rich_help_panel=OF_SUITE,
+        ),
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Of a suite: what gained and lost most, and by which tokens.")
+        bool,
+        typer.Option(
+            "--explain", help="Show what gained and lost most, and by which tokens.", rich_help_panel=OF_SUITE
+        ),
     ] = False,
-    overwrite: Overwrite = False,
-    resume: Resume = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the results in DIR.", rich_help_panel=OF_SUITE)
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where the suite stopped.", rich_help_panel=OF_SUITE)
+    ] = False,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Measure a model on judged queries against a baseline; or with --suite, many over many collections."""
+    """Measure a model on judged queries, beside another model.
+
+    With --suite, many models are measured on many collections.
+    """
     from sparse_adapt.cli.devices import load_either
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.errors import ConfigError

@@ -86,7 +86,7 @@ def loading(folder: Path, manifest: Manifest) -> str:
     return (
         "from ciff_toolkit.read import CiffReader\n"
         f"print(CiffReader({str(folder / INDEX_FILE)!r}).header)\n"
-        f"# sparse-adapt check-export {folder} --against {model} --corpus CORPUS --queries QUERIES"
+        f"# sparse-adapt check-export {folder} --model {model} --corpus CORPUS --queries QUERIES"
     )
 
 

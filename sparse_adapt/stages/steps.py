@@ -99,7 +99,7 @@ def run_behaviour(
     extended = before or _extended_from(model)
     if extended is None:
         raise ConfigError(
-            f"{model}: nothing says which model was extended to this one; name it with --before"
+            f"{model}: nothing says which model was extended to this one; name it with --baseline"
         )
 
     def build(encoder: EitherEncoder) -> Stage[Any]:
@@ -109,7 +109,7 @@ def run_behaviour(
                 return SparseBehaviour(encoder, reference, documents, settings)
             case SentenceEncoder(), SentenceEncoder():
                 return DenseBehaviour(encoder, reference, documents, settings)
-        raise ConfigError(f"{model} and {extended}: one is sparse, the other dense; name another --before")
+        raise ConfigError(f"{model} and {extended}: one is sparse, the other dense; name another --baseline")
 
     return _run("behaviour", model, {"corpus": corpus}, settings, place, (load_encoder, build), progress)
 

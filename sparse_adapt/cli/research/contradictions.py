@@ -55,7 +55,10 @@ def contradict(
     overwrite: Overwrite = False,
     resume: Resume = False,
 ) -> None:
-    """Write sentences that contradict those of a corpus: a noun chunk of each replaced by another."""
+    """Write sentences that contradict those of a corpus.
+
+    In each, one noun phrase is replaced by another.
+    """
     from sparse_adapt.cli.devices import choose
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.lab.contradicting.writing import Asked, write

@@ -35,7 +35,11 @@ def coin(
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
-    """Replace words of a collection's domain by invented ones, in the documents and not in the queries."""
+    """Replace words of a collection by invented ones.
+
+    The documents change and the queries don't, so that only what a model learns of the invented words finds
+    them.
+    """
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.lab.coin.coining import Settings
     from sparse_adapt.lab.coin.coining import coin as replace_words
@@ -65,7 +69,9 @@ def coin(
 def recovery(
     coined: Annotated[str, typer.Option("--coined", metavar="DIR", help="What `sparse-adapt coin` wrote.")],
     model: Model,
-    base: Annotated[str, typer.Option("--base", metavar="MODEL", help="The model before adaptation.")] = BASE,
+    baseline: Annotated[
+        str, typer.Option("--baseline", metavar="MODEL", help="The model before adaptation.")
+    ] = BASE,
     original: Annotated[
         str | None, typer.Option("--original", metavar="DIR", help="By default where `coin` read it.")
     ] = None,
@@ -73,21 +79,24 @@ def recovery(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Say how much of what a collection lost to coined terms an adapted model brings back."""
+    """Measure how much of what invented words cost is regained.
+
+    Compares a model adapted to a collection that `sparse-adapt coin` wrote with the model before.
+    """
     from sparse_adapt.cli.devices import load
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.lab.coin.recovery import measure_recovery, read_trial
 
     trial = read_trial(coined, split, original)
-    adapted, unadapted = load(model, device), load(base, device)
+    adapted, unadapted = load(model, device), load(baseline, device)
     with Bars() as bars:
         heard = bars.count("documents", len(trial.coined.documents) * 3)
         account = measure_recovery(adapted, unadapted, trial, heard)
     if json:
-        show_json({"model": model, "base": base, "coined": coined, **account.to_json()})
+        show_json({"model": model, "base": baseline, "coined": coined, **account.to_json()})
     else:
         show_table(_recovery_table(account, f"{model} on {coined}, {split}: {trial.words} coined terms"))
-    if model == base:
+    if model == baseline:
         say(f"{model} is the unadapted model itself; adapt one to {coined}")
     then(["explain", "QUERY", "--model", model, "--corpus", coined])
 

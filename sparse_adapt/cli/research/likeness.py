@@ -21,8 +21,8 @@ def groups(
     groups: Annotated[
         str, typer.Option("--groups", metavar="FILE", help='JSONL: "group", "text", optional "seen".')
     ],
-    against: Annotated[
-        str | None, typer.Option("--against", metavar="MODEL", help=f"The model before. {MODEL_HELP}")
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", metavar="MODEL", help=f"The model before. {MODEL_HELP}")
     ] = None,
     out: Annotated[
         Path | None,
@@ -32,7 +32,10 @@ def groups(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Say how alike a model finds the texts of each group, and how often one is found by another of its group."""
+    """Measure how alike the texts of each group are.
+
+    Also how often a text is found by another text of its group.
+    """
     from diagnostics.groups import measure_groups, read_members
     from diagnostics.groups_report import tables, to_object, write_report
     from sparse_adapt.cli.devices import load_either
@@ -41,14 +44,14 @@ def groups(
     if out is not None:
         check_free(out, overwrite=overwrite)
     members = read_members(groups)
-    names = [name for name in (against, model) if name is not None]
+    names = [name for name in (baseline, model) if name is not None]
     measured = {name: measure_groups(load_either(name, device), members) for name in names}
     if json:
         show_json(to_object(measured))
     else:
         for table in tables(measured):
             show_table(table)
-    again = ["groups", "--model", model, *(["--against", against] if against else []), "--groups", groups]
+    again = ["groups", "--model", model, *(["--baseline", baseline] if baseline else []), "--groups", groups]
     if out is None:
         then([*again, "-o", "groups"])
         return
@@ -67,7 +70,10 @@ def similarity(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Say how well a model orders pairs of texts by their similarity: Spearman's correlation."""
+    """Measure how well a model orders pairs by their similarity.
+
+    The measure is Spearman's rank correlation.
+    """
     import numpy as np
 
     from sparse_adapt.cli.devices import load_either
@@ -117,7 +123,10 @@ def relevant_words(
     json: Json = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Say which words the similarity of related texts hangs on, by part of speech."""
+    """Show which words make related texts similar.
+
+    Words are counted by their part of speech.
+    """
     from diagnostics.relevance import plot_relevance, tabulate_relevance
     from diagnostics.relevance import relevant_words as find
     from sparse_adapt.cli.devices import load_either

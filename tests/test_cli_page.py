@@ -1,0 +1,168 @@
+"""The first page of help, what every command has, older spellings, and how a command ends before its end."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from conftest import refused
+
+from sparse_adapt.cli import app
+from sparse_adapt.cli.options import EARLIER
+
+SCREEN = 50  # lines
+RESEARCH = {
+    "coin",
+    "recovery",
+    "contradict",
+    "triplets",
+    "labelled",
+    "groups",
+    "similarity",
+    "relevant-words",
+}
+RESEARCH |= {"dynamic", "joint"}
+COMMAND = [sys.executable, "-c", "from sparse_adapt.cli import main; main()"]
+
+
+def names() -> list[str]:
+    return sorted(app._commands())
+
+
+@pytest.fixture
+def page(sparse_adapt, monkeypatch) -> list[str]:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = sparse_adapt("--help")
+    assert shown.status == 0
+    return shown.out.splitlines()
+
+
+def test_the_page_fits_on_one_screen_and_has_every_command(page):
+    assert len(page) <= SCREEN
+    assert max(map(len, page)) <= 80
+    listed = [match[1] for line in page if (match := re.match(r"  (\S+)  +\S", line))]
+    assert sorted(listed) == names()
+
+
+def test_research_stands_after_the_main_path(page):
+    panels = [line for line in page if line in app.PANELS]
+    assert panels == list(app.PANELS)
+    assert panels[-1] == "Research"
+    behind = page[page.index("Research") + 1 :]
+    assert {line.split()[0] for line in behind if line.startswith("  ")} == RESEARCH
+
+
+def test_a_summary_is_a_line_that_isnt_broken(page):
+    for line in filter(None, page[page.index("Start") :]):
+        assert line in app.PANELS or line.startswith(("  ", "Options: -h, --help, --version")), line
+
+
+@pytest.mark.parametrize("command", names())
+def test_every_command_explains_itself_by_h(sparse_adapt, command):
+    short = sparse_adapt(command, "-h")
+    assert short.status == 0
+    assert f"Usage: sparse-adapt {command}" in short.out
+    assert short.out == sparse_adapt(command, "--help").out
+
+
+# -- completion -------------------------------------------------------------------------------------
+
+
+def test_a_shell_gets_a_completion_script():
+    line = f"{sys.executable} -c 'from sparse_adapt.cli import main; main()' --show-completion bash; exit $?"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "complete -o default -F" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("sparse-adapt rec", ["recovery"]),
+        ("sparse-adapt adapt --gl", ["--glossary"]),
+        ("sparse-adapt dictionary --gl", ["--glossary"]),
+    ],
+)
+def test_completion_knows_commands_and_options(typed, completed):
+    asked = {
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(typed.count(" ")),
+        "_SPARSE_ADAPT_COMPLETE": "complete_bash",
+    }
+    line = "import sys; sys.argv = ['sparse-adapt']; from sparse_adapt.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", line], env=os.environ | asked, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == completed, done.stderr
+
+
+# -- one name a thing -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("command", "then", "now"),
+    [(command, then, now) for command, each in EARLIER.items() for then, now in each.items()],
+)
+def test_an_older_spelling_is_taken_and_not_shown(sparse_adapt, command, then, now):
+    shown = sparse_adapt(command, "--help").out
+    assert now in shown
+    assert not re.search(rf"{then}\b", shown)
+    missing = sparse_adapt(command, then).errors[0]
+    assert missing.startswith(f"error: Option '{now}' requires an argument")
+
+
+@pytest.mark.parametrize("flag", ["--corpus nowhere", "--corpus=nowhere", "nowhere"])
+@pytest.mark.parametrize("command", ["terms", "check", "adapt"])
+def test_a_corpus_is_given_by_its_place_or_its_name(sparse_adapt, tmp_path, monkeypatch, command, flag):
+    monkeypatch.chdir(tmp_path)
+    assert "nowhere: no such file or folder" in refused(sparse_adapt(command, *flag.split()))
+
+
+def test_a_corpus_that_is_named_without_one_is_missing(sparse_adapt):
+    assert "Missing argument 'CORPUS'" in refused(sparse_adapt("terms", "--corpus"))
+
+
+# -- stopped ----------------------------------------------------------------------------------------
+
+
+def resumable() -> Iterator[str]:
+    for name, command in app._commands().items():
+        if "resume" in command.__annotations__:
+            yield name
+
+
+@pytest.mark.parametrize("command", names())
+def test_what_a_stopped_command_says_follows_from_its_options(sparse_adapt, monkeypatch, command):
+    taken = command in set(resumable())
+    assert taken == ("--resume" in sparse_adapt(command, "--help").out)
+    words = [command, "one thing", *(["--suite", "s.toml"] if command == "evaluate" else [])]
+    wanted = (
+        f"stopped; go on with: sparse-adapt {command} 'one thing'"
+        if taken
+        else "stopped; nothing was written"
+    )
+    said = app._interrupted(words)
+    assert said.startswith(wanted)
+    assert said.endswith("--resume") == taken
+
+
+def test_resuming_is_named_once_and_only_where_it_counts():
+    assert (
+        app._interrupted(["adapt", "c", "--resume"]) == "stopped; go on with: sparse-adapt adapt c --resume"
+    )
+    assert app._interrupted(["evaluate", "--model", "m"]) == "stopped; nothing was written"
+    assert app._interrupted([]) == "stopped; nothing was written"
+
+
+def test_being_terminated_says_what_ctrl_c_says(sparse_adapt, monkeypatch):
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(
+        "sparse_adapt.collection.readers.read_documents", lambda source: os.kill(os.getpid(), signal.SIGTERM)
+    )
+    done = sparse_adapt("contradict", "gatrocraptic", "-o", "x.jsonl")
+    assert done.status == 143
+    assert done.said[-1] == "stopped; go on with: sparse-adapt contradict gatrocraptic -o x.jsonl --resume"
+    assert signal.getsignal(signal.SIGTERM) is before
