@@ -1,7 +1,8 @@
 # make demo    the whole path on the bundled corpus, then a table of what each stage buys and costs
 # make test    lint, types and every test; `make quick` leaves out what trains or serves the real model
 # make bench   speed and memory beside other implementations; DATA=DIR names a folder that holds medquad
-# make figures what README.md and the notebook show, made anew: three demos, an hour at most
+# make figures what the pages and the notebook show, made anew: three demos, an hour at most
+# make docs    the pages in docs/, commands and settings made from the code; strict, needs no network
 # make setup   what the others do first: a virtual environment in .venv, pinned dependencies, the package
 
 PYTHON ?= python3
@@ -11,7 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test quick lint bench figures constraints clean
+.PHONY: setup demo test quick lint docs bench figures constraints clean
 
 setup: $(READY)
 
@@ -28,7 +29,10 @@ lint: setup
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-test: lint
+docs: setup
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet docs docs/_build
+
+test: lint docs
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(WORKERS) --durations 10
 
 quick: lint
@@ -41,7 +45,7 @@ figures: setup
 	$(BIN)/sparse-adapt demo --overwrite --preset plain -o runs/gatrocraptic-plain
 	$(BIN)/sparse-adapt demo --overwrite --corpus coined
 	$(BIN)/sparse-adapt demo --overwrite
-	$(BIN)/python tools/readme.py
+	$(BIN)/python tools/outputs.py
 	$(BIN)/python notebooks/build.py
 
 constraints:

@@ -1,11 +1,12 @@
-"""Fill in what README.md and benchmarks/README.md show of the tool's own output, from real runs.
+"""Fill in what the pages show of the tool's own output, from real runs.
 
-    python tools/readme.py
+    python tools/outputs.py
 
 On these pages, `<!-- output: COMMAND -->` stands before a block that holds what COMMAND prints, cut after
 twelve lines where it says `<!-- output 12: COMMAND -->`; `<!-- columns: NAME=RUN/COLUMN ... -->` before
-a table of what the demo measured of these models. Each part goes up to `<!-- end -->`. Commands run in the
-order in which they stand, in the repository's folder.
+a table of what the demo measured of these models; `<!-- lines of PAGE -->` before some lines of what another page
+shows, found again by their labels. Each part goes up to `<!-- end -->`. Commands run in the order in which they
+stand, in the repository's folder.
 """
 
 import json
@@ -20,10 +21,10 @@ from sparse_adapt.lab.demo.verdict import tabulate
 from sparse_adapt.report.tables import to_markdown
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = (ROOT / "README.md", ROOT / "benchmarks" / "README.md")
+PAGES = (ROOT / "docs" / "tutorial.md", ROOT / "README.md", ROOT / "benchmarks" / "README.md")
 WIDTH = "100"
 MARK = re.compile(
-    r"<!-- (?P<kind>output|columns)(?: (?P<lines>\d+))?: (?P<words>.+?) -->\n(?P<old>.*?)<!-- end -->\n",
+    r"<!-- (?P<kind>output|columns|lines of)(?: (?P<lines>\d+))?:? (?P<words>.+?) -->\n(?P<old>.*?)<!-- end -->\n",
     re.DOTALL,
 )
 
@@ -38,7 +39,13 @@ def main() -> None:
 def _rewrite(page: Path, mark: re.Match[str]) -> None:
     sys.stderr.write(f"{mark['kind']}: {mark['words']}\n")
     try:
-        new = _columns(mark["words"]) if mark["kind"] == "columns" else _output(mark["words"], mark["lines"])
+        match mark["kind"]:
+            case "columns":
+                new = _columns(mark["words"])
+            case "output":
+                new = _output(mark["words"], mark["lines"])
+            case _:
+                new = again(mark["old"], (ROOT / mark["words"]).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         sys.stderr.write(f"left as it is: {error.filename} is missing\n")
         return
@@ -68,6 +75,29 @@ def _output(command: str, lines: str | None) -> str:
     if lines is not None and len(shown) > int(lines):
         shown = [*shown[: int(lines)], "..."]
     return "\n".join(["```text", f"$ {command}", *shown, "```", ""])
+
+
+def again(block: str, page: str) -> str:
+    """The lines of a block as a page has them: each the next there that begins with the same words.
+
+    Raises LookupError for a line that the page no longer has.
+    """
+    left = iter(page.splitlines())
+    lines = []
+    for line in block.splitlines():
+        label = _label(line)
+        found = (
+            line if line.startswith("```") else next((each for each in left if _label(each) == label), None)
+        )
+        if found is None:
+            raise LookupError(f"no line {label!r} on that page after the line before it")
+        lines.append(found)
+    return "\n".join([*lines, ""])
+
+
+def _label(line: str) -> str:
+    """A line up to its first column: what stands before two spaces or more."""
+    return re.split(r"(?<=\S)\s{2,}", line)[0].strip()
 
 
 def _columns(words: str) -> str:

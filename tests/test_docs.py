@@ -1,0 +1,107 @@
+"""What the pages show: examples that run, links and drawings that are there, commands that exist."""
+
+import re
+import shlex
+import tomllib
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import typer
+
+from sparse_adapt.cli.app import app
+from tools import outputs
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "benchmarks" / "README.md"]
+WRITTEN_FROM_CODE = ("commands.md", "settings.md")
+PAGES += sorted(page for page in (ROOT / "docs").glob("*.md") if page.name not in WRITTEN_FROM_CODE)
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"!?\[[^\]]*\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
+
+
+def text_of(page):
+    return page.read_text(encoding="utf-8")
+
+
+def blocks(language):
+    """Each block of a language, with the page that has it."""
+    return [(page, text) for page in PAGES for kind, text in BLOCK.findall(text_of(page)) if kind == language]
+
+
+def test_readme_is_short():
+    assert len(text_of(README).splitlines()) <= 200
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for place, heading in LINK.findall(text_of(page)):
+        target = page.parent / place if place else page
+        if target.name in WRITTEN_FROM_CODE:
+            continue
+        assert target.exists(), f"{page.name} links to {place}"
+        if heading and target.suffix == ".md":
+            anchors = {anchor(line) for line in linked_text(target).splitlines() if line.startswith("#")}
+            assert heading in anchors, f"{page.name} links to {place}#{heading}"
+
+
+def linked_text(page):
+    """The text of a page, or of the page that it includes whole."""
+    included = re.match(r"```\{include\} (\S+)", text_of(page))
+    return text_of(page.parent / included[1]) if included else text_of(page)
+
+
+def anchor(heading):
+    """How a heading is linked: lower case, words joined by hyphens, without signs."""
+    return re.sub(r"[^\w\- ]", "", heading.lstrip("#").strip().lower()).replace(" ", "-")
+
+
+def test_every_drawing_is_shown_stands_alone_and_says_what_it_shows():
+    shown = {Path(place).name for page in PAGES for place, _ in LINK.findall(text_of(page)) if ".svg" in place}
+    drawings = sorted((ROOT / "docs" / "images").glob("*.svg"))
+    assert {drawing.name for drawing in drawings} == shown
+    for drawing in drawings:
+        tree = ElementTree.parse(drawing)
+        names = [each.tag.rsplit("}")[-1] for each in tree.getroot()]
+        assert names[:2] == ["title", "desc"], drawing.name
+        assert "prefers-color-scheme: dark" in text_of(drawing), drawing.name
+        assert "href" not in text_of(drawing), f"{drawing.name} asks for another file"
+
+
+def test_readme_shows_what_the_tutorial_shows():
+    parts = [mark for mark in outputs.MARK.finditer(text_of(README)) if mark["kind"] == "lines of"]
+    assert parts
+    for part in parts:
+        assert outputs.again(part["old"], text_of(ROOT / part["words"])) == part["old"]
+
+
+def test_lines_are_found_again_in_their_order():
+    page = "\n".join(["       base   last", "seen", "  hidden   1   2", "unseen", "  hidden   3   4"])
+    block = "       base   last\nunseen\n  hidden   0   0\n"
+    assert outputs.again(block, page) == "       base   last\nunseen\n  hidden   3   4\n"
+    with pytest.raises(LookupError, match="'explicit'"):
+        outputs.again("explicit   0\n", page)
+
+
+def test_every_command_of_the_pages_exists_with_its_options():
+    commands = typer.main.get_command(app).commands
+    checked = 0
+    for page, text in blocks("sh"):
+        for line in re.sub(r"\\\n", " ", text).splitlines():
+            words = shlex.split(line, comments=True)
+            if words[:1] != ["sparse-adapt"]:
+                continue
+            command = commands.get(words[1])
+            assert command is not None, f"{page.name}: {line}"
+            options = {each for option in command.params for each in option.opts}
+            for word in words[2:]:
+                if word.startswith("-"):
+                    assert word in options, f"{page.name}: {line}: {word}"
+            checked += 1
+    assert checked > 20
+
+
+@pytest.mark.parametrize(("page", "text"), blocks("toml"), ids=lambda each: getattr(each, "name", ""))
+def test_toml_is_toml(page, text):
+    assert tomllib.loads(text)

@@ -1,0 +1,64 @@
+"""The pages that are written from the code hold what the code holds."""
+
+import re
+
+import pytest
+import typer
+from pydantic import BaseModel, Field
+from typer.testing import CliRunner
+
+from sparse_adapt.cli.app import app
+from sparse_adapt.pipeline.plan import SETTINGS
+from tools import pages
+
+COMMANDS = typer.main.get_command(app).commands
+
+
+def section(page, name):
+    """A page from one heading to the next of its rank or above."""
+    rank = re.search(rf"^(#+) {re.escape(name)}$", page, re.MULTILINE)
+    assert rank, name
+    return re.split(rf"^#{{2,{len(rank[1])}}} ", page[rank.end() :], maxsplit=1, flags=re.MULTILINE)[0]
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_page_and_help_say_the_same_of_a_command(name):
+    shown = section(pages.commands(), name)
+    result = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "2000", "TERM": "dumb"})
+    told = " ".join(result.output.split())
+    for option in COMMANDS[name].params:
+        for spelt in (each for each in option.opts if each.startswith("-")):
+            assert spelt in told
+            assert spelt in shown
+        assert " ".join(option.help.split()) in told
+        assert pages._cell(option.help) in shown
+
+
+@pytest.mark.parametrize("name", list(SETTINGS))
+def test_page_of_settings_has_every_key_of_a_stage(name):
+    page = pages.settings()
+    own, shared = section(page, name), section(page, "Every stage that trains")
+    for key, _ in pages.fields(SETTINGS[name]):
+        assert f"| `{key}` |" in own or f"| `{key}` |" in shared
+
+
+def test_a_row_says_default_bounds_unit_and_source():
+    class Table(BaseModel):
+        rate: float = Field(
+            3e-5, gt=0, le=1, description="How fast it learns", json_schema_extra={"unit": "a step"}
+        )
+        count: int | None = Field(None, description="How many | at most")
+
+    assert pages._table(Table).splitlines()[2:] == [
+        "| `rate` | `3e-05` | > 0, ≤ 1 | How fast it learns; a step |",
+        "| `count` | auto |  | How many \\| at most |",
+    ]
+
+
+def test_pages_are_written_only_where_they_changed(tmp_path):
+    pages.write(tmp_path)
+    before = (tmp_path / "settings.md").stat().st_mtime_ns
+    (tmp_path / "commands.md").write_text("old", encoding="utf-8")
+    pages.write(tmp_path)
+    assert (tmp_path / "settings.md").stat().st_mtime_ns == before
+    assert (tmp_path / "commands.md").read_text(encoding="utf-8") == pages.commands()

@@ -1,0 +1,200 @@
+"""The two pages that are written from the code: every command, and every setting.
+
+    python tools/pages.py FOLDER        writes commands.md and settings.md
+
+`make docs` does it before each build, so that a page can't say what the code doesn't.
+"""
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+import annotated_types
+import typer
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from sparse_adapt import config
+from sparse_adapt.cli.app import app
+from sparse_adapt.pipeline.plan import SETTINGS
+from sparse_adapt.pipeline.runfile import Top
+from sparse_adapt.suite import settings as suite
+
+BOUNDS = {annotated_types.Ge: "≥", annotated_types.Gt: ">", annotated_types.Le: "≤", annotated_types.Lt: "<"}
+COMMANDS_HEAD = """# Commands
+
+This page is written from the program: `sparse-adapt COMMAND --help` says the same. Data goes to standard
+output, words and progress to standard error. A mistake of yours is one line that names the place, the problem and
+the next step, with exit status 2.
+
+`MODEL` is a model folder, the alias `splade-tiny` or a Hub id. `CORPUS` is a BEIR folder or its `corpus.jsonl`, a
+JSONL or TSV file, the name of a bundled corpus (`gatrocraptic`, `coined`) or an `ir_datasets` id.
+"""
+SETTINGS_HEAD = """# Settings
+
+This page is written from the settings in the code. A key stands under its table in `run.toml` (`[distill]`,
+`steps = 300`); [formats](formats.md) shows whole files. Options of the command line go before the file, and the
+file goes before the defaults. A key that doesn't exist is refused, with the nearest that does.
+
+`auto` means that the stage settles the value itself, from the number of queries and of new [terms](words.md#term).
+"""
+
+
+def write(folder: Path) -> None:
+    """Write both pages, each only where it changed, so that a build needn't read it again."""
+    for name, text in (("commands.md", commands()), ("settings.md", settings())):
+        path = folder / name
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+# -- commands --------------------------------------------------------------------------------------
+
+
+def commands() -> str:
+    """The page of commands: a table of all by panel, then each with its options."""
+    found: Mapping[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    panels: dict[str, list[str]] = {}
+    for name, command in found.items():
+        if not command.hidden:
+            panels.setdefault(command.rich_help_panel or "Commands", []).append(name)
+    parts = [COMMANDS_HEAD]
+    for panel, names in panels.items():
+        rows = [f"| [`{name}`](#{name}) | {_cell(_first_sentence(found[name].help))} |" for name in names]
+        parts.append("\n".join([f"| {panel} | |", "| --- | --- |", *rows, ""]))
+    for panel, names in panels.items():
+        parts.append(f"## {panel}\n")
+        parts += [_command(name, found[name]) for name in names]
+    return "\n".join(parts)
+
+
+def _command(name: str, command: Any) -> str:  # noqa: ANN401 - a class that typer keeps to itself
+    arguments = [each for each in command.params if not each.opts[0].startswith("-")]
+    options = [each for each in command.params if each not in arguments]
+    usage = " ".join(["sparse-adapt", name, *map(_metavar_of, arguments), "[OPTIONS]"])
+    lines = [f"### {name}\n", _paragraphs(command.help), "", "```text", usage, "```", ""]
+    if command.params:
+        lines += ["| option | does | by default |", "| --- | --- | --- |"]
+        lines += [_option(each) for each in [*arguments, *options]]
+    return "\n".join([*lines, ""])
+
+
+def _option(option: Any) -> str:  # noqa: ANN401
+    is_argument = not option.opts[0].startswith("-")
+    names = _metavar_of(option) if is_argument else ", ".join(option.opts)
+    if not is_argument and not getattr(option, "is_flag", False):
+        names += f" {_metavar_of(option)}"
+    default = "needed" if option.required else ""
+    if not option.required and option.default not in (None, False, (), []):
+        default = f"`{getattr(option.default, 'value', option.default)}`"
+    return f"| `{names}` | {_cell(option.help or '')} | {default} |"
+
+
+def _metavar_of(option: Any) -> str:  # noqa: ANN401
+    kind = getattr(option.type_descriptor.annotation, "__name__", "value")
+    return str(option.metavar or {"int": "NUMBER", "float": "NUMBER", "Path": "PATH"}.get(kind, kind.upper()))
+
+
+def _first_sentence(text: str | None) -> str:
+    return re.split(r"(?<=\.)\s", (text or "").strip())[0]
+
+
+def _paragraphs(text: str | None) -> str:
+    return "\n\n".join(" ".join(part.split()) for part in (text or "").split("\n\n"))
+
+
+# -- settings --------------------------------------------------------------------------------------
+
+
+def settings() -> str:
+    """The page of settings: what stands above the tables, what all stages share, then each stage's own."""
+    parts = [SETTINGS_HEAD, "## A run file\n", _doc(Top), "", _table(Top)]
+    parts += ["## Every stage that trains\n", _doc(config.Training), "", _table(config.Training)]
+    for name, kind in SETTINGS.items():
+        parts += [f"## {name}\n", _doc(kind), "", f"Under `[{name}]`, beside what every stage has:\n"]
+        parts.append(_table(kind, beside=config.Training))
+    for title, kind in (("adapt", config.Adapt), ("Made-up queries", config.Queries)):
+        parts += [f"## {title}\n", _doc(kind), "", _table(kind, nested=False)]
+    parts += ["## Candidates\n", _doc(config.Candidates), "", _table(config.Candidates)]
+    for title, kind in (("A suite file", suite.Top), ("A row of a suite", suite.Row)):
+        parts += [f"## {title}\n", _doc(kind), "", _table(kind)]
+    parts += ["## A collection of a suite\n", _doc(suite.Place), "", _table(suite.Place)]
+    return "\n".join(parts)
+
+
+def fields(kind: type[BaseModel], *, nested: bool = True) -> Iterator[tuple[str, FieldInfo]]:
+    """Every key of a table with what is known of it; `weights.kd` for a table within."""
+    for name, field in kind.model_fields.items():
+        inner = field.annotation
+        if nested and isinstance(inner, type) and issubclass(inner, BaseModel):
+            yield from ((f"{name}.{key}", each) for key, each in fields(inner))
+        else:
+            yield name, field
+
+
+def _table(kind: type[BaseModel], beside: type[BaseModel] | None = None, *, nested: bool = True) -> str:
+    """A row a key; without those that are as in another table."""
+    known = dict(fields(beside)) if beside is not None else {}
+    rows = ["| key | by default | allowed | meaning |", "| --- | --- | --- | --- |"]
+    for name, field in fields(kind, nested=nested):
+        if name in known and _default(field) == _default(known[name]):
+            continue
+        rows.append(
+            f"| `{name}` | {_default(field)} | {_allowed(field)} | {_meaning(field, known.get(name))} |"
+        )
+    return "\n".join([*rows, ""])
+
+
+def _default(field: FieldInfo) -> str:
+    value = field.get_default(call_default_factory=True)
+    if value is PydanticUndefined:
+        return "needed"
+    if value is None:
+        return "auto"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, BaseModel):
+        return ""
+    if isinstance(value, (tuple, list)):
+        return f"`[{', '.join(map(repr, value))}]`".replace("'", '"')
+    return f'`"{value}"`' if isinstance(value, str) else f"`{value:g}`"
+
+
+def _allowed(field: FieldInfo) -> str:
+    choices = [each for part in (field.annotation, *get_args(field.annotation)) for each in _choices(part)]
+    if choices:
+        return ", ".join(f'`"{each}"`' for each in dict.fromkeys(choices))
+    bounds = [
+        f"{sign} {getattr(bound, kind.__name__.lower()):g}"
+        for bound in field.metadata
+        for kind, sign in BOUNDS.items()
+        if isinstance(bound, kind)
+    ]
+    return ", ".join(bounds)
+
+
+def _choices(part: object) -> tuple[str, ...]:
+    return get_args(part) if get_origin(part) is Literal else ()
+
+
+def _meaning(field: FieldInfo, elsewhere: FieldInfo | None) -> str:
+    """The description with unit and source; that of the shared key where a stage only moves its default."""
+    said = field.description or (elsewhere.description if elsewhere is not None else None) or ""
+    more = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+    notes = [str(more[key]) for key in ("unit", "source") if key in more]
+    return _cell("; ".join([said, *notes]) if said else "; ".join(notes))
+
+
+def _doc(kind: type[BaseModel]) -> str:
+    return _paragraphs(kind.__doc__)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))
