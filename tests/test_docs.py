@@ -58,7 +58,9 @@ def anchor(heading):
 
 
 def test_every_drawing_is_shown_stands_alone_and_says_what_it_shows():
-    shown = {Path(place).name for page in PAGES for place, _ in LINK.findall(text_of(page)) if ".svg" in place}
+    shown = {
+        Path(place).name for page in PAGES for place, _ in LINK.findall(text_of(page)) if ".svg" in place
+    }
     drawings = sorted((ROOT / "docs" / "images").glob("*.svg"))
     assert {drawing.name for drawing in drawings} == shown
     for drawing in drawings:
