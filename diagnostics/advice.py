@@ -32,7 +32,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class TermFigures:
     """What the verdict on a term rests on: the weakest of its tokens where there are several.
 
     `average_logit` is the mean over the documents that hold it, `rank` the middle one (None for weight 0).
@@ -47,7 +47,7 @@ class Evidence:
     stray_share: float
 
 
-def judge(evidence: Evidence) -> State:
+def judge(evidence: TermFigures) -> State:
     """The first thing that stands between a term and its job, in the order in which they are mended."""
     if not evidence.single:
         return "pieces"
@@ -64,7 +64,7 @@ def judge(evidence: Evidence) -> State:
     return "outranked" if evidence.rank > HEAVY else "learnt"
 
 
-def verdict(average_logit: float | None) -> str:
+def logit_verdict(average_logit: float | None) -> str:
     """What an average logit where the term occurs means for its weight."""
     if average_logit is None:
         return "not in this text"
@@ -73,7 +73,7 @@ def verdict(average_logit: float | None) -> str:
     return "positive: expected there"
 
 
-def advise(state: State, evidence: Evidence, places: Places) -> tuple[Step, ...]:
+def advise(state: State, evidence: TermFigures, places: Places) -> tuple[Step, ...]:
     """Section 5: the shortest way from a term's state to the next better one, as commands."""
     where = _Commands(places)
     match state:

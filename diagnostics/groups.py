@@ -30,7 +30,7 @@ ROWS_AT_ONCE = 256
 Matrix = NDArray[np.float64]
 
 
-class Member(NamedTuple):
+class GroupedText(NamedTuple):
     """A text, the group that it belongs to, and whether it was among what a model learnt from, where that is known."""
 
     group: str
@@ -39,7 +39,7 @@ class Member(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class GroupAccuracy:
     """How often one of the k nearest other texts is of the same group, for each k of AT.
 
     Nearest by cosine; of texts equally near the first in the file comes first. A text that is the only one of its
@@ -60,14 +60,14 @@ class Groups:
     similarity: tuple[tuple[float | None, ...], ...]  # (G, G)
     within: float | None  # mean cosine of two texts of a group, each pair once
     between: float | None  # of two texts of different groups
-    found: dict[str, Found]  # all; seen and unseen, where any text says so
+    found: dict[str, GroupAccuracy]  # all; seen and unseen, where any text says so
 
     def to_json(self) -> dict[str, Any]:
         """Everything that the tables show, as plain objects and lists."""
         return asdict(self)
 
 
-def read_members(path: str | Path) -> list[Member]:
+def read_members(path: str | Path) -> list[GroupedText]:
     """`group`, `text` and perhaps `seen` of each line of a JSONL file.
 
     Raises InputError with the line, for a text that occurs twice, and where there are fewer than two groups or none
@@ -78,7 +78,7 @@ def read_members(path: str | Path) -> list[Member]:
         seen = record.fields.get("seen")
         if seen is not None and not isinstance(seen, bool):
             raise record.needs("true or false as", "seen")
-        member = Member(record.words("group"), record.words("text"), seen)
+        member = GroupedText(record.words("group"), record.words("text"), seen)
         unique.add(member.text, record.line)
         members.append(member)
     names = [member.group for member in members]
@@ -89,7 +89,7 @@ def read_members(path: str | Path) -> list[Member]:
     return members
 
 
-def measure_groups(encoder: EitherEncoder, members: Sequence[Member]) -> Groups:
+def measure_groups(encoder: EitherEncoder, members: Sequence[GroupedText]) -> Groups:
     """What a model of either kind makes of groups."""
     texts = [member.text for member in members]
     if isinstance(encoder, SparseEncoder):
@@ -97,7 +97,7 @@ def measure_groups(encoder: EitherEncoder, members: Sequence[Member]) -> Groups:
     return compare_groups(csr_matrix(encoder.encode(texts)), members)
 
 
-def compare_groups(vectors: csr_matrix, members: Sequence[Member]) -> Groups:
+def compare_groups(vectors: csr_matrix, members: Sequence[GroupedText]) -> Groups:
     """The same for vectors that are there already: (T, V). A text without weights has a cosine of 0 with any other."""
     names = tuple(dict.fromkeys(member.group for member in members))
     place = {name: number for number, name in enumerate(names)}
@@ -153,7 +153,7 @@ def _similarity(
 
 def _found(
     units: csr_matrix, of: NDArray[np.int64], sizes: NDArray[np.int64], seen: Sequence[bool | None]
-) -> dict[str, Found]:
+) -> dict[str, GroupAccuracy]:
     best = np.full(
         len(of), len(of)
     )  # the rank of the nearest text of the same group, 0 for the nearest of all
@@ -170,6 +170,8 @@ def _found(
         groups["seen"] = asked & np.array([each is True for each in seen])
         groups["unseen"] = asked & np.array([each is False for each in seen])
     return {
-        name: Found(int(rows.sum()), {k: float((best[rows] < k).mean()) if rows.any() else None for k in AT})
+        name: GroupAccuracy(
+            int(rows.sum()), {k: float((best[rows] < k).mean()) if rows.any() else None for k in AT}
+        )
         for name, rows in groups.items()
     }

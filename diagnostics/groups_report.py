@@ -20,7 +20,7 @@ LABELLED = 30  # groups at most whose names stand beside a map
 Models = Mapping[str, Groups]  # by name: the model, and before it what it is held against
 
 
-def tables(models: Models) -> list[Table]:
+def group_tables(models: Models) -> list[Table]:
     """Similarity and accuracy, a row a model and what was asked for; and the similarity within each group."""
     first = next(iter(models.values()))
     figures = (
@@ -65,21 +65,21 @@ def _within(models: Models) -> list[Row]:
     ]
 
 
-def to_object(models: Models) -> dict[str, object]:
+def groups_object(models: Models) -> dict[str, object]:
     """Every figure, by model."""
     return {name: groups.to_json() for name, groups in models.items()}
 
 
-def write_report(models: Models, folder: Path, *, overwrite: bool = False) -> bool:
+def write_groups_report(models: Models, folder: Path, *, overwrite: bool = False) -> bool:
     """Put page, figures and maps into a folder; says whether there are maps, for which matplotlib is needed."""
     with output_folder(folder, overwrite=overwrite, resumable=False) as work:
-        write_json(work / "groups.json", to_object(models))
+        write_json(work / "groups.json", groups_object(models))
         page = "".join(
             f"## {table.title}\n\n{to_markdown(table)}\n{table.note}".rstrip() + "\n\n"
-            for table in tables(models)
+            for table in group_tables(models)
         )
         try:
-            plot(models, work / "groups.png")
+            plot_groups(models, work / "groups.png")
             page += "![difference and similarity of the groups](groups.png)\n"
         except MissingExtraError:
             pass
@@ -87,7 +87,7 @@ def write_report(models: Models, folder: Path, *, overwrite: bool = False) -> bo
         return (work / "groups.png").is_file()
 
 
-def plot(models: Models, path: Path) -> None:
+def plot_groups(models: Models, path: Path) -> None:
     """A heat map for each matrix of each model, one scale for a matrix. Raises MissingExtraError without matplotlib."""
     try:
         from matplotlib.figure import Figure

@@ -16,7 +16,7 @@ from sparse_adapt.lab.similarity import Likeness, cosines
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.report.tables import Column, Table
 from sparse_adapt.report.watching import Heard, silent
-from sparse_adapt.terms.language import CONTENT, Parser, Part, Sentence
+from sparse_adapt.terms.language import CONTENT, Parser, Phrase, Sentence
 
 NAMES = {
     "NOUN": "noun",
@@ -105,7 +105,7 @@ def relevant_words(
     return Relevance(tuple(words), dict(content))
 
 
-def _without(sentence: Sentence, word: Part, between: str) -> str:
+def _without(sentence: Sentence, word: Phrase, between: str) -> str:
     before, after = sentence.text[: word.start], sentence.text[word.end :]
     return f"{before.rstrip()}{between}{after.lstrip()}" if between else before + after
 

@@ -76,7 +76,7 @@ class RankedToken:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
+class TermRanking:
     """Section 4: where the term's tokens stand among the document's non-zero ones; no rank means weight 0."""
 
     nonzero: int
@@ -122,7 +122,7 @@ class TokenReport:
     text: str
     logits: tuple[Logits, ...]
     weights: tuple[Weight, ...]
-    ranking: Ranking
+    ranking: TermRanking
     corpus: CorpusSummary
     next_steps: tuple[Step, ...]
 

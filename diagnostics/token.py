@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from diagnostics.advice import Evidence, Places, advise, judge, verdict
+from diagnostics.advice import Places, TermFigures, advise, judge, logit_verdict
 from diagnostics.occurrences import Sighting, Spelling, sight, sight_one
 from diagnostics.sections import (
     CorpusSummary,
@@ -20,7 +20,7 @@ from diagnostics.sections import (
     Logits,
     PositionLogit,
     RankedToken,
-    Ranking,
+    TermRanking,
     TokenReport,
     Vocabulary,
     Weight,
@@ -107,7 +107,7 @@ def _vocabulary(model: SparseEncoder, spelling: Spelling) -> Vocabulary:
     )
 
 
-def _evidence(term: str, vocabulary: Vocabulary, corpus: CorpusSummary) -> Evidence:
+def _evidence(term: str, vocabulary: Vocabulary, corpus: CorpusSummary) -> TermFigures:
     """The term over all documents that hold it, not the chosen one alone."""
     averages = [
         min(average for average in summary.average_logits if average is not None)
@@ -115,7 +115,7 @@ def _evidence(term: str, vocabulary: Vocabulary, corpus: CorpusSummary) -> Evide
     ]
     ranks = [max(rank or NO_RANK for rank in summary.ranks) for summary in corpus.summaries]
     middle = median_low(ranks) if ranks else NO_RANK
-    return Evidence(
+    return TermFigures(
         term=term,
         single=vocabulary.single,
         new=vocabulary.new,
@@ -143,7 +143,7 @@ def _logits_and_weights(
         )
         average = _average(logits, sighting, column)
         maximum = max(positions, key=lambda position: position.logit)
-        sections.append(Logits(token_id, token, positions, maximum, average, verdict(average)))
+        sections.append(Logits(token_id, token, positions, maximum, average, logit_verdict(average)))
         factor = float(model.factors_of(np.array([token_id]))[0])
         weights.append(_weight(token_id, token, maximum.logit, float(vector[0, token_id]), factor))
     return tuple(sections), tuple(weights)
@@ -157,11 +157,11 @@ def _weight(token_id: int, token: str, maximum_logit: float, encoder_weight: flo
     return Weight(token_id, token, maximum_logit, after_relu, after_log1p, encoder_weight)
 
 
-def _ranking(model: SparseEncoder, spelling: Spelling, vector: csr_matrix) -> Ranking:
+def _ranking(model: SparseEncoder, spelling: Spelling, vector: csr_matrix) -> TermRanking:
     ranks = _token_ranks(vector)
     new = {token.token_id for token in model.new_tokens}
     heaviest = list(ranks)[:HEAVIEST]
-    return Ranking(
+    return TermRanking(
         nonzero=vector.nnz,
         ranks=tuple(ranks.get(token_id) for token_id in spelling.token_ids),
         heaviest=tuple(

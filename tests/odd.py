@@ -13,12 +13,14 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.engines import Engine
 from sparse_adapt.retrieve.search import search
-from sparse_adapt.retrieve.vectors.folder import Block, Vectors
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
 from sparse_adapt.retrieve.vectors.manifest import ModelStamp, checksum
 
 TOKENS = ["a", "node.js", "supply chain"]
-BLOCK = Block(["d1", 'd"2', "d3"], csr_matrix(np.array([[0.1, 0, 2], [0, 0, 0], [0, 1 / 3, 0]], np.float32)))
-QUERIES = Block(["q1", "q2"], csr_matrix(np.array([[0, 1.5, 0.25], [0, 0, 0]], np.float32)))
+BLOCK = EncodedBatch(
+    ["d1", 'd"2', "d3"], csr_matrix(np.array([[0.1, 0, 2], [0, 0, 0], [0, 1 / 3, 0]], np.float32))
+)
+QUERIES = EncodedBatch(["q1", "q2"], csr_matrix(np.array([[0, 1.5, 0.25], [0, 0, 0]], np.float32)))
 
 ODD_TOKENS = [
     "node.js",
@@ -60,11 +62,11 @@ def stamp_of(tokens: list[str]) -> ModelStamp:
     )
 
 
-def vectors_of(tokens: list[str], *blocks: Block) -> Vectors:
+def vectors_of(tokens: list[str], *blocks: EncodedBatch) -> Vectors:
     return Vectors(stamp_of(tokens), tokens, list(blocks))
 
 
-def odd_documents() -> Block:
+def odd_documents() -> EncodedBatch:
     """Ten documents in all odd tokens, two of them empty, every token in at least one."""
     generator = np.random.default_rng(20)
     dense = generator.random((len(ODD_IDS), len(ODD_TOKENS))) * (
@@ -72,15 +74,15 @@ def odd_documents() -> Block:
     )
     dense[0], dense[1, 0] = np.linspace(0.1, 3.1, len(ODD_TOKENS)), 1e-6
     dense[list(EMPTY_ROWS)] = 0
-    return Block(list(ODD_IDS), csr_matrix(dense.astype(np.float32)))
+    return EncodedBatch(list(ODD_IDS), csr_matrix(dense.astype(np.float32)))
 
 
-def odd_queries() -> Block:
+def odd_queries() -> EncodedBatch:
     """Each odd token by itself, then all at once, then none."""
     rows = np.vstack(
         [np.eye(len(ODD_TOKENS)), np.full((1, len(ODD_TOKENS)), 0.7), np.zeros((1, len(ODD_TOKENS)))]
     )
-    return Block([f"q{row}" for row in range(len(rows))], csr_matrix(rows.astype(np.float32)))
+    return EncodedBatch([f"q{row}" for row in range(len(rows))], csr_matrix(rows.astype(np.float32)))
 
 
 def check_ranking(engine: Engine) -> None:

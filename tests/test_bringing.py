@@ -9,7 +9,7 @@ from benchmarks import adapting as benchmark
 from benchmarks.adapting import Job, Recipe
 from sparse_adapt import config
 from sparse_adapt.pipeline import adapt
-from sparse_adapt.teachers.panel import Member, Panel
+from sparse_adapt.teachers.teacher import Ranker, Teacher
 
 BOTH = [Job("first", seed, "default") for seed in (0, 1)] + [Job("first", 1, "no idf")]
 
@@ -93,9 +93,9 @@ def test_every_recipe_has_settings_that_exist():
 
 
 def test_a_panel_can_do_without_a_member(monkeypatch):
-    panel = Panel((Member("one", len), Member("two", len)), len)  # type: ignore[arg-type]
-    monkeypatch.setattr(adapt, "make_panel", None)
-    monkeypatch.setattr(benchmark, "make_panel", lambda: panel)
+    teacher = Teacher((Ranker("one", len), Ranker("two", len)), len)  # type: ignore[arg-type]
+    monkeypatch.setattr(adapt, "make_teacher", None)
+    monkeypatch.setattr(benchmark, "make_teacher", lambda: teacher)
     benchmark._leave_out("one")
     assert adapt.make_panel().name == "two"
 

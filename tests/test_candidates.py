@@ -10,11 +10,11 @@ from sparse_adapt.config import Candidates as Settings
 from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.made_up.queries import PseudoQuery
 from sparse_adapt.teachers.candidates import gather
-from sparse_adapt.teachers.panel import (
-    Asked,
-    Judge,
-    Member,
-    Panel,
+from sparse_adapt.teachers.teacher import (
+    JudgedQuery,
+    Ranker,
+    Reranker,
+    Teacher,
     is_cross_encoder,
     is_score_file,
     score_file,
@@ -24,13 +24,13 @@ DOCUMENTS = [Document(f"d{number}", f"text {number}") for number in range(10)]
 QUERIES = [PseudoQuery("q1", "one", "title", "d3"), PseudoQuery("q2", "two", "given", "")]
 
 
-def panel(judge: Judge | None = None, **scores: list[float]) -> Panel:
+def ranked_by(judge: Reranker | None = None, **scores: list[float]) -> Teacher:
     """A teacher and a student that give these scores to the ten documents, whatever is asked."""
 
     def rank(name: str):
         return lambda queries: np.tile(np.array(scores[name], np.float32), (len(queries), 1))
 
-    return Panel((Member("fake", rank("teacher")),), rank("student"), judge, "judge" if judge else "")
+    return Teacher((Ranker("fake", rank("teacher")),), rank("student"), judge, "judge" if judge else "")
 
 
 TEACHER = [0.0, 1.0, 2.0, 9.0, 8.9, 4.0, 3.0, 0.0, 0.0, 0.0]  # the source d3 first, then d4, d5, d6
@@ -39,7 +39,9 @@ STUDENT = [0.0, 0.0, 0.0, 5.0, 0.0, 0.0, 0.0, 9.0, 8.0, 7.0]  # it finds d7, d8,
 
 def test_source_first_then_the_teachers_the_students_and_random_ones():
     settings = Settings(source="keep", count=7, depth=3, from_teacher=2, from_student=2)
-    found = gather(QUERIES[:1], DOCUMENTS, panel(teacher=TEACHER, student=STUDENT), settings).candidates[0]
+    found = gather(QUERIES[:1], DOCUMENTS, ranked_by(teacher=TEACHER, student=STUDENT), settings).candidates[
+        0
+    ]
     assert found.document_ids[0] == "d3" and len(set(found.document_ids)) == 7
     assert set(found.document_ids[1:3]) <= {"d4", "d5", "d6"}
     assert set(found.document_ids[3:5]) <= {"d7", "d8", "d9"}
@@ -52,14 +54,16 @@ def test_what_the_teacher_scores_near_the_source_can_be_left_out():
     # from 9 down to the mean of 2.79 are 6.21; a tenth of it lets 8.379 and more count as near: d4
     for near_ones, there in (("keep", True), ("drop", False)):
         settings = Settings(source="keep", count=10, depth=10, from_teacher=9, near=0.1, near_ones=near_ones)
-        found = gather(QUERIES[:1], DOCUMENTS, panel(teacher=TEACHER, student=STUDENT), settings).candidates[
-            0
-        ]
+        found = gather(
+            QUERIES[:1], DOCUMENTS, ranked_by(teacher=TEACHER, student=STUDENT), settings
+        ).candidates[0]
         assert ("d4" in found.document_ids) is there
 
 
 def test_the_source_is_left_out_and_the_teachers_best_other_stands_first():
-    found = gather(QUERIES[:1], DOCUMENTS, panel(teacher=TEACHER, student=STUDENT), Settings()).candidates[0]
+    found = gather(
+        QUERIES[:1], DOCUMENTS, ranked_by(teacher=TEACHER, student=STUDENT), Settings()
+    ).candidates[0]
     assert found.document_ids[0] == "d4" and "d3" not in found.document_ids
     assert len(set(found.document_ids)) == Settings().count
 
@@ -67,34 +71,36 @@ def test_the_source_is_left_out_and_the_teachers_best_other_stands_first():
 def test_a_query_with_one_document_left_is_left_out(tmp_path):
     path = tmp_path / "teacher.run"
     path.write_text("q1 Q0 d3 1 7.5 x\nq1 Q0 d4 2 2.5 x\n")
-    told = panel(score_file(str(path)), teacher=TEACHER, student=STUDENT)
+    told = ranked_by(score_file(str(path)), teacher=TEACHER, student=STUDENT)
     gathered = gather(QUERIES[:1], DOCUMENTS, told, Settings())
     assert not gathered.candidates and gathered.left_out == QUERIES[:1]
 
 
 def test_the_others_of_a_panel_are_all_but_the_base_model():
-    base, statistics = Member("base", lambda queries: 0, True), Member("BM25", lambda queries: 1)
-    both = Panel((base, statistics), lambda queries: 2)
+    base, statistics = Ranker("base", lambda queries: 0, True), Ranker("BM25", lambda queries: 1)
+    both = Teacher((base, statistics), lambda queries: 2)
     assert both.others.members == (statistics,) and both.others.name == "BM25"
-    assert Panel((base,), lambda queries: 2).others.members == (base,)
+    assert Teacher((base,), lambda queries: 2).others.members == (base,)
 
 
 def test_a_pair_stays_only_where_the_teacher_finds_the_source():
     low = [9.0, 8.0, 7.0, 6.0, 5.0, 0.0, 0.0, 0.0, 0.0, 0.0]  # d3 is fourth
     for consistent, kept in ((4, 1), (3, 0)):
         settings = Settings(count=4, consistent=consistent)
-        gathered = gather(QUERIES[:1], DOCUMENTS, panel(teacher=low, student=low), settings)
+        gathered = gather(QUERIES[:1], DOCUMENTS, ranked_by(teacher=low, student=low), settings)
         assert (len(gathered.candidates), len(gathered.left_out)) == (kept, 1 - kept)
 
 
 def test_a_query_without_a_source_takes_the_teachers_best():
-    found = gather(QUERIES[1:], DOCUMENTS, panel(teacher=TEACHER, student=STUDENT), Settings()).candidates[0]
+    found = gather(
+        QUERIES[1:], DOCUMENTS, ranked_by(teacher=TEACHER, student=STUDENT), Settings()
+    ).candidates[0]
     assert found.document_ids[0] == "d3"
 
 
 def test_candidates_don_t_depend_on_the_other_queries(tmp_path):
-    both = gather(QUERIES, DOCUMENTS, panel(teacher=TEACHER, student=STUDENT), Settings()).candidates
-    alone = gather(QUERIES[1:], DOCUMENTS, panel(teacher=TEACHER, student=STUDENT), Settings()).candidates
+    both = gather(QUERIES, DOCUMENTS, ranked_by(teacher=TEACHER, student=STUDENT), Settings()).candidates
+    alone = gather(QUERIES[1:], DOCUMENTS, ranked_by(teacher=TEACHER, student=STUDENT), Settings()).candidates
     assert both[1:] == alone
     write_candidates(tmp_path / "candidates.jsonl", both)
     assert list(read_candidates(tmp_path / "candidates.jsonl")) == both
@@ -104,29 +110,29 @@ def test_candidates_don_t_depend_on_the_other_queries(tmp_path):
 def test_a_score_that_is_no_number_is_refused_with_query_and_document(score):
     broken = [*TEACHER[:6], score, *TEACHER[7:]]
     with pytest.raises(InputError, match=r"fake: gives (nan|inf) for query q1 \('one'\) and document d6"):
-        gather(QUERIES[:1], DOCUMENTS, panel(teacher=broken, student=STUDENT), Settings())
+        gather(QUERIES[:1], DOCUMENTS, ranked_by(teacher=broken, student=STUDENT), Settings())
 
 
 def test_a_judge_decides_and_may_not_give_nan_either():
-    def prefers_last(query: Asked, documents):
+    def prefers_last(query: JudgedQuery, documents):
         return [
             float(document.document_id == "d3") + int(document.document_id[1:]) / 100
             for document in documents
         ]
 
-    judged = panel(Judge(prefers_last), teacher=TEACHER, student=STUDENT)
+    judged = ranked_by(Reranker(prefers_last), teacher=TEACHER, student=STUDENT)
     found = gather(QUERIES[:1], DOCUMENTS, judged, Settings(source="keep")).candidates[0]
     assert found.teacher_scores[0] == pytest.approx(1.03)
     with pytest.raises(InputError, match="judge: gives nan for query q1"):
-        broken = Judge(lambda query, documents: [math.nan] * len(documents))
-        gather(QUERIES[:1], DOCUMENTS, panel(broken, teacher=TEACHER, student=STUDENT), Settings())
+        broken = Reranker(lambda query, documents: [math.nan] * len(documents))
+        gather(QUERIES[:1], DOCUMENTS, ranked_by(broken, teacher=TEACHER, student=STUDENT), Settings())
 
 
 def test_a_file_of_scores_judges_the_pairs_it_names(tmp_path):
     path = tmp_path / "teacher.run"
     path.write_text("q1 Q0 d3 1 7.5 x\nq1 Q0 d4 2 2.5 x\n")
     judge = score_file(str(path))
-    told = panel(judge, teacher=TEACHER, student=STUDENT)
+    told = ranked_by(judge, teacher=TEACHER, student=STUDENT)
     found = gather(QUERIES[:1], DOCUMENTS, told, Settings(source="keep")).candidates[0]
     assert dict(zip(found.document_ids, found.teacher_scores, strict=True)) == {"d3": 7.5, "d4": 2.5}
 

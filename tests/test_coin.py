@@ -19,8 +19,8 @@ from sparse_adapt.collection.readers import (
     write_queries,
 )
 from sparse_adapt.errors import ConfigError, InputError, OutputError
-from sparse_adapt.lab.coin.choose import choose, count_words, find_candidates
-from sparse_adapt.lab.coin.coining import Settings, coin, read_coined
+from sparse_adapt.lab.coin.choose import choose_words, count_words, find_candidates
+from sparse_adapt.lab.coin.coining import CoinSettings, coin, read_coined
 from sparse_adapt.lab.coin.families import Coinage, find_families, inflect, words_of
 from sparse_adapt.lab.coin.invent import invent_words, neighbours
 
@@ -59,7 +59,7 @@ def cells(tmp_path_factory):
 @pytest.fixture(scope="session")
 def coined_cells(tmp_path_factory, cells):
     folder = tmp_path_factory.mktemp("coined") / "cells"
-    coin(Settings(collection=str(cells), terms=3, seed=1), {"brovid"}, folder)
+    coin(CoinSettings(collection=str(cells), terms=3, seed=1), {"brovid"}, folder)
     return folder
 
 
@@ -164,7 +164,7 @@ def test_the_choice_is_the_seeds(cells):
     counts = count_words(document.full_text for document in read_documents(cells))
     found = find_candidates(counts, [query.text for query in read_queries(cells)])
     by_seed = {
-        tuple(each.family.base for each in choose(found, 2, np.random.default_rng(seed)))
+        tuple(each.family.base for each in choose_words(found, 2, np.random.default_rng(seed)))
         for seed in range(20)
     }
     assert len(by_seed) > 3
@@ -175,7 +175,7 @@ def test_words_of_many_queries_are_likelier(cells):
     counts = count_words(document.full_text for document in read_documents(cells))
     queries = ["plasmid"] * 20 + ["vacuole"]
     found = find_candidates(counts, queries)
-    first = [choose(found, 1, np.random.default_rng(seed))[0].family.base for seed in range(200)]
+    first = [choose_words(found, 1, np.random.default_rng(seed))[0].family.base for seed in range(200)]
     assert first.count("plasmid") > 170  # 20 / 21 of 200 are 190
 
 
@@ -222,11 +222,11 @@ def test_judgements_of_every_split_are_kept(cells, coined_cells):
 
 
 def test_the_same_seed_gives_the_same_bytes(cells, coined_cells, tmp_path):
-    coin(Settings(collection=str(cells), terms=3, seed=1), {"brovid"}, tmp_path / "again")
+    coin(CoinSettings(collection=str(cells), terms=3, seed=1), {"brovid"}, tmp_path / "again")
     for path in coined_cells.rglob("*"):
         if path.is_file():
             assert (tmp_path / "again" / path.relative_to(coined_cells)).read_bytes() == path.read_bytes()
-    coin(Settings(collection=str(cells), terms=3, seed=2), set(), tmp_path / "other")
+    coin(CoinSettings(collection=str(cells), terms=3, seed=2), set(), tmp_path / "other")
     assert read_coined(tmp_path / "other").coined != read_coined(coined_cells).coined
 
 
@@ -235,14 +235,14 @@ def test_judgements_play_no_part_in_the_choice(cells, coined_cells, tmp_path):
     write_documents(copy / "corpus.jsonl", read_documents(cells))
     write_queries(copy / "queries.jsonl", read_queries(cells))
     write_judgements(copy / "qrels" / "test.tsv", {"q-w": {"d3": 1}})
-    report = coin(Settings(collection=str(copy), terms=3, seed=1), {"brovid"}, tmp_path / "out")
+    report = coin(CoinSettings(collection=str(copy), terms=3, seed=1), {"brovid"}, tmp_path / "out")
     assert report.coined == read_coined(coined_cells).coined
 
 
 def test_a_word_of_the_vocabulary_is_never_coined(cells, tmp_path):
-    report = coin(Settings(collection=str(cells), terms=3), set(), tmp_path / "a")
+    report = coin(CoinSettings(collection=str(cells), terms=3), set(), tmp_path / "a")
     first = report.coined[0].coined
-    other = coin(Settings(collection=str(cells), terms=3), {f"##{first}"}, tmp_path / "b")
+    other = coin(CoinSettings(collection=str(cells), terms=3), {f"##{first}"}, tmp_path / "b")
     assert first not in {each.coined for each in other.coined}
 
 
@@ -251,7 +251,7 @@ def test_a_word_of_the_vocabulary_is_never_coined(cells, tmp_path):
 
 def test_too_many_terms_says_how_many_there_are(cells, tmp_path):
     with pytest.raises(ConfigError, match=r"--terms 9: .* has 4 words to replace; ask for at most 4"):
-        coin(Settings(collection=str(cells), terms=9), set(), tmp_path / "out")
+        coin(CoinSettings(collection=str(cells), terms=9), set(), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -261,7 +261,7 @@ def test_words_that_never_occur_in_documents_are_no_candidates(cells, tmp_path):
     write_queries(copy / "queries.jsonl", [Query("q", "bacteriophage lysis")])
     write_judgements(copy / "qrels" / "test.tsv", {"q": {"d1": 1}})
     with pytest.raises(ConfigError, match="no word of its domain is both in enough documents and in a query"):
-        coin(Settings(collection=str(copy), terms=1), set(), tmp_path / "out")
+        coin(CoinSettings(collection=str(copy), terms=1), set(), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -269,7 +269,7 @@ def test_a_place_that_is_taken_stays_as_it_is(cells, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine").write_text("mine")
     with pytest.raises(OutputError, match="already there; choose another -o or pass --overwrite"):
-        coin(Settings(collection=str(cells), terms=1), set(), tmp_path / "out")
+        coin(CoinSettings(collection=str(cells), terms=1), set(), tmp_path / "out")
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "mine"]
 
 
@@ -278,7 +278,7 @@ def test_a_folder_without_judgements_is_refused(cells, tmp_path):
     write_documents(copy / "corpus.jsonl", read_documents(cells))
     write_queries(copy / "queries.jsonl", read_queries(cells))
     with pytest.raises(InputError, match="holds no judgements"):
-        coin(Settings(collection=str(copy), terms=1), set(), tmp_path / "out")
+        coin(CoinSettings(collection=str(copy), terms=1), set(), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

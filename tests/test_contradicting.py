@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from sparse_adapt.errors import ConfigError, ModelError, OutputError
 from sparse_adapt.files.journal import noted
 from sparse_adapt.lab.contradicting import writing
-from sparse_adapt.lab.contradicting.contradict import Account, contradict, fit, load_filler, read_sentences
+from sparse_adapt.lab.contradicting.contradict import Tally, contradict, fit, load_filler, read_sentences
 from sparse_adapt.lab.contradicting.denoising import draw_spans, tune
 from sparse_adapt.lab.contradicting.gaps import Gap
 from sparse_adapt.lab.contradicting.masked import MaskedFiller
 from sparse_adapt.lab.contradicting.spans import SpanFiller
-from sparse_adapt.lab.contradicting.writing import Asked, write
+from sparse_adapt.lab.contradicting.writing import ContradictRequest, write
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.terms.language import Parser
 from sparse_adapt.training.loop import random_at
@@ -238,7 +238,7 @@ def test_every_sentence_is_a_triplet_or_counted(parser, filler, tmp_path):
             ]
         )
     )
-    account = Account()
+    account = Tally()
     found = list(fit(read_sentences(str(path), parser), filler, account))
     assert [sentence.text for sentence in found] == ["The server sends a log.", "A saw."]
     assert (account.sentences, account.without_words, account.without_nouns, account.too_long) == (5, 1, 1, 1)
@@ -260,7 +260,7 @@ def test_every_sentence_is_a_triplet_or_counted(parser, filler, tmp_path):
 
 
 def test_a_generator_that_gives_what_was_there_is_found_out(parser, filler):
-    account = Account()
+    account = Tally()
     filler.admit(["server"])
     (written,) = contradict(list(parser.whole(["The server."])), filler)
     assert written == ("The server.", (), (), 1, 0)
@@ -294,7 +294,7 @@ def generator(request: pytest.FixtureRequest, tiny_model: Path, tiny_t5: Path, t
     return tiny_model if request.param == "sparse" else tiny_dense(tiny_model, tmp_path / "dense")
 
 
-def killed_in(work: Path, lines: int, asked: Asked, out: Path) -> None:
+def killed_in(work: Path, lines: int, asked: ContradictRequest, out: Path) -> None:
     """Write contradictions in a process of its own, and kill that once its journal has so many lines."""
     journal = work / "sentences.jsonl"
     child = os.fork()
@@ -312,7 +312,7 @@ def killed_in(work: Path, lines: int, asked: Asked, out: Path) -> None:
 def test_a_killed_run_goes_on_to_the_same_bytes(generator, zorvex_collection, tmp_path, monkeypatch):
     """Killed twice: tuned once, and no sentence a second time."""
     torch.set_num_threads(1)  # a forked process has no other threads
-    asked = Asked(str(zorvex_collection), str(generator), each=3, tune=2)
+    asked = ContradictRequest(str(zorvex_collection), str(generator), each=3, tune=2)
     whole, out, tuned = (tmp_path / name for name in ("whole.jsonl", "out.jsonl", "tuned"))
     account = write(asked, whole)
     work = tmp_path / "out.jsonl.partial"

@@ -11,7 +11,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaForMaskedLM
 
-from diagnostics.advice import Evidence, Places, advise, judge
+from diagnostics.advice import Places, TermFigures, advise, judge
 from diagnostics.occurrences import sight, spellings
 from diagnostics.token import diagnose
 from sparse_adapt.collection.readers import Document, read_documents
@@ -256,7 +256,7 @@ def test_the_spelling_that_documents_use_is_taken(byte_level, twelve_documents):
 
 # -- what to do -------------------------------------------------------------------------------
 
-LEARNT = Evidence("Zorvex", True, True, True, 3.0, 1, 0.0)
+LEARNT = TermFigures("Zorvex", True, True, True, 3.0, 1, 0.0)
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,14 @@ from sparse_adapt.export import anserini
 from sparse_adapt.export.anserini import token_name
 from sparse_adapt.export.parts import read_manifest, unescape_token
 from sparse_adapt.export.quantise import Quantisation
-from sparse_adapt.retrieve.vectors.folder import Block, Vectors
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
 from sparse_adapt.retrieve.vectors.manifest import ModelStamp
 
 TOKENS = ["[PAD]", "##ing", "node.js", "supply chain", 'a"b', "naïve", "\\", "日本"]
 STAMP = ModelStamp(
     name="by hand", weights_sha256="0", vocabulary_sha256="1", vocabulary_size=8, max_tokens=256
 )
-FIRST = Block(
+FIRST = EncodedBatch(
     ["d1", 'd"2', "d3"],
     csr_matrix(
         np.array(
@@ -32,8 +32,8 @@ FIRST = Block(
         )
     ),
 )
-SECOND = Block(["d4"], csr_matrix(np.array([[0, 0, 0, 0, 0, 1.0, 0, 0]])))
-QUERIES = Block(
+SECOND = EncodedBatch(["d4"], csr_matrix(np.array([[0, 0, 0, 0, 0, 1.0, 0, 0]])))
+QUERIES = EncodedBatch(
     ["q 1", "q2"], csr_matrix(np.array([[0, 0.02, 0, 0.03, 0, 0, 0.01, 0], [0.001, 0, 0, 0, 0, 0, 0, 0]]))
 )
 
@@ -60,7 +60,7 @@ def test_the_manifest_counts_what_quantising_cost(tmp_path):
 
 
 def test_impacts_by_hand():
-    weights = Block(
+    weights = EncodedBatch(
         ["d"], csr_matrix(np.array([[0.0049, 0.005, 0.0051, 1.115, 2.5, 2.56]], dtype=np.float32))
     )
     result = Quantisation(scale=100, largest=255).impacts(weights)
@@ -72,7 +72,7 @@ def test_impacts_by_hand():
 
 @pytest.mark.parametrize("weight", [-0.5, float("nan"), float("inf")])
 def test_a_weight_that_no_model_should_make_is_refused_by_document(weight, tmp_path):
-    block = Block(["fine", "wrong"], csr_matrix(np.array([[1.0, 0, 2.0], [0, weight, 1.0]])))
+    block = EncodedBatch(["fine", "wrong"], csr_matrix(np.array([[1.0, 0, 2.0], [0, weight, 1.0]])))
     with pytest.raises(InputError, match=f"wrong: has the weight {weight}"):
         anserini.write(Vectors(STAMP, ["a", "b", "c"], [block]), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
@@ -98,7 +98,7 @@ def test_the_json_reads_back_as_the_impacts(tmp_path_factory, row):
     for column, impact in row.items():
         dense[0, column] = impact / 100
     folder = tmp_path_factory.mktemp("export") / "out"
-    anserini.write(Vectors(STAMP, TOKENS, [Block(["d"], csr_matrix(dense))]), folder)
+    anserini.write(Vectors(STAMP, TOKENS, [EncodedBatch(["d"], csr_matrix(dense))]), folder)
     stored = json.loads((folder / "documents/part-00000.jsonl").read_text(encoding="utf-8"))
     assert stored["contents"] == ""
     assert {unescape_token(name): impact for name, impact in stored["vector"].items()} == {
@@ -148,7 +148,9 @@ def test_a_name_longer_than_lucene_takes_is_refused(token, tmp_path):
 @pytest.mark.parametrize("query_id", ["a\tb", "a\nb", " a", ""])
 def test_a_query_id_that_breaks_a_tsv_file_is_refused(query_id, tmp_path):
     with pytest.raises(InputError, match="this query id can't stand in a TSV file"):
-        anserini.write(two_blocks(), tmp_path / "out", queries=Block([query_id, "q2"], QUERIES.vectors))
+        anserini.write(
+            two_blocks(), tmp_path / "out", queries=EncodedBatch([query_id, "q2"], QUERIES.vectors)
+        )
     assert list(tmp_path.iterdir()) == []
 
 

@@ -22,7 +22,7 @@ from sparse_adapt.export.parts import read_manifest, unescape_token
 from sparse_adapt.export.quantise import Quantisation
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.retrieve.vectors.folder import Block, Vectors
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
 from sparse_adapt.retrieve.vectors.manifest import ModelStamp, checksum, stamp
 from sparse_adapt.retrieve.vectors.shards import encode_queries, encode_vectors
 from tests.odd import some_factors
@@ -50,14 +50,14 @@ def stamped(tokens: list[str]) -> ModelStamp:
     return ModelStamp(name="by hand", vocabulary_size=len(tokens), max_tokens=9, **sums)
 
 
-def vectors_of(tokens: list[str], *blocks: Block) -> Vectors:
+def vectors_of(tokens: list[str], *blocks: EncodedBatch) -> Vectors:
     return Vectors(stamped(tokens), tokens, list(blocks))
 
 
-def odd_block(columns: int = len(ODD)) -> Block:
+def odd_block(columns: int = len(ODD)) -> EncodedBatch:
     """Document d0 has token 0 only, d1 token 1 only, and so on; the last has none."""
     rows = stack([csr_matrix(np.eye(columns, dtype=np.float32)), csr_matrix((1, columns))], format="csr")
-    return Block([f"d{row}" for row in range(columns + 1)], rows)
+    return EncodedBatch([f"d{row}" for row in range(columns + 1)], rows)
 
 
 # -- CIFF ----------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ def read_ciff(path: Path) -> tuple[list[str], np.ndarray, list[str]]:
 
 def test_ciff_by_hand(tmp_path):
     rows = np.array([[0, 1.5, 0], [0.02, 0, 0], [0, 9.0, 0.004]], dtype=np.float32)
-    blocks = [Block(["a", "b"], csr_matrix(rows[:2])), Block(["c"], csr_matrix(rows[2:]))]
+    blocks = [EncodedBatch(["a", "b"], csr_matrix(rows[:2])), EncodedBatch(["c"], csr_matrix(rows[2:]))]
     manifest = ciff.write(
         vectors_of(["zeta", "alpha", "mid"], *blocks),
         tmp_path / "out",
@@ -107,7 +107,7 @@ def test_ciff_reads_back_and_is_what_protobuf_writes(tmp_path_factory, seed, doc
     matrix.data = (matrix.data**6 * 650).astype(np.float32)  # impacts of one, two and three bytes
     tokens = [*ODD, "b", "a"]
     blocks = [
-        Block(
+        EncodedBatch(
             [f"d{row}" for row in range(first, min(first + a_block, documents))],
             matrix[first : first + a_block],
         )
@@ -131,7 +131,7 @@ def test_ciff_reads_back_and_is_what_protobuf_writes(tmp_path_factory, seed, doc
 @pytest.mark.parametrize("document_id", ["a b", "a\nb", ""])
 def test_ciff_refuses_an_id_that_its_readers_cut(document_id, tmp_path):
     with pytest.raises(InputError, match="readers of CIFF keep ids line by line"):
-        ciff.write(vectors_of(["a"], Block([document_id], csr_matrix([[1.0]]))), tmp_path / "out")
+        ciff.write(vectors_of(["a"], EncodedBatch([document_id], csr_matrix([[1.0]]))), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -143,7 +143,9 @@ def test_odd_tokens_are_found_as_they_are(format, tmp_path):
     tokens = ODD if format == "ciff" else [token for token in ODD if "\x00" not in token]
     documents = odd_block(len(tokens))
     WRITTEN[format](vectors_of(tokens, documents), tmp_path / "out")
-    queries = Block([f"q{row}" for row in range(len(documents.ids))], documents.vectors)  # the last is empty
+    queries = EncodedBatch(
+        [f"q{row}" for row in range(len(documents.ids))], documents.vectors
+    )  # the last is empty
     with open_engine(format, tmp_path / "out") as engine:
         run = engine.search_all(queries, 5)
     assert run == {f"q{row}": {f"d{row}": 1.0} for row in range(len(tokens))} | {f"q{len(tokens)}": {}}
@@ -153,11 +155,11 @@ def test_odd_tokens_are_found_as_they_are(format, tmp_path):
 def test_random_vectors_rank_as_in_exact_search(format, tmp_path, capfd):
     matrix = random(120, 60, density=0.2, random_state=1, format="csr", dtype=np.float32)
     matrix.data *= 3
-    documents = Block([f"d{row}" for row in range(120)], matrix)
+    documents = EncodedBatch([f"d{row}" for row in range(120)], matrix)
     WRITTEN[format](vectors_of([f"t{column}" for column in range(60)], documents), tmp_path / "out")
     queries = random(25, 60, density=0.1, random_state=2, format="csr", dtype=np.float32)
     with open_engine(format, tmp_path / "out") as engine:
-        parity = check_engine(engine, documents, Block([f"q{row}" for row in range(25)], queries))
+        parity = check_engine(engine, documents, EncodedBatch([f"q{row}" for row in range(25)], queries))
     assert (parity.faults, parity.kinds["tie"]) == ((), 0)
     assert parity.kinds["same"] > 0
     assert capfd.readouterr() == ("", "")  # engines that print are kept quiet
@@ -165,7 +167,7 @@ def test_random_vectors_rank_as_in_exact_search(format, tmp_path, capfd):
 
 @pytest.mark.parametrize("format", WRITTEN)
 def test_an_export_without_weights_is_refused_by_its_engine(format, tmp_path):
-    WRITTEN[format](vectors_of(["a"], Block(["d"], csr_matrix((1, 1)))), tmp_path / "out")
+    WRITTEN[format](vectors_of(["a"], EncodedBatch(["d"], csr_matrix((1, 1)))), tmp_path / "out")
     with (
         pytest.raises(InputError, match=r"of which .* makes no index"),
         open_engine(format, tmp_path / "out"),
@@ -176,12 +178,12 @@ def test_an_export_without_weights_is_refused_by_its_engine(format, tmp_path):
 def test_seismic_needs_its_large_index_above_65536_tokens(tmp_path):
     tokens = [f"t{column}" for column in range(70_000)]
     rows = csr_matrix(([1.0, 2.0, 70_000.0], ([0, 1, 1], [3, 69_999, 65_539])), shape=(2, 70_000))
-    manifest = seismic.write(vectors_of(tokens, Block(["low", "high"], rows)), tmp_path / "out")
+    manifest = seismic.write(vectors_of(tokens, EncodedBatch(["low", "high"], rows)), tmp_path / "out")
     assert (manifest.facts["index"], manifest.clipped) == ("SeismicIndexLV", 1)  # 70,000 is beyond float16
     assert "SeismicIndexLV.build(" in loading("seismic")(tmp_path / "out", manifest)
     queries = csr_matrix(([1.0, 1.0], ([0, 1], [3, 65_539])), shape=(2, 70_000))
     with open_engine("seismic", tmp_path / "out") as engine:
-        run = engine.search_all(Block(["q0", "q1"], queries), 5)
+        run = engine.search_all(EncodedBatch(["q0", "q1"], queries), 5)
     assert run == {"q0": {"low": 1.0}, "q1": {"high": 65_504.0}}  # 65,539 is not taken for 3
 
 
@@ -195,7 +197,7 @@ def test_seismic_refuses_a_token_that_it_would_cut(token, tmp_path):
 def test_ciff_holds_a_token_of_10000_characters(tmp_path):
     ciff.write(vectors_of(["a", LONG], odd_block(2)), tmp_path / "out")
     with open_engine("ciff", tmp_path / "out") as engine:
-        run = engine.search_all(Block(["q"], csr_matrix([[0.0, 1.0]])), 5)
+        run = engine.search_all(EncodedBatch(["q"], csr_matrix([[0.0, 1.0]])), 5)
     assert run == {"q": {"d1": 1.0}}
 
 
@@ -254,7 +256,7 @@ def test_two_exports_into_one_folder_at_once(format, tmp_path):
 @pytest.mark.parametrize("weight", [-0.5, float("nan"), float("inf")])
 @pytest.mark.parametrize("format", WRITTEN)
 def test_a_weight_that_no_model_should_make_is_refused_by_document(format, weight, tmp_path):
-    block = Block(["fine", "wrong"], csr_matrix(np.array([[1.0, 2.0], [weight, 1.0]])))
+    block = EncodedBatch(["fine", "wrong"], csr_matrix(np.array([[1.0, 2.0], [weight, 1.0]])))
     with pytest.raises(InputError, match=f"wrong: has the weight {weight}"):
         WRITTEN[format](vectors_of(["a", "b"], block), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

@@ -12,13 +12,13 @@ from sparse_adapt.errors import ConfigError, InputError, MissingExtraError
 from sparse_adapt.export import FORMATS, anserini, writer
 from sparse_adapt.export.parts import Manifest, begin, escape_token, read_manifest, unescape_token
 from sparse_adapt.export.quantise import Quantisation, as_floats
-from sparse_adapt.retrieve.vectors.folder import Block, Vectors
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
 from sparse_adapt.retrieve.vectors.manifest import ModelStamp
 
 STAMP = ModelStamp(
     name="by hand", weights_sha256="0", vocabulary_sha256="1", vocabulary_size=3, max_tokens=256
 )
-BLOCK = Block(["d1", "d2"], csr_matrix(np.array([[0.5, 0, 70_000.0], [0, 0, 0]], dtype=np.float32)))
+BLOCK = EncodedBatch(["d1", "d2"], csr_matrix(np.array([[0.5, 0, 70_000.0], [0, 0, 0]], dtype=np.float32)))
 
 
 def test_an_unknown_format_names_the_nearest():

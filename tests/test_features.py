@@ -35,7 +35,7 @@ from sparse_adapt.export.features import rounded, token_names
 from sparse_adapt.export.parts import unescape_token
 from sparse_adapt.export.quantise import as_floats
 from sparse_adapt.retrieve.search import search
-from sparse_adapt.retrieve.vectors.folder import Block
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 KINDS = ("opensearch", "elasticsearch")
 TARGETS = {"opensearch": opensearch.TARGET, "elasticsearch": elasticsearch.TARGET}
@@ -300,14 +300,16 @@ def test_a_part_that_has_changed_is_refused_before_anything_is_loaded(kind, expo
 
 @pytest.mark.parametrize("weight", [-0.5, float("nan"), float("inf")])
 def test_a_weight_that_no_model_should_make_is_refused_by_document(kind, weight, tmp_path):
-    block = Block(["fine", "wrong"], csr_matrix(np.array([[1.0, 0, 2.0], [0, weight, 1.0]], np.float32)))
+    block = EncodedBatch(
+        ["fine", "wrong"], csr_matrix(np.array([[1.0, 0, 2.0], [0, weight, 1.0]], np.float32))
+    )
     with pytest.raises(InputError, match=f"wrong: has the weight {weight}"):
         writer(kind)(vectors_of(TOKENS, block), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_weights_beyond_lucene_are_dropped_or_kept_in_range(kind, tmp_path, server):
-    block = Block(["d1", "d2"], csr_matrix(np.array([[1e-40, 3e38, 0], [1e-45, 0, 0]])))
+    block = EncodedBatch(["d1", "d2"], csr_matrix(np.array([[1e-40, 3e38, 0], [1e-45, 0, 0]])))
     manifest = writer(kind)(vectors_of(TOKENS, block), tmp_path / "out")
     assert (manifest.dropped, manifest.entries, manifest.empty_documents) == (2, 1, 1)
     with served(server) as url:
@@ -315,7 +317,7 @@ def test_weights_beyond_lucene_are_dropped_or_kept_in_range(kind, tmp_path, serv
 
 
 def test_a_query_weight_above_64_is_scaled_with_its_whole_query(exported, kind, server):
-    queries = Block(["q"], csr_matrix(np.array([[200.0, 3.0] + [0] * (len(ODD_TOKENS) - 2)])))
+    queries = EncodedBatch(["q"], csr_matrix(np.array([[200.0, 3.0] + [0] * (len(ODD_TOKENS) - 2)])))
     documents = odd_documents()
     with served(server) as url, open_engine(kind, exported, url=url) as engine:
         run = engine.search_all(queries, 10)
@@ -328,7 +330,7 @@ def test_a_query_weight_above_64_is_scaled_with_its_whole_query(exported, kind, 
 @pytest.mark.parametrize("document_id", ["", "é" * 257])
 def test_an_id_that_is_no_id_there_is_refused(kind, document_id, tmp_path):
     with pytest.raises(InputError, match=r"this document id has \d+ bytes, .* takes 1 to 512"):
-        writer(kind)(vectors_of(TOKENS, Block([document_id], BLOCK.vectors[:1])), tmp_path / "out")
+        writer(kind)(vectors_of(TOKENS, EncodedBatch([document_id], BLOCK.vectors[:1])), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 

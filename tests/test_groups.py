@@ -10,8 +10,8 @@ from conftest import refused
 from dense_models import tiny_dense
 from scipy.sparse import csr_matrix
 
-from diagnostics.groups import Member, compare_groups, measure_groups, read_members
-from diagnostics.groups_report import plot
+from diagnostics.groups import GroupedText, compare_groups, measure_groups, read_members
+from diagnostics.groups_report import plot_groups
 from sparse_adapt.errors import InputError, MissingExtraError
 from sparse_adapt.model.kinds import load_encoder
 
@@ -34,10 +34,10 @@ def write(path: Path, lines: list[dict[str, object]]) -> Path:
     return path
 
 
-def members(groups: str, seen: str = "") -> list[Member]:
+def members(groups: str, seen: str = "") -> list[GroupedText]:
     flags = {"s": True, "u": False, "-": None}
     return [
-        Member(group, f"text {number}", flags[seen[number]] if seen else None)
+        GroupedText(group, f"text {number}", flags[seen[number]] if seen else None)
         for number, group in enumerate(groups)
     ]
 
@@ -149,7 +149,7 @@ def test_a_heat_map_says_what_to_install(tiny_model, file, tmp_path, monkeypatch
     found = compare_groups(csr_matrix(np.eye(5)), read_members(file))
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'sparse-adapt\[plot\]'"):
-        plot({"one": found}, tmp_path / "groups.png")
+        plot_groups({"one": found}, tmp_path / "groups.png")
 
 
 def test_the_command_does_without_maps(sparse_adapt, tiny_model, file, tmp_path, monkeypatch):

@@ -22,7 +22,7 @@ from sparse_adapt.export import anserini
 from sparse_adapt.export.quantise import Quantisation
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.retrieve.vectors.folder import Block, Vectors
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
 from sparse_adapt.retrieve.vectors.manifest import checksum, stamp, token_names
 from sparse_adapt.retrieve.vectors.shards import encode_corpus, encode_queries, encode_vectors
 
@@ -97,7 +97,7 @@ def exported(
     model_stamp = stamp(model).model_copy(
         update={"vocabulary_sha256": checksum, "vocabulary_size": len(tokens)}
     )
-    block = Block([f"d{row}" for row in range(vectors.shape[0])], vectors)
+    block = EncodedBatch([f"d{row}" for row in range(vectors.shape[0])], vectors)
     anserini.write(Vectors(model_stamp, tokens, [block]), folder)
     return folder
 
@@ -124,12 +124,12 @@ def rounding_bound(query: csr_matrix, documents: csr_matrix, scale: float) -> np
     return half * moved + half * half * shared + 1e-5
 
 
-def check_parity(index: LuceneIndex, documents: Block, queries: csr_matrix) -> None:
+def check_parity(index: LuceneIndex, documents: EncodedBatch, queries: csr_matrix) -> None:
     quantisation = index.card.quantisation
     impacts = quantisation.impacts(documents).vectors.astype(np.int64)
     for row in range(queries.shape[0]):
         query = queries[row]
-        query_impacts = quantisation.impacts(Block(["q"], query)).vectors.astype(np.int64)
+        query_impacts = quantisation.impacts(EncodedBatch(["q"], query)).vectors.astype(np.int64)
         scores = np.asarray((impacts @ query_impacts.T).todense()).ravel()
         found = index.search(query, len(documents.ids))
         assert len(found) == np.count_nonzero(scores)
@@ -147,7 +147,7 @@ def check_parity(index: LuceneIndex, documents: Block, queries: csr_matrix) -> N
 
 def test_twelve_documents_rank_as_in_exact_search(model, index, twelve_documents):
     texts = [document.full_text for document in twelve_documents]
-    documents = Block([document.document_id for document in twelve_documents], encode(model, texts))
+    documents = EncodedBatch([document.document_id for document in twelve_documents], encode(model, texts))
     check_parity(index, documents, encode(model, [*texts, "backup", "zorvex", "who signs"]))
 
 
@@ -156,7 +156,7 @@ def test_gatrocraptic_ranks_as_in_exact_search(tmp_path):
     encode_corpus(model, read_documents(GATROCRAPTIC), tmp_path / "vectors", documents_a_shard=10)
     build_index(tmp_path / "vectors", tmp_path / "index", threads=2)
     texts = [document.full_text for document in read_documents(GATROCRAPTIC)]
-    documents = Block(
+    documents = EncodedBatch(
         [document.document_id for document in read_documents(GATROCRAPTIC)], encode(model, texts)
     )
     queries = [query.text for query in read_queries(GATROCRAPTIC)]
@@ -218,7 +218,7 @@ def test_ids_of_any_kind_come_back(model, tmp_path):
     ids = ["a b", "ünï", 'qu"ote\\', "tab\there", "日本", "0", "x" * 500]
     weights = csr_matrix(np.arange(1, 8, dtype=float).reshape(-1, 1))
     model_stamp = stamp(model).model_copy(update={"vocabulary_sha256": vocabulary_checksum(["a"])})
-    anserini.write(Vectors(model_stamp, ["a"], [Block(ids, weights)]), tmp_path / "out")
+    anserini.write(Vectors(model_stamp, ["a"], [EncodedBatch(ids, weights)]), tmp_path / "out")
     build_index(tmp_path / "out", tmp_path / "index")
     with LuceneIndex(tmp_path / "index") as index:
         assert [hit.document_id for hit in index.search({"a": 1}, 9)] == ids[::-1]
@@ -237,7 +237,7 @@ def test_shards_and_their_export_give_the_same_index(model, shards, index, tmp_p
 
 def test_a_run_holds_every_query(model, index, twelve_documents):
     queries = encode(model, ["backup", "saw and plane"])
-    run = index.search_all(Block(["q1", "q2"], queries), 5)
+    run = index.search_all(EncodedBatch(["q1", "q2"], queries), 5)
     assert list(run) == ["q1", "q2"]
     assert list(run["q2"].items()) == [(hit.document_id, hit.score) for hit in index.search(queries[1], 5)]
 

@@ -24,9 +24,9 @@ from scipy.sparse import csr_matrix
 from sparse_adapt.engines.milvus import load, open_client, open_engine
 from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.export.milvus import COLLECTION_FILE, FIELD, write
-from sparse_adapt.retrieve.vectors.folder import Block
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
-NOTHING = Block(["d4"], csr_matrix((1, 3), dtype=np.float32))
+NOTHING = EncodedBatch(["d4"], csr_matrix((1, 3), dtype=np.float32))
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,9 @@ def test_the_settings_of_the_export_are_those_of_the_collection(exported, client
 
 @pytest.mark.parametrize("weight", [-0.5, float("nan"), float("inf")])
 def test_a_weight_that_no_model_should_make_is_refused_by_document(weight, tmp_path):
-    block = Block(["fine", "wrong"], csr_matrix(np.array([[1.0, 0, 2.0], [0, weight, 1.0]], np.float32)))
+    block = EncodedBatch(
+        ["fine", "wrong"], csr_matrix(np.array([[1.0, 0, 2.0], [0, weight, 1.0]], np.float32))
+    )
     with pytest.raises(InputError, match=f"wrong: has the weight {weight}"):
         write(vectors_of(TOKENS, block), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
@@ -89,7 +91,7 @@ def test_a_weight_that_no_model_should_make_is_refused_by_document(weight, tmp_p
 
 @pytest.mark.parametrize("document_id", ["", "é" * 32_768])
 def test_an_id_that_is_no_key_for_milvus_is_refused(document_id, tmp_path):
-    block = Block([document_id], BLOCK.vectors[:1])
+    block = EncodedBatch([document_id], BLOCK.vectors[:1])
     with pytest.raises(InputError, match=r"this document id has [\d,]+ bytes, Milvus takes 1 to 65,535"):
         write(vectors_of(TOKENS, block), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

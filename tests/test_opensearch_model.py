@@ -15,7 +15,7 @@ from sparse_adapt.export.opensearch_model import CONFIG_FILE, ZIP_FILE, loading,
 from sparse_adapt.export.parts import read_manifest
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.retrieve.vectors.folder import Block
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.retrieve.vectors.manifest import checksum
 from sparse_adapt.retrieve.vectors.shards import encode_vectors
 from tests.odd import some_factors
@@ -83,7 +83,7 @@ def test_queries_have_no_place_in_it(model, tmp_path):
             encode_vectors(model, []),
             tmp_path / "out",
             encoder=model,
-            queries=Block([], csr_matrix((0, 200))),
+            queries=EncodedBatch([], csr_matrix((0, 200))),
         )
 
 

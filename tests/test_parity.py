@@ -8,13 +8,13 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.engines.parity import check_engine, headline, tables
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.retrieve.vectors.folder import Block
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
-DOCUMENTS = Block(
+DOCUMENTS = EncodedBatch(
     ["d0", "d1", "d2", "d3"],
     csr_matrix(np.array([[1.0, 0.0], [1.26, 0.0], [1.24, 0.0], [0.0, 2.0]], dtype=np.float32)),
 )
-QUERIES = Block(["q0", "q1"], csr_matrix(np.array([[1.0, 0.0], [0.0, 1.0]], dtype=np.float32)))
+QUERIES = EncodedBatch(["q0", "q1"], csr_matrix(np.array([[1.0, 0.0], [0.0, 1.0]], dtype=np.float32)))
 EXACT = {"q0": {"d1": 1.26, "d2": 1.24, "d0": 1.0}, "q1": {"d3": 2.0}}
 
 
@@ -58,7 +58,9 @@ def test_rounding_explains_what_exact_search_over_the_rounded_weights_gives():
 
 
 def test_equal_scores_in_another_order_are_a_tie():
-    documents = Block(["a", "b", "c"], csr_matrix(np.array([[1.0, 0], [1.0, 0], [0.5, 0]], dtype=np.float32)))
+    documents = EncodedBatch(
+        ["a", "b", "c"], csr_matrix(np.array([[1.0, 0], [1.0, 0], [0.5, 0]], dtype=np.float32))
+    )
     run = {"q0": {"b": 1.0, "a": 1.0, "c": 0.5}, "q1": {}}
     parity = check_engine(Rounding(run), documents, QUERIES, k=3)
     assert parity.kinds == {"same": 1, "tie": 1, "rounding": 0, "fault": 0}

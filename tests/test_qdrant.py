@@ -29,7 +29,7 @@ from sparse_adapt.errors import InputError, OutputError
 from sparse_adapt.export.qdrant import VECTOR, point_id, write
 from sparse_adapt.export.rows import small_blocks
 from sparse_adapt.files.folders import output_folder
-from sparse_adapt.retrieve.vectors.folder import Block
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_documents_without_an_entry_are_stored_and_never_found(exported):
 
 
 def test_loading_again_changes_nothing(exported, tmp_path):
-    write(vectors_of(TOKENS, Block(["new"], BLOCK.vectors[:1])), tmp_path / "more")
+    write(vectors_of(TOKENS, EncodedBatch(["new"], BLOCK.vectors[:1])), tmp_path / "more")
     with open_client("") as client:
         assert [load(exported, client, "all"), load(exported, client, "all")] == [10, 10]
         assert load(tmp_path / "more", client, "all") == 11
@@ -97,7 +97,7 @@ def test_the_json_reads_back_as_the_same_floats(tmp_path_factory, row):
     for column, weight in row.items():
         dense[0, column] = weight
     folder = tmp_path_factory.mktemp("export") / "out"
-    write(vectors_of(ODD_TOKENS, Block(["d"], csr_matrix(dense))), folder)
+    write(vectors_of(ODD_TOKENS, EncodedBatch(["d"], csr_matrix(dense))), folder)
     vector = json.loads((folder / "documents/part-00000.jsonl").read_text(encoding="utf-8"))["vector"]
     stored = vector.get(VECTOR, {"indices": [], "values": []})
     assert dict(zip(stored["indices"], map(np.float32, stored["values"]), strict=True)) == {
@@ -128,7 +128,9 @@ def test_blocks_are_cut_to_fit_a_request_and_lose_nothing(limit):
 
 @pytest.mark.parametrize("weight", [-0.5, float("nan"), float("inf")])
 def test_a_weight_that_no_model_should_make_is_refused_by_document(weight, tmp_path):
-    block = Block(["fine", "wrong"], csr_matrix(np.array([[1.0, 0, 2.0], [0, weight, 1.0]], np.float32)))
+    block = EncodedBatch(
+        ["fine", "wrong"], csr_matrix(np.array([[1.0, 0, 2.0], [0, weight, 1.0]], np.float32))
+    )
     with pytest.raises(InputError, match=f"wrong: has the weight {weight}"):
         write(vectors_of(TOKENS, block), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

@@ -17,12 +17,12 @@ from sparse_adapt.export.query_table import (
     write_table,
 )
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.retrieve.vectors.folder import Block
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 
 def test_idf_by_hand():
     rows = np.array([[1.0, 2.0, 0.0], [0.0, 3.0, 0.0], [0.0, 0.5, 0.0]])
-    blocks = [Block(["a", "b"], csr_matrix(rows[:2])), Block(["c"], csr_matrix(rows[2:]))]
+    blocks = [EncodedBatch(["a", "b"], csr_matrix(rows[:2])), EncodedBatch(["c"], csr_matrix(rows[2:]))]
     # one of three: ln(1 + 2.5 / 1.5); three of three: ln(1 + 0.5 / 3.5); no document: nothing to find
     assert idf_weights(blocks, 3) == pytest.approx([log(1 + 2.5 / 1.5), log(1 + 0.5 / 3.5), 0.0])
 

@@ -17,7 +17,7 @@ from sparse_adapt.files import processes
 from sparse_adapt.files.processes import common_folder
 from sparse_adapt.stages import steps
 from sparse_adapt.stages.steps import Place
-from sparse_adapt.training.sharing import own_share, shared_out, sharing, total
+from sparse_adapt.training.sharing import own_share, shared_out, sharing, summed_over_processes
 
 STAGES = ("warmup", "dictionary", "distill")
 GIVEN = {"device": "cpu", "steps": 6, "checkpoint_every": 4, "batch_size": 3, "learning_rate": 1e-3}
@@ -160,7 +160,7 @@ def test_alone_nothing_is_shared_out(tmp_path):
     assert own_share(items) == items
     assert shared_out(lambda share: torch.tensor(share), items).tolist() == items
     value = torch.tensor(2.0)
-    assert total(value) is value
+    assert summed_over_processes(value) is value
     encoder = object()
     assert sharing(encoder) is encoder  # type: ignore[arg-type]
     assert processes.is_main() and not processes.several()

@@ -9,10 +9,10 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, ModelError, OutputError
 from sparse_adapt.suite.compare import holm
-from sparse_adapt.suite.measure import Training, run_suite, training_of
+from sparse_adapt.suite.measure import TrainingCost, run_suite, training_of
 from sparse_adapt.suite.rankers import Sparse, costs
 from sparse_adapt.suite.settings import read_suite
-from sparse_adapt.suite.tables import plot, tables, to_object, write_results
+from sparse_adapt.suite.tables import plot_suite, suite_object, suite_tables, write_results
 
 SUITE = """
 baseline = "base"
@@ -102,19 +102,19 @@ def test_what_changed_is_named_with_the_tokens_that_did_it(outcome):
 def test_results_are_written_in_every_form(outcome):
     measured, folder = outcome
     content = json.loads((folder / "suite.json").read_text())
-    assert content == json.loads(json.dumps(to_object(measured)))
+    assert content == json.loads(json.dumps(suite_object(measured)))
     assert {row["row"] for row in content["results"]["ours"]} == {"base", "weighed", "bm25", "both"}
     assert content["costs"][0]["nonzero_document"] > 0
     page = (folder / "suite.md").read_text()
     assert "## control: 3 queries of train, control" in page and "| bm25 |" in page
     assert (folder / "suite.png").read_bytes().startswith(b"\x89PNG")
-    assert {table.title for table in tables(measured)} >= {"Costs", "ours: 3 queries of test"}
+    assert {table.title for table in suite_tables(measured)} >= {"Costs", "ours: 3 queries of test"}
 
 
 def test_a_plot_says_what_to_install(outcome, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'sparse-adapt\[plot\]'"):
-        plot(outcome[0], tmp_path / "plot.png")
+        plot_suite(outcome[0], tmp_path / "plot.png")
 
 
 def test_a_killed_suite_goes_on_from_what_it_had_encoded(write_suite, tmp_path, monkeypatch, outcome):
@@ -141,13 +141,13 @@ def test_a_killed_suite_goes_on_from_what_it_had_encoded(write_suite, tmp_path, 
 
 def test_what_a_run_folder_tells_of_training(tmp_path):
     (tmp_path / "2-model").mkdir()
-    assert training_of(str(tmp_path / "2-model")) == Training(None, None)
+    assert training_of(str(tmp_path / "2-model")) == TrainingCost(None, None)
     (tmp_path / "2-model" / "stage.json").write_text('{"seconds": 3.5}')
-    assert training_of(str(tmp_path / "2-model")) == Training(3.5, None)
+    assert training_of(str(tmp_path / "2-model")) == TrainingCost(3.5, None)
     (tmp_path / "report.json").write_text('{"seconds": 60, "peak_memory": 5000}')
-    assert training_of(str(tmp_path / "2-model")) == Training(60.0, 5000)
+    assert training_of(str(tmp_path / "2-model")) == TrainingCost(60.0, 5000)
     (tmp_path / "report.json").write_text('{"seconds": 60, "adapt": {"seconds": 90.5, "peak_memory": 7000}}')
-    assert training_of(str(tmp_path / "2-model")) == Training(90.5, 7000)
+    assert training_of(str(tmp_path / "2-model")) == TrainingCost(90.5, 7000)
 
 
 def test_without_a_baseline_the_first_row_is_one(write_suite):

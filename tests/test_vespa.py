@@ -30,7 +30,7 @@ from sparse_adapt.engines import http
 from sparse_adapt.engines.vespa import load, open_engine
 from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.export.vespa import escape_label, unescape_label, write
-from sparse_adapt.retrieve.vectors.folder import Block
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 
 @pytest.fixture(scope="module")
@@ -168,13 +168,15 @@ def test_a_part_that_has_changed_is_refused_before_anything_is_fed(exported):
 @pytest.mark.parametrize("document_id", ["", "a\x00", "a\x0b", "a\ufffe", "a\U0001ffff"])
 def test_an_id_that_vespa_can_not_hold_is_refused(document_id, tmp_path):
     with pytest.raises(InputError, match="this document id has characters that Vespa can't hold, or none"):
-        write(vectors_of(TOKENS, Block([document_id], BLOCK.vectors[:1])), tmp_path / "out")
+        write(vectors_of(TOKENS, EncodedBatch([document_id], BLOCK.vectors[:1])), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("weight", [-0.5, float("nan"), float("inf")])
 def test_a_weight_that_no_model_should_make_is_refused_by_document(weight, tmp_path):
-    block = Block(["fine", "wrong"], csr_matrix(np.array([[1.0, 0, 2.0], [0, weight, 1.0]], np.float32)))
+    block = EncodedBatch(
+        ["fine", "wrong"], csr_matrix(np.array([[1.0, 0, 2.0], [0, weight, 1.0]], np.float32))
+    )
     with pytest.raises(InputError, match=f"wrong: has the weight {weight}"):
         write(vectors_of(TOKENS, block), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.export.parts import Manifest
     from sparse_adapt.model.sparse import SparseEncoder
-    from sparse_adapt.retrieve.vectors.folder import Block, Vectors
+    from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
 
 
 FAULTS = 1  # exit status
@@ -312,7 +312,7 @@ def _none(encoder: "SparseEncoder | None", name: str | None) -> "Vectors":
     return Vectors(stamp(encoder, name or ""), token_names(encoder), ())
 
 
-def _same_number(folder: Path, manifest: "Manifest", documents: "Block") -> None:
+def _same_number(folder: Path, manifest: "Manifest", documents: "EncodedBatch") -> None:
     if manifest.documents not in (0, len(documents.ids)):
         raise InputError(
             folder, f"holds {manifest.documents:,} documents, not {len(documents.ids):,}; name its own corpus"

@@ -72,7 +72,7 @@ def terms(
     from sparse_adapt.model.saved import fetch, read_tokenizer
     from sparse_adapt.terms.criterion import paying
     from sparse_adapt.terms.mining import mine_terms, write_terms
-    from sparse_adapt.terms.wordpiece import domain_vocabulary
+    from sparse_adapt.terms.wordpiece import trained_vocabulary
 
     if by not in CRITERIA:
         raise ConfigError(unknown("--by", by, CRITERIA))
@@ -83,7 +83,7 @@ def terms(
     with Bars() as bars:
         watched = bars.watch(documents, "documents")
         if by == WORDPIECE:
-            found = domain_vocabulary(watched, tokenizer, top=top)
+            found = trained_vocabulary(watched, tokenizer, top=top)
         else:
             found = mine_terms(watched, tokenizer, top)
             if top is None:
@@ -162,7 +162,7 @@ def candidates(
     from sparse_adapt.errors import unknown
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.pipeline.preparing import prepare_candidates
-    from sparse_adapt.teachers.panel import make_panel
+    from sparse_adapt.teachers.teacher import make_teacher
 
     if split not in ("train", "held"):
         raise ConfigError(unknown("split", split, ("train", "held")))
@@ -172,8 +172,8 @@ def candidates(
     settings = config.Candidates() if seed is None else config.Candidates(seed=seed)
     with Bars() as bars:
         student = SparseEncoder.load(model)
-        panel = make_panel(student, documents, teacher, watch=bars.count)
-        said = prepare_candidates(collection, panel, settings, split, out, bars.count)
+        whole_teacher = make_teacher(student, documents, teacher, watch=bars.count)
+        said = prepare_candidates(collection, whole_teacher, settings, split, out, bars.count)
     wrote(out, said)
     then(
         [

@@ -195,7 +195,7 @@ def measure_suite(
     from sparse_adapt.cli.progress import Bars
     from sparse_adapt.suite.measure import run_suite
     from sparse_adapt.suite.settings import read_suite
-    from sparse_adapt.suite.tables import tables, to_object, write_results
+    from sparse_adapt.suite.tables import suite_object, suite_tables, write_results
 
     suite = read_suite(path)
     with Bars() as bars:
@@ -210,9 +210,9 @@ def measure_suite(
             finish=write_results,
         )
     if json:
-        show_json(to_object(outcome))
+        show_json(suite_object(outcome))
     else:
-        for table in tables(outcome):
+        for table in suite_tables(outcome):
             show_table(table)
     again = ["evaluate", "--suite", str(path), "-o", str(out or "suite")]
     if out is None:

@@ -27,10 +27,10 @@ class Address(str):
         return Address(f"{self.rstrip('/')}/{name}")
 
 
-Place = Path | Address
+Location = Path | Address
 
 
-def place_of(source: str | Path) -> Place:
+def place_of(source: str | Path) -> Location:
     """A source as an address where it has a protocol, as a path otherwise. `file://` is a path."""
     text = str(source)
     if isinstance(source, Address):
@@ -55,7 +55,7 @@ def readable(path: str | Path) -> Path:
     return place
 
 
-def reachable(source: str | Path) -> Place:
+def reachable(source: str | Path) -> Location:
     """The place, local or not, once it's sure that a file is there. Raises InputError otherwise."""
     place = place_of(source)
     if isinstance(place, Path):

@@ -7,7 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sparse_adapt.collection.lines import Record, Unique, at_least_one, read_objects, readable, write_objects
+from sparse_adapt.collection.lines import (
+    JsonLine,
+    Unique,
+    at_least_one,
+    read_objects,
+    readable,
+    write_objects,
+)
 from sparse_adapt.collection.sources import bundled, locate
 
 DICTIONARY_FILES = ("dictionary.jsonl", "dictionary.jsonl.gz")
@@ -65,7 +72,7 @@ def sentence(definition: Definition) -> str:
     return f"{first} " + _stopped(f"{term} is used in contexts such as {'; '.join(examples)}")
 
 
-def _definition(record: Record) -> Definition:
+def _definition(record: JsonLine) -> Definition:
     examples = record.strings("examples")
     if not all(example.strip() for example in examples):
         raise record.error('"examples" holds an empty text; fill it in or remove it')

@@ -59,7 +59,7 @@ def _decode(raw: bytes, path: str | Path, number: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class JsonLine:
     """One JSON object of a file and where it stands, so that a bad field can be named with its place."""
 
     path: str | Path
@@ -143,11 +143,11 @@ class Record:
         return value
 
 
-def read_objects(path: str | Path) -> Iterator[Record]:
+def read_objects(path: str | Path) -> Iterator[JsonLine]:
     """The JSON object of every line that isn't blank. Raises InputError for any other line."""
     for number, line in read_lines(path):
         if line and not line.isspace():
-            yield Record(path, number, parse_object(line, path, number))
+            yield JsonLine(path, number, parse_object(line, path, number))
 
 
 def parse_object(text: str, path: str | Path, number: int) -> dict[str, Any]:

@@ -20,11 +20,11 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from sparse_adapt.collection.addresses import Address, Place, place_of, reachable
+from sparse_adapt.collection.addresses import Address, Location, place_of, reachable
 from sparse_adapt.collection.columns import read_qrels, read_results, read_tsv, write_columns
 from sparse_adapt.collection.compression import bare, variants
 from sparse_adapt.collection.lines import (
-    Record,
+    JsonLine,
     Unique,
     at_least_one,
     read_lines,
@@ -118,13 +118,13 @@ def _unique_documents(
     unique.settle()
 
 
-def _json_documents(path: Place) -> Iterator[tuple[int, Document]]:
+def _json_documents(path: Location) -> Iterator[tuple[int, Document]]:
     for record in read_objects(path):
         document_id, title = record.identifier("_id"), record.string("title", default="")
         yield record.line, Document(document_id, record.string("text"), title)
 
 
-def _tsv_documents(path: Place) -> Iterator[tuple[int, Document]]:
+def _tsv_documents(path: Location) -> Iterator[tuple[int, Document]]:
     for line, columns in read_tsv(path, (2, 3), "id, text or id, title, text"):
         yield line, Document(columns[0], columns[-1], columns[1] if len(columns) == 3 else "")
 
@@ -167,13 +167,13 @@ def _unique_queries(numbered: Iterable[tuple[int, Query]], path: str | Path) -> 
         yield query
 
 
-def _json_queries(path: Place) -> Iterator[tuple[int, Query]]:
+def _json_queries(path: Location) -> Iterator[tuple[int, Query]]:
     for record in read_objects(path):
         query_id, kind = record.identifier("_id"), record.string("kind", default="")
         yield record.line, Query(query_id, record.words("text"), kind)
 
 
-def _tsv_queries(path: Place) -> Iterator[tuple[int, Query]]:
+def _tsv_queries(path: Location) -> Iterator[tuple[int, Query]]:
     for line, (query_id, text) in read_tsv(path, (2,), "id, text"):
         if not text.strip():
             raise InputError(path, "the query is empty; fill it in or remove the line", line=line)
@@ -244,7 +244,7 @@ def write_candidates(path: str | Path, candidates: Iterable[Candidates]) -> int:
     return write_objects(path, map(_candidates_fields, candidates))
 
 
-def _read_candidates(path: Place, document_ids: Container[str] | None) -> Iterator[Candidates]:
+def _read_candidates(path: Location, document_ids: Container[str] | None) -> Iterator[Candidates]:
     unique = Unique(path, "query id")
     for record in at_least_one(read_objects(path), path, "candidates"):
         candidates = _candidates(record)
@@ -255,7 +255,7 @@ def _read_candidates(path: Place, document_ids: Container[str] | None) -> Iterat
         yield candidates
 
 
-def _candidates(record: Record) -> Candidates:
+def _candidates(record: JsonLine) -> Candidates:
     query_id, query = record.identifier("query_id"), record.words("query")
     documents, scores = record.identifiers("doc_ids"), record.numbers("teacher_scores")
     texts = record.strings("doc_texts")
@@ -315,15 +315,15 @@ def _is_folder(source: str | Path) -> bool:
     return not isinstance(place, Address) and bundled(place).is_dir()
 
 
-def _is_tsv(path: Place) -> bool:
+def _is_tsv(path: Location) -> bool:
     return bare(path.name).endswith(".tsv") or _first_character(path) not in "{<["
 
 
-def _is_topics(path: Place) -> bool:
+def _is_topics(path: Location) -> bool:
     return not bare(path.name).endswith(".jsonl") and _first_character(path) == "<"
 
 
-def _first_character(path: Place) -> str:
+def _first_character(path: Location) -> str:
     """What a file without a telling name starts with: a brace (JSON), a bracket (topics) or else (TSV)."""
     if bare(path.name).endswith(".jsonl"):
         return "{"

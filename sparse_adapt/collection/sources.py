@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import corpora
-from sparse_adapt.collection.addresses import Address, Place, names_in, place_of, reachable
+from sparse_adapt.collection.addresses import Address, Location, names_in, place_of, reachable
 from sparse_adapt.collection.compression import READ, variants
 from sparse_adapt.errors import InputError
 
@@ -20,7 +20,7 @@ DATASET_ID = re.compile(r"\w[\w.-]*(/[\w.-]+)*")
 QRELS = variants(".tsv")
 
 
-def locate(source: str | Path, names: Sequence[str]) -> "Place | Dataset":
+def locate(source: str | Path, names: Sequence[str]) -> "Location | Dataset":
     """The file that a source means, or the data set of `ir_datasets`. In a folder it is the first of `names`.
 
     Raises InputError that says what was tried.
@@ -36,7 +36,7 @@ def locate(source: str | Path, names: Sequence[str]) -> "Place | Dataset":
     return _dataset(str(source))
 
 
-def lies_at(source: str | Path, names: Sequence[str]) -> Place | None:
+def lies_at(source: str | Path, names: Sequence[str]) -> Location | None:
     """Where that file lies, of what has a place of its own; None for the name of a data set."""
     place = place_of(source)
     if isinstance(place, Address):

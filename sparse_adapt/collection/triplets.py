@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sparse_adapt.collection.addresses import reachable
-from sparse_adapt.collection.lines import Record, at_least_one, read_objects, write_objects
+from sparse_adapt.collection.lines import JsonLine, at_least_one, read_objects, write_objects
 
 
 class Triplet(NamedTuple):
@@ -38,7 +38,7 @@ def read_triplets(path: str | Path) -> Iterator[Triplet]:
         yield Triplet(anchor, contradictions, entailment, record.strings("replaced"))
 
 
-def _contradictions(record: Record) -> tuple[str, ...]:
+def _contradictions(record: JsonLine) -> tuple[str, ...]:
     if record.fields.get("contradiction") is not None:
         return (record.words("contradiction"), *record.strings("contradictions"))
     if "contradictions" not in record.fields:

@@ -25,7 +25,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Run
 from sparse_adapt.errors import ConfigError, MissingExtraError, unknown
-from sparse_adapt.retrieve.vectors.folder import Block
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 
 class Engine(Protocol):
@@ -38,13 +38,13 @@ class Engine(Protocol):
     name: str
     tolerance: float
 
-    def stored(self, documents: Block) -> csr_matrix:
+    def stored(self, documents: EncodedBatch) -> csr_matrix:
         """The documents as the engine keeps them (rows, V), in terms of weights: rounded, clipped, cut."""
 
-    def asked(self, queries: Block) -> csr_matrix:
+    def asked(self, queries: EncodedBatch) -> csr_matrix:
         """The queries as the engine reads them (rows, V), in terms of weights."""
 
-    def search_all(self, queries: Block, k: int) -> Run:
+    def search_all(self, queries: EncodedBatch, k: int) -> Run:
         """For each query id its k best documents with their scores in terms of weights, best first.
 
         Queries without an entry have an empty ranking; documents without a shared token are left out.

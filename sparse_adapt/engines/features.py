@@ -21,7 +21,7 @@ from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.export.features import FIELD, INDEX_FILE, Target, rounded, token_names
 from sparse_adapt.export.opensearch import share
 from sparse_adapt.export.parts import Manifest, read_manifest
-from sparse_adapt.retrieve.vectors.folder import Block
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.retrieve.vectors.manifest import read_tokens
 
 QUERIES_A_REQUEST = 32
@@ -40,11 +40,11 @@ class FeatureIndex(Float32Engine):
         self.name = f"{target.format}-{_version(target, server)}"
         self._names = token_names(target, tokens)
 
-    def stored(self, documents: Block) -> csr_matrix:
+    def stored(self, documents: EncodedBatch) -> csr_matrix:
         """The documents as Lucene keeps them (rows, V): rounded to 9 significant bits."""
         return rounded(self.manifest.take(documents).vectors)
 
-    def search_all(self, queries: Block, k: int) -> Run:
+    def search_all(self, queries: EncodedBatch, k: int) -> Run:
         """For each query id its k best documents, best first; at most 10,000."""
         run: Run = {query_id: {} for query_id in queries.ids}
         for some in self.batches(queries, QUERIES_A_REQUEST):

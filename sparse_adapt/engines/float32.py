@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.export.parts import Manifest
-from sparse_adapt.retrieve.vectors.folder import Block
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 
 class Float32Engine:
@@ -14,15 +14,15 @@ class Float32Engine:
     manifest: Manifest
     tolerance = 1e-5  # sums of some hundred products in float32
 
-    def stored(self, documents: Block) -> csr_matrix:
+    def stored(self, documents: EncodedBatch) -> csr_matrix:
         """The documents as float32 (rows, V), which is how they are kept."""
         return self.manifest.take(documents).vectors
 
-    def asked(self, queries: Block) -> csr_matrix:
+    def asked(self, queries: EncodedBatch) -> csr_matrix:
         """The queries as float32 (rows, V)."""
         return self.manifest.take(queries).vectors
 
-    def batches(self, queries: Block, size: int) -> Iterator[list[tuple[str, list[int], list[float]]]]:
+    def batches(self, queries: EncodedBatch, size: int) -> Iterator[list[tuple[str, list[int], list[float]]]]:
         """So many queries at a time that have a weight: id, columns and weights of each."""
         rows = [row for row in self.manifest.take(queries).rows() if row[1]]
         for first in range(0, len(rows), size):

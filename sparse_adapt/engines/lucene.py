@@ -35,7 +35,7 @@ from sparse_adapt.files.folders import output_folder, write_json
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.retrieve.vectors.folder import Block, open_vectors
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch, open_vectors
 from sparse_adapt.retrieve.vectors.manifest import (
     ModelStamp,
     Record,
@@ -244,7 +244,7 @@ class LuceneIndex:
         query: tokens with their impacts, or one row (1, V) of weights, which is quantised like the documents.
         """
         if not isinstance(query, Mapping):
-            return self.search(self._impacts(Block(["query"], query))[0], k)
+            return self.search(self._impacts(EncodedBatch(["query"], query))[0], k)
         words = java_class("java.util.HashMap")()
         integer = java_class("java.lang.Integer")
         for token, impact in query.items():
@@ -256,22 +256,22 @@ class LuceneIndex:
         """Anserini with its version."""
         return self.card.engine
 
-    def stored(self, documents: Block) -> csr_matrix:
+    def stored(self, documents: EncodedBatch) -> csr_matrix:
         """The documents as Lucene keeps them (rows, V): impacts, in terms of weights."""
         return self.card.quantisation.impacts(documents).vectors / self.card.quantisation.scale
 
-    def asked(self, queries: Block) -> csr_matrix:
+    def asked(self, queries: EncodedBatch) -> csr_matrix:
         """The queries as they are put to Lucene: quantised like the documents."""
         return self.stored(queries)
 
-    def search_all(self, queries: Block, k: int) -> Run:
+    def search_all(self, queries: EncodedBatch, k: int) -> Run:
         """A run: for each query id its k best documents with their scores."""
         return {
             query_id: {found.document_id: found.score for found in self.search(query, k)}
             for query_id, query in zip(queries.ids, self._impacts(queries), strict=True)
         }
 
-    def _impacts(self, block: Block) -> list[dict[str, int]]:
+    def _impacts(self, block: EncodedBatch) -> list[dict[str, int]]:
         """Each row as tokens with their impacts."""
         if block.vectors.shape[1] != len(self.tokens):
             raise InputError(

@@ -21,7 +21,7 @@ from sparse_adapt.engines.loading import document_parts, insert_all, one_line, r
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, OutputError
 from sparse_adapt.export.milvus import FIELD, KEY, LONGEST_ID
 from sparse_adapt.export.parts import Manifest, read_manifest
-from sparse_adapt.retrieve.vectors.folder import Block
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.retrieve.vectors.manifest import read_tokens
 
 ROWS_A_REQUEST = 512
@@ -36,7 +36,7 @@ class Milvus(Float32Engine):
     def __init__(self, client: MilvusClient, collection: str, manifest: Manifest, name: str) -> None:
         self.client, self.collection, self.manifest, self.name = client, collection, manifest, name
 
-    def search_all(self, queries: Block, k: int) -> Run:
+    def search_all(self, queries: EncodedBatch, k: int) -> Run:
         """For each query id its k best documents, best first; at most 16,384."""
         run: Run = {query_id: {} for query_id in queries.ids}
         for some in self.batches(queries, QUERIES_A_REQUEST):

@@ -17,7 +17,7 @@ from sparse_adapt.errors import ConfigError
 from sparse_adapt.export.onnx import INPUTS, MODEL_FILE, OUTPUT
 from sparse_adapt.export.parts import read_manifest
 from sparse_adapt.retrieve.search import search
-from sparse_adapt.retrieve.vectors.folder import Block
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 TEXTS_AT_ONCE = 16
 
@@ -37,7 +37,7 @@ class OnnxEncoder:
         )
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.enable_padding()  # behind the mask, where any token will do
-        self._documents = Block([], csr_matrix((0, vocabulary_size)))
+        self._documents = EncodedBatch([], csr_matrix((0, vocabulary_size)))
 
     def encode(self, texts: Sequence[str]) -> csr_matrix:
         """Texts as ONNX Runtime turns them into weights (rows, V)."""
@@ -51,19 +51,19 @@ class OnnxEncoder:
             rows.append(csr_matrix(self._session.run([OUTPUT], dict(zip(INPUTS, arrays, strict=True)))[0]))
         return vstack(rows, format="csr")
 
-    def take(self, documents: Block) -> None:
+    def take(self, documents: EncodedBatch) -> None:
         """The documents to search in: the export holds none."""
         self._documents = documents
 
-    def stored(self, documents: Block) -> csr_matrix:
+    def stored(self, documents: EncodedBatch) -> csr_matrix:
         """The documents as they are."""
         return documents.vectors
 
-    def asked(self, queries: Block) -> csr_matrix:
+    def asked(self, queries: EncodedBatch) -> csr_matrix:
         """The queries as they are."""
         return queries.vectors
 
-    def search_all(self, queries: Block, k: int) -> Run:
+    def search_all(self, queries: EncodedBatch, k: int) -> Run:
         """For each query id its k best documents with their scores."""
         return search(queries.vectors, queries.ids, self._documents.vectors, self._documents.ids, k)
 

@@ -28,7 +28,7 @@ from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.retrieve.evaluate import Figures, evaluate_run
 from sparse_adapt.retrieve.search import Searcher
-from sparse_adapt.retrieve.vectors.folder import Block
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 KINDS = ("same", "tie", "rounding", "fault")
 QUERIES_AT_ONCE = 64
@@ -92,8 +92,8 @@ class Parity:
 
 def check_engine(
     engine: Engine,
-    documents: Block,
-    queries: Block,
+    documents: EncodedBatch,
+    queries: EncodedBatch,
     *,
     k: int = 10,
     judgements: Judgements | None = None,
@@ -243,7 +243,9 @@ def tables(parity: Parity) -> Iterator[Table]:
     yield Table("", columns, rows)
 
 
-def _put(engine: Engine, queries: Block, texts: Sequence[str] | None) -> tuple[Block, float | None]:
+def _put(
+    engine: Engine, queries: EncodedBatch, texts: Sequence[str] | None
+) -> tuple[EncodedBatch, float | None]:
     """The queries as they reach the engine: encoded by the export where it can; how far that is from ours."""
     encode = getattr(engine, "encode", None)
     if encode is None or texts is None:
@@ -252,7 +254,7 @@ def _put(engine: Engine, queries: Block, texts: Sequence[str] | None) -> tuple[B
     if encoded.shape != queries.vectors.shape:
         raise InputError("the export", f"encodes to {encoded.shape}, the model to {queries.vectors.shape}")
     apart = abs(encoded - queries.vectors)
-    return Block(queries.ids, encoded), float(apart.max()) if apart.nnz else 0.0
+    return EncodedBatch(queries.ids, encoded), float(apart.max()) if apart.nnz else 0.0
 
 
 def _scores(queries: csr_matrix, columns: csc_matrix) -> Scores:

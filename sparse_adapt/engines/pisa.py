@@ -22,7 +22,7 @@ from sparse_adapt.engines.quiet import quiet
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.export.ciff import INDEX_FILE
 from sparse_adapt.export.parts import Manifest, escape_token, read_manifest
-from sparse_adapt.retrieve.vectors.folder import Block
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.retrieve.vectors.manifest import read_tokens
 
 ALGORITHM = "block_max_wand"
@@ -42,15 +42,15 @@ class PisaIndex:
         self._terms = [numbered(numbers[name]) if name in numbers else "" for name in names]
         self._index = index
 
-    def stored(self, documents: Block) -> csr_matrix:
+    def stored(self, documents: EncodedBatch) -> csr_matrix:
         """The documents as CIFF holds them (rows, V): impacts, in terms of weights."""
         return self.quantisation.impacts(documents).vectors / self.quantisation.scale
 
-    def asked(self, queries: Block) -> csr_matrix:
+    def asked(self, queries: EncodedBatch) -> csr_matrix:
         """The queries as they are put to PISA: quantised like the documents."""
         return self.stored(queries)
 
-    def search_all(self, queries: Block, k: int) -> Run:
+    def search_all(self, queries: EncodedBatch, k: int) -> Run:
         """For each query id its k best documents with their scores in terms of weights."""
         import pandas  # type: ignore[import-untyped]
 

@@ -22,7 +22,7 @@ from sparse_adapt.engines.loading import document_parts, insert_all, json_lines,
 from sparse_adapt.errors import OutputError
 from sparse_adapt.export.parts import Manifest, read_manifest
 from sparse_adapt.export.qdrant import COLLECTION_FILE, VECTOR
-from sparse_adapt.retrieve.vectors.folder import Block
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.retrieve.vectors.manifest import read_tokens
 
 POINTS_A_REQUEST = 256
@@ -39,7 +39,7 @@ class Qdrant(Float32Engine):
     def __init__(self, client: QdrantClient, collection: str, manifest: Manifest, name: str) -> None:
         self.client, self.collection, self.manifest, self.name = client, collection, manifest, name
 
-    def search_all(self, queries: Block, k: int) -> Run:
+    def search_all(self, queries: EncodedBatch, k: int) -> Run:
         """For each query id its k best documents, best first."""
         run: Run = {query_id: {} for query_id in queries.ids}
         for some in self.batches(queries, QUERIES_A_REQUEST):

@@ -19,7 +19,7 @@ from sparse_adapt.engines.quiet import quiet
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.export.parts import Manifest, read_manifest
 from sparse_adapt.export.seismic import DOCUMENTS_FILE, index_class
-from sparse_adapt.retrieve.vectors.folder import Block
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.retrieve.vectors.manifest import read_tokens
 
 SKIP_NOTHING = 0.0  # heap_factor: a block is skipped if its bound times this is below the worst score kept
@@ -45,17 +45,17 @@ class SeismicIndex:
                 load_content=False,
             )
 
-    def stored(self, documents: Block) -> csr_matrix:
+    def stored(self, documents: EncodedBatch) -> csr_matrix:
         """The documents in float16 (rows, V)."""
         kept = self.manifest.take(documents).vectors
         kept.data = kept.data.astype(np.float16).astype(np.float32)
         return kept
 
-    def asked(self, queries: Block) -> csr_matrix:
+    def asked(self, queries: EncodedBatch) -> csr_matrix:
         """The queries as they are: float32."""
         return self.manifest.take(queries).vectors
 
-    def search_all(self, queries: Block, k: int) -> Run:
+    def search_all(self, queries: EncodedBatch, k: int) -> Run:
         """For each query id its k best documents with their scores."""
         vectors = self.asked(queries)
         run: Run = {}

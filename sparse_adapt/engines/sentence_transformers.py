@@ -20,7 +20,7 @@ from sparse_adapt.export.parts import DOCUMENTS_FOLDER, read_manifest
 from sparse_adapt.export.sentence_transformers import MODEL_FOLDER
 from sparse_adapt.model.idf import of_all, reciprocal, scaled
 from sparse_adapt.model.sparse import read_factors
-from sparse_adapt.retrieve.vectors.folder import Block
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 
 class SemanticSearch:
@@ -54,15 +54,15 @@ class SemanticSearch:
         own = csr_matrix((values.astype(np.float32), (rows, columns)), shape=tuple(encoded.shape))
         return scaled(own, self._factors)
 
-    def stored(self, documents: Block) -> csr_matrix:
+    def stored(self, documents: EncodedBatch) -> csr_matrix:
         """The documents as they are."""
         return documents.vectors
 
-    def asked(self, queries: Block) -> csr_matrix:
+    def asked(self, queries: EncodedBatch) -> csr_matrix:
         """The queries as they are."""
         return queries.vectors
 
-    def search_all(self, queries: Block, k: int) -> Run:
+    def search_all(self, queries: EncodedBatch, k: int) -> Run:
         """For each query id its k best documents with their scores; none with a score of zero."""
         from sentence_transformers.util import semantic_search
 

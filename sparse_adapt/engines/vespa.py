@@ -24,7 +24,7 @@ from sparse_adapt.export.vespa import (
     search_body,
     tensor_literal,
 )
-from sparse_adapt.retrieve.vectors.folder import Block
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.retrieve.vectors.manifest import read_tokens
 
 MOST_RESULTS = 400  # that Vespa gives unless told otherwise
@@ -39,7 +39,7 @@ class Vespa(Float32Engine):
         self.server, self.manifest = server, manifest
         self._labels = [escape_label(token) for token in tokens]
 
-    def search_all(self, queries: Block, k: int) -> Run:
+    def search_all(self, queries: EncodedBatch, k: int) -> Run:
         """For each query id its k best documents, best first; at most 400."""
         run: Run = {query_id: {} for query_id in queries.ids}
         for query_id, columns, weights in self.manifest.take(queries).rows():

@@ -28,7 +28,7 @@ from sparse_adapt.export.parts import (
 )
 from sparse_adapt.export.quantise import Entries, Quantisation
 from sparse_adapt.files.folders import output_folder
-from sparse_adapt.retrieve.vectors.folder import Block, Vectors
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
 
 QUERIES_FILE = "queries.tsv"
 LONGEST_NAME = 255  # UTF-16 units; Lucene's WhitespaceAnalyzer cuts what is longer in two
@@ -38,7 +38,7 @@ def write(
     vectors: Vectors,
     folder: Path,
     *,
-    queries: Block | None = None,
+    queries: EncodedBatch | None = None,
     quantisation: Quantisation | None = None,
     overwrite: bool = False,
 ) -> Manifest:
@@ -51,7 +51,11 @@ def write(
 
 
 def write_into(
-    work: Path, vectors: Vectors, *, queries: Block | None = None, quantisation: Quantisation | None = None
+    work: Path,
+    vectors: Vectors,
+    *,
+    queries: EncodedBatch | None = None,
+    quantisation: Quantisation | None = None,
 ) -> Manifest:
     """The same into a folder that is there and empty."""
     names = [token_name(token) for token in vectors.tokens]
@@ -93,7 +97,7 @@ def _document_lines(keys: Sequence[str], impacts: Entries) -> Iterator[str]:
         yield f'{{"id": {key}, "contents": "", "vector": {{{vector}}}}}\n'
 
 
-def _check_query_ids(queries: Block) -> None:
+def _check_query_ids(queries: EncodedBatch) -> None:
     for query_id in queries.ids:
         if query_id.strip() != query_id or not query_id or any(map(breaks_words, query_id.replace(" ", ""))):
             raise InputError(

@@ -35,7 +35,7 @@ from sparse_adapt.export.parts import (
 from sparse_adapt.export.quantise import Quantisation
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.model.compiled import compiled
-from sparse_adapt.retrieve.vectors.folder import Block, Vectors
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
 
 INDEX_FILE = "index.ciff"
 QUERIES_FILE = "queries.jsonl"
@@ -57,7 +57,7 @@ def write(
     vectors: Vectors,
     folder: Path,
     *,
-    queries: Block | None = None,
+    queries: EncodedBatch | None = None,
     quantisation: Quantisation | None = None,
     overwrite: bool = False,
 ) -> Manifest:
@@ -93,7 +93,7 @@ def loading(folder: Path, manifest: Manifest) -> str:
 # -- by token -------------------------------------------------------------------------------------
 
 
-def _invert(scratch: Path, manifest: Manifest, blocks: Iterable[Block]) -> tuple[Manifest, Array]:
+def _invert(scratch: Path, manifest: Manifest, blocks: Iterable[EncodedBatch]) -> tuple[Manifest, Array]:
     """Each block by token in files of its own; the counts, and the sum of each document's impacts."""
     lengths = []
     with (scratch / "ids.jsonl").open("w", encoding="utf-8") as ids:

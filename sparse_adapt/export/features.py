@@ -23,7 +23,7 @@ from sparse_adapt.export.parts import Manifest, begin, file_part, finish, write_
 from sparse_adapt.export.quantise import Entries, Quantisation
 from sparse_adapt.export.rows import json_object, json_string, rows, small_blocks
 from sparse_adapt.files.folders import output_folder, write_json
-from sparse_adapt.retrieve.vectors.folder import Block, Vectors
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
 
 QUERIES_FILE = "queries.jsonl"
 INDEX_FILE = "index.json"
@@ -52,7 +52,7 @@ def write(
     vectors: Vectors,
     folder: Path,
     *,
-    queries: Block | None = None,
+    queries: EncodedBatch | None = None,
     quantisation: Quantisation | None = None,
     overwrite: bool = False,
 ) -> Manifest:
@@ -132,7 +132,7 @@ def curl_lines(folder: Path, index: str) -> str:
     )
 
 
-def _checked(target: Target, blocks: Iterable[Block]) -> Iterator[Block]:
+def _checked(target: Target, blocks: Iterable[EncodedBatch]) -> Iterator[EncodedBatch]:
     for block in blocks:
         for document_id in block.ids:
             if not 0 < len(document_id.encode()) <= LONGEST_ID:

@@ -24,7 +24,7 @@ from sparse_adapt.files.folders import output_folder
 from sparse_adapt.model.batches import pad
 from sparse_adapt.model.saved import write_tokenizer
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.retrieve.vectors.folder import Block, Vectors
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
 
 MODEL_FILE = "model.onnx"
 INPUTS, OUTPUT = ("input_ids", "attention_mask"), "weights"
@@ -57,7 +57,7 @@ def write(
     folder: Path,
     *,
     encoder: SparseEncoder,
-    queries: Block | None = None,
+    queries: EncodedBatch | None = None,
     quantisation: Quantisation | None = None,
     overwrite: bool = False,
 ) -> Manifest:

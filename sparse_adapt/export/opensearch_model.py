@@ -26,7 +26,7 @@ from sparse_adapt.export.quantise import Quantisation
 from sparse_adapt.files.folders import output_folder, write_json
 from sparse_adapt.model.saved import write_tokenizer
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.retrieve.vectors.folder import Block, Vectors
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
 
 ZIP_FILE, CONFIG_FILE = "model.zip", "model_config.json"
 SCRIPT, TOKENIZER = "model.pt", "tokenizer.json"
@@ -56,7 +56,7 @@ def write(
     folder: Path,
     *,
     encoder: SparseEncoder,
-    queries: Block | None = None,
+    queries: EncodedBatch | None = None,
     quantisation: Quantisation | None = None,
     overwrite: bool = False,
 ) -> Manifest:

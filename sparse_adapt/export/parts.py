@@ -17,7 +17,7 @@ from sparse_adapt.export.formats import find_format
 from sparse_adapt.export.quantise import Entries, Quantisation, as_floats
 from sparse_adapt.export.rows import json_object, json_string, rows
 from sparse_adapt.files.folders import write_json
-from sparse_adapt.retrieve.vectors.folder import Block, Vectors
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
 from sparse_adapt.retrieve.vectors.manifest import (
     MANIFEST_FILE,
     ModelStamp,
@@ -67,7 +67,7 @@ class Manifest(Record):
     queries_file: Part | None = None
     facts: Mapping[str, Fact] = {}
 
-    def take(self, block: Block) -> Entries:
+    def take(self, block: EncodedBatch) -> Entries:
         """A block as this format holds it. Raises InputError for a weight that is negative or no number."""
         if self.quantisation is not None:
             return self.quantisation.impacts(block)
@@ -99,7 +99,7 @@ def begin(
 
 
 def write_documents(
-    work: Path, manifest: Manifest, blocks: Iterable[Block], lines: Lines, suffix: str = "jsonl"
+    work: Path, manifest: Manifest, blocks: Iterable[EncodedBatch], lines: Lines, suffix: str = "jsonl"
 ) -> Manifest:
     """Write each block as a part `documents/part-00000.SUFFIX`; the manifest with counts and parts."""
     (work / DOCUMENTS_FOLDER).mkdir()
@@ -112,7 +112,7 @@ def write_documents(
     return manifest
 
 
-def write_queries(work: Path, manifest: Manifest, queries: Block, path: str, lines: Lines) -> Manifest:
+def write_queries(work: Path, manifest: Manifest, queries: EncodedBatch, path: str, lines: Lines) -> Manifest:
     """Write the queries that have an entry left, as many lines as `lines` gives, into one file."""
     entries = manifest.take(queries)
     rows, digest = _write_lines(work / path, lines(entries))
@@ -126,7 +126,7 @@ def write_queries(work: Path, manifest: Manifest, queries: Block, path: str, lin
 
 
 def write_one_file(
-    work: Path, manifest: Manifest, blocks: Iterable[Block], lines: Lines, path: str
+    work: Path, manifest: Manifest, blocks: Iterable[EncodedBatch], lines: Lines, path: str
 ) -> Manifest:
     """Write all blocks into one file, for engines that take no more; the manifest with counts and the part."""
     taken = [manifest]

@@ -20,7 +20,7 @@ from sparse_adapt.export.parts import Manifest, begin, file_part, finish, write_
 from sparse_adapt.export.quantise import Entries, Quantisation
 from sparse_adapt.export.rows import json_string, rows, small_blocks
 from sparse_adapt.files.folders import output_folder, write_json
-from sparse_adapt.retrieve.vectors.folder import Block, Vectors
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
 
 QUERIES_FILE = "queries.jsonl"
 COLLECTION_FILE = "collection.json"
@@ -35,7 +35,7 @@ def write(
     vectors: Vectors,
     folder: Path,
     *,
-    queries: Block | None = None,
+    queries: EncodedBatch | None = None,
     quantisation: Quantisation | None = None,
     overwrite: bool = False,
 ) -> Manifest:

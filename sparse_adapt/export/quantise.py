@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.errors import ConfigError, InputError
-from sparse_adapt.retrieve.vectors.folder import Block
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.retrieve.vectors.manifest import Record
 
 DEFAULT_SCALE = 100.0
@@ -35,7 +35,7 @@ class Quantisation(Record):
             first = error.errors()[0]
             raise ConfigError(f"{first['loc'][0]} {first['input']}: {first['msg'].lower()}") from error
 
-    def impacts(self, block: Block) -> "Entries":
+    def impacts(self, block: EncodedBatch) -> "Entries":
         """The impacts of a block of weights. Raises InputError for a weight that is negative or no number."""
         rounded = np.rint(_checked(block).astype(np.float64) * self.scale)
         return _entries(block, rounded, self.largest, np.int32)
@@ -63,7 +63,7 @@ class Entries(NamedTuple):
             yield row_id, self.vectors.indices[inside].tolist(), self.vectors.data[inside].tolist()
 
 
-def as_floats(block: Block, largest: float = float(np.finfo(np.float32).max)) -> Entries:
+def as_floats(block: EncodedBatch, largest: float = float(np.finfo(np.float32).max)) -> Entries:
     """The weights themselves, float32, those above `largest` clipped; the same errors as for impacts.
 
     What is below the smallest normal float32 (1.2e-38) becomes nothing: Lucene refuses it, others disagree on it.
@@ -72,7 +72,7 @@ def as_floats(block: Block, largest: float = float(np.finfo(np.float32).max)) ->
     return _entries(block, np.where(values < np.finfo(np.float32).tiny, 0, values), largest, np.float32)
 
 
-def _checked(block: Block) -> NDArray[Any]:
+def _checked(block: EncodedBatch) -> NDArray[Any]:
     vectors = block.vectors
     wrong = ~((vectors.data >= 0) & np.isfinite(vectors.data))
     if wrong.any():
@@ -84,7 +84,7 @@ def _checked(block: Block) -> NDArray[Any]:
     return vectors.data  # type: ignore[no-any-return]
 
 
-def _entries(block: Block, values: NDArray[Any], largest: float, kind: type[np.generic]) -> Entries:
+def _entries(block: EncodedBatch, values: NDArray[Any], largest: float, kind: type[np.generic]) -> Entries:
     vectors = block.vectors
     kept = np.minimum(values, largest).astype(kind)
     result = csr_matrix((kept, vectors.indices.copy(), vectors.indptr.copy()), shape=vectors.shape)

@@ -21,7 +21,7 @@ from sparse_adapt.errors import InputError
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.search import Searcher
-from sparse_adapt.retrieve.vectors.folder import Block
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 CANDIDATES = 30  # documents of each query that the learnt weights are fitted to
 CAUTION = 1.0  # how hard a learnt weight is held to the one it starts from
@@ -29,7 +29,7 @@ CAUTION = 1.0  # how hard a learnt weight is held to the one it starts from
 Weights = NDArray[np.float64]
 
 
-def idf_weights(blocks: Iterable[Block], vocabulary_size: int) -> Weights:
+def idf_weights(blocks: Iterable[EncodedBatch], vocabulary_size: int) -> Weights:
     """The inverse document frequency of each token (V), and 0 for those that no document has."""
     holding, documents = np.zeros(vocabulary_size, np.int64), 0
     for block in blocks:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparse_adapt.export.quantise import Entries
-from sparse_adapt.retrieve.vectors.folder import Block
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 REQUEST_BYTES = 8_000_000  # hosted engines take 10 MB at most a request, others 16 to 100 MB
 LONGEST_DECIMAL = 16  # characters of a float32, such as 1.17549435e-38
@@ -35,16 +35,16 @@ def json_object(keys: Sequence[str], columns: Sequence[int], weights: Sequence[s
     return f"{{{', '.join(f'{keys[column]}: {weight}' for column, weight in zip(columns, weights, strict=True))}}}"
 
 
-def without_empty(blocks: Iterable[Block]) -> Iterator[Block]:
+def without_empty(blocks: Iterable[EncodedBatch]) -> Iterator[EncodedBatch]:
     """The texts that have an entry, for engines that refuse vectors without one."""
     for block in blocks:
         kept = np.flatnonzero(block.vectors.getnnz(axis=1))
-        yield Block([block.ids[row] for row in kept], block.vectors[kept])
+        yield EncodedBatch([block.ids[row] for row in kept], block.vectors[kept])
 
 
 def small_blocks(
-    blocks: Iterable[Block], keys: Sequence[str], a_text: int, limit: int = REQUEST_BYTES
-) -> Iterator[Block]:
+    blocks: Iterable[EncodedBatch], keys: Sequence[str], a_text: int, limit: int = REQUEST_BYTES
+) -> Iterator[EncodedBatch]:
     """The same texts in blocks whose lines have at most `limit` bytes, be it only one text that has more.
 
     keys: (V) what stands for each token in a line. `a_text`: bytes of a line beside its id and its entries.
@@ -55,13 +55,13 @@ def small_blocks(
         first, filled = 0, 0
         for row, size in enumerate(sizes.tolist()):
             if filled and filled + size > limit:
-                yield Block(block.ids[first:row], block.vectors[first:row])
+                yield EncodedBatch(block.ids[first:row], block.vectors[first:row])
                 first, filled = row, 0
             filled += size
-        yield Block(block.ids[first:], block.vectors[first:])
+        yield EncodedBatch(block.ids[first:], block.vectors[first:])
 
 
-def _line_bytes(block: Block, widths: NDArray[np.int64]) -> NDArray[np.int64]:
+def _line_bytes(block: EncodedBatch, widths: NDArray[np.int64]) -> NDArray[np.int64]:
     """The most that each text's id and entries can take (rows)."""
     sums = np.concatenate([[0], np.cumsum(widths[block.vectors.indices])])
     ids: NDArray[np.int64] = np.array([len(json_string(row_id).encode()) for row_id in block.ids], np.int64)

@@ -17,7 +17,7 @@ from sparse_adapt.export.parts import Manifest, begin, finish, vector_lines, wri
 from sparse_adapt.export.quantise import Quantisation
 from sparse_adapt.export.rows import json_string
 from sparse_adapt.files.folders import output_folder
-from sparse_adapt.retrieve.vectors.folder import Block, Vectors
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
 
 DOCUMENTS_FILE = "documents.jsonl"
 QUERIES_FILE = "queries.jsonl"
@@ -30,7 +30,7 @@ def write(
     vectors: Vectors,
     folder: Path,
     *,
-    queries: Block | None = None,
+    queries: EncodedBatch | None = None,
     quantisation: Quantisation | None = None,
     overwrite: bool = False,
 ) -> Manifest:

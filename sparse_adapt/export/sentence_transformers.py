@@ -33,7 +33,7 @@ from sparse_adapt.export.rows import json_string
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.model.idf import reciprocal, scaled
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.retrieve.vectors.folder import Block, Vectors
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
 
 MODEL_FOLDER = "model"
 QUERIES_FILE = "queries.jsonl"
@@ -44,7 +44,7 @@ def write(
     folder: Path,
     *,
     encoder: SparseEncoder,
-    queries: Block | None = None,
+    queries: EncodedBatch | None = None,
     quantisation: Quantisation | None = None,
     overwrite: bool = False,
 ) -> Manifest:
@@ -56,12 +56,12 @@ def write(
         parts = [file_part(work, str(path.relative_to(work)), rows=0) for path in files]
         factors = encoder.factors_of()
         if queries is not None:
-            queries = Block(queries.ids, scaled(queries.vectors, reciprocal(factors)))
+            queries = EncodedBatch(queries.ids, scaled(queries.vectors, reciprocal(factors)))
             keys = [json_string(token) for token in vectors.tokens]
             manifest = write_queries(work, manifest, queries, QUERIES_FILE, partial(vector_lines, keys))
         (work / DOCUMENTS_FOLDER).mkdir()
         for number, block in enumerate(vectors.blocks):
-            entries = manifest.take(Block(block.ids, scaled(block.vectors, factors)))
+            entries = manifest.take(EncodedBatch(block.ids, scaled(block.vectors, factors)))
             name = f"{DOCUMENTS_FOLDER}/part-{number:05d}"
             _write_part(work / name, entries)
             parts += [

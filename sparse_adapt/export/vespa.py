@@ -22,7 +22,7 @@ from sparse_adapt.export.parts import Manifest, begin, file_part, finish, write_
 from sparse_adapt.export.quantise import Entries, Quantisation
 from sparse_adapt.export.rows import json_object, json_string, rows, small_blocks
 from sparse_adapt.files.folders import output_folder, write_text
-from sparse_adapt.retrieve.vectors.folder import Block, Vectors
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
 
 QUERIES_FILE = "queries.jsonl"
 NAMESPACE, SCHEMA, FIELD, KEY, PROFILE = "sparse-adapt", "passage", "weights", "document_id", "dot_product"
@@ -76,7 +76,7 @@ def write(
     vectors: Vectors,
     folder: Path,
     *,
-    queries: Block | None = None,
+    queries: EncodedBatch | None = None,
     quantisation: Quantisation | None = None,
     overwrite: bool = False,
 ) -> Manifest:
@@ -149,7 +149,7 @@ def loading(folder: Path, manifest: Manifest) -> str:
     return f"vespa deploy --wait 300 '{folder}/application'\ncat '{folder}'/documents/*.jsonl | vespa feed -"
 
 
-def _checked(blocks: Iterable[Block]) -> Iterator[Block]:
+def _checked(blocks: Iterable[EncodedBatch]) -> Iterator[EncodedBatch]:
     for block in blocks:
         for document_id in block.ids:
             if not document_id or re.search(f"[{_NO_TEXT}]", document_id):

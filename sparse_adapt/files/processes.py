@@ -25,7 +25,7 @@ def is_main() -> bool:
     return not several() or os.environ.get("RANK", "0") == "0"
 
 
-def told(value: T) -> T:
+def from_first(value: T) -> T:
     """The first process's value, in all of them; alone its own. What the others pass doesn't matter."""
     if not several():
         return value
@@ -45,19 +45,19 @@ def common_folder(path: str | Path, *, overwrite: bool = False, resume: bool = F
     All of them may read there; only the first may write. Raises OutputError in each where the first can't begin.
     """
     if not is_main():
-        folder, problem = told((Path(), ""))
+        folder, problem = from_first((Path(), ""))
         if problem:
             raise OutputError(problem)
         yield folder
-        told(None)
+        from_first(None)
         return
     begun = False
     try:
         with output_folder(path, overwrite=overwrite, resume=resume) as folder:
-            begun = bool(told((folder, "")))
+            begun = bool(from_first((folder, "")))
             yield folder
     except SparseAdaptError as error:
         if not begun:
-            told((Path(), str(error)))
+            from_first((Path(), str(error)))
         raise
-    told(None)
+    from_first(None)

@@ -70,7 +70,7 @@ from sparse_adapt.pipeline.step import (
 )
 from sparse_adapt.pipeline.work import REQUEST_FILE, Watcher, Work, move_paths, same_request
 from sparse_adapt.stages.steps import RECORD_FILE, Outcome, Place
-from sparse_adapt.teachers.panel import make_panel
+from sparse_adapt.teachers.teacher import make_teacher
 from sparse_adapt.terms.mining import Term, read_terms
 
 STEPS = ("terms", "dictionary", "queries", "candidates", "stages", "choice")
@@ -223,10 +223,10 @@ def _given(work: Work, given: str) -> str:
 
 def _gather(work: Work, split: str, file: str) -> str:
     request, collection = work.request, work.folder / "collection"
-    if work.panel is None:
+    if work.teacher is None:
         documents = list(read_documents(collection))
         student = SparseEncoder.load(request.model)
-        work.panel = make_panel(
+        work.teacher = make_teacher(
             student,
             documents,
             request.teacher,
@@ -234,7 +234,7 @@ def _gather(work: Work, split: str, file: str) -> str:
             watch=work.watcher.count,
         )
     settings, path = request.settings.candidates, work.folder / file
-    return prepare_candidates(collection, work.panel, settings, split, path, work.watcher.count)
+    return prepare_candidates(collection, work.teacher, settings, split, path, work.watcher.count)
 
 
 def _plan(work: Work) -> Plan:

@@ -10,7 +10,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.teachers.panel import ENSEMBLE
+from sparse_adapt.teachers.teacher import ENSEMBLE
 from sparse_adapt.training.loop import epochs_to_steps
 
 TRIED = 8  # documents
@@ -35,7 +35,7 @@ def expected(request: Request, documents: Sequence[Document], total: int) -> lis
     learning = _seconds(lambda: _learn(encoder, texts)) / len(texts)
     judging = 0.0
     if request.teacher == ENSEMBLE:
-        dense = DenseEncoder(SMALL, rough=True)  # as the panel has it
+        dense = DenseEncoder(SMALL, rough=True)  # as the teacher has it
         dense.encode(texts[:1])
         judging = _seconds(lambda: dense.encode(texts[:4])) / min(4, len(texts))
     queries = min(settings.queries.count, len(documents) * settings.queries.per_document)

@@ -33,7 +33,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.choice import GRADES
 from sparse_adapt.report.watching import Watch, unwatched
 from sparse_adapt.teachers.candidates import gather
-from sparse_adapt.teachers.panel import Panel
+from sparse_adapt.teachers.teacher import Teacher
 from sparse_adapt.terms.criterion import from_glossary, paying
 from sparse_adapt.terms.definitions import mine_definitions, write_mined
 from sparse_adapt.terms.mining import Term, mine_terms, write_terms
@@ -108,7 +108,7 @@ def prepare_collection(
 
 def prepare_candidates(
     collection: Path,
-    panel: Panel,
+    teacher: Teacher,
     settings: config.Candidates,
     split: str,
     path: Path,
@@ -120,12 +120,12 @@ def prepare_candidates(
     `GRADES` best documents of these, and as many of the student's.
     """
     if split == HELD:
-        panel = panel.others
+        teacher = teacher.others
         most = {"count": 2 * GRADES + 1, "depth": GRADES, "from_teacher": GRADES, "from_student": GRADES}
         settings = settings.model_copy(update=most)
     documents = list(read_documents(collection))
     queries = [query for query in read_pseudo_queries(collection) if query.split == split]
-    gathered = gather(queries, documents, panel, settings, watch(f"{split} queries", len(queries)))
+    gathered = gather(queries, documents, teacher, settings, watch(f"{split} queries", len(queries)))
     wanted = FEWEST_HELD if split == HELD else 1
     if len(gathered.candidates) < wanted:
         raise InputError(
@@ -134,7 +134,7 @@ def prepare_candidates(
             f"at least {wanted} are needed; give a larger corpus, --queries or another --teacher",
         )
     write_candidates(path, gathered.candidates)
-    return f"{len(gathered.candidates):,} of {len(queries):,} queries whose source {panel.name} finds"
+    return f"{len(gathered.candidates):,} of {len(queries):,} queries whose source {teacher.name} finds"
 
 
 def prepare_pairs(candidates: Path, collection: Path, path: Path) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from sparse_adapt import config
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.paths import absolute
-from sparse_adapt.teachers.panel import ENSEMBLE
+from sparse_adapt.teachers.teacher import ENSEMBLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from sparse_adapt.collection.addresses import Address, Place, fingerprint
+from sparse_adapt.collection.addresses import Address, Location, fingerprint
 from sparse_adapt.collection.sources import lies_at
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.checksum import checksum
@@ -29,7 +29,7 @@ class Source(NamedTuple):
     """Something that a step reads: as it was named, and where what is read of it lies; a bare name has no place."""
 
     named: str
-    place: Place | None = None
+    place: Location | None = None
 
 
 def of_collection(named: str | Path, names: Sequence[str]) -> Source:
@@ -117,7 +117,7 @@ def stamp(source: object, folder: Path, home: Path | None = None) -> Any:  # noq
     return held if source.place is None else {**held, SHA256: checksum_at(source.place)}
 
 
-def checksum_at(place: Place) -> str:
+def checksum_at(place: Location) -> str:
     """The checksum of a place here, or what a remote file system tells a change of its file by."""
     if isinstance(place, Address):
         return fingerprint(place)

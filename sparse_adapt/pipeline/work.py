@@ -13,7 +13,7 @@ from sparse_adapt.pipeline.request import Request
 from sparse_adapt.pipeline.run import Listener
 from sparse_adapt.pipeline.step import Done, Source, Step, carry_out, of_path
 from sparse_adapt.report.watching import Heard
-from sparse_adapt.teachers.panel import Panel
+from sparse_adapt.teachers.teacher import Teacher
 
 REQUEST_FILE = "request.json"
 
@@ -40,7 +40,7 @@ class Work:
     watcher: Watcher
     documents: list[Document]
     kept: Path  # vectors of a dense teacher
-    panel: Panel | None = None
+    teacher: Teacher | None = None
     records: dict[str, Done] = field(default_factory=dict)
     with_new_terms: int = 0  # documents
 

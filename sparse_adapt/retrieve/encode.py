@@ -27,7 +27,7 @@ from sparse_adapt.report.watching import Heard, silent
 TOKENS_A_BATCH = 8192
 
 
-class Part(NamedTuple):
+class BatchWeights(NamedTuple):
     """The non-zero weights of one batch: how many each text has, of which tokens, how heavy."""
 
     texts: list[int]
@@ -67,9 +67,9 @@ def encode_token_ids(
     tokens_a_batch: int,
     precision: Precision,
     progress: Heard = silent,
-) -> list[Part]:
+) -> list[BatchWeights]:
     """The weights of tokenised texts, batch by batch, in no particular order."""
-    parts: list[Part] = []
+    parts: list[BatchWeights] = []
     lock = Lock()
 
     @torch.inference_mode()
@@ -93,7 +93,7 @@ def encode_token_ids(
 
 def _encode_group(
     model: SparseEncoder, token_ids: Sequence[TokenIds], group: list[int], precision: Precision
-) -> Part:
+) -> BatchWeights:
     padded = pad([token_ids[index] for index in group], model.tokenizer.pad_token_id or 0)
     ids, mask = (each.to(model.device) for each in padded)
     on_processor, low = model.device.type == "cpu", precision == "bfloat16"
@@ -107,10 +107,10 @@ def _encode_group(
     if not hidden.isfinite().all():
         raise ModelError("the model gives hidden states that are not numbers: its weights are broken")
     counts, tokens, logits = _positive(maximum.cpu().numpy())
-    return Part(group, counts, tokens, torch.from_numpy(logits).log1p_().numpy())
+    return BatchWeights(group, counts, tokens, torch.from_numpy(logits).log1p_().numpy())
 
 
-def _stack(parts: Sequence[Part], rows: int, columns: int) -> csr_matrix:
+def _stack(parts: Sequence[BatchWeights], rows: int, columns: int) -> csr_matrix:
     """One matrix out of all batches, rows back in the order of the texts."""
     if not parts:
         return csr_matrix((rows, columns), dtype=np.float32)

@@ -32,7 +32,7 @@ from sparse_adapt.stages.ranking import Ranking, ranking
 from sparse_adapt.stages.texts import Remembered, Texts
 from sparse_adapt.training import losses
 from sparse_adapt.training.shared_steps import Kindred
-from sparse_adapt.training.sharing import own_share, shared_out, total
+from sparse_adapt.training.sharing import own_share, shared_out, summed_over_processes
 
 SHORT_TOKENS_A_PASS = 768  # of made-up texts, which are short: as many of like length
 SAMPLES = 128  # made-up texts a step at most, where their number goes by that of the terms; they are short
@@ -171,11 +171,11 @@ class Lesson:
         labels = pad(own_share(batch.labels), -1)[0].to(encoder.device)
         chosen = labels >= 0
         if not chosen.any():
-            return total(encoder.output_rows.sum() * 0.0)
+            return summed_over_processes(encoder.output_rows.sum() * 0.0)
         hidden = encoder.hidden(ids.to(encoder.device), attention.to(encoder.device))[chosen]
         kept = self.vocabulary.to(encoder.device)
         mean = losses.masked_words(hidden, encoder.output_rows, encoder.output_bias, labels[chosen], kept)
-        return total(mean * (int(chosen.sum()) / count))
+        return summed_over_processes(mean * (int(chosen.sum()) / count))
 
 
 def ranked(

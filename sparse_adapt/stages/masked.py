@@ -14,7 +14,7 @@ from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import PADDED_TOKENS_A_PASS
 from sparse_adapt.training import losses
-from sparse_adapt.training.sharing import own_share, shared_out, total
+from sparse_adapt.training.sharing import own_share, shared_out, summed_over_processes
 
 SHOWN = -1  # label of a word that wasn't masked
 
@@ -73,7 +73,7 @@ def read_masked(
     mine = bool(
         own_share(everything)
     )  # a process without texts of its own has read another's, and adds nothing
-    return found, total(mean * (len(words) / max(1, count) if mine else 0.0))
+    return found, summed_over_processes(mean * (len(words) / max(1, count) if mine else 0.0))
 
 
 def unmasked(encoder: SentenceEncoder, ids: Sequence[TokenIds]) -> Tensor:

@@ -10,7 +10,7 @@ from sparse_adapt.retrieve.evaluate import Measured, randomisation_test
 from sparse_adapt.suite.settings import Suite
 
 
-class Difference(NamedTuple):
+class BaselineDifference(NamedTuple):
     """A row's measure less the baseline's on one collection.
 
     `p_value` comes from the paired randomisation test, `adjusted` is that after Holm's correction over all
@@ -25,7 +25,7 @@ class Difference(NamedTuple):
     holds: bool | None
 
 
-def differences(suite: Suite, measured: Mapping[tuple[str, str], Measured]) -> Iterator[Difference]:
+def differences(suite: Suite, measured: Mapping[tuple[str, str], Measured]) -> Iterator[BaselineDifference]:
     """Every row but the baseline, on every collection."""
     top = suite.top
     pairs = [(row, name) for name in suite.collections for row in suite.rows if row != top.baseline]
@@ -37,7 +37,7 @@ def differences(suite: Suite, measured: Mapping[tuple[str, str], Measured]) -> I
     for (row, name), gap, p_value, adjusted in zip(pairs, gaps, p_values, holm(p_values), strict=True):
         place = suite.collections[name]
         holds = bool(gap.mean() >= -place.loses_at_most) if place.control else None
-        yield Difference(row, name, interval(gap, seed=top.seed), p_value, adjusted, holds)
+        yield BaselineDifference(row, name, interval(gap, seed=top.seed), p_value, adjusted, holds)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

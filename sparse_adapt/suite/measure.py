@@ -24,7 +24,7 @@ from sparse_adapt.report.watching import Watch, unwatched
 from sparse_adapt.retrieve.evaluate import Collection, Measured, Values, evaluate_run, read_collection
 from sparse_adapt.retrieve.search import Found
 from sparse_adapt.suite.changes import Change, changes
-from sparse_adapt.suite.compare import Difference, differences
+from sparse_adapt.suite.compare import BaselineDifference, differences
 from sparse_adapt.suite.rankers import Costs, Workshop, costs
 from sparse_adapt.suite.settings import Suite
 
@@ -40,22 +40,22 @@ class Reached(NamedTuple):
     costs: Costs | None
 
 
-class Training(NamedTuple):
+class TrainingCost(NamedTuple):
     """What the run folder of a model tells: how long it was trained, in how much memory; None for unknown."""
 
     seconds: float | None
     peak_memory: int | None
 
 
-class Outcome(NamedTuple):
+class MeasuredSuite(NamedTuple):
     """A whole suite, measured."""
 
     suite: Suite
     reached: tuple[Reached, ...]
-    differences: tuple[Difference, ...]
+    differences: tuple[BaselineDifference, ...]
     recoveries: dict[tuple[str, str], Recovery]  # of row and collection
     changes: tuple[Change, ...]
-    training: dict[str, Training]
+    training: dict[str, TrainingCost]
 
     def at(self, row: str, collection: str) -> Reached:
         """One row on one collection."""
@@ -72,8 +72,8 @@ def run_suite(
     device: str = "cpu",
     kept: Path | None = None,
     watch: Watch = unwatched,
-    finish: Callable[[Outcome, Path], None] | None = None,
-) -> Outcome:
+    finish: Callable[[MeasuredSuite, Path], None] | None = None,
+) -> MeasuredSuite:
     """Measure every row on every collection. Everything that can be wrong is looked at before anything is encoded.
 
     `kept`: where vectors stay, by default in the folder. `watch` is told of each collection and how many documents
@@ -103,7 +103,7 @@ def run_suite(
             if explain:
                 measured = {each.row: each.measured for each in reached if each.collection == name}
                 changed += changes(suite, name, collection, measured, found, rankers)
-        outcome = Outcome(
+        outcome = MeasuredSuite(
             suite,
             tuple(reached),
             tuple(differences(suite, {(each.row, each.collection): each.measured for each in reached})),
@@ -144,7 +144,7 @@ def as_run(collection: Collection, found: list[Found]) -> dict[str, dict[str, fl
     }
 
 
-def training_of(model: str) -> Training:
+def training_of(model: str) -> TrainingCost:
     """What the folder of a model, or of the run that it is a stage of, tells of its training."""
     folder = Path(model)
     for path in (folder.parent / "report.json", folder / "report.json", folder / "stage.json"):
@@ -155,8 +155,8 @@ def training_of(model: str) -> Training:
         except (OSError, ValueError, AttributeError):
             continue
         if isinstance(seconds, int | float):
-            return Training(float(seconds), memory if isinstance(memory, int) else None)
-    return Training(None, None)
+            return TrainingCost(float(seconds), memory if isinstance(memory, int) else None)
+    return TrainingCost(None, None)
 
 
 def _judged(collection: Collection) -> dict[str, dict[str, int]]:

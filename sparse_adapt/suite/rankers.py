@@ -23,7 +23,7 @@ from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import DEPTH, Collection
 from sparse_adapt.retrieve.search import Found, Searcher, expected_products
 from sparse_adapt.retrieve.vectors.manifest import stamp, token_names
-from sparse_adapt.suite.settings import Row
+from sparse_adapt.suite.settings import SuiteRanker
 from sparse_adapt.teachers.bm25 import Bm25
 from sparse_adapt.teachers.ensemble import add_z_scores, best
 
@@ -81,7 +81,7 @@ Ranker = Sparse | Dense
 class Workshop:
     """Makes rankers, each once a collection. `kept` is where vectors stay; `old` where they may be already."""
 
-    rows: dict[str, Row]
+    rows: dict[str, SuiteRanker]
     kept: Path | None = None
     old: Path | None = None
     device: str = "cpu"
@@ -132,7 +132,7 @@ class Workshop:
         queries = parts[0].queries.shape[0]
         return _find(queries, lambda first, last: add_z_scores([part.scores(first, last) for part in parts]))
 
-    def _sparse(self, row: Row, queries: list[str], documents: list[str], heard: Heard) -> Sparse:
+    def _sparse(self, row: SuiteRanker, queries: list[str], documents: list[str], heard: Heard) -> Sparse:
         assert row.model is not None
         encoder, mark = self.model(row.model)
         vectors = self._encode(encoder, mark, documents, heard)

@@ -30,12 +30,12 @@ from sparse_adapt import config
 from sparse_adapt.pipeline.runfile import TomlFile
 from sparse_adapt.retrieve.evaluate import MEASURES
 
-Entry = TypeVar("Entry", "Row", "Place")
+Entry = TypeVar("Entry", "SuiteRanker", "SuiteCollection")
 
 KINDS = ("model", "bm25", "dense", "sum")
 
 
-class Top(config.Settings):
+class SuiteFile(config.Settings):
     """What stands above the tables."""
 
     baseline: str = ""  # the first row, if none is named
@@ -44,7 +44,7 @@ class Top(config.Settings):
     seed: int = Field(0, ge=0)
 
 
-class Row(config.Settings):
+class SuiteRanker(config.Settings):
     """One ranker: a SPLADE model, BM25, a dense model, or other rows z-scored and added."""
 
     model: str | None = None
@@ -54,7 +54,7 @@ class Row(config.Settings):
     sum: list[str] | None = None
 
 
-class Place(config.Settings):
+class SuiteCollection(config.Settings):
     """One collection. A control is one that no row was adapted to: it may lose `loses_at_most`."""
 
     path: str = ""
@@ -68,9 +68,9 @@ class Place(config.Settings):
 class Suite(config.Settings):
     """A whole suite, nothing left to assume."""
 
-    top: Top
-    rows: dict[str, Row]
-    collections: dict[str, Place]
+    top: SuiteFile
+    rows: dict[str, SuiteRanker]
+    collections: dict[str, SuiteCollection]
 
     def split(self, name: str) -> str:
         """The split that a collection is measured on."""
@@ -85,7 +85,7 @@ def read_suite(path: str | Path) -> Suite:
     """The suite of a file. Raises InputError where it is no TOML, ConfigError with the line of a wrong key."""
     file = TomlFile(path)
     tables = {name: file.table(name) for name in ("rows", "collections")}
-    top = file.validate(Top, file.content, (), also=("rows", "collections"))
+    top = file.validate(SuiteFile, file.content, (), also=("rows", "collections"))
     file.check_known("measure", top.measure, tuple(MEASURES), "measure")
     for name, table in tables.items():
         if not table:
@@ -94,10 +94,11 @@ def read_suite(path: str | Path) -> Suite:
             if not isinstance(value, dict):
                 file.fail(f"needs a table in braces (found: {value!r})", (name,), key)
     rows = {
-        name: file.validate(Row, content, ("rows", name), also=()) for name, content in tables["rows"].items()
+        name: file.validate(SuiteRanker, content, ("rows", name), also=())
+        for name, content in tables["rows"].items()
     }
     places = {
-        name: file.validate(Place, content, ("collections", name), also=())
+        name: file.validate(SuiteCollection, content, ("collections", name), also=())
         for name, content in tables["collections"].items()
     }
     top = top.model_copy(update={"baseline": top.baseline or next(iter(rows))})
@@ -121,7 +122,9 @@ def _from_here(file: TomlFile, entry: Entry, keys: tuple[str, ...]) -> Entry:
     )
 
 
-def _check_place(file: TomlFile, name: str, place: Place, places: dict[str, Place]) -> None:
+def _check_place(
+    file: TomlFile, name: str, place: SuiteCollection, places: dict[str, SuiteCollection]
+) -> None:
     if not place.path:
         file.fail('needs path = "FOLDER"', ("collections",), name)
     if place.coined_from is not None and place.coined_from not in places:
@@ -129,7 +132,7 @@ def _check_place(file: TomlFile, name: str, place: Place, places: dict[str, Plac
         file.fail(problem, ("collections", name), "coined_from")
 
 
-def _check_row(file: TomlFile, name: str, row: Row, rows: dict[str, Row]) -> None:
+def _check_row(file: TomlFile, name: str, row: SuiteRanker, rows: dict[str, SuiteRanker]) -> None:
     given = [kind for kind in KINDS if getattr(row, kind)]
     if len(given) != 1:
         file.fail(f"needs one of {', '.join(KINDS)} (found: {', '.join(given) or 'none'})", ("rows",), name)

@@ -8,13 +8,13 @@ from sparse_adapt.errors import MissingExtraError
 from sparse_adapt.files.folders import write_json, write_text
 from sparse_adapt.report.tables import Column, Row, Table, to_markdown
 from sparse_adapt.retrieve.evaluate import MEASURES
-from sparse_adapt.suite.measure import Outcome
+from sparse_adapt.suite.measure import MeasuredSuite
 
 SHOWN = tuple(name for name in MEASURES if not name.startswith("p@"))  # a terminal has room for; JSON has all
 NOTE = "difference: to {baseline} in {measure}, 95 % of resamples; p: randomisation test, Holm over {tests} tests"
 
 
-def measures_table(outcome: Outcome, collection: str) -> Table:
+def measures_table(outcome: MeasuredSuite, collection: str) -> Table:
     """Every row's measures on one collection, beside the baseline."""
     suite = outcome.suite
     columns = [Column("row", "", "text"), *(Column(name, name, decimals=3) for name in SHOWN)]
@@ -37,7 +37,7 @@ def measures_table(outcome: Outcome, collection: str) -> Table:
     return Table(title, tuple(columns), [_measures(outcome, row, collection) for row in suite.rows], note)
 
 
-def _measures(outcome: Outcome, row: str, collection: str) -> Row:
+def _measures(outcome: MeasuredSuite, row: str, collection: str) -> Row:
     cells: dict[str, Any] = {"row": row, **outcome.at(row, collection).measured.means}
     for each in outcome.differences:
         if (each.row, each.collection) == (row, collection):
@@ -47,7 +47,7 @@ def _measures(outcome: Outcome, row: str, collection: str) -> Row:
     return cells
 
 
-def costs_table(outcome: Outcome) -> Table:
+def costs_table(outcome: MeasuredSuite) -> Table:
     """What every sparse row's vectors cost, and what is known of its training."""
     columns = (
         Column("collection", "collection", "text"),
@@ -76,7 +76,7 @@ def costs_table(outcome: Outcome) -> Table:
     return Table("Costs", columns, rows, "FLOPS: products an average query takes with an average document")
 
 
-def recovery_table(outcome: Outcome) -> Table:
+def recovery_table(outcome: MeasuredSuite) -> Table:
     """How much of the loss to coined terms each row brings back."""
     columns = (
         Column("collection", "collection", "text"),
@@ -108,7 +108,7 @@ def recovery_table(outcome: Outcome) -> Table:
     return Table("Coined terms", columns, rows, note)
 
 
-def changes_table(outcome: Outcome, collection: str) -> Table:
+def changes_table(outcome: MeasuredSuite, collection: str) -> Table:
     """The queries that gained and lost most, and the shared tokens that did it."""
     columns = (
         Column("row", "", "text"),
@@ -137,7 +137,7 @@ def changes_table(outcome: Outcome, collection: str) -> Table:
     return Table(f"{collection}: what gained and lost most", columns, rows)
 
 
-def tables(outcome: Outcome) -> Iterator[Table]:
+def suite_tables(outcome: MeasuredSuite) -> Iterator[Table]:
     """Every table of a suite that has a row."""
     for name in outcome.suite.collections:
         yield measures_table(outcome, name)
@@ -149,7 +149,7 @@ def tables(outcome: Outcome) -> Iterator[Table]:
             yield table
 
 
-def to_object(outcome: Outcome) -> dict[str, Any]:
+def suite_object(outcome: MeasuredSuite) -> dict[str, Any]:
     """Every figure of a suite, for a program."""
     suite = outcome.suite
     return {
@@ -176,18 +176,20 @@ def to_object(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def write_results(outcome: Outcome, folder: Path) -> None:
+def write_results(outcome: MeasuredSuite, folder: Path) -> None:
     """Put suite.json, suite.md and, with matplotlib, suite.png into a folder."""
-    write_json(folder / "suite.json", to_object(outcome))
-    page = "".join(f"## {table.title}\n\n{to_markdown(table)}\n{table.note}\n\n" for table in tables(outcome))
+    write_json(folder / "suite.json", suite_object(outcome))
+    page = "".join(
+        f"## {table.title}\n\n{to_markdown(table)}\n{table.note}\n\n" for table in suite_tables(outcome)
+    )
     write_text(folder / "suite.md", page)
     try:
-        plot(outcome, folder / "suite.png")
+        plot_suite(outcome, folder / "suite.png")
     except MissingExtraError:
         (folder / "suite.png").unlink(missing_ok=True)
 
 
-def plot(outcome: Outcome, path: Path) -> None:
+def plot_suite(outcome: MeasuredSuite, path: Path) -> None:
     """Every row as a bar in every collection. Raises MissingExtraError without matplotlib."""
     try:
         from matplotlib.figure import Figure

@@ -19,7 +19,7 @@ from sparse_adapt.collection.readers import Candidates, Document
 from sparse_adapt.config import Candidates as Settings
 from sparse_adapt.made_up.queries import PseudoQuery
 from sparse_adapt.report.watching import Heard, silent
-from sparse_adapt.teachers.panel import Asked, Panel, not_a_score
+from sparse_adapt.teachers.teacher import JudgedQuery, Teacher, not_a_score
 
 QUERIES_A_PART = 32
 FEWEST = 2  # documents: one by itself says nothing of ranking
@@ -35,7 +35,7 @@ class Gathered(NamedTuple):
 def gather(
     queries: Sequence[PseudoQuery],
     documents: Sequence[Document],
-    panel: Panel,
+    teacher: Teacher,
     settings: Settings,
     progress: Heard = silent,
 ) -> Gathered:
@@ -48,15 +48,15 @@ def gather(
     left_out: list[PseudoQuery] = []
     for start in range(0, len(queries), QUERIES_A_PART):
         part = queries[start : start + QUERIES_A_PART]
-        asked = [Asked(query.query_id, query.text) for query in part]
-        teacher = panel.scores(asked, documents)
-        student = np.asarray(panel.student([query.text for query in part]))
+        asked = [JudgedQuery(query.query_id, query.text) for query in part]
+        teacher_scores = teacher.scores(asked, documents)
+        student_scores = np.asarray(teacher.student([query.text for query in part]))
         for place, query in enumerate(part):
             seed = int.from_bytes(query.query_id.encode()[-6:], "big")
             random = default_rng([settings.seed, 2, seed])  # of the query, wherever it stands
             source = row_of.get(query.document_id)
-            ranked = _Ranked(teacher[place], student[place], source)
-            found = _judged(ranked, asked[place], documents, panel, settings, random)
+            ranked = _Ranked(teacher_scores[place], student_scores[place], source)
+            found = _judged(ranked, asked[place], documents, teacher, settings, random)
             if found is None:
                 left_out.append(query)
                 continue
@@ -80,9 +80,9 @@ class _Ranked(NamedTuple):
 
 def _judged(
     ranked: _Ranked,
-    query: Asked,
+    query: JudgedQuery,
     documents: Sequence[Document],
-    panel: Panel,
+    teacher: Teacher,
     settings: Settings,
     random: Generator,
 ) -> tuple[int, NDArray[np.floating]] | None:
@@ -91,16 +91,16 @@ def _judged(
     None where the teacher doesn't find the source among its best.
     """
     scores = ranked.teacher.astype(np.float64)
-    if panel.judge is not None:
+    if teacher.judge is not None:
         shown = np.union1d(_best(ranked.teacher, settings.depth), _best(ranked.student, settings.depth))
         shown = np.union1d(shown, random.choice(len(scores), min(settings.count, len(scores)), replace=False))
         shown = shown if ranked.source is None else np.union1d(shown, [ranked.source])
-        given = np.array(panel.judge.score(query, [documents[row] for row in shown]), dtype=np.float64)
-        if not panel.judge.knows_all:
+        given = np.array(teacher.judge.score(query, [documents[row] for row in shown]), dtype=np.float64)
+        if not teacher.judge.knows_all:
             shown, given = shown[~np.isnan(given)], given[~np.isnan(given)]
         for row, score in zip(shown, given, strict=True):
             if not np.isfinite(score):
-                raise not_a_score(panel.name, score, query, documents[int(row)])
+                raise not_a_score(teacher.name, score, query, documents[int(row)])
         scores = np.full(len(scores), -np.inf)
         scores[shown] = given
     source = int(scores.argmax()) if ranked.source is None else ranked.source

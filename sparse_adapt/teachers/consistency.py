@@ -17,7 +17,7 @@ from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.teachers.panel import Rank
+from sparse_adapt.teachers.teacher import Rank
 
 DEPTH = 10
 QUERIES_A_PART = 64

@@ -21,7 +21,7 @@ FEW = 100  # so many terms cost too little to count
 LEAST_DOCUMENTS = 2  # that say a glossary's term, for it to be learnt
 
 
-class Found(NamedTuple):
+class GlossaryTerms(NamedTuple):
     """Terms of a glossary, and in words what became of the others."""
 
     terms: list[Term]
@@ -50,7 +50,7 @@ def from_glossary(
     documents: Iterable[Document],
     tokenizer: "PreTrainedTokenizerFast",
     already: Sequence[Term],
-) -> Found:
+) -> GlossaryTerms:
     """Single words of a glossary that the corpus says often enough, that aren't terms or tokens yet."""
     known = {term.text.casefold() for term in already}
     wanted = {name.casefold(): name for name in names}
@@ -71,7 +71,7 @@ def from_glossary(
     said = f"{len(terms):,} more from the glossary"
     if missing:
         said += f", where {missing:,} of {len(wanted):,} entries are left out: hardly any document says them as a word"
-    return Found(terms, said)
+    return GlossaryTerms(terms, said)
 
 
 def _key(tokenizer: "PreTrainedTokenizerFast", name: str) -> str:

@@ -41,7 +41,7 @@ class Evidence:
     variants: tuple[str, ...] = ()  # other surfaces that count as this term
 
 
-def weigh(words: Words, tokenizer: "PreTrainedTokenizerFast") -> Iterator[tuple[Word, Evidence]]:
+def weigh_words(words: Words, tokenizer: "PreTrainedTokenizerFast") -> Iterator[tuple[Word, Evidence]]:
     """Every word that could be a term, and the evidence for it.
 
     Left out: what is one token already or an inflection of one, numbers and measures, and compounds that

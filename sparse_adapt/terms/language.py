@@ -20,7 +20,7 @@ TEXTS_AT_ONCE = 64
 LONGEST = 10_000  # characters of a text that are parsed: SudachiPy takes no more than 49,149 bytes
 
 
-class Part(NamedTuple):
+class Phrase(NamedTuple):
     """Some words of a text: first character, the one after the last, and the part of speech of the head."""
 
     start: int
@@ -32,8 +32,8 @@ class Sentence(NamedTuple):
     """A sentence with its noun chunks and its content words."""
 
     text: str
-    chunks: tuple[Part, ...]
-    words: tuple[Part, ...]
+    chunks: tuple[Phrase, ...]
+    words: tuple[Phrase, ...]
 
 
 class Parser:
@@ -75,7 +75,7 @@ def _sentence(span: Any) -> Sentence:  # noqa: ANN401 - spaCy's span
     text = span.text.strip()
     first = span.start_char + len(span.text) - len(span.text.lstrip())
     words = [
-        Part(token.idx - first, token.idx + len(token) - first, token.pos_)
+        Phrase(token.idx - first, token.idx + len(token) - first, token.pos_)
         for token in span
         if token.pos_ in CONTENT and any(map(str.isalnum, token.text))
     ]
@@ -88,7 +88,7 @@ def _parts(token: Any) -> bool:  # noqa: ANN401
     return token.pos_ in FUNCTION or (token.text not in HYPHENS and not any(map(str.isalnum, token.text)))
 
 
-def _chunk(chunk: Any, first: int) -> Part | None:  # noqa: ANN401
+def _chunk(chunk: Any, first: int) -> Phrase | None:  # noqa: ANN401
     """A noun chunk without articles and clauses before its noun; None where the noun is none.
 
     GiNZA's chunks may begin with a clause that describes the noun.
@@ -102,4 +102,4 @@ def _chunk(chunk: Any, first: int) -> Part | None:  # noqa: ANN401
     tokens = tokens[begin:]
     if not tokens or not any(character.isalpha() for token in tokens for character in token.text):
         return None
-    return Part(tokens[0].idx - first, tokens[-1].idx + len(tokens[-1]) - first, chunk.root.pos_)
+    return Phrase(tokens[0].idx - first, tokens[-1].idx + len(tokens[-1]) - first, chunk.root.pos_)

@@ -32,7 +32,7 @@ from sparse_adapt.collection.readers import Document
 from sparse_adapt.collection.sources import bundled, locate
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.folders import write_text
-from sparse_adapt.terms.evidence import Evidence, weigh
+from sparse_adapt.terms.evidence import Evidence, weigh_words
 from sparse_adapt.terms.words import Words
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def mine_terms(
     words = Words(_normaliser(tokenizer))
     for document in documents:
         words.add(document.full_text)
-    weighed = sorted(weigh(words, tokenizer), key=lambda pair: (-pair[1].gain, pair[0].key))
+    weighed = sorted(weigh_words(words, tokenizer), key=lambda pair: (-pair[1].gain, pair[0].key))
     chosen = weighed[:top] if top is not None else [pair for pair in weighed if pair[1].gain > 0]
     return [Term(word.surfaces[0], category_of(word.surfaces[0]), evidence) for word, evidence in chosen]
 

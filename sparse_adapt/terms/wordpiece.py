@@ -24,7 +24,7 @@ INSIDE = "##"  # before what stands within words, which no term can be
 PART = 1000  # texts encoded at once
 
 
-def domain_vocabulary(
+def trained_vocabulary(
     documents: Iterable[Document],
     tokenizer: "PreTrainedTokenizerFast",
     size: int = SIZE,

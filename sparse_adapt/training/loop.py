@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from sparse_adapt.config import Training
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError
 from sparse_adapt.files.folders import write_text
-from sparse_adapt.files.processes import is_main, several, told
+from sparse_adapt.files.processes import from_first, is_main, several
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.training.losses import total
 from sparse_adapt.training.parameters import Parameters
@@ -186,7 +186,7 @@ def _step(
     sums: dict[str, float] = {}
     for part in range(parts):
         random = random_at(stage.settings.seed, step * parts + part)
-        batch = told(stage.batch(random) if is_main() else None)
+        batch = from_first(stage.batch(random) if is_main() else None)
         with accelerator.autocast():
             terms = objective(batch)
         loss = total(terms, stage.weights)

@@ -43,7 +43,7 @@ def shared_out(work: Callable[[Sequence[T]], Tensor], items: Sequence[T]) -> Ten
     return gathered[: len(items)]
 
 
-def total(value: Tensor) -> Tensor:
+def summed_over_processes(value: Tensor) -> Tensor:
     """The sum of a value over all processes, of which each passes its own part."""
     if _place()[1] == 1:
         return value

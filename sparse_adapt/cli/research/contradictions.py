@@ -14,7 +14,7 @@ from sparse_adapt.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from sparse_adapt.lab.contradicting.contradict import Account
+    from sparse_adapt.lab.contradicting.contradict import Tally
     from sparse_adapt.report.tables import Row, Table
 
 
@@ -61,9 +61,9 @@ def contradict(
     """
     from sparse_adapt.cli.devices import choose
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.lab.contradicting.writing import Asked, write
+    from sparse_adapt.lab.contradicting.writing import ContradictRequest, write
 
-    asked = Asked(corpus, generator or model, language, sentences, each, tune, seed)
+    asked = ContradictRequest(corpus, generator or model, language, sentences, each, tune, seed)
     with Bars() as bars:
         account = write(
             asked,
@@ -84,7 +84,7 @@ def contradict(
     then(["triplets", "--model", model, "--triplets", str(out), "-o", "taught"])
 
 
-def _table(account: "Account") -> "Table":
+def _table(account: "Tally") -> "Table":
     from sparse_adapt.report.tables import Column, Table
 
     columns = (Column("what", "what", "text"), Column("count", "number"))

@@ -9,7 +9,7 @@ from sparse_adapt.cli.options import Device, Json, Model, Out, Overwrite
 
 if TYPE_CHECKING:
     from sparse_adapt.lab.coin.coining import Report
-    from sparse_adapt.lab.coin.recovery import Account, Recovery
+    from sparse_adapt.lab.coin.recovery import CoinedResult, Recovery
     from sparse_adapt.report.tables import Row, Table
 
 
@@ -41,14 +41,14 @@ def coin(
     them.
     """
     from sparse_adapt.cli.progress import Bars
-    from sparse_adapt.lab.coin.coining import Settings
+    from sparse_adapt.lab.coin.coining import CoinSettings
     from sparse_adapt.lab.coin.coining import coin as replace_words
     from sparse_adapt.model.saved import fetch, read_tokenizer
 
     vocabulary = set(read_tokenizer(fetch(model), model).get_vocab())
     with Bars() as bars:
         report = replace_words(
-            Settings(collection=collection, terms=terms, seed=seed, split=split),
+            CoinSettings(collection=collection, terms=terms, seed=seed, split=split),
             vocabulary,
             out,
             overwrite=overwrite,
@@ -125,7 +125,7 @@ def _coined_table(report: "Report") -> "Table":
     return Table("", columns, rows, note)
 
 
-def _recovery_table(account: "Account", title: str) -> "Table":
+def _recovery_table(account: "CoinedResult", title: str) -> "Table":
     from sparse_adapt.lab.coin.recovery import MEASURE
     from sparse_adapt.report.tables import Column, Table
 

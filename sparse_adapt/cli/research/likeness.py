@@ -37,7 +37,7 @@ def groups(
     Also how often a text is found by another text of its group.
     """
     from diagnostics.groups import measure_groups, read_members
-    from diagnostics.groups_report import tables, to_object, write_report
+    from diagnostics.groups_report import group_tables, groups_object, write_groups_report
     from sparse_adapt.cli.devices import load_either
     from sparse_adapt.files.folders import check_free
 
@@ -47,15 +47,15 @@ def groups(
     names = [name for name in (baseline, model) if name is not None]
     measured = {name: measure_groups(load_either(name, device), members) for name in names}
     if json:
-        show_json(to_object(measured))
+        show_json(groups_object(measured))
     else:
-        for table in tables(measured):
+        for table in group_tables(measured):
             show_table(table)
     again = ["groups", "--model", model, *(["--baseline", baseline] if baseline else []), "--groups", groups]
     if out is None:
         then([*again, "-o", "groups"])
         return
-    drawn = write_report(measured, out, overwrite=overwrite)
+    drawn = write_groups_report(measured, out, overwrite=overwrite)
     wrote(out, f"groups.md, groups.json{', groups.png' if drawn else ''}")
     if not drawn:
         say("for heat maps: pip install 'sparse-adapt[plot]'")

@@ -72,7 +72,7 @@ def find_candidates(counts: Counts, queries: Iterable[str]) -> list[Candidate]:
     return found
 
 
-def choose(candidates: list[Candidate], count: int, generator: np.random.Generator) -> list[Candidate]:
+def choose_words(candidates: list[Candidate], count: int, generator: np.random.Generator) -> list[Candidate]:
     """`count` of them by chance, likelier the more queries say them, in alphabetical order.
 
     Weighted sampling without replacement: the largest of log(u) / weight (Efraimidis and Spirakis 2006). More

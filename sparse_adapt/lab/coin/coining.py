@@ -31,7 +31,7 @@ from sparse_adapt.collection.readers import (
 from sparse_adapt.collection.sources import bundled
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import output_folder, write_json
-from sparse_adapt.lab.coin.choose import Candidate, choose, count_words, find_candidates
+from sparse_adapt.lab.coin.choose import Candidate, choose_words, count_words, find_candidates
 from sparse_adapt.lab.coin.families import Coinage
 from sparse_adapt.lab.coin.invent import invent_words
 from sparse_adapt.report.watching import Heard, silent
@@ -43,7 +43,7 @@ CARRIED, OTHER = "carried", "other"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class CoinSettings:
     """What to coin. The same settings and collection give the same bytes."""
 
     collection: str
@@ -77,7 +77,7 @@ class Report(Record):
 
 
 def coin(
-    settings: Settings,
+    settings: CoinSettings,
     vocabulary: set[str],
     folder: str | Path,
     *,
@@ -98,7 +98,7 @@ def coin(
         if len(candidates) < settings.terms:
             raise ConfigError(_too_few(settings, len(candidates)))
         generator = np.random.default_rng(settings.seed)
-        chosen = choose(candidates, settings.terms, generator)
+        chosen = choose_words(candidates, settings.terms, generator)
         said = set(counts.occurrences) | {word for query in queries for word in query.text.lower().split()}
         taken = said | {entry.lower().removeprefix("##") for entry in vocabulary}
         coined = {
@@ -153,7 +153,7 @@ def _replaced(documents: Iterator[Document], coinage: Coinage, tally: _Tally) ->
 
 
 def _report(
-    settings: Settings,
+    settings: CoinSettings,
     candidates: int,
     chosen: list[Candidate],
     coined: dict[str, str],
@@ -199,7 +199,7 @@ def _write_queries(work: Path, queries: list[Query], carried: list[Query], coina
     )
 
 
-def _judgements(settings: Settings) -> Iterator[tuple[str, dict[str, dict[str, int]]]]:
+def _judgements(settings: CoinSettings) -> Iterator[tuple[str, dict[str, dict[str, int]]]]:
     """The judgements of every split of a folder, or those of one split of an ir_datasets id."""
     folder = bundled(settings.collection)
     if not folder.is_dir():
@@ -218,7 +218,7 @@ def _heard(collection: str, heard: Heard) -> Iterator[Document]:
         heard(1)
 
 
-def _too_few(settings: Settings, found: int) -> str:
+def _too_few(settings: CoinSettings, found: int) -> str:
     if not found:
         return (
             f"{settings.collection}: no word of its domain is both in enough documents and in a query; "

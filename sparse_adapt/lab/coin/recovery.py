@@ -103,7 +103,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class CoinedResult:
     """How a model did on a coined collection.
 
     `said`: queries that say the real word, which the model has to know the coined one for; `typed`: the same
@@ -139,7 +139,7 @@ def read_trial(folder: str | Path, split: str = "test", original: str | None = N
 
 def measure_recovery(
     model: SparseEncoder, base: SparseEncoder, trial: Trial, heard: Heard = silent
-) -> Account:
+) -> CoinedResult:
     """Rank with the unadapted `base` on both collections and with `model` on the coined one."""
 
     def rank(encoder: SparseEncoder, collection: Collection) -> list[Result]:
@@ -160,7 +160,7 @@ def measure_recovery(
         ours, low, high = (each.values[MEASURE][chosen] for each in (adapted, floor, ceiling))
         return recovered(ours, low, high)
 
-    return Account(
+    return CoinedResult(
         said=compare(adapted, floor, carried),
         typed=compare(adapted_typed, floor_typed, carried),
         other=compare(adapted, floor, ~carried),

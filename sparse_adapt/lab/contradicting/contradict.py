@@ -23,7 +23,7 @@ from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.collection.triplets import Triplet
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.journal import note, noted
-from sparse_adapt.lab.contradicting.gaps import Filler, Gap, key_of
+from sparse_adapt.lab.contradicting.gaps import Filler, Gap, compared_as
 from sparse_adapt.terms.language import Parser, Sentence
 
 EACH = 5  # contradictions of a sentence, at most; published are 4 to 6
@@ -32,7 +32,7 @@ LINES = ".txt"
 
 
 @dataclass(slots=True)
-class Account:
+class Tally:
     """What became of the sentences, and of what was written in their gaps."""
 
     sentences: int = 0
@@ -103,11 +103,11 @@ def read_sentences(source: str, parser: Parser, seed: int = 0) -> Iterator[Sente
         yield from sentences
 
 
-def fit(sentences: Iterable[Sentence], filler: Filler, account: Account) -> Iterator[Sentence]:
+def fit(sentences: Iterable[Sentence], filler: Filler, account: Tally) -> Iterator[Sentence]:
     """The sentences that something can be replaced in, each once; the others are counted."""
     seen: set[str] = set()
     for sentence in sentences:
-        if (key := key_of(sentence.text)) in seen:
+        if (key := compared_as(sentence.text)) in seen:
             continue
         seen.add(key)
         account.sentences += 1
@@ -173,12 +173,12 @@ def _written(sentence: Sentence, filled: Sequence[tuple[Gap, Sequence[str]]], ea
             if fill is None or len(found) == each:
                 continue
             text = gap.before + fill + gap.after
-            if key_of(text) == key_of(sentence.text):
+            if compared_as(text) == compared_as(sentence.text):
                 unchanged += 1
-            elif key_of(text) in found:
+            elif compared_as(text) in found:
                 duplicates += 1
             else:
-                found[key_of(text)] = text, gap.chunk
+                found[compared_as(text)] = text, gap.chunk
     texts, chunks = (tuple(each) for each in zip(*found.values(), strict=True)) if found else ((), ())
     return Written(sentence.text, texts, chunks, unchanged, duplicates)
 

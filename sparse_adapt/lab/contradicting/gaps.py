@@ -46,6 +46,6 @@ class Filler(Protocol):
         """Write the generator, so that `load_filler` reads the same."""
 
 
-def key_of(text: str) -> str:
+def compared_as(text: str) -> str:
     """What texts have in common that differ in nothing but spaces and case."""
     return "".join(text.split()).casefold()

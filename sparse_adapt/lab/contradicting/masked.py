@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from sparse_adapt.errors import ModelError
-from sparse_adapt.lab.contradicting.gaps import LONGEST_FILL, Gap, Spans, key_of
+from sparse_adapt.lab.contradicting.gaps import LONGEST_FILL, Gap, Spans, compared_as
 from sparse_adapt.made_up.windows import ends_of
 from sparse_adapt.model.batches import group_by_length, pad
 from sparse_adapt.model.encoder import Encoder
@@ -141,7 +141,7 @@ class MaskedFiller:
             text = str(self.encoder.tokenizer.decode(list(beam.fill))).strip()
             text = text if self.between_words else text.replace(" ", "")
             if text:
-                texts.setdefault(key_of(text), text)
+                texts.setdefault(compared_as(text), text)
         return list(texts.values())
 
     # -- to learn the domain ------------------------------------------------------------------

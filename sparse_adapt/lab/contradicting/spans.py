@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from sparse_adapt.errors import ModelError
-from sparse_adapt.lab.contradicting.gaps import Gap, Spans, key_of
+from sparse_adapt.lab.contradicting.gaps import Gap, Spans, compared_as
 from sparse_adapt.model.batches import pad
 
 GAPS_AT_ONCE = 16
@@ -90,7 +90,7 @@ class SpanFiller:
             end = next((place for place, token in enumerate(rest) if token in ends), len(rest))
             text = self.tokenizer.decode(rest[:end], skip_special_tokens=True).strip()
             if any(map(str.isalnum, text)):
-                texts.setdefault(key_of(text), text)
+                texts.setdefault(compared_as(text), text)
         return list(texts.values())
 
     # -- to learn the domain ------------------------------------------------------------------

@@ -10,7 +10,7 @@ from sparse_adapt.files.folders import check_free, output_folder, way_to_file, w
 from sparse_adapt.files.journal import check_same
 from sparse_adapt.lab.contradicting.contradict import (
     EACH,
-    Account,
+    Tally,
     admit,
     contradict,
     fit,
@@ -26,7 +26,7 @@ ASKED_FILE, JOURNAL_FILE, TUNED = "asked.json", "sentences.jsonl", "generator"
 SENTENCES = 2_000
 
 
-class Asked(NamedTuple):
+class ContradictRequest(NamedTuple):
     """Of which corpus, by which generator after how many steps of tuning, how many sentences, how many of each."""
 
     corpus: str
@@ -39,7 +39,7 @@ class Asked(NamedTuple):
 
 
 def write(
-    asked: Asked,
+    asked: ContradictRequest,
     out: Path,
     *,
     overwrite: bool = False,
@@ -47,7 +47,7 @@ def write(
     tuned: Path | None = None,
     device: str = "cpu",
     watch: Watch = unwatched,
-) -> Account:
+) -> Tally:
     """Write a corpus's contradictions to a file, and to `tuned` the generator that tuning made.
 
     Raises InputError where there is no sentence to contradict, or a generator puts back what was there; ConfigError
@@ -57,7 +57,7 @@ def write(
         if not asked.tune:
             raise InputError(tuned, "nothing is tuned; pass --tune 500 too, or leave --tuned out")
         check_free(tuned, overwrite=overwrite)
-    account = Account()
+    account = Tally()
     with way_to_file(out, overwrite=overwrite, resume=resume) as work:
         check_same(work / ASKED_FILE, asked._asdict())
         parser = Parser(asked.language)
@@ -89,7 +89,9 @@ def write(
     return account
 
 
-def _read(asked: Asked, parser: Parser, filler: Filler, account: Account, watch: Watch) -> list[Sentence]:
+def _read(
+    asked: ContradictRequest, parser: Parser, filler: Filler, account: Tally, watch: Watch
+) -> list[Sentence]:
     """The sentences that something can be replaced in."""
     heard, found = watch("sentences read", None), []
     fitting = fit(read_sentences(asked.corpus, parser, asked.seed), filler, account)

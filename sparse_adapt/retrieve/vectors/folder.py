@@ -59,7 +59,7 @@ class Manifest(Record):
         return self.model_copy(update=whole)
 
 
-class Block(NamedTuple):
+class EncodedBatch(NamedTuple):
     """Some texts as vectors: their ids and one CSR row each (rows, V), float32."""
 
     ids: list[str]
@@ -71,7 +71,7 @@ class Vectors(NamedTuple):
 
     model: ModelStamp
     tokens: list[str]
-    blocks: Iterable[Block]
+    blocks: Iterable[EncodedBatch]
 
 
 # -- from a folder --------------------------------------------------------------------------------
@@ -94,23 +94,23 @@ def open_vectors(folder: Path) -> Vectors:
     return Vectors(manifest.model, read_tokens(folder, manifest.model), read_shards(folder))
 
 
-def read_shards(folder: Path) -> Iterator[Block]:
+def read_shards(folder: Path) -> Iterator[EncodedBatch]:
     """Ids and vectors of each shard in turn. Raises InputError for one its manifest doesn't vouch for."""
     manifest = read_manifest(folder)
     for shard in manifest.shards:
         yield read_shard(folder, shard, manifest.model.vocabulary_size)
 
 
-def read_vectors(folder: Path) -> Block:
+def read_vectors(folder: Path) -> EncodedBatch:
     """All ids and all vectors (rows, V) at once: memory for the whole corpus."""
     return join_blocks(read_shards(folder))
 
 
-def join_blocks(blocks: Iterable[Block]) -> Block:
+def join_blocks(blocks: Iterable[EncodedBatch]) -> EncodedBatch:
     """All ids and all vectors (rows, V) of some blocks as one."""
     listed = list(blocks)
     ids = [document_id for block in listed for document_id in block.ids]
-    return Block(ids, vstack([block.vectors for block in listed], format="csr"))
+    return EncodedBatch(ids, vstack([block.vectors for block in listed], format="csr"))
 
 
 # -- one shard ------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def write_shard(folder: Path, number: int, documents: Sequence[Document], vector
     )
 
 
-def read_shard(folder: Path, shard: Shard, vocabulary_size: int) -> Block:
+def read_shard(folder: Path, shard: Shard, vocabulary_size: int) -> EncodedBatch:
     """One shard of a folder. Raises InputError for one its manifest doesn't vouch for."""
     path = folder / f"{shard.name}.safetensors"
     stored = read_checked(path, shard.sha256)
@@ -148,7 +148,9 @@ def read_shard(folder: Path, shard: Shard, vocabulary_size: int) -> Block:
     try:
         tensors = load(stored)
         parts = (tensors["data"], tensors["indices"], tensors["indptr"])
-        block = Block([json.loads(line) for line in lines], csr_matrix(parts, (shard.rows, vocabulary_size)))
+        block = EncodedBatch(
+            [json.loads(line) for line in lines], csr_matrix(parts, (shard.rows, vocabulary_size))
+        )
     except (SafetensorError, KeyError, ValueError) as error:
         raise InputError(path, f"isn't a shard of {shard.rows:,} vectors ({error}); encode again") from error
     if (len(block.ids), block.vectors.nnz) != (shard.rows, shard.nonzeros):

@@ -18,7 +18,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import (
-    Block,
+    EncodedBatch,
     Manifest,
     Shard,
     Vectors,
@@ -129,19 +129,21 @@ def encode_vectors(
 ) -> Vectors:
     """The same vectors straight from the model, encoded block by block as they are taken."""
 
-    def blocks() -> Iterator[Block]:
+    def blocks() -> Iterator[EncodedBatch]:
         stream = iter(documents)
         while chunk := list(islice(stream, documents_a_block)):
             texts = [document.full_text for document in chunk]
-            yield Block([document.document_id for document in chunk], encode(model, texts, progress=progress))
+            yield EncodedBatch(
+                [document.document_id for document in chunk], encode(model, texts, progress=progress)
+            )
 
     return Vectors(stamp(model, model_name), token_names(model), blocks())
 
 
-def encode_queries(model: SparseEncoder, queries: Iterable[Query]) -> Block:
+def encode_queries(model: SparseEncoder, queries: Iterable[Query]) -> EncodedBatch:
     """All queries at once, in their order."""
     listed = list(queries)
-    return Block([query.query_id for query in listed], encode(model, [query.text for query in listed]))
+    return EncodedBatch([query.query_id for query in listed], encode(model, [query.text for query in listed]))
 
 
 # -- continuing -----------------------------------------------------------------------------------

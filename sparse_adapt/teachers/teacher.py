@@ -34,34 +34,34 @@ Rank = Callable[[Sequence[str]], NDArray[np.floating]]
 """Queries -> the score of every document (Q, N)."""
 
 
-class Asked(NamedTuple):
+class JudgedQuery(NamedTuple):
     """A query as a judge sees it."""
 
     query_id: str
     text: str
 
 
-class Judge(NamedTuple):
+class Reranker(NamedTuple):
     """Who scores a query and some documents; one that doesn't know all pairs gives NaN for those it doesn't."""
 
-    score: Callable[[Asked, Sequence[Document]], list[float]]
+    score: Callable[[JudgedQuery, Sequence[Document]], list[float]]
     knows_all: bool = True
 
 
-class Member(NamedTuple):
-    """One ranker of a panel; `is_student` of the model that is to learn, as it was before."""
+class Ranker(NamedTuple):
+    """One ranker of a teacher; `is_student` of the model that is to learn, as it was before."""
 
     name: str
     rank: Rank
     is_student: bool = False
 
 
-class Panel(NamedTuple):
+class Teacher(NamedTuple):
     """Rankers whose z-scores are added; the student, which tells what it would find; a judge of what is found."""
 
-    members: tuple[Member, ...]
+    members: tuple[Ranker, ...]
     student: Rank
-    judge: Judge | None = None
+    judge: Reranker | None = None
     judge_name: str = ""
 
     @property
@@ -70,13 +70,13 @@ class Panel(NamedTuple):
         return self.judge_name or " + ".join(member.name for member in self.members)
 
     @property
-    def others(self) -> "Panel":
-        """The panel without the student's base model, which would be measured by itself; alone it stays."""
+    def others(self) -> "Teacher":
+        """The teacher without the student's base model, which would be measured by itself; alone it stays."""
         others = tuple(member for member in self.members if not member.is_student)
         return self._replace(members=others or self.members)
 
-    def scores(self, queries: Sequence[Asked], documents: Sequence[Document]) -> Scores:
-        """The panel's score of every document for each query: (Q, N). Raises InputError for one that is none."""
+    def scores(self, queries: Sequence[JudgedQuery], documents: Sequence[Document]) -> Scores:
+        """The teacher's score of every document for each query: (Q, N). Raises InputError for one that is none."""
         texts = [query.text for query in queries]
         ranked = []
         for member in self.members:
@@ -89,7 +89,7 @@ class Panel(NamedTuple):
         return add_z_scores(ranked)
 
 
-def not_a_score(teacher: str, score: float, query: Asked, document: Document) -> InputError:
+def not_a_score(teacher: str, score: float, query: JudgedQuery, document: Document) -> InputError:
     """The error for a teacher that gives something other than a number."""
     return InputError(
         teacher,
@@ -101,15 +101,15 @@ def not_a_score(teacher: str, score: float, query: Asked, document: Document) ->
 # -- who there is ---------------------------------------------------------------------------------
 
 
-def make_panel(
+def make_teacher(
     student: SparseEncoder,
     documents: Sequence[Document],
     teacher: str = ENSEMBLE,
     *,
     cache: Path | None = None,
     watch: Watch = unwatched,
-) -> Panel:
-    """The panel for some documents: base model, BM25 where it is installed, and a dense model.
+) -> Teacher:
+    """The teacher for some documents: base model, BM25 where it is installed, and a dense model.
 
     `teacher`: "ensemble", "bm25" (without a dense model), a dense model or a cross-encoder (a folder or Hub
     id), or a file of scores (candidates.jsonl or a TREC run). A dense model's cosines are rough, which standard
@@ -131,15 +131,15 @@ def make_panel(
     factors = sqrt_idf(vectors) if student.factors is None else np.ones(vectors.shape[1], np.float32)
     weighed = scaled(vectors, factors).T.tocsr()
     plain = vectors.T.tocsr()
-    members = [Member("base model x sqrt(idf)", lambda queries: _product(student, queries, weighed), True)]
+    members = [Ranker("base model x sqrt(idf)", lambda queries: _product(student, queries, weighed), True)]
     statistics = _statistics(texts)
     if statistics is not None:
-        members.append(Member("BM25", statistics.scores))
+        members.append(Ranker("BM25", statistics.scores))
     if dense is not None:
         held = dense.encode(texts, progress=watch(f"documents by {_short(dense.source)}", len(texts))).T
-        members.append(Member(_short(dense.source), lambda queries: dense.encode(queries) @ held))
+        members.append(Ranker(_short(dense.source), lambda queries: dense.encode(queries) @ held))
     name = f"{_short(teacher)} over what {' + '.join(member.name for member in members)} finds"
-    return Panel(
+    return Teacher(
         tuple(members), lambda queries: _product(student, queries, plain), judge, name if judge else ""
     )
 
@@ -180,7 +180,7 @@ def is_cross_encoder(teacher: str) -> bool:
     return any(str(kind).endswith("ForSequenceClassification") for kind in kinds)
 
 
-def cross_encoder(source: str) -> Judge:
+def cross_encoder(source: str) -> Reranker:
     """A model that reads query and document together. Safetensors only, no remote code."""
     from sentence_transformers import CrossEncoder
 
@@ -197,14 +197,14 @@ def cross_encoder(source: str) -> Judge:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ModelError(f"{source}: not a cross-encoder that can be loaded ({reason[:200]})") from error
 
-    def score(query: Asked, documents: Sequence[Document]) -> list[float]:
+    def score(query: JudgedQuery, documents: Sequence[Document]) -> list[float]:
         pairs = [(query.text, document.full_text) for document in documents]
         return [float(score) for score in model.predict(pairs, show_progress_bar=False)]
 
-    return Judge(score)
+    return Reranker(score)
 
 
-def score_file(path: str) -> Judge:
+def score_file(path: str) -> Reranker:
     """Scores that are there already, for the pairs that the file names."""
     scores: Mapping[str, Mapping[str, float]]
     if path.endswith((".jsonl", ".jsonl.gz")):
@@ -215,8 +215,8 @@ def score_file(path: str) -> Judge:
     else:
         scores = read_run(path)
 
-    def score(query: Asked, documents: Sequence[Document]) -> list[float]:
+    def score(query: JudgedQuery, documents: Sequence[Document]) -> list[float]:
         known = scores.get(query.query_id, {})
         return [known.get(document.document_id, math.nan) for document in documents]
 
-    return Judge(score, knows_all=False)
+    return Reranker(score, knows_all=False)
