@@ -1,7 +1,7 @@
 """A result as a table for people (Rich), for programs (JSON) or for a page (Markdown).
 
 Tokens, terms and paths are data, never markup: Rich would delete `[unused12]` from a plain string, so every
-cell becomes a `Text` and every Markdown cell is escaped.
+cell becomes a `Text` and every Markdown cell is escaped. Control signs are spelt out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,6 +11,8 @@ from typing import Any, Literal
 from rich import box
 from rich.table import Table as RichTable
 from rich.text import Text
+
+from sparse_adapt.report.printable import printable_line
 
 Cell = str | int | float | bool | None
 Row = Mapping[str, Cell]
@@ -61,8 +63,8 @@ class Table:
 def to_rich(table: Table, bar_width: int = 16) -> RichTable:
     """For a terminal: numbers to the right, colours for signs and tokens."""
     rich = RichTable(
-        title=Text(table.title, style=LOUD) if table.title else None,
-        caption=Text(table.note, style=QUIET) if table.note else None,
+        title=Text(printable_line(table.title), style=LOUD) if table.title else None,
+        caption=Text(printable_line(table.note), style=QUIET) if table.note else None,
         title_justify="left",
         caption_justify="left",
         box=box.SIMPLE_HEAD,
@@ -72,7 +74,7 @@ def to_rich(table: Table, bar_width: int = 16) -> RichTable:
     for column in table.columns:
         words = column.kind in ("text", "token")
         rich.add_column(
-            Text(column.heading),
+            Text(printable_line(column.heading)),
             justify="left" if words else "right",
             overflow="fold",
             no_wrap=column.kind == "token",
@@ -122,7 +124,7 @@ def formatted(value: Cell, column: Column) -> str:
 
 def styled(value: Cell, column: Column) -> Text:
     """The same as a `Text`: never markup, coloured by what it says."""
-    return Text(formatted(value, column), style=_style(value, column))
+    return Text(printable_line(formatted(value, column)), style=_style(value, column))
 
 
 def bar(value: float, largest: float, width: int = 16, style: str = TOKEN) -> Text:
