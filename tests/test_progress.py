@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from sparse_adapt.cli import progress
-from sparse_adapt.cli.progress import Bars
+from sparse_adapt.report import progress
+from sparse_adapt.report.progress import Bars
 from sparse_adapt.stages.steps import Outcome
 
 

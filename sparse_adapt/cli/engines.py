@@ -21,9 +21,9 @@ from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.export.formats import FORMATS
 
 if TYPE_CHECKING:
-    from sparse_adapt.cli.progress import Bars
     from sparse_adapt.export.parts import Manifest
     from sparse_adapt.model.sparse import SparseEncoder
+    from sparse_adapt.report.progress import Bars
     from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
 
 
@@ -74,12 +74,12 @@ def export(
     from contextlib import ExitStack
 
     from sparse_adapt.cli.devices import load
-    from sparse_adapt.cli.progress import Bars
     from sparse_adapt.collection.readers import count_documents, read_documents, read_queries
     from sparse_adapt.export import loading, writer
     from sparse_adapt.export.formats import find_format
     from sparse_adapt.export.interim import interim_vectors
     from sparse_adapt.export.quantise import DEFAULT_LARGEST, DEFAULT_SCALE, Quantisation
+    from sparse_adapt.report.progress import Bars
     from sparse_adapt.retrieve.vectors.shards import encode_queries
 
     write, row = writer(format), find_format(format)
@@ -151,11 +151,11 @@ def check_export(
     rounding.
     """
     from sparse_adapt.cli.devices import load
-    from sparse_adapt.cli.progress import Bars
     from sparse_adapt.collection.readers import read_judgements, read_queries
     from sparse_adapt.engines import open_engine
     from sparse_adapt.engines.parity import check_engine, headline, tables
     from sparse_adapt.export.parts import read_manifest
+    from sparse_adapt.report.progress import Bars
     from sparse_adapt.retrieve.vectors.folder import join_blocks
     from sparse_adapt.retrieve.vectors.manifest import stamp
     from sparse_adapt.retrieve.vectors.shards import encode_queries
@@ -220,9 +220,9 @@ def query_table(
     With --queries and --qrels it says what such queries cost beside the model's own.
     """
     from sparse_adapt.cli.devices import load
-    from sparse_adapt.cli.progress import Bars
     from sparse_adapt.collection.readers import read_judgements, read_queries
     from sparse_adapt.export.query_table import idf_weights, learn_weights, token_queries, weigh, write_table
+    from sparse_adapt.report.progress import Bars
     from sparse_adapt.report.tables import Column, Row, Table
     from sparse_adapt.retrieve.encode import encode
     from sparse_adapt.retrieve.evaluate import evaluate_run

@@ -20,8 +20,8 @@ from sparse_adapt.cli.options import (
     Seed,
     TeacherOption,
 )
-from sparse_adapt.cli.progress import Bars
 from sparse_adapt.errors import ConfigError, InputError, OutputError
+from sparse_adapt.report.progress import Bars
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,10 +66,10 @@ def terms(
 
     Each word comes with the evidence for it.
     """
-    from sparse_adapt.cli.progress import Bars
     from sparse_adapt.collection.readers import read_documents
     from sparse_adapt.errors import ConfigError, unknown
     from sparse_adapt.model.saved import fetch, read_tokenizer
+    from sparse_adapt.report.progress import Bars
     from sparse_adapt.terms.criterion import paying
     from sparse_adapt.terms.mining import mine_terms, write_terms
     from sparse_adapt.terms.wordpiece import trained_vocabulary
@@ -210,10 +210,10 @@ def pairs(
     Each becomes a pair of a query and its document.
     """
     from sparse_adapt.cli.devices import load_either
-    from sparse_adapt.cli.progress import Bars
     from sparse_adapt.collection.pairs import write_pairs
     from sparse_adapt.collection.readers import read_documents
     from sparse_adapt.made_up.queries import TRAIN, read_pseudo_queries
+    from sparse_adapt.report.progress import Bars
     from sparse_adapt.teachers.consistency import consistent, ranked_by
 
     if out.exists() and not overwrite:

@@ -40,8 +40,8 @@ def encode(
     from contextlib import nullcontext
 
     from sparse_adapt.cli.devices import load
-    from sparse_adapt.cli.progress import Bars
     from sparse_adapt.collection.readers import count_documents, read_documents
+    from sparse_adapt.report.progress import Bars
     from sparse_adapt.retrieve.vectors.cluster import connected, on_cluster
     from sparse_adapt.retrieve.vectors.shards import encode_corpus
 
@@ -83,10 +83,10 @@ def index(
 
     Anserini builds it; weights become whole numbers.
     """
-    from sparse_adapt.cli.progress import Bars
     from sparse_adapt.engines.lucene import build_index
     from sparse_adapt.export import parts
     from sparse_adapt.export.quantise import Quantisation
+    from sparse_adapt.report.progress import Bars
     from sparse_adapt.retrieve.vectors.folder import read_manifest
     from sparse_adapt.retrieve.vectors.manifest import read_format
 
@@ -156,8 +156,8 @@ def _in_index(query: str, model: str, index: Path, top: int) -> "list[Row]":
 def _exactly(
     query: str, encoder: "SparseEncoder", name: str, vectors: Path | None, corpus: str | None, top: int
 ) -> "list[Row]":
-    from sparse_adapt.cli.progress import Bars
     from sparse_adapt.collection.readers import count_documents, read_documents
+    from sparse_adapt.report.progress import Bars
     from sparse_adapt.retrieve.encode import encode
     from sparse_adapt.retrieve.search import best_of_blocks
     from sparse_adapt.retrieve.vectors.folder import open_vectors

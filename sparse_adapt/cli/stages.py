@@ -73,9 +73,9 @@ def behaviour(
 
     Each new token takes over from the pieces that it replaces, and all else stays as it was.
     """
-    from sparse_adapt.cli.progress import Bars
     from sparse_adapt.model.layout import is_dense
     from sparse_adapt.pipeline.plan import settings_for
+    from sparse_adapt.report.progress import Bars
     from sparse_adapt.stages import steps
 
     settings = cast("config.Behaviour", settings_for("behaviour", "default", overrides(context)))
@@ -103,8 +103,8 @@ def warmup(
 
     The model guesses masked words, and learns where a term is said or meant.
     """
-    from sparse_adapt.cli.progress import Bars
     from sparse_adapt.pipeline.plan import settings_for
+    from sparse_adapt.report.progress import Bars
     from sparse_adapt.stages import steps
 
     settings = cast("config.Warmup", settings_for("warmup", preset, overrides(context)))
@@ -135,8 +135,8 @@ def dictionary(
     The model learns terms from definitions and definitions from terms, and from made-up texts which term is
     meant. All weights learn.
     """
-    from sparse_adapt.cli.progress import Bars
     from sparse_adapt.pipeline.plan import settings_for
+    from sparse_adapt.report.progress import Bars
     from sparse_adapt.stages import steps
 
     settings = cast("config.Dictionary", settings_for("dictionary", preset, overrides(context)))
@@ -167,8 +167,8 @@ def distill(
 
     A sparse model also learns to keep its vectors short.
     """
-    from sparse_adapt.cli.progress import Bars
     from sparse_adapt.pipeline.plan import settings_for
+    from sparse_adapt.report.progress import Bars
     from sparse_adapt.stages import steps
 
     settings = cast("config.Distill", settings_for("distill", preset, overrides(context)))
@@ -210,8 +210,8 @@ def dynamic(
 
     The model guesses the domain's words that it finds hardest.
     """
-    from sparse_adapt.cli.progress import Bars
     from sparse_adapt.pipeline.plan import settings_for
+    from sparse_adapt.report.progress import Bars
     from sparse_adapt.stages import steps
 
     given = overrides(context)
@@ -229,9 +229,9 @@ def dynamic(
 
 def _teach_both(model: str, corpus: str, pairs: str, given: dict[str, Any], place: "steps.Place") -> None:
     """The words and then the pairs, as a run of two stages."""
-    from sparse_adapt.cli.progress import Bars
     from sparse_adapt.pipeline.plan import Plan, settings_for
     from sparse_adapt.pipeline.run import run
+    from sparse_adapt.report.progress import Bars
 
     of_both = {key: value for key, value in given.items() if key != "masking"}
     plan = Plan(
@@ -299,8 +299,8 @@ def contrast(
 
 
 def _teach(stage: str, context: typer.Context, model: str, pairs: str, corpus: str, out: Path) -> None:
-    from sparse_adapt.cli.progress import Bars
     from sparse_adapt.pipeline.plan import settings_for
+    from sparse_adapt.report.progress import Bars
     from sparse_adapt.stages import steps
 
     settings = cast("config.Contrast", settings_for(stage, "default", overrides(context)))
@@ -355,8 +355,8 @@ def labelled(
 
 
 def _teach_triplets(stage: str, context: typer.Context, model: str, file: Path, out: Path) -> None:
-    from sparse_adapt.cli.progress import Bars
     from sparse_adapt.pipeline.plan import settings_for
+    from sparse_adapt.report.progress import Bars
     from sparse_adapt.stages import steps
 
     settings = cast("config.Triplets", settings_for(stage, "default", overrides(context)))
@@ -381,9 +381,9 @@ def run(
 
     Options given here replace what the file says.
     """
-    from sparse_adapt.cli.progress import Bars
     from sparse_adapt.pipeline.run import run as carry_out
     from sparse_adapt.pipeline.runfile import read_plan
+    from sparse_adapt.report.progress import Bars
     from sparse_adapt.stages.steps import Place
 
     plan = read_plan(file, overrides(context))

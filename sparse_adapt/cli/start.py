@@ -22,8 +22,8 @@ from sparse_adapt.cli.options import (
     overrides,
     trains,
 )
-from sparse_adapt.cli.progress import Bars
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.report.progress import Bars
 from sparse_adapt.stages import OF_ADAPT
 
 if TYPE_CHECKING:
@@ -94,10 +94,10 @@ def demo(
     The table at the end compares the base model, plain fine-tuning without new tokens, and the model after
     each stage.
     """
-    from sparse_adapt.cli.progress import Bars
     from sparse_adapt.lab.demo.demo import run_demo
     from sparse_adapt.lab.demo.verdict import tabulate, verdict_lines
     from sparse_adapt.pipeline.plan import make_plan
+    from sparse_adapt.report.progress import Bars
     from sparse_adapt.stages.steps import Place
 
     plan = make_plan(corpus, model=model, preset=preset, overrides=overrides(context))

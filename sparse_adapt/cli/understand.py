@@ -79,10 +79,10 @@ def explain(
     """
     from diagnostics.matches import explain as take_apart
     from diagnostics.report import render_query_report
-    from sparse_adapt.cli.progress import Bars
     from sparse_adapt.collection.readers import read_documents
     from sparse_adapt.errors import InputError
     from sparse_adapt.model.sparse import SparseEncoder
+    from sparse_adapt.report.progress import Bars
     from sparse_adapt.retrieve.encode import encode
 
     if not query.strip():
@@ -152,8 +152,8 @@ def evaluate(
     With --suite, many models are measured on many collections.
     """
     from sparse_adapt.cli.devices import load_either
-    from sparse_adapt.cli.progress import Bars
     from sparse_adapt.errors import ConfigError
+    from sparse_adapt.report.progress import Bars
     from sparse_adapt.report.tables import tabulate_evaluation
     from sparse_adapt.retrieve.evaluate import evaluate_model, evaluation, read_collection
 
@@ -191,8 +191,8 @@ def measure_suite(
     path: Path, out: Path | None, *, explain: bool, overwrite: bool, resume: bool, device: str, json: bool
 ) -> None:
     """What `evaluate --suite` does: every row on every collection, in tables, a file for each form, a plot."""
-    from sparse_adapt.cli.devices import choose
-    from sparse_adapt.cli.progress import Bars
+    from sparse_adapt.model.devices import choose
+    from sparse_adapt.report.progress import Bars
     from sparse_adapt.suite.measure import run_suite
     from sparse_adapt.suite.settings import read_suite
     from sparse_adapt.suite.tables import suite_object, suite_tables, write_results

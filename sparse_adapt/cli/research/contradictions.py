@@ -59,9 +59,9 @@ def contradict(
 
     In each, one noun phrase is replaced by another.
     """
-    from sparse_adapt.cli.devices import choose
-    from sparse_adapt.cli.progress import Bars
     from sparse_adapt.lab.contradicting.writing import ContradictRequest, write
+    from sparse_adapt.model.devices import choose
+    from sparse_adapt.report.progress import Bars
 
     asked = ContradictRequest(corpus, generator or model, language, sentences, each, tune, seed)
     with Bars() as bars:

@@ -40,10 +40,10 @@ def coin(
     The documents change and the queries don't, so that only what a model learns of the invented words finds
     them.
     """
-    from sparse_adapt.cli.progress import Bars
     from sparse_adapt.lab.coin.coining import CoinSettings
     from sparse_adapt.lab.coin.coining import coin as replace_words
     from sparse_adapt.model.saved import fetch, read_tokenizer
+    from sparse_adapt.report.progress import Bars
 
     vocabulary = set(read_tokenizer(fetch(model), model).get_vocab())
     with Bars() as bars:
@@ -84,8 +84,8 @@ def recovery(
     Compares a model adapted to a collection that `sparse-adapt coin` wrote with the model before.
     """
     from sparse_adapt.cli.devices import load
-    from sparse_adapt.cli.progress import Bars
     from sparse_adapt.lab.coin.recovery import measure_recovery, read_trial
+    from sparse_adapt.report.progress import Bars
 
     trial = read_trial(coined, split, original)
     adapted, unadapted = load(model, device), load(baseline, device)

@@ -77,8 +77,8 @@ def similarity(
     import numpy as np
 
     from sparse_adapt.cli.devices import load_either
-    from sparse_adapt.cli.progress import Bars
     from sparse_adapt.lab.similarity import correlation, cosines, read_graded
+    from sparse_adapt.report.progress import Bars
     from sparse_adapt.report.tables import Column, Table
 
     graded = read_graded(pairs)
@@ -130,9 +130,9 @@ def relevant_words(
     from diagnostics.relevance import plot_relevance, tabulate_relevance
     from diagnostics.relevance import relevant_words as find
     from sparse_adapt.cli.devices import load_either
-    from sparse_adapt.cli.progress import Bars
     from sparse_adapt.files.folders import check_free, output_folder, write_json
     from sparse_adapt.lab.similarity import read_likenesses
+    from sparse_adapt.report.progress import Bars
     from sparse_adapt.terms.language import Parser
 
     if out is not None:

@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
 from rich.progress import (
     BarColumn,
@@ -14,15 +15,24 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from sparse_adapt.cli.console import messages, say
+from sparse_adapt.report.messages import messages, say
 from sparse_adapt.report.watching import Heard
-
-if TYPE_CHECKING:
-    from sparse_adapt.stages.steps import Outcome
 
 T = TypeVar("T")
 LONG = 60.0  # seconds that are worth a warning
 SEEN = 3.0  # seconds of work before an estimate is one
+
+
+class Ended(Protocol):
+    """What a stage has done: where its model is, and a sentence about it."""
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the model."""
+
+    @property
+    def said(self) -> str:
+        """What was done, in words."""
 
 
 class Bars:
@@ -65,7 +75,7 @@ class Bars:
 
         return step
 
-    def end(self, stage: str, outcome: "Outcome") -> None:
+    def end(self, stage: str, outcome: Ended) -> None:
         """What a stage did, where its bar was if it had no steps."""
         for task in self.bars.tasks:
             if task.description == stage and task.total is None:
