@@ -88,7 +88,7 @@ def _option(option: Any) -> str:  # noqa: ANN401
     if not is_argument and not getattr(option, "is_flag", False):
         names += f" {_metavar_of(option)}"
     default = "needed" if option.required else ""
-    if not option.required and option.default not in (None, False, (), []):
+    if not option.required and option.default not in (None, False, "", (), []):
         default = f"`{getattr(option.default, 'value', option.default)}`"
     return f"| `{names}` | {_cell(option.help or '')} | {default} |"
 
