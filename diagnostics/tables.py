@@ -1,45 +1,29 @@
 """Usage, drift and cost as tables: for a terminal, JSON or Markdown by `sparse_adapt.report.tables`."""
 
-from collections.abc import Sequence
-
 from diagnostics.cost import Cost
 from diagnostics.drift import Drift
-from diagnostics.usage import GroupWeight, Usage
+from diagnostics.usage import Usage
 from sparse_adapt.report.tables import Column, Row, Table
 
 
 def tabulate_usage(usage: Usage) -> Table:
-    """A row a new token; the shares over all of them stand below."""
+    """A row for each new token; the shares over all of them stand below."""
     columns = (
         Column("token", "token", "token"),
         Column("category", "category", "text"),
         Column("documents_with", "said by"),
-        Column("fires_with", "fires on"),
+        Column("fires_with", "lit"),
         Column("documents_without", "not said by"),
-        Column("fires_without", "fires on"),
+        Column("fires_without", "lit"),
         Column("mean_weight_with", "mean weight", decimals=3, bar=True),
     )
     shares = (
-        ("dead", usage.dead_share),
-        ("fires where said", usage.fires_with_share),
-        ("fires where not said", usage.fires_without_share),
+        ("without weight", usage.dead_share),
+        ("lit where said", usage.fires_with_share),
+        ("lit where not said", usage.fires_without_share),
     )
     note = "; ".join(f"{name} {share:.1%}" for name, share in shares if share is not None)
     return Table("New tokens", columns, usage.to_json()["tokens"], note)
-
-
-def tabulate_groups(groups: Sequence[GroupWeight], token: str) -> Table:
-    """One token's weight, a row a group of texts."""
-    columns = (
-        Column("group", "group", "text"),
-        Column("texts", "texts"),
-        Column("fires", "with weight"),
-        Column("mean_weight", "mean weight", decimals=3, bar=True),
-        Column("least_weight", "least", decimals=3),
-        Column("largest_weight", "largest", decimals=3),
-    )
-    rows: list[Row] = [{column.key: getattr(group, column.key) for column in columns} for group in groups]
-    return Table(f"Weight of '{token}'", columns, rows)
 
 
 def tabulate_drift(drift: Drift) -> Table:

@@ -1,4 +1,4 @@
-"""What a model's vectors are made of: dead and stray new tokens, a term by group.
+"""How a model uses its new tokens over a corpus: which have no weight, and which light where nobody says them.
 
 Vectors come from `sparse_adapt.retrieve.encode.encode`, a row a text, V columns. Dimensions: V vocabulary.
 """
@@ -53,18 +53,6 @@ class Usage:
         return asdict(self) | {"tokens": [asdict(token) | {"dead": token.dead} for token in self.tokens]}
 
 
-@dataclass(frozen=True, slots=True)
-class GroupWeight:
-    """One token's weight over a group of texts."""
-
-    group: str
-    texts: int
-    fires: int
-    mean_weight: float
-    least_weight: float
-    largest_weight: float
-
-
 def measure_usage(model: SparseEncoder, texts: Sequence[str], vectors: csr_matrix) -> Usage:
     """How the new tokens of a model are used over texts and their vectors (texts, V)."""
     said = _said(model, texts)
@@ -83,26 +71,6 @@ def measure_usage(model: SparseEncoder, texts: Sequence[str], vectors: csr_matri
             sum(token.fires_without for token in tokens), sum(token.documents_without for token in tokens)
         ),
     )
-
-
-def weight_by_group(vectors: csr_matrix, token_id: int, groups: Sequence[str]) -> tuple[GroupWeight, ...]:
-    """One token's weights in groups of texts: vectors (texts, V), `groups` names each text's group."""
-    weights = vectors[:, [token_id]].toarray()[:, 0]
-    assert len(weights) == len(groups), (len(weights), len(groups))
-    summaries = []
-    for group in dict.fromkeys(groups):
-        chosen = weights[[name == group for name in groups]]
-        summaries.append(
-            GroupWeight(
-                group,
-                len(chosen),
-                int((chosen > 0).sum()),
-                float(chosen.mean()),
-                float(chosen.min()),
-                float(chosen.max()),
-            )
-        )
-    return tuple(summaries)
 
 
 def _said(model: SparseEncoder, texts: Sequence[str]) -> dict[int, list[int]]:

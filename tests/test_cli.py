@@ -547,3 +547,14 @@ def test_index_and_search(sparse_adapt, tmp_path, monkeypatch, zorvex_collection
         assert row["score"] == pytest.approx(match["score"], rel=0.02)
     wrong = sparse_adapt("search", query, "--model", model, "--index", "vectors")
     assert (wrong.status, len(wrong.errors)) == (2, 1)
+
+
+def test_diagnose_without_a_term_shows_the_whole_model(sparse_adapt, extended, tiny_model, zorvex_collection):
+    words = ["diagnose", "--model", extended, "--corpus", zorvex_collection]
+    shown = sparse_adapt(*words, "--baseline", tiny_model)
+    assert "New tokens" in shown.out
+    assert "Drift" in shown.out
+    assert f"diagnose zorvex --model {extended}" in " ".join(shown.err.split())
+    content = json.loads(sparse_adapt(*words, "--json").out)
+    assert [token["token"] for token in content["usage"]["tokens"]] == ["zorvex"]
+    assert content["drift"] is None

@@ -8,8 +8,8 @@ from scipy.sparse import csr_matrix
 
 from diagnostics.cost import estimate_index_bytes, measure_cost
 from diagnostics.drift import compare_vectors, measure_drift
-from diagnostics.tables import tabulate_cost, tabulate_drift, tabulate_groups, tabulate_usage
-from diagnostics.usage import measure_usage, weight_by_group
+from diagnostics.tables import tabulate_cost, tabulate_drift, tabulate_usage
+from diagnostics.usage import measure_usage
 from sparse_adapt.model.sparse import NewToken, SparseEncoder
 from sparse_adapt.report.tables import to_json, to_markdown
 
@@ -57,23 +57,13 @@ def test_usage_by_hand(with_two_new):
     assert usage.fires_without_share == 1 / 3
     content = json.loads(json.dumps(usage.to_json()))
     assert [token["dead"] for token in content["tokens"]] == [False, True]
-    assert "dead 50.0%" in tabulate_usage(usage).note
+    assert "without weight 50.0%" in tabulate_usage(usage).note
 
 
 def test_usage_without_new_tokens_has_no_shares(tiny):
     usage = measure_usage(tiny, ["server"], weigh(tiny, {"server": 1.0}))
     assert (usage.dead_share, usage.fires_with_share, usage.fires_without_share) == (None, None, None)
     assert tabulate_usage(usage).note == ""
-
-
-def test_weight_by_group_by_hand(tiny):
-    vectors = weigh(tiny, {"server": 1.0}, {}, {"server": 3.0}, {"log": 1.0})
-    server = tiny.tokenizer.get_vocab()["server"]
-    first, second = weight_by_group(vectors, server, ["a", "b", "a", "b"])
-    assert (first.group, first.texts, first.fires, first.mean_weight) == ("a", 2, 2, 2.0)
-    assert (first.least_weight, first.largest_weight) == (1.0, 3.0)
-    assert (second.fires, second.mean_weight) == (0, 0.0)
-    assert [row["group"] for row in tabulate_groups((first, second), "[pad]").rows] == ["a", "b"]
 
 
 # -- drift ------------------------------------------------------------------------------------

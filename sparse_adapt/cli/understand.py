@@ -34,19 +34,32 @@ class Subject(NamedTuple):
 
 
 def diagnose(
-    term: Annotated[str, typer.Argument(metavar="TERM", help="A word, or a vocabulary entry.")],
+    term: Annotated[
+        str | None,
+        typer.Argument(metavar="TERM", help="A word or a vocabulary entry; without one, the whole model."),
+    ] = None,
     model: OptionalModel = None,
     corpus: OptionalCorpus = None,
     document: Annotated[
         str | None,
         typer.Option("--document", metavar="ID", help="Look at this one; by default where it's said most."),
     ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            "--baseline", metavar="MODEL", help=f"Without TERM: how far the model moved. {MODEL_HELP}"
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Show what a model makes of one term, and what to do next.
+    """Show what a model makes of one term, and what to do next; without a term, the model's health.
 
-    Vocabulary, logits, weight and ranking, for the document that says the term most.
+    Of a term: vocabulary, logits, weight and ranking, for the document that says it most. Of a model: its new tokens,
+    which light where nobody says them, what its vectors cost, and how far it moved from a baseline.
     """
+    if term is None:
+        _diagnose_model(_subject(model, corpus), baseline, json=json)
+        return
     from diagnostics.report import render_token_report
     from diagnostics.token import diagnose as report_on
     from sparse_adapt.collection.readers import read_documents
@@ -64,6 +77,35 @@ def diagnose(
     say(f"model {subject.model}, corpus {subject.corpus}")
     if not subject.adapted:
         then(["demo"])
+
+
+def _diagnose_model(subject: Subject, baseline: str | None, *, json: bool) -> None:
+    """Show the health of a whole model on a corpus."""
+    from diagnostics.health import measure_health
+    from sparse_adapt.collection.readers import read_documents
+    from sparse_adapt.model.sparse import SparseEncoder
+    from sparse_adapt.report.progress import Bars
+    from sparse_adapt.retrieve.encode import encode
+
+    texts = [document.full_text for document in read_documents(subject.corpus)]
+    encoder = SparseEncoder.load(subject.model)
+    before = None if baseline is None else SparseEncoder.load(baseline)
+    with Bars() as bars:
+        vectors = encode(encoder, texts, progress=bars.count("documents", len(texts)))
+        old = None if before is None else encode(before, texts, progress=bars.count("baseline", len(texts)))
+    health = measure_health(encoder, texts, vectors, old)
+    if json:
+        show_json({"model": subject.model, "collection": subject.corpus, **health.to_json()})
+    else:
+        for table in health.tables():
+            show_table(table)
+        say(f"function words and punctuation hold {health.function_share:.1%} of the documents' weight")
+    for finding in health.findings():
+        say(finding)
+    say(f"model {subject.model}, corpus {subject.corpus}")
+    if health.usage.tokens:
+        files = ["--model", subject.model, "--corpus", subject.corpus]
+        then(["diagnose", health.usage.tokens[0].token, *files])
 
 
 def explain(

@@ -1,0 +1,88 @@
+"""The health of a whole model on a corpus: its new tokens, what its vectors cost, how far it moved from its base."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scipy.sparse import csr_matrix
+
+from diagnostics.cost import Cost, measure_cost
+from diagnostics.drift import Drift, compare_vectors
+from diagnostics.tables import tabulate_cost, tabulate_drift, tabulate_usage
+from diagnostics.usage import Usage, measure_usage
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.report.tables import Table
+from sparse_adapt.terms.function_words import function_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """A model's figures over the documents of one corpus.
+
+    `function_share`: share of the documents' summed weights that lies on function words, punctuation and special
+    tokens, from 0 to 1. `drift` is None where there was no model to compare with.
+    """
+
+    usage: Usage
+    cost: Cost
+    function_share: float
+    drift: Drift | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Every figure, as plain objects and lists."""
+        return {
+            "usage": self.usage.to_json(),
+            "cost": self.cost.to_json(),
+            "function_share": self.function_share,
+            "drift": None if self.drift is None else self.drift.to_json(),
+        }
+
+    def tables(self) -> list[Table]:
+        """The figures as tables: new tokens first, then cost, then drift."""
+        tables = [tabulate_usage(self.usage)] if self.usage.tokens else []
+        tables += tabulate_cost(self.cost)
+        return tables if self.drift is None else [*tables, tabulate_drift(self.drift)]
+
+    def findings(self) -> list[str]:
+        """What is wrong with the model, a sentence each; empty where nothing is."""
+        found = []
+        dead = [token.token for token in self.usage.tokens if token.dead]
+        unlit = [token.token for token in self.usage.tokens if token.documents_with and not token.fires_with]
+        stray = [
+            token.token for token in self.usage.tokens if token.fires_without > token.documents_without / 2
+        ]
+        if dead:
+            found.append(f"new tokens with weight in no document ({len(dead):,}): {_some(dead)}")
+        if unlit := [token for token in unlit if token not in dead]:
+            found.append(f"new tokens without weight where they are said ({len(unlit):,}): {_some(unlit)}")
+        if stray:
+            found.append(
+                f"new tokens that light most documents that don't say them ({len(stray):,}): {_some(stray)}"
+            )
+        if self.cost.empty_documents:
+            found.append(
+                f"documents without any weight, which no search finds: {self.cost.empty_documents:,}"
+            )
+        return found
+
+
+def measure_health(
+    model: SparseEncoder, texts: Sequence[str], vectors: csr_matrix, before: csr_matrix | None = None
+) -> Health:
+    """The health of a model over texts and their vectors (texts, V).
+
+    `before`: vectors (texts, V or fewer) of the model that this one was made from.
+    """
+    marks = function_tokens(model.tokenizer)
+    whole = float(vectors.sum())
+    return Health(
+        usage=measure_usage(model, texts, vectors),
+        cost=measure_cost(vectors, model.tokenizer),
+        function_share=float(vectors[:, marks[: vectors.shape[1]]].sum()) / whole if whole else 0.0,
+        drift=None if before is None else compare_vectors(before, vectors),
+    )
+
+
+def _some(names: Sequence[str], most: int = 5) -> str:
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
