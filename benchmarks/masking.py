@@ -30,9 +30,9 @@ from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.retrieve.evaluate import read_collection
 from sparse_adapt.stages import steps
-from sparse_adapt.stages.masked import mask_token
+from sparse_adapt.stages.parts.masked import mask_token
+from sparse_adapt.stages.parts.sentences import Sentences
 from sparse_adapt.stages.steps import Place
-from sparse_adapt.stages.words import Sentences
 
 ASIDE = 10  # of so many documents one is set aside
 EVERY = 10_000  # candidates of a sentence: all of its words

@@ -12,8 +12,8 @@ from sparse_adapt.model import vocabulary
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages import steps
-from sparse_adapt.stages.balance import balanced
-from sparse_adapt.stages.behaviour import Batch, DenseBehaviour, SparseBehaviour, reaching
+from sparse_adapt.stages.parts.balance import balanced
+from sparse_adapt.stages.parts.behaviour import Batch, DenseBehaviour, SparseBehaviour, reaching
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training.loop import random_at, train
 

@@ -15,7 +15,7 @@ from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.pipeline.presets import preset
 from sparse_adapt.stages import steps
-from sparse_adapt.stages.distill_dense import SCALE, DenseDistill
+from sparse_adapt.stages.parts.distill_dense import SCALE, DenseDistill
 from sparse_adapt.stages.steps import Place
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training import losses

@@ -26,10 +26,10 @@ from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.pipeline.run import run
 from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.stages import steps
-from sparse_adapt.stages.dynamic import Dynamic
-from sparse_adapt.stages.masked import SHOWN
+from sparse_adapt.stages.parts.dynamic import Dynamic
+from sparse_adapt.stages.parts.masked import SHOWN
+from sparse_adapt.stages.parts.sentences import Sentences
 from sparse_adapt.stages.steps import Place
-from sparse_adapt.stages.words import Sentences
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training.loop import random_at, train
 

@@ -15,7 +15,7 @@ from sparse_adapt.made_up.nearness import Judge
 from sparse_adapt.made_up.windows import Meanings, Samples
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
-from sparse_adapt.stages.lesson import kindred
+from sparse_adapt.stages.parts.term_lessons import kindred
 from sparse_adapt.terms.mining import Term
 
 SAYING = [

@@ -18,7 +18,7 @@ from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.pipeline.run import run
 from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.stages import steps
-from sparse_adapt.stages.opposing import Opposing, dropping_out
+from sparse_adapt.stages.parts.triplets import Opposing, dropping_out
 from sparse_adapt.stages.steps import Place
 from sparse_adapt.training import losses
 from sparse_adapt.training.loop import random_at, train

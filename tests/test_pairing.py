@@ -27,9 +27,10 @@ from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.pipeline.run import run
 from sparse_adapt.pipeline.runfile import read_plan
-from sparse_adapt.stages import pairing, steps
-from sparse_adapt.stages.pairing import SHOWN, Batch, Pairing, related
-from sparse_adapt.stages.projection import Projection
+from sparse_adapt.stages import steps
+from sparse_adapt.stages.parts import pairing
+from sparse_adapt.stages.parts.pairing import SHOWN, Batch, Pairing, related
+from sparse_adapt.stages.parts.projection import Projection
 from sparse_adapt.stages.steps import Place
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training import losses

@@ -276,7 +276,7 @@ def test_a_text_is_remembered_alike_whatever_was_asked_before():
     """A resumed run asks for texts in another order; beside others, their last bits would differ."""
     from sparse_adapt.collection.readers import read_documents
     from sparse_adapt.model.sparse import SparseEncoder
-    from sparse_adapt.stages.texts import Remembered
+    from sparse_adapt.stages.parts.texts import Remembered
 
     encoder = SparseEncoder.load("splade-tiny")
     token_ids = encoder.tokenize([document.full_text for document in read_documents("gatrocraptic")])

@@ -16,9 +16,9 @@ from sparse_adapt.collection.readers import Candidates
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.stages.dictionary import dictionary
-from sparse_adapt.stages.distill import Distill
-from sparse_adapt.stages.lesson import domain_vocabulary, new_logits
-from sparse_adapt.stages.texts import Remembered, Texts
+from sparse_adapt.stages.parts.distill import Distill
+from sparse_adapt.stages.parts.term_lessons import domain_vocabulary, new_logits
+from sparse_adapt.stages.parts.texts import Remembered, Texts
 from sparse_adapt.stages.warmup import warmup
 from sparse_adapt.terms.mining import Term
 from sparse_adapt.training.loop import Stage, random_at, train

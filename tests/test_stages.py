@@ -17,13 +17,13 @@ from sparse_adapt.model.idf import fourth_root, shares_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.presets import preset
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.stages.about import Asked, asked
 from sparse_adapt.stages.dictionary import dictionary
-from sparse_adapt.stages.distill import Distill
-from sparse_adapt.stages.everyday import SparseEveryday
-from sparse_adapt.stages.factors import LearntFactors
-from sparse_adapt.stages.lesson import HELD, domain_vocabulary
-from sparse_adapt.stages.texts import Remembered, Texts
+from sparse_adapt.stages.parts.about import Asked, asked
+from sparse_adapt.stages.parts.distill import Distill
+from sparse_adapt.stages.parts.everyday import SparseEveryday
+from sparse_adapt.stages.parts.factors import LearntFactors
+from sparse_adapt.stages.parts.term_lessons import HELD, domain_vocabulary
+from sparse_adapt.stages.parts.texts import Remembered, Texts
 from sparse_adapt.stages.warmup import warmup
 from sparse_adapt.terms.mining import Term
 from sparse_adapt.training import losses

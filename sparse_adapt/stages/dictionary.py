@@ -13,9 +13,9 @@ from sparse_adapt import config
 from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.stages.about import Asked, asked, defined, sayings
-from sparse_adapt.stages.lesson import Lesson
-from sparse_adapt.stages.texts import Texts
+from sparse_adapt.stages.parts.about import Asked, asked, defined, sayings
+from sparse_adapt.stages.parts.term_lessons import Lesson
+from sparse_adapt.stages.parts.texts import Texts
 from sparse_adapt.training.loop import epochs_to_steps
 
 

@@ -29,16 +29,16 @@ from sparse_adapt.model import vocabulary
 from sparse_adapt.model.kinds import EitherEncoder, load_encoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.stages.about import Asked
-from sparse_adapt.stages.balance import balanced
-from sparse_adapt.stages.behaviour import DenseBehaviour, SparseBehaviour
 from sparse_adapt.stages.dictionary import dictionary
-from sparse_adapt.stages.distill import Distill
-from sparse_adapt.stages.distill_dense import DenseDistill
-from sparse_adapt.stages.dynamic import Dynamic
-from sparse_adapt.stages.opposing import Opposing
-from sparse_adapt.stages.pairing import Pairing
-from sparse_adapt.stages.scored import relevant_to
+from sparse_adapt.stages.parts.about import Asked
+from sparse_adapt.stages.parts.balance import balanced
+from sparse_adapt.stages.parts.behaviour import DenseBehaviour, SparseBehaviour
+from sparse_adapt.stages.parts.distill import Distill
+from sparse_adapt.stages.parts.distill_dense import DenseDistill
+from sparse_adapt.stages.parts.dynamic import Dynamic
+from sparse_adapt.stages.parts.pairing import Pairing
+from sparse_adapt.stages.parts.scored import relevant_to
+from sparse_adapt.stages.parts.triplets import Opposing
 from sparse_adapt.stages.warmup import warmup
 from sparse_adapt.terms.mining import read_terms
 from sparse_adapt.training.loop import STATE_FILE, Concluding, Progress, Stage, device_of, forget, train

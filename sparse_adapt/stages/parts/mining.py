@@ -18,8 +18,8 @@ from sparse_adapt.model.batches import TokenIds
 from sparse_adapt.model.idf import Factors, scaled
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.stages.masked import unmasked
-from sparse_adapt.stages.texts import vectors as sparse_vectors
+from sparse_adapt.stages.parts.masked import unmasked
+from sparse_adapt.stages.parts.texts import vectors as sparse_vectors
 
 QUERIES_A_PART = 64
 

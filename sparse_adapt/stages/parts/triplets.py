@@ -24,7 +24,7 @@ from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.batches import cut, read_by_length
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.sparse import PADDED_TOKENS_A_PASS, SparseEncoder
-from sparse_adapt.stages.pairing import DOT_PRODUCT, key_of
+from sparse_adapt.stages.parts.pairing import DOT_PRODUCT, key_of
 from sparse_adapt.training import losses
 from sparse_adapt.training.loop import epochs_to_steps
 from sparse_adapt.training.sharing import shared_out

@@ -25,8 +25,8 @@ from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.batches import group_by_length, pad
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.sparse import PADDED_TOKENS_A_PASS, SparseEncoder
-from sparse_adapt.stages.masked import SHOWN, mask_token, read_masked
-from sparse_adapt.stages.words import Sentence, Sentences
+from sparse_adapt.stages.parts.masked import SHOWN, mask_token, read_masked
+from sparse_adapt.stages.parts.sentences import Sentence, Sentences
 from sparse_adapt.training import losses
 from sparse_adapt.training.loop import epochs_to_steps
 

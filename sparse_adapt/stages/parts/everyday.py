@@ -21,9 +21,9 @@ from sparse_adapt.model.idf import Shares, said_by, shares_of
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.stages.factors import LearntFactors
-from sparse_adapt.stages.masked import unmasked
-from sparse_adapt.stages.texts import Remembered, vectors
+from sparse_adapt.stages.parts.factors import LearntFactors
+from sparse_adapt.stages.parts.masked import unmasked
+from sparse_adapt.stages.parts.texts import Remembered, vectors
 from sparse_adapt.training.losses import distance
 
 AT_ONCE = 32  # texts that a batch holds

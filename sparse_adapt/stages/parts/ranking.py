@@ -22,7 +22,7 @@ from sparse_adapt.made_up.windows import Meanings, Samples
 from sparse_adapt.model.batches import TokenIds
 from sparse_adapt.model.head.pooling import activate
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.stages.texts import vectors
+from sparse_adapt.stages.parts.texts import vectors
 from sparse_adapt.terms.function_words import function_tokens
 from sparse_adapt.training import losses
 

@@ -25,13 +25,13 @@ from sparse_adapt.model.idf import of_mean, rows_for_idf
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.stages.everyday import DenseEveryday, everyday_for
-from sparse_adapt.stages.factors import LearntFactors, first_factors
-from sparse_adapt.stages.masked import SHOWN as SHOWN
-from sparse_adapt.stages.masked import mask_token, read_masked
-from sparse_adapt.stages.mining import Asked, hard_negatives
-from sparse_adapt.stages.projection import Projection
-from sparse_adapt.stages.texts import vectors as sparse_vectors
+from sparse_adapt.stages.parts.everyday import DenseEveryday, everyday_for
+from sparse_adapt.stages.parts.factors import LearntFactors, first_factors
+from sparse_adapt.stages.parts.masked import SHOWN as SHOWN
+from sparse_adapt.stages.parts.masked import mask_token, read_masked
+from sparse_adapt.stages.parts.mining import Asked, hard_negatives
+from sparse_adapt.stages.parts.projection import Projection
+from sparse_adapt.stages.parts.texts import vectors as sparse_vectors
 from sparse_adapt.training import losses
 from sparse_adapt.training.loop import epochs_to_steps
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sparse_adapt.collection.glossary import Definition, sentence
 from sparse_adapt.model.batches import TokenIds
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.stages.texts import Texts
+from sparse_adapt.stages.parts.texts import Texts
 
 
 @dataclass(frozen=True, slots=True)

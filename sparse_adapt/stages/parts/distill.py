@@ -25,13 +25,13 @@ from sparse_adapt.made_up.windows import Samples
 from sparse_adapt.model.head.pooling import activate
 from sparse_adapt.model.idf import Factors, scaled, shares_of
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.stages.about import Sources, defined, sayings
-from sparse_adapt.stages.everyday import SparseEveryday
-from sparse_adapt.stages.factors import LearntFactors, first_factors
-from sparse_adapt.stages.lesson import marks, meanings, ranked, recall
-from sparse_adapt.stages.ranking import ranking
-from sparse_adapt.stages.scored import Drawn, Scored, relevant_to
-from sparse_adapt.stages.texts import Remembered, Texts, vectors
+from sparse_adapt.stages.parts.about import Sources, defined, sayings
+from sparse_adapt.stages.parts.everyday import SparseEveryday
+from sparse_adapt.stages.parts.factors import LearntFactors, first_factors
+from sparse_adapt.stages.parts.ranking import ranking
+from sparse_adapt.stages.parts.scored import Drawn, Scored, relevant_to
+from sparse_adapt.stages.parts.term_lessons import marks, meanings, ranked, recall
+from sparse_adapt.stages.parts.texts import Remembered, Texts, vectors
 from sparse_adapt.terms.function_words import function_tokens
 from sparse_adapt.training import losses
 from sparse_adapt.training.loop import epochs_to_steps

@@ -18,9 +18,9 @@ from sparse_adapt import config
 from sparse_adapt.collection.readers import Candidates
 from sparse_adapt.model.batches import cut
 from sparse_adapt.model.sentence import SentenceEncoder
-from sparse_adapt.stages.everyday import everyday_for
-from sparse_adapt.stages.masked import unmasked
-from sparse_adapt.stages.scored import Drawn, Scored
+from sparse_adapt.stages.parts.everyday import everyday_for
+from sparse_adapt.stages.parts.masked import unmasked
+from sparse_adapt.stages.parts.scored import Drawn, Scored
 from sparse_adapt.training import losses
 from sparse_adapt.training.loop import epochs_to_steps
 

@@ -27,9 +27,9 @@ from sparse_adapt.model.batches import pad, read_by_length
 from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.head.pooling import activate, splade_pool
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.stages.about import Sources
-from sparse_adapt.stages.ranking import Ranking, ranking
-from sparse_adapt.stages.texts import Remembered, Texts
+from sparse_adapt.stages.parts.about import Sources
+from sparse_adapt.stages.parts.ranking import Ranking, ranking
+from sparse_adapt.stages.parts.texts import Remembered, Texts
 from sparse_adapt.training import losses
 from sparse_adapt.training.shared_steps import Kindred
 from sparse_adapt.training.sharing import own_share, shared_out, summed_over_processes

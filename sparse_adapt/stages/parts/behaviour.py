@@ -27,7 +27,7 @@ from sparse_adapt.model.batches import TokenIds
 from sparse_adapt.model.head.pooling import activate
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.stages.masked import unmasked
+from sparse_adapt.stages.parts.masked import unmasked
 from sparse_adapt.training.loop import Either, epochs_to_steps
 
 ANYWHERE = 0.25  # share of the corpus's texts that come from anywhere; the others say a new term
