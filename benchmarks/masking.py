@@ -29,10 +29,9 @@ from sparse_adapt.model.batches import pad
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.retrieve.evaluate import read_collection
-from sparse_adapt.stages import steps
 from sparse_adapt.stages.parts.masked import mask_token
 from sparse_adapt.stages.parts.sentences import Sentences
-from sparse_adapt.stages.steps import Place
+from sparse_adapt.stages.runner import Place, carry_out
 
 ASIDE = 10  # of so many documents one is set aside
 EVERY = 10_000  # candidates of a sentence: all of its words
@@ -88,7 +87,7 @@ def teach(
         place = place / ("-".join(map(str, row.dynamic.values())) or "dynamic")
         if not (place / "model").is_dir():
             settings = config.Dynamic.model_validate({**given["dynamic"], **row.dynamic})
-            steps.run_dynamic(model, str(kept), settings, Place(place / "model", resume=True))
+            carry_out("dynamic", model, {"corpus": kept}, Place(place / "model", resume=True), settings)
         model = str(place / "model")
         records.append(json.loads((place / "model" / "stage.json").read_text()))
     if row.contrast:
@@ -96,7 +95,7 @@ def teach(
         if not made.is_dir():
             wanted = config.Contrast.model_validate({**given["contrast"], **NT_XENT})
             place = Place(made, resume=True)
-            steps.run_pairs(model, kept / "pairs.jsonl", str(kept), wanted, place, name="contrast")
+            carry_out("contrast", model, {"pairs": kept / "pairs.jsonl", "corpus": kept}, place, wanted)
         model = str(made)
         records.append(json.loads((made / "stage.json").read_text()))
     return model, records

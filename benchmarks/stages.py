@@ -18,7 +18,7 @@ from benchmarks.tables import Results, line, spread
 from sparse_adapt.collection.sources import bundled
 from sparse_adapt.lab.demo.demo import run_demo
 from sparse_adapt.pipeline.plan import make_plan
-from sparse_adapt.stages.steps import Place
+from sparse_adapt.stages.runner import Place
 
 KINDS = ("hidden", "explicit", "control")
 DEVELOPMENT = Path(__file__).parent / "development"

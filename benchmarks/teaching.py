@@ -33,8 +33,7 @@ from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.pipeline.presets import preset
 from sparse_adapt.pipeline.run import run_stage
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_dense, evaluate_model, read_collection
-from sparse_adapt.stages import steps
-from sparse_adapt.stages.steps import Place
+from sparse_adapt.stages.runner import Place, carry_out
 from sparse_adapt.teachers.consistency import DEPTH, consistent
 from sparse_adapt.terms.criterion import paying
 from sparse_adapt.terms.mining import mine_terms, write_terms
@@ -140,7 +139,7 @@ def prepare(
             found_terms = trained_vocabulary(documents, tokenizer, top=terms)
         (folder / kind).mkdir(exist_ok=True)
         write_terms(folder / kind / f"{place}.json", found_terms)
-        steps.extend(model, folder / kind / f"{place}.json", Place(folder / kind / place))
+        carry_out("extend", model, {"terms": folder / kind / f"{place}.json"}, Place(folder / kind / place))
     return folder
 
 

@@ -26,7 +26,7 @@ from sparse_adapt.pipeline.adapt import Stopped, adapt
 from sparse_adapt.pipeline.choice import POWERS
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.pipeline.verdict import tabulate, verdict
-from sparse_adapt.stages.steps import Place
+from sparse_adapt.stages.runner import Place
 from sparse_adapt.terms.mining import read_terms
 
 SUBJECTS = [

@@ -11,9 +11,10 @@ from sparse_adapt.errors import ConfigError
 from sparse_adapt.model import vocabulary
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.stages import steps
 from sparse_adapt.stages.parts.balance import balanced
 from sparse_adapt.stages.parts.behaviour import Batch, DenseBehaviour, SparseBehaviour, reaching
+from sparse_adapt.stages.record import extended_from
+from sparse_adapt.stages.runner import Place, carry_out
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training.loop import random_at, train
 
@@ -135,13 +136,12 @@ def test_a_dense_encoder_learns_to_say_what_it_said_before(tiny_model, texts, tm
 
 def test_what_stands_before_a_sparse_model_is_sparse(tiny_model, zorvex_collection, tmp_path):
     write_terms(tmp_path / "terms.json", [Term("zorvex", "coined")])
-    steps.extend(str(tiny_model), tmp_path / "terms.json", steps.Place(tmp_path / "extended"))
+    carry_out("extend", str(tiny_model), {"terms": tmp_path / "terms.json"}, Place(tmp_path / "extended"))
     dense = str(tiny_dense(tiny_model, tmp_path / "dense"))
-    place = steps.Place(tmp_path / "out")
+    place = Place(tmp_path / "out")
     with pytest.raises(ConfigError, match="one is sparse, the other dense; name another --baseline"):
-        steps.run_behaviour(
-            str(tmp_path / "extended"), str(zorvex_collection), config.Behaviour(), place, before=dense
-        )
+        named = {"corpus": zorvex_collection, "before": dense}
+        carry_out("behaviour", str(tmp_path / "extended"), named, place)
     assert not place.folder.exists()
 
 
@@ -154,15 +154,15 @@ def test_a_model_without_new_tokens_is_refused(tiny_model, texts):
 def test_the_model_before_is_found_behind_the_folder(tiny_model, zorvex_collection, tmp_path):
     settings = config.Behaviour(steps=1, batch_size=2, device="cpu")
     write_terms(tmp_path / "terms.json", [Term("zorvex", "coined")])
-    steps.extend(str(tiny_model), tmp_path / "terms.json", steps.Place(tmp_path / "extended"))
+    carry_out("extend", str(tiny_model), {"terms": tmp_path / "terms.json"}, Place(tmp_path / "extended"))
     corpus = str(zorvex_collection)
-    out = steps.Place(tmp_path / "behaviour")
-    outcome = steps.run_behaviour(str(tmp_path / "extended"), corpus, settings, out)
+    out = Place(tmp_path / "behaviour")
+    outcome = carry_out("behaviour", str(tmp_path / "extended"), {"corpus": corpus}, out, settings)
     assert outcome.record["steps"] == 1
-    assert steps._extended_from(str(tmp_path / "behaviour")) == str(tiny_model)
+    assert extended_from(str(tmp_path / "behaviour")) == str(tiny_model)
     assert json.loads((tmp_path / "behaviour" / "stage.json").read_text())["stage"] == "behaviour"
     with pytest.raises(ConfigError, match="nothing says which model was extended to this one"):
-        steps.run_behaviour(str(tiny_model), corpus, settings, steps.Place(tmp_path / "other"))
+        carry_out("behaviour", str(tiny_model), {"corpus": corpus}, Place(tmp_path / "other"), settings)
     assert not (tmp_path / "other").exists()
 
 

@@ -37,10 +37,10 @@ TRAINING = {
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory, tiny_model, zorvex_collection):
     """The tiny model with a token for "zorvex"."""
-    from sparse_adapt.stages.steps import Place, extend
+    from sparse_adapt.stages.runner import Place, carry_out
 
     folder = tmp_path_factory.mktemp("extended") / "model"
-    extend(str(tiny_model), zorvex_collection / "terms.json", Place(folder))
+    carry_out("extend", str(tiny_model), {"terms": zorvex_collection / "terms.json"}, Place(folder))
     return folder
 
 
@@ -316,10 +316,9 @@ def test_an_interrupted_command_says_how_to_go_on(sparse_adapt, monkeypatch, tmp
     def interrupt(*arguments, **settings):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sparse_adapt.stages.steps.train", interrupt)
+    monkeypatch.setattr("sparse_adapt.stages.runner.train", interrupt)
     monkeypatch.chdir(tmp_path)
     words = ["warmup", "--model", extended, "--corpus", "gatrocraptic", "-o", "my model"]
-    monkeypatch.setattr("sparse_adapt.stages.steps.warmup", lambda *arguments: None)
     done = sparse_adapt(*words)
     assert done.status == 130
     last = done.err.splitlines()[-1]

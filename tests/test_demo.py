@@ -23,7 +23,7 @@ from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.pipeline.run import Silence, run
 from sparse_adapt.report.tables import to_json
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.stages.steps import Place
+from sparse_adapt.stages.runner import Place
 
 QUICK = {"steps": 2, "batch_size": 4, "checkpoint_every": 1, "device": "cpu", "judge": "none"}
 

@@ -14,9 +14,8 @@ from sparse_adapt.collection.readers import Candidates, Document, write_candidat
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.pipeline.presets import preset
-from sparse_adapt.stages import steps
 from sparse_adapt.stages.parts.distill_dense import SCALE, DenseDistill
-from sparse_adapt.stages.steps import Place
+from sparse_adapt.stages.runner import Place, carry_out
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training import losses
 from sparse_adapt.training.loop import random_at, train
@@ -113,15 +112,10 @@ def test_a_step_leaves_a_dense_model_and_holds_what_the_base_model_said(base, tm
     write_documents(tmp_path / "corpus.jsonl", documents)
     write_candidates(tmp_path / "candidates.jsonl", CANDIDATES)
     write_terms(tmp_path / "terms.json", [Term("zorvex", "jargon")])
-    steps.extend(str(base), tmp_path / "terms.json", Place(tmp_path / "extended"))
+    carry_out("extend", str(base), {"terms": tmp_path / "terms.json"}, Place(tmp_path / "extended"))
     settings = preset("corpus")["distill"].model_copy(update=QUICK)
-    steps.run_distill(
-        str(tmp_path / "extended"),
-        tmp_path / "candidates.jsonl",
-        str(tmp_path / "corpus.jsonl"),
-        settings,
-        Place(tmp_path / "taught"),
-    )
+    named = {"candidates": tmp_path / "candidates.jsonl", "corpus": tmp_path / "corpus.jsonl"}
+    carry_out("distill", str(tmp_path / "extended"), named, Place(tmp_path / "taught"), settings)
     taught = load_encoder(tmp_path / "taught")
     assert isinstance(taught, SentenceEncoder)
     assert [token.term for token in taught.new_tokens] == ["zorvex"]

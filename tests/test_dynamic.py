@@ -25,11 +25,10 @@ from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.pipeline.run import run
 from sparse_adapt.pipeline.runfile import read_plan
-from sparse_adapt.stages import steps
 from sparse_adapt.stages.parts.dynamic import Dynamic
 from sparse_adapt.stages.parts.masked import SHOWN
 from sparse_adapt.stages.parts.sentences import Sentences
-from sparse_adapt.stages.steps import Place
+from sparse_adapt.stages.runner import Place, carry_out
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training.loop import random_at, train
 
@@ -66,7 +65,7 @@ def files(base: Path, tmp_path: Path) -> Path:
     write_documents(folder / "corpus.jsonl", [Document(f"d{n}", text) for n, text in enumerate(TEXTS)])
     write_pairs(folder / "pairs.jsonl", [Pair("zorvex reports", "d0"), Pair("a nightly copy", "d2")])
     write_terms(folder / "terms.json", TERMS)
-    steps.extend(str(base), folder / "terms.json", Place(folder / "model"))
+    carry_out("extend", str(base), {"terms": folder / "terms.json"}, Place(folder / "model"))
     return folder
 
 
@@ -77,7 +76,7 @@ def dynamic(encoder: Encoder, texts: list[str] | None = None, **given: object) -
 def teach(files: Path, name: str, resume: bool = False, **given: object) -> Path:
     settings = config.Dynamic.model_validate({**QUICK, **given})
     place = Place(files / name, resume=resume)
-    steps.run_dynamic(str(files / "model"), str(files / "corpus.jsonl"), settings, place)
+    carry_out("dynamic", str(files / "model"), {"corpus": files / "corpus.jsonl"}, place, settings)
     return files / name
 
 
@@ -268,8 +267,7 @@ from pathlib import Path
 sys.path.insert(0, {tests!r})
 from test_dynamic import QUICK
 from sparse_adapt import config
-from sparse_adapt.stages import steps
-from sparse_adapt.stages.steps import Place
+from sparse_adapt.stages.runner import Place, carry_out
 
 def progress(step, *_):
     if step == 5:
@@ -277,7 +275,8 @@ def progress(step, *_):
 
 folder = Path({folder!r})
 settings = config.Dynamic.model_validate({{**QUICK, **{given!r}}})
-steps.run_dynamic(str(folder / "model"), str(folder / "corpus.jsonl"), settings, Place(folder / "killed"), progress)
+named, killed = {{"corpus": folder / "corpus.jsonl"}}, Place(folder / "killed")
+carry_out("dynamic", str(folder / "model"), named, killed, settings, progress)
 """
 
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from typer.testing import CliRunner
 
 from sparse_adapt.cli.app import app
-from sparse_adapt.pipeline.plan import SETTINGS
+from sparse_adapt.stages.table import find_stage, trained
 from tools import pages
 
 COMMANDS = typer.main.get_command(app).commands
@@ -34,11 +34,11 @@ def test_page_and_help_say_the_same_of_a_command(name):
         assert pages._cell(option.help) in shown
 
 
-@pytest.mark.parametrize("name", list(SETTINGS))
+@pytest.mark.parametrize("name", trained())
 def test_page_of_settings_has_every_key_of_a_stage(name):
     page = pages.settings()
     own, shared = section(page, name), section(page, "Every stage that trains")
-    for key, _ in pages.fields(SETTINGS[name]):
+    for key, _ in pages.fields(find_stage(name).settings):
         assert f"| `{key}` |" in own or f"| `{key}` |" in shared
 
 

@@ -27,11 +27,10 @@ from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.pipeline.run import run
 from sparse_adapt.pipeline.runfile import read_plan
-from sparse_adapt.stages import steps
 from sparse_adapt.stages.parts import pairing
 from sparse_adapt.stages.parts.pairing import SHOWN, Batch, Pairing, related
 from sparse_adapt.stages.parts.projection import Projection
-from sparse_adapt.stages.steps import Place
+from sparse_adapt.stages.runner import Place, carry_out
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training import losses
 from sparse_adapt.training.loop import random_at, train
@@ -76,7 +75,7 @@ def files(base: Path, tmp_path: Path) -> Path:
     write_documents(folder / "corpus.jsonl", [Document(name, text, "") for name, text in DOCUMENTS.items()])
     write_pairs(folder / "pairs.jsonl", PAIRS)
     write_terms(folder / "terms.json", TERMS)
-    steps.extend(str(base), folder / "terms.json", Place(folder / "model"))
+    carry_out("extend", str(base), {"terms": folder / "terms.json"}, Place(folder / "model"))
     return folder
 
 
@@ -100,9 +99,8 @@ def teach(files: Path, name: str, stage: str = "joint", resume: bool = False, **
     kind = config.Joint if stage == "joint" else config.Contrast
     settings = kind.model_validate({**QUICK, **given})
     place = Place(files / name, resume=resume)
-    steps.run_pairs(
-        str(files / "model"), files / "pairs.jsonl", str(files / "corpus.jsonl"), settings, place, name=stage
-    )
+    named = {"pairs": files / "pairs.jsonl", "corpus": files / "corpus.jsonl"}
+    carry_out(stage, str(files / "model"), named, place, settings)
     return files / name
 
 
@@ -460,8 +458,7 @@ from pathlib import Path
 sys.path.insert(0, {tests!r})
 from test_pairing import QUICK
 from sparse_adapt import config
-from sparse_adapt.stages import steps
-from sparse_adapt.stages.steps import Place
+from sparse_adapt.stages.runner import Place, carry_out
 
 def progress(step, *_):
     if step == 3:
@@ -470,8 +467,8 @@ def progress(step, *_):
 folder = Path({folder!r})
 kind = {{"joint": config.Joint, "contrast": config.Contrast}}[{stage!r}]
 settings = kind.model_validate({{**QUICK, **{given!r}}})
-steps.run_pairs(str(folder / "model"), folder / "pairs.jsonl", str(folder / "corpus.jsonl"), settings,
-                Place(folder / "killed"), progress, name={stage!r})
+named = {{"pairs": folder / "pairs.jsonl", "corpus": folder / "corpus.jsonl"}}
+carry_out({stage!r}, str(folder / "model"), named, Place(folder / "killed"), settings, progress)
 """
 BOTH_WAYS = {"form": "nt-xent"}  # of dense encoders with a projection, which a resumed stage needs
 
@@ -577,13 +574,13 @@ def test_bad_settings_are_named_with_their_line(files):
 
 def test_a_model_without_new_words_has_nothing_to_mask(base, files):
     settings = config.Joint.model_validate(QUICK)
-    given = str(base), files / "pairs.jsonl", str(files / "corpus.jsonl")
+    given = "joint", str(base), {"pairs": files / "pairs.jsonl", "corpus": files / "corpus.jsonl"}
     with pytest.raises(ConfigError, match="no new tokens to mask; extend it first"):
-        steps.run_pairs(*given, settings, Place(files / "joint"), name="joint")
+        carry_out(*given, Place(files / "joint"), settings)
     assert not (files / "joint").exists()
     assert not (files / "joint.partial").exists()
     everything = settings.model_copy(update={"masked": "all"})
-    steps.run_pairs(*given, everything, Place(files / "joint"), name="joint")
+    carry_out(*given, Place(files / "joint"), everything)
 
 
 def test_a_pair_of_no_document_is_named_before_anything_is_written(files):
@@ -597,5 +594,6 @@ def test_a_pair_of_no_document_is_named_before_anything_is_written(files):
 def test_stages_of_sparse_models_refuse_a_dense_one(files):
     settings = config.Warmup.model_validate({**QUICK})
     with pytest.raises(ModelError, match="is a dense model, where a SPLADE model is needed"):
-        steps.run_warmup(str(files / "model"), str(files / "corpus.jsonl"), settings, Place(files / "warmup"))
+        named = {"corpus": files / "corpus.jsonl"}
+        carry_out("warmup", str(files / "model"), named, Place(files / "warmup"), settings)
     assert not list(files.glob("warmup*"))

@@ -4,7 +4,7 @@ import pytest
 
 from sparse_adapt.report import progress
 from sparse_adapt.report.progress import Bars
-from sparse_adapt.stages.steps import Outcome
+from sparse_adapt.stages.runner import Outcome
 
 
 @pytest.fixture

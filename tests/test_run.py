@@ -13,7 +13,7 @@ from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.pipeline.run import latest_run, read_finished, run
 from sparse_adapt.pipeline.runfile import read_plan
-from sparse_adapt.stages.steps import Place
+from sparse_adapt.stages.runner import Place
 
 QUICK = {"steps": 4, "batch_size": 4, "checkpoint_every": 1, "device": "cpu", "judge": "none"}
 

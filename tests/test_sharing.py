@@ -15,8 +15,7 @@ from sparse_adapt import config
 from sparse_adapt.errors import OutputError
 from sparse_adapt.files import processes
 from sparse_adapt.files.processes import common_folder
-from sparse_adapt.stages import steps
-from sparse_adapt.stages.steps import Place
+from sparse_adapt.stages.runner import Place, carry_out
 from sparse_adapt.training.sharing import own_share, shared_out, sharing, summed_over_processes
 
 STAGES = ("warmup", "dictionary", "distill")
@@ -73,12 +72,13 @@ STAGES_IN_PROCESSES = """
 def three_stages(model: Path, collection: Path, out: Path) -> None:
     """Extend, and each training stage for a few steps, from a model folder to model folders in `out`."""
     source = str(collection)
-    steps.extend(str(model), source + "/terms.json", Place(out / "extend"))
+    carry_out("extend", str(model), {"terms": source + "/terms.json"}, Place(out / "extend"))
     warmup = config.Warmup.model_validate(GIVEN)
-    steps.run_warmup(str(out / "extend"), source, warmup, Place(out / "warmup"))
+    carry_out("warmup", str(out / "extend"), {"corpus": source}, Place(out / "warmup"), warmup)
     dictionary = config.Dictionary.model_validate({**GIVEN, "gradient_accumulation": 2})
-    steps.run_dictionary(str(out / "warmup"), source, source, dictionary, Place(out / "dictionary"))
-    steps.run_distill(str(out / "dictionary"), source, source, DISTILL, Place(out / "distill"))
+    named = {"dictionary": source, "candidates": source, "corpus": source}
+    carry_out("dictionary", str(out / "warmup"), named, Place(out / "dictionary"), dictionary)
+    carry_out("distill", str(out / "dictionary"), named, Place(out / "distill"), DISTILL)
 
 
 def distill_again(_: Path, collection: Path, out: Path) -> None:
@@ -88,11 +88,12 @@ def distill_again(_: Path, collection: Path, out: Path) -> None:
         if step == 5:
             raise KeyboardInterrupt
 
-    files = str(out / "dictionary"), str(collection), str(collection)
+    named = {"candidates": collection, "corpus": collection}
+    given = "distill", str(out / "dictionary"), named
     with suppress(KeyboardInterrupt):
-        steps.run_distill(*files, DISTILL, Place(out / "stopped"), stop)
+        carry_out(*given, Place(out / "stopped"), DISTILL, stop)
     assert (out / "stopped.partial" / "state.safetensors").is_file()
-    steps.run_distill(*files, DISTILL, Place(out / "stopped", resume=True))
+    carry_out(*given, Place(out / "stopped", resume=True), DISTILL)
 
 
 def start(script: Path, body: str) -> subprocess.CompletedProcess[str]:
@@ -132,7 +133,9 @@ def test_two_processes_train_every_stage_as_one_does(tiny_model, zorvex_collecti
 
 @pytest.mark.slow
 def test_a_launched_command_speaks_and_writes_once(tiny_model, zorvex_collection, tmp_path):
-    steps.extend(str(tiny_model), zorvex_collection / "terms.json", Place(tmp_path / "extend"))
+    carry_out(
+        "extend", str(tiny_model), {"terms": zorvex_collection / "terms.json"}, Place(tmp_path / "extend")
+    )
     command = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2"]
     command += ["--main_process_port", str(20_001 + os.getpid() % 20_000)]
     command += ["-m", "launched", "distill", "--model", str(tmp_path / "extend"), "--device", "cpu"]

@@ -15,8 +15,8 @@ from sparse_adapt.collection.readers import Candidates, Document, write_candidat
 from sparse_adapt.errors import InputError, OutputError
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.stages import steps
-from sparse_adapt.stages.steps import Place
+from sparse_adapt.stages.record import read_before
+from sparse_adapt.stages.runner import Outcome, Place, carry_out
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training.loop import HISTORY_FILE, STATE_FILE
 
@@ -33,15 +33,14 @@ def files(tmp_path, tiny_model) -> Path:
     """A folder with an extended model, `model`, and a corpus, `corpus.jsonl`."""
     write_documents(tmp_path / "corpus.jsonl", [Document(name, text, "") for name, text in DOCUMENTS.items()])
     write_terms(tmp_path / "terms.json", [Term("zorvex", "jargon"), Term("kubectl", "jargon")])
-    steps.extend(str(tiny_model), tmp_path / "terms.json", Place(tmp_path / "model"))
+    carry_out("extend", str(tiny_model), {"terms": tmp_path / "terms.json"}, Place(tmp_path / "model"))
     return tmp_path
 
 
-def run(files: Path, name: str, **place: bool) -> steps.Outcome:
+def run(files: Path, name: str, **place: bool) -> Outcome:
     settings = config.Warmup.model_validate(QUICK)
-    return steps.run_warmup(
-        str(files / "model"), str(files / "corpus.jsonl"), settings, Place(files / name, **place)
-    )
+    named = {"corpus": files / "corpus.jsonl"}
+    return carry_out("warmup", str(files / "model"), named, Place(files / name, **place), settings)
 
 
 def test_a_step_leaves_a_model_its_history_and_a_record(files):
@@ -131,7 +130,7 @@ def test_files_that_outgrow_their_limit_are_one_line(files, size):
 def test_a_term_that_is_a_token_already_is_named_with_its_line(tiny_model, tmp_path):
     (tmp_path / "terms.json").write_text('{\n  "jargon": [\n    "zorvex",\n    "server"\n  ]\n}\n')
     with pytest.raises(InputError) as caught:
-        steps.extend(str(tiny_model), tmp_path / "terms.json", Place(tmp_path / "model"))
+        carry_out("extend", str(tiny_model), {"terms": tmp_path / "terms.json"}, Place(tmp_path / "model"))
     assert str(caught.value).startswith(f"{tmp_path / 'terms.json'}:4: ")
     assert "is a token of this model already" in str(caught.value)
     assert not (tmp_path / "model").exists()
@@ -140,10 +139,10 @@ def test_a_term_that_is_a_token_already_is_named_with_its_line(tiny_model, tmp_p
 def test_what_a_step_inherits_is_what_is_still_unchanged(files):
     run(files, "warmup")
     corpus = files / "corpus.jsonl"
-    assert steps.inherited(str(files / "warmup")) == {"corpus": str(corpus)}
+    assert read_before(str(files / "warmup")) == {"corpus": str(corpus)}
     corpus.write_text(corpus.read_text() + '{"_id": "x", "text": "more"}\n')
-    assert steps.inherited(str(files / "warmup")) == {}
-    assert steps.inherited(str(files / "nowhere")) == {}
+    assert read_before(str(files / "warmup")) == {}
+    assert read_before(str(files / "nowhere")) == {}
 
 
 def test_what_lies_beside_or_was_read_before_tells_what_means_a_term(files):
@@ -155,11 +154,13 @@ def test_what_lies_beside_or_was_read_before_tells_what_means_a_term(files):
     quick = {"steps": 2, "batch_size": 2, "judge": "none"}
     taught = files / "dictionary"
     settings = config.Dictionary.model_validate(quick)
-    steps.run_dictionary(str(files / "model"), definitions, corpus, settings, Place(taught))
-    assert set(steps.inherited(str(taught))) == {"dictionary", "corpus", "candidates"}
+    named = {"dictionary": definitions, "corpus": corpus}
+    carry_out("dictionary", str(files / "model"), named, Place(taught), settings)
+    assert set(read_before(str(taught))) == {"dictionary", "corpus", "candidates"}
     candidates, last = files / "candidates.jsonl", files / "distill"
-    steps.run_distill(str(taught), candidates, corpus, config.Distill.model_validate(quick), Place(last))
-    assert steps.inherited(str(last))["dictionary"] == str(definitions)
+    scored = {"candidates": candidates, "corpus": corpus}
+    carry_out("distill", str(taught), scored, Place(last), config.Distill.model_validate(quick))
+    assert read_before(str(last))["dictionary"] == str(definitions)
     (files / "candidates.jsonl").unlink()
-    steps.run_dictionary(str(files / "model"), definitions, corpus, settings, Place(files / "alone"))
-    assert set(steps.inherited(str(files / "alone"))) == {"dictionary", "corpus"}
+    carry_out("dictionary", str(files / "model"), named, Place(files / "alone"), settings)
+    assert set(read_before(str(files / "alone"))) == {"dictionary", "corpus"}

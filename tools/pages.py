@@ -19,8 +19,8 @@ from pydantic_core import PydanticUndefined
 
 from sparse_adapt import config
 from sparse_adapt.cli.app import app
-from sparse_adapt.pipeline.plan import SETTINGS
 from sparse_adapt.pipeline.runfile import Top
+from sparse_adapt.stages.table import find_stage, trained
 from sparse_adapt.suite import settings as suite
 
 BOUNDS = {annotated_types.Ge: "≥", annotated_types.Gt: ">", annotated_types.Le: "≤", annotated_types.Lt: "<"}
@@ -113,7 +113,7 @@ def settings() -> str:
     """The page of settings: what stands above the tables, what all stages share, then each stage's own."""
     parts = [SETTINGS_HEAD, "## A run file\n", _doc(Top), "", _table(Top)]
     parts += ["## Every stage that trains\n", _doc(config.Training), "", _table(config.Training)]
-    for name, kind in SETTINGS.items():
+    for name, kind in ((name, find_stage(name).settings) for name in trained()):
         parts += [f"## {name}\n", _doc(kind), "", f"Under `[{name}]`, beside what every stage has:\n"]
         parts.append(_table(kind, beside=config.Training))
     for title, kind in (("adapt", config.Adapt), ("Made-up queries", config.Queries)):

@@ -122,7 +122,7 @@ def search(
 ) -> None:
     """Search an index, a folder of vectors or a corpus."""
     from sparse_adapt.model.sparse import SparseEncoder
-    from sparse_adapt.stages.steps import inherited
+    from sparse_adapt.stages.record import read_before
 
     if not query.strip():
         raise InputError("QUERY", "is empty; say what to look for")
@@ -139,7 +139,7 @@ def search(
         show_table(table)
     if not found:
         say("no document shares a token with this query")
-    corpus = corpus or inherited(model).get("corpus", "CORPUS")
+    corpus = corpus or read_before(model).get("corpus", "CORPUS")
     then(["explain", query, "--model", model, "--corpus", corpus])
 
 

@@ -23,8 +23,7 @@ from sparse_adapt.cli.options import (
 
 if TYPE_CHECKING:
     from sparse_adapt import config
-    from sparse_adapt.stages import steps
-    from sparse_adapt.stages.steps import Outcome
+    from sparse_adapt.stages.runner import Outcome, Place
 
 
 PairsOption = Annotated[
@@ -45,9 +44,9 @@ def extend(
     replaces.
     """
     from sparse_adapt.model.layout import is_dense
-    from sparse_adapt.stages import steps
+    from sparse_adapt.stages.runner import Place, carry_out
 
-    outcome = steps.extend(model, terms, steps.Place(out, overwrite, resume))
+    outcome = carry_out("extend", model, {"terms": terms}, Place(out, overwrite, resume))
     told(outcome)
     corpus = _folder_of(terms)
     following = "behaviour" if is_dense(out) else "warmup"
@@ -76,12 +75,13 @@ def behaviour(
     from sparse_adapt.model.layout import is_dense
     from sparse_adapt.pipeline.plan import settings_for
     from sparse_adapt.report.progress import Bars
-    from sparse_adapt.stages import steps
+    from sparse_adapt.stages.runner import Place, carry_out
 
     settings = cast("config.Behaviour", settings_for("behaviour", "default", overrides(context)))
     with Bars() as bars:
-        place, progress = steps.Place(out, overwrite, resume), bars.begin("behaviour")
-        outcome = steps.run_behaviour(model, corpus, settings, place, before=baseline, progress=progress)
+        place, progress = Place(out, overwrite, resume), bars.begin("behaviour")
+        named = {"corpus": corpus} | ({} if baseline is None else {"before": baseline})
+        outcome = carry_out("behaviour", model, named, place, settings, progress)
     told(outcome)
     following = ["warmup"]
     if is_dense(out):
@@ -105,12 +105,13 @@ def warmup(
     """
     from sparse_adapt.pipeline.plan import settings_for
     from sparse_adapt.report.progress import Bars
-    from sparse_adapt.stages import steps
+    from sparse_adapt.stages.runner import Place, carry_out
 
     settings = cast("config.Warmup", settings_for("warmup", preset, overrides(context)))
     with Bars() as bars:
-        place = steps.Place(out, overwrite, resume)
-        outcome = steps.run_warmup(model, corpus, settings, place, bars.begin("warmup"))
+        place = Place(out, overwrite, resume)
+        progress = bars.begin("warmup")
+        outcome = carry_out("warmup", model, {"corpus": corpus}, place, settings, progress)
     told(outcome)
     definitions = _beside(corpus, "dictionary.jsonl")
     then(["dictionary", "--model", str(out), "--glossary", definitions, "-o", _sibling(out, "dictionary")])
@@ -137,15 +138,16 @@ def dictionary(
     """
     from sparse_adapt.pipeline.plan import settings_for
     from sparse_adapt.report.progress import Bars
-    from sparse_adapt.stages import steps
+    from sparse_adapt.stages.runner import Place, carry_out
 
     settings = cast("config.Dictionary", settings_for("dictionary", preset, overrides(context)))
     with Bars() as bars:
-        place = steps.Place(out, overwrite, resume)
+        place = Place(out, overwrite, resume)
         progress = bars.begin("dictionary")
-        outcome = steps.run_dictionary(model, glossary, corpus, settings, place, progress)
+        named = {"dictionary": glossary} | ({} if corpus is None else {"corpus": corpus})
+        outcome = carry_out("dictionary", model, named, place, settings, progress)
     told(outcome)
-    source = corpus or steps.inherited(str(out)).get("corpus") or _folder_of(glossary)
+    source = corpus or outcome.files.get("corpus") or _folder_of(glossary)
     then(_distill(str(out), source, _sibling(out, "distill")))
 
 
@@ -169,12 +171,13 @@ def distill(
     """
     from sparse_adapt.pipeline.plan import settings_for
     from sparse_adapt.report.progress import Bars
-    from sparse_adapt.stages import steps
+    from sparse_adapt.stages.runner import Place, carry_out
 
     settings = cast("config.Distill", settings_for("distill", preset, overrides(context)))
     with Bars() as bars:
-        place = steps.Place(out, overwrite, resume)
-        outcome = steps.run_distill(model, candidates, corpus, settings, place, bars.begin("distill"))
+        place = Place(out, overwrite, resume)
+        named, progress = {"candidates": candidates, "corpus": corpus}, bars.begin("distill")
+        outcome = carry_out("distill", model, named, place, settings, progress)
     told(outcome)
     then_measure(out, corpus, model, _sibling(out, "vectors"))
 
@@ -212,22 +215,23 @@ def dynamic(
     """
     from sparse_adapt.pipeline.plan import settings_for
     from sparse_adapt.report.progress import Bars
-    from sparse_adapt.stages import steps
+    from sparse_adapt.stages.runner import Place, carry_out
 
     given = overrides(context)
     settings = cast("config.Dynamic", settings_for("dynamic", "default", given))
-    place = steps.Place(out, overwrite, resume)
+    place = Place(out, overwrite, resume)
     if pairs is not None:
         _teach_both(model, corpus, pairs, given, place)
         return
     with Bars() as bars:
-        outcome = steps.run_dynamic(model, corpus, settings, place, bars.begin("dynamic"))
+        progress = bars.begin("dynamic")
+        outcome = carry_out("dynamic", model, {"corpus": corpus}, place, settings, progress)
     told(outcome)
     files = ["--pairs", "pairs.jsonl", "--corpus", corpus]
     then(["contrast", "--model", str(out), *files, "--form", "nt-xent", "-o", str(out.with_name("contrast"))])
 
 
-def _teach_both(model: str, corpus: str, pairs: str, given: dict[str, Any], place: "steps.Place") -> None:
+def _teach_both(model: str, corpus: str, pairs: str, given: dict[str, Any], place: "Place") -> None:
     """The words and then the pairs, as a run of two stages."""
     from sparse_adapt.pipeline.plan import Plan, settings_for
     from sparse_adapt.pipeline.run import run
@@ -301,12 +305,13 @@ def contrast(
 def _teach(stage: str, context: typer.Context, model: str, pairs: str, corpus: str, out: Path) -> None:
     from sparse_adapt.pipeline.plan import settings_for
     from sparse_adapt.report.progress import Bars
-    from sparse_adapt.stages import steps
+    from sparse_adapt.stages.runner import Place, carry_out
 
     settings = cast("config.Contrast", settings_for(stage, "default", overrides(context)))
-    place = steps.Place(out, context.params["overwrite"], context.params["resume"])
+    place = Place(out, context.params["overwrite"], context.params["resume"])
     with Bars() as bars:
-        outcome = steps.run_pairs(model, pairs, corpus, settings, place, bars.begin(stage), name=stage)
+        named = {"pairs": pairs, "corpus": corpus}
+        outcome = carry_out(stage, model, named, place, settings, bars.begin(stage))
     told(outcome)
 
 
@@ -357,12 +362,13 @@ def labelled(
 def _teach_triplets(stage: str, context: typer.Context, model: str, file: Path, out: Path) -> None:
     from sparse_adapt.pipeline.plan import settings_for
     from sparse_adapt.report.progress import Bars
-    from sparse_adapt.stages import steps
+    from sparse_adapt.stages.runner import Place, carry_out
 
     settings = cast("config.Triplets", settings_for(stage, "default", overrides(context)))
-    place = steps.Place(out, context.params["overwrite"], context.params["resume"])
+    place = Place(out, context.params["overwrite"], context.params["resume"])
     with Bars() as bars:
-        outcome = steps.run_triplets(model, file, settings, place, bars.begin(stage), name=stage)
+        named = {stage: file}
+        outcome = carry_out(stage, model, named, place, settings, bars.begin(stage))
     told(outcome)
 
 
@@ -384,7 +390,7 @@ def run(
     from sparse_adapt.pipeline.run import run as carry_out
     from sparse_adapt.pipeline.runfile import read_plan
     from sparse_adapt.report.progress import Bars
-    from sparse_adapt.stages.steps import Place
+    from sparse_adapt.stages.runner import Place
 
     plan = read_plan(file, overrides(context))
     folder = out or RUNS / file.stem

@@ -24,7 +24,7 @@ from sparse_adapt.cli.options import (
 )
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.report.progress import Bars
-from sparse_adapt.stages import OF_ADAPT
+from sparse_adapt.stages.table import OF_ADAPT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,7 +98,7 @@ def demo(
     from sparse_adapt.lab.demo.verdict import tabulate, verdict_lines
     from sparse_adapt.pipeline.plan import make_plan
     from sparse_adapt.report.progress import Bars
-    from sparse_adapt.stages.steps import Place
+    from sparse_adapt.stages.runner import Place
 
     plan = make_plan(corpus, model=model, preset=preset, overrides=overrides(context))
     place = Place(out or RUNS / Path(corpus).resolve().name, overwrite, resume)
@@ -212,7 +212,7 @@ def adapt(
     from sparse_adapt.pipeline.adapt import adapt as carry_out
     from sparse_adapt.pipeline.request import Request
     from sparse_adapt.pipeline.verdict import tabulate, verdict
-    from sparse_adapt.stages.steps import Place
+    from sparse_adapt.stages.runner import Place
 
     if until is not None and until not in STEPS:
         raise ConfigError(unknown("step", until, STEPS))

@@ -267,10 +267,10 @@ def measure_suite(
 def _subject(model: str | None, corpus: str | None) -> Subject:
     """The model and corpus named, else those of the latest run, else the base model and a bundled corpus."""
     from sparse_adapt.pipeline.run import latest_run
-    from sparse_adapt.stages.steps import inherited
+    from sparse_adapt.stages.record import read_before
 
     if model is not None:
-        return Subject(model, corpus or inherited(model).get("corpus") or BUNDLED, adapted=True)
+        return Subject(model, corpus or read_before(model).get("corpus") or BUNDLED, adapted=True)
     found = latest_run(RUNS)
     if found is None:
         say(f"no finished run under {RUNS}/, so this is the base model, {BASE}")

@@ -47,7 +47,7 @@ from sparse_adapt.pipeline.choice import (
     try_models,
 )
 from sparse_adapt.pipeline.estimate import expected
-from sparse_adapt.pipeline.plan import FILES, Plan, settings_for
+from sparse_adapt.pipeline.plan import Plan, settings_for
 from sparse_adapt.pipeline.preparing import (
     peak_memory,
     prepare_candidates,
@@ -69,13 +69,15 @@ from sparse_adapt.pipeline.step import (
     stamp,
 )
 from sparse_adapt.pipeline.work import REQUEST_FILE, Watcher, Work, move_paths, same_request
-from sparse_adapt.stages.steps import RECORD_FILE, Outcome, Place
+from sparse_adapt.stages.inputs import PAIRS
+from sparse_adapt.stages.record import RECORD_FILE
+from sparse_adapt.stages.runner import Outcome, Place
+from sparse_adapt.stages.table import find_stage
 from sparse_adapt.teachers.teacher import make_teacher
 from sparse_adapt.terms.mining import Term, read_terms
 
 STEPS = ("terms", "dictionary", "queries", "candidates", "stages", "choice")
 REENCODE_FILE = "reencode.txt"
-LEARN_FROM_PAIRS = {each.stage for each in FILES if each.key == "pairs"}
 WITHOUT_TERMS = {"contrast", "distill"}  # stages that have something to teach where there is no new term
 
 
@@ -208,7 +210,7 @@ def _pairs(work: Work) -> None:
 
 
 def _learns_from_pairs(request: Request) -> bool:
-    return bool(LEARN_FROM_PAIRS & set(request.settings.stages))
+    return any(PAIRS in find_stage(name).reads for name in request.settings.stages)
 
 
 def _given(work: Work, given: str) -> str:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -16,45 +16,10 @@ from sparse_adapt import config
 from sparse_adapt.collection.sources import beside
 from sparse_adapt.errors import ConfigError, unknown
 from sparse_adapt.pipeline import presets
-from sparse_adapt.stages import USUAL
+from sparse_adapt.stages.table import USUAL, find_stage, names
 
-SETTINGS: dict[str, type[config.Training]] = {
-    "behaviour": config.Behaviour,
-    "warmup": config.Warmup,
-    "dictionary": config.Dictionary,
-    "dynamic": config.Dynamic,
-    "joint": config.Joint,
-    "contrast": config.Contrast,
-    "triplets": config.Triplets,
-    "labelled": config.Triplets,
-    "distill": config.Distill,
-}
 PRESETS = ("default", "plain", "corpus")
 BASE_MODEL = "splade-tiny"
-NEED_CORPUS = ("behaviour", "warmup", "dynamic", "joint", "contrast", "distill")
-IGNORE_CORPUS = ("extend", "triplets", "labelled")
-
-
-class Reads(NamedTuple):
-    """A file that a stage needs: its key in the stage's table, its name in a corpus folder.
-
-    Stages with the same key read the same file.
-    """
-
-    stage: str
-    key: str
-    file: str
-
-
-FILES = (
-    Reads("extend", "terms", "terms.json"),
-    Reads("dictionary", "dictionary", "dictionary.jsonl"),
-    Reads("joint", "pairs", "pairs.jsonl"),
-    Reads("contrast", "pairs", "pairs.jsonl"),
-    Reads("triplets", "triplets", "triplets.jsonl"),
-    Reads("labelled", "labelled", "labelled.jsonl"),
-    Reads("distill", "candidates", "candidates.jsonl"),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +33,15 @@ class Plan:
     files: Mapping[str, str]  # by key: terms, dictionary, pairs, triplets, ...
     settings: Mapping[str, config.Training]  # by stage, for those that train
 
+    def files_of(self, stage: str) -> dict[str, str]:
+        """What a stage is given to read, by the keys of its inputs: the files that it needs, and the corpus."""
+        found, files = find_stage(stage), {}
+        for each in found.reads:
+            source = self.corpus if each.key == "corpus" else self.files[each.key] if each.needed else None
+            if source is not None:
+                files[each.key] = source
+        return files
+
 
 def make_plan(
     corpus: str | None,
@@ -78,7 +52,7 @@ def make_plan(
     overrides: Mapping[str, Any] | None = None,
 ) -> Plan:
     """A plan without a run file: the corpus brings the files; `overrides` are for every stage that trains."""
-    settings = {name: settings_for(name, preset, overrides) for name in stages if name in SETTINGS}
+    settings = {name: settings_for(name, preset, overrides) for name in stages if find_stage(name).trains}
     files = files_for(corpus, stages, {}, str(corpus))
     return Plan(
         model=model, corpus=corpus, stages=tuple(stages), preset=preset, files=files, settings=settings
@@ -89,17 +63,19 @@ def settings_for(
     stage: str, preset: str = "default", overrides: Mapping[str, Any] | None = None
 ) -> config.Training:
     """Settings of a stage that trains: a preset's, but for what differs. Raises ConfigError for bad ones."""
+    kind: type[config.Training] = find_stage(stage).settings
     try:
-        return SETTINGS[stage].model_validate(merged(preset_of(stage, preset), overrides or {}))
+        return kind.model_validate(merged(preset_of(stage, preset), overrides or {}))
     except ValidationError as error:
-        raise ConfigError(f"{stage}: {first_error(error, SETTINGS[stage])[1]}") from error
+        raise ConfigError(f"{stage}: {first_error(error, kind)[1]}") from error
 
 
 def preset_of(stage: str, preset: str) -> dict[str, Any]:
     """What a preset holds for one stage, as keys and values."""
     if preset not in PRESETS:
         raise ConfigError(unknown("preset", preset, PRESETS))
-    return presets.preset(preset)[stage].model_dump()
+    held = presets.preset(preset)
+    return held[stage].model_dump() if stage in held else {}
 
 
 def files_for(
@@ -110,18 +86,17 @@ def files_for(
     Raises ConfigError, with `place` before it, for a file or a corpus that a stage needs and nobody names.
     """
     files = {}
-    for row in FILES:
-        if row.stage not in stages:
-            continue
-        held = None if corpus is None else beside(corpus, row.file)
-        if row.key not in named and held is None:
-            where = "no corpus is named" if corpus is None else f"{corpus} is no folder with {row.file}"
-            advice = f'add {row.key} = "FILE" under [{row.stage}]'
-            raise ConfigError(f"{place}: the stage {row.stage} needs {row.key}, and {where}; {advice}")
-        files[row.key] = named.get(row.key) or str(held)
-    for stage in NEED_CORPUS:
-        if corpus is None and stage in stages:
-            raise ConfigError(f'{place}: the stage {stage} needs a corpus; add corpus = "FOLDER"')
+    for name in names():
+        for each in find_stage(name).needs if name in stages else ():
+            held = None if corpus is None else beside(corpus, each.file)
+            if each.key not in named and held is None:
+                where = "no corpus is named" if corpus is None else f"{corpus} is no folder with {each.file}"
+                advice = f'add {each.key} = "FILE" under [{name}]'
+                raise ConfigError(f"{place}: the stage {name} needs {each.key}, and {where}; {advice}")
+            files[each.key] = named.get(each.key) or str(held)
+    for name in stages:
+        if corpus is None and find_stage(name).needs_corpus:
+            raise ConfigError(f'{place}: the stage {name} needs a corpus; add corpus = "FOLDER"')
     return files
 
 
@@ -132,7 +107,7 @@ def plan_text(plan: Plan) -> str:
         lines.append(f"corpus = {_toml(_absolute(plan.corpus))}")
     lines += [f"stages = {_toml(plan.stages)}", f"preset = {_toml(plan.preset)}"]
     for name in dict.fromkeys(plan.stages):
-        fields = {row.key: _absolute(plan.files[row.key]) for row in FILES if row.stage == name}
+        fields = {each.key: _absolute(plan.files[each.key]) for each in find_stage(name).needs}
         settings = plan.settings[name].model_dump(mode="json") if name in plan.settings else {}
         lines += ["", f"[{name}]"]
         lines += [

@@ -14,19 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from sparse_adapt import __version__, config
-from sparse_adapt.collection.glossary import read_dictionary
-from sparse_adapt.collection.pairs import read_pairs
-from sparse_adapt.collection.readers import read_candidates, read_documents
-from sparse_adapt.collection.triplets import read_triplets
+from sparse_adapt import __version__
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import write_json, write_text
 from sparse_adapt.files.journal import other
 from sparse_adapt.files.processes import common_folder, is_main
-from sparse_adapt.pipeline.plan import FILES, IGNORE_CORPUS, Plan, plan_text
-from sparse_adapt.stages import steps
-from sparse_adapt.stages.steps import RECORD_FILE, Outcome, Place
-from sparse_adapt.terms.mining import read_terms
+from sparse_adapt.pipeline.plan import Plan, plan_text
+from sparse_adapt.stages.inputs import Inputs
+from sparse_adapt.stages.record import RECORD_FILE, read_before, read_record
+from sparse_adapt.stages.runner import Outcome, Place, carry_out
+from sparse_adapt.stages.table import find_stage
 from sparse_adapt.training.loop import Progress
 
 PLAN_FILE = "run.toml"
@@ -81,22 +78,10 @@ def run(plan: Plan, place: Place, listener: Listener | None = None) -> Finished:
 
 def check_files(plan: Plan) -> None:
     """Read every file of a plan once: a mistake in the last is better known before the first stage."""
-    readers = {"terms": read_terms, "dictionary": read_dictionary}
-    for key, reader in readers.items():
-        if key in plan.files:
-            reader(plan.files[key])
-    document_ids: set[str] | None = None
-    if plan.corpus is not None:
-        document_ids = {document.document_id for document in read_documents(plan.corpus)}
-    if "pairs" in plan.files:
-        for _ in read_pairs(plan.files["pairs"], document_ids=document_ids):
-            pass
-    for key in ("triplets", "labelled"):
-        for _ in read_triplets(plan.files[key]) if key in plan.files else ():
-            pass
-    if "candidates" in plan.files:
-        for _ in read_candidates(plan.files["candidates"], document_ids=document_ids):
-            pass
+    given = {"corpus": plan.corpus} if plan.corpus is not None else {}
+    inputs = Inputs(plan.model, {**given, **plan.files})
+    for stage in plan.stages:
+        inputs.read(each for each in find_stage(stage).reads if each.needed or each.key == "corpus")
 
 
 def run_stages(plan: Plan, work: Path, listener: Listener) -> list[Outcome]:
@@ -118,40 +103,7 @@ def run_stages(plan: Plan, work: Path, listener: Listener) -> list[Outcome]:
 
 def run_stage(stage: str, plan: Plan, model: str, place: Place, progress: Progress | None = None) -> Outcome:
     """One stage of a plan on a model of one's choice."""
-    settings, corpus = plan.settings.get(stage), plan.corpus
-    match stage:
-        case "extend":
-            return steps.extend(model, plan.files["terms"], place)
-        case "behaviour":
-            assert corpus is not None
-            return steps.run_behaviour(
-                model, corpus, cast(config.Behaviour, settings), place, progress=progress
-            )
-        case "warmup":
-            assert corpus is not None
-            return steps.run_warmup(model, corpus, cast(config.Warmup, settings), place, progress)
-        case "dictionary":
-            wanted = cast(config.Dictionary, settings)
-            return steps.run_dictionary(model, plan.files["dictionary"], corpus, wanted, place, progress)
-        case "dynamic":
-            assert corpus is not None
-            return steps.run_dynamic(model, corpus, cast(config.Dynamic, settings), place, progress)
-        case "joint" | "contrast":
-            assert corpus is not None
-            pairs = plan.files["pairs"]
-            return steps.run_pairs(
-                model, pairs, corpus, cast(config.Contrast, settings), place, progress, name=stage
-            )
-        case "triplets" | "labelled":
-            wanted_triplets = cast(config.Triplets, settings)
-            return steps.run_triplets(model, plan.files[stage], wanted_triplets, place, progress, name=stage)
-        case "distill":
-            assert corpus is not None
-            candidates = plan.files["candidates"]
-            return steps.run_distill(
-                model, candidates, corpus, cast(config.Distill, settings), place, progress
-            )
-    raise AssertionError(stage)
+    return carry_out(stage, model, plan.files_of(stage), place, plan.settings.get(stage), progress)
 
 
 def write_report(
@@ -159,7 +111,7 @@ def write_report(
 ) -> None:
     """Put what was done, and what else is known, into a run folder that is about to become `folder`."""
     for outcome in outcomes:
-        record = {**_read_record(outcome.folder), "model": outcome.record["model"]}
+        record = {**(read_record(outcome.folder) or {}), "model": outcome.record["model"]}
         write_json(outcome.folder / RECORD_FILE, _at(record, work, folder))
     report = {
         "version": __version__,
@@ -219,12 +171,12 @@ def latest_run(runs: Path) -> Finished | None:
 
 def done_before(stage: str, plan: Plan, model: str, folder: Path) -> Outcome | None:
     """What a finished stage left, if it is there. Raises ConfigError if it was made from something else."""
-    if not (folder / RECORD_FILE).is_file():
+    record = read_record(folder)
+    if record is None:
         return None
-    record = _read_record(folder)
     settings = plan.settings[stage].model_dump(mode="json") if stage in plan.settings else {}
-    files = {name: Path(path).resolve() for name, path in _files_of(stage, plan).items()}
-    read = steps.inherited(str(folder))  # more than is planned: what lies beside, what earlier stages read
+    files = {name: Path(path).resolve() for name, path in plan.files_of(stage).items()}
+    read = read_before(str(folder))  # more than is planned: what lies beside, what earlier stages read
     files |= {name: Path(entry["path"]) for name, entry in record["files"].items() if name not in read}
     made_from: dict[str, Any] = {
         "stage": stage,
@@ -243,18 +195,6 @@ def done_before(stage: str, plan: Plan, model: str, folder: Path) -> Outcome | N
             changed = f"{folder}: made with {other(key, found[key], value)}, or {key} that changed since"
             raise ConfigError(f"{changed}; pass --overwrite without --resume to start again")
     return Outcome(folder, "done before", record)
-
-
-def _files_of(stage: str, plan: Plan) -> dict[str, str]:
-    """Files that a stage reads, under the names of its record."""
-    files = {row.key: plan.files[row.key] for row in FILES if row.stage == stage}
-    if stage not in IGNORE_CORPUS and plan.corpus is not None:
-        files["corpus"] = plan.corpus
-    return files
-
-
-def _read_record(folder: Path) -> dict[str, Any]:
-    return cast(dict[str, Any], json.loads((folder / RECORD_FILE).read_text(encoding="utf-8")))
 
 
 def _absolute(source: str | None) -> str | None:

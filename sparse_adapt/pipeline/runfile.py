@@ -51,9 +51,7 @@ from sparse_adapt.collection.sources import READ_AS
 from sparse_adapt.errors import ConfigError, InputError, unknown
 from sparse_adapt.pipeline.plan import (
     BASE_MODEL,
-    FILES,
     PRESETS,
-    SETTINGS,
     Plan,
     files_for,
     first_error,
@@ -61,7 +59,7 @@ from sparse_adapt.pipeline.plan import (
     preset_of,
     settings_for,
 )
-from sparse_adapt.stages import STAGES, USUAL
+from sparse_adapt.stages.table import USUAL, find_stage, names
 
 Keys = tuple[str, ...]
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
@@ -83,22 +81,23 @@ def read_plan(path: str | Path, overrides: Mapping[str, Any] | None = None) -> P
     Raises InputError where the file is no TOML, ConfigError with the line for a key or value that can't be.
     """
     file = TomlFile(path)
-    tables = {name: file.table(name) for name in STAGES}
-    top = file.validate(Top, file.content, (), also=STAGES)
+    known = names()
+    tables = {name: file.table(name) for name in known}
+    top = file.validate(Top, file.content, (), also=known)
     if not top.stages:
-        file.fail(f"no stages; there are {', '.join(STAGES)}", (), "stages")
+        file.fail(f"no stages; there are {', '.join(known)}", (), "stages")
     for name in top.stages:
-        file.check_known("stage", name, STAGES, "stages")
+        file.check_known("stage", name, known, "stages")
     file.check_known("preset", top.preset, PRESETS, "preset")
     named = _named_files(file, tables)
-    for key in tables["extend"]:
-        file.fail(unknown("key", key, ("terms",)), ("extend",), key)
     seed = {} if top.seed is None else {"seed": top.seed}
     settings = {}
-    for name, kind in SETTINGS.items():
-        whole = merged(merged(preset_of(name, top.preset), seed), tables[name])
-        checked = file.validate(kind, whole, (name,), also=[row.key for row in FILES if row.stage == name])
-        settings[name] = settings_for(name, top.preset, merged(checked.model_dump(), overrides or {}))
+    for name in known:
+        stage = find_stage(name)
+        whole = merged(merged(preset_of(name, top.preset), seed if stage.trains else {}), tables[name])
+        checked = file.validate(stage.settings, whole, (name,), also=[each.key for each in stage.needs])
+        if stage.trains:
+            settings[name] = settings_for(name, top.preset, merged(checked.model_dump(), overrides or {}))
     corpus = None if top.corpus is None else file.beside(top.corpus)
     given = {key: value for key, value in named.items() if value is not None}
     return Plan(
@@ -107,18 +106,19 @@ def read_plan(path: str | Path, overrides: Mapping[str, Any] | None = None) -> P
         stages=tuple(top.stages),
         preset=top.preset,
         files=files_for(corpus, top.stages, given, str(path)),
-        settings={name: settings[name] for name in SETTINGS if name in top.stages},
+        settings={name: each for name, each in settings.items() if name in top.stages},
     )
 
 
 def _named_files(file: "TomlFile", tables: Mapping[str, dict[str, Any]]) -> dict[str, str | None]:
     """The file that each key names, taken out of the tables. Raises ConfigError where two tables differ."""
     named: dict[str, str | None] = {}
-    for row in FILES:
-        found, before = file.take(tables[row.stage], row.stage, row.key), named.get(row.key)
-        if found is not None and before is not None and found != before:
-            file.fail(f"{row.key} is {before} for an earlier stage; a run has one", (row.stage,), row.key)
-        named[row.key] = found or before
+    for name, table in tables.items():
+        for each in find_stage(name).needs:
+            found, before = file.take(table, name, each.key), named.get(each.key)
+            if found is not None and before is not None and found != before:
+                file.fail(f"{each.key} is {before} for an earlier stage; a run has one", (name,), each.key)
+            named[each.key] = found or before
     return named
 
 

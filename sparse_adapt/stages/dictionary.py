@@ -8,29 +8,63 @@ encoder does.
 """
 
 from collections.abc import Sequence
+from itertools import compress
+from typing import TYPE_CHECKING
 
-from sparse_adapt import config
-from sparse_adapt.collection.glossary import Definition
+from sparse_adapt.config import Dictionary
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.stages.parts.about import Asked, asked, defined, sayings
-from sparse_adapt.stages.parts.term_lessons import Lesson
-from sparse_adapt.stages.parts.texts import Texts
-from sparse_adapt.training.loop import epochs_to_steps
+from sparse_adapt.stages.inputs import CANDIDATES, CORPUS, Inputs, beside, inherited
+from sparse_adapt.stages.inputs import DICTIONARY as DEFINITIONS
+from sparse_adapt.stages.stage import Stage
+
+if TYPE_CHECKING:
+    from sparse_adapt.collection.glossary import Definition
+    from sparse_adapt.model.kinds import EitherEncoder
+    from sparse_adapt.model.sparse import SparseEncoder
+    from sparse_adapt.stages.parts.about import Asked
+    from sparse_adapt.stages.parts.term_lessons import Lesson
+
+
+def build(encoder: "EitherEncoder", inputs: Inputs, settings: Dictionary) -> "Lesson":
+    """The task over definitions; the documents and the queries of scored candidates tell what else means a term."""
+    from sparse_adapt.model.sparse import SparseEncoder
+
+    assert isinstance(encoder, SparseEncoder)
+    documents = {each.document_id: each.full_text for each in inputs.get(CORPUS) or ()}
+    asked = queries(inputs, documents)
+    return dictionary(encoder, inputs[DEFINITIONS], list(documents.values()), settings, asked)
+
+
+def queries(inputs: Inputs, documents: dict[str, str]) -> "list[Asked]":
+    """Queries with the documents that their teacher finds relevant."""
+    from sparse_adapt.stages.parts.about import Asked
+    from sparse_adapt.stages.parts.scored import relevant_to, with_theirs
+
+    entries = inputs.get(CANDIDATES) or []
+    texts = with_theirs(documents, entries)
+    return [
+        Asked(entry.query, [texts[name] for name in compress(entry.document_ids, relevant_to(entry))])
+        for entry in entries
+    ]
 
 
 def dictionary(
-    encoder: SparseEncoder,
-    definitions: Sequence[Definition],
+    encoder: "SparseEncoder",
+    definitions: "Sequence[Definition]",
     others: Sequence[str],
-    settings: config.Dictionary,
-    queries: Sequence[Asked] = (),
-) -> Lesson:
-    """The stage over definitions, with `others` as the texts that have nothing to do with most of them.
+    settings: Dictionary,
+    queries: "Sequence[Asked]" = (),
+) -> "Lesson":
+    """The task over definitions, with `others` as the texts that have nothing to do with most of them.
 
     `queries`: what the judge knows besides of texts that mean a term. Raises ConfigError where no definition is of
     a new term.
     """
+    from sparse_adapt.stages.parts.about import asked, defined, sayings
+    from sparse_adapt.stages.parts.term_lessons import Lesson
+    from sparse_adapt.stages.parts.texts import Texts
+    from sparse_adapt.training.loop import epochs_to_steps
+
     said = sayings(definitions)
     texts = Texts(encoder, [*said, *others])
     about = texts.says.copy()
@@ -43,3 +77,8 @@ def dictionary(
     steps = epochs_to_steps(settings, len(said))
     documents = range(len(said), len(texts))
     return Lesson("dictionary", encoder, texts, about, settings, steps, asked(encoder, queries), documents)
+
+
+DICTIONARY = Stage(
+    "dictionary", Dictionary, (DEFINITIONS, inherited(CORPUS), beside(CANDIDATES)), build, dense=False
+)

@@ -96,6 +96,14 @@ class Concluding(Protocol):
         """Give the taught encoder what is to be saved with it; what the record says besides."""
 
 
+@runtime_checkable
+class Telling(Protocol):
+    """A stage that has something to say to a reader once it has taught."""
+
+    def tell(self, record: Mapping[str, Any]) -> str:
+        """What its record shows, in words."""
+
+
 def train(
     encoder: Either, stage: Stage[Either], folder: Path, *, progress: Progress | None = None
 ) -> list[dict[str, float]]:

@@ -22,7 +22,7 @@ from sparse_adapt.files.threads import lent
 from sparse_adapt.lab.demo.verdict import ALONE
 from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.pipeline.run import Listener, done_before, run_stage
-from sparse_adapt.stages.steps import Outcome, Place
+from sparse_adapt.stages.runner import Outcome, Place
 from sparse_adapt.training.loop import Progress, device_of
 
 STAGE = "distill"

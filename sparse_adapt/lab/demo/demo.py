@@ -20,7 +20,7 @@ from sparse_adapt.pipeline.run import (
     whole_run,
     write_report,
 )
-from sparse_adapt.stages.steps import Place
+from sparse_adapt.stages.runner import Place
 from sparse_adapt.terms.mining import read_terms
 
 

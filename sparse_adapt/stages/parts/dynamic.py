@@ -14,6 +14,7 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -100,6 +101,15 @@ class Dynamic:
             "sentences_repeated": self.sentences.repeated,
             "choosing_seconds": round(self.choosing_seconds, 2),
         }
+
+    def tell(self, record: Mapping[str, Any]) -> str:
+        """What a reader hears of it."""
+        told = f"{record['sentences']:,} sentences, "
+        told += f"{record['sentences_without_words']:,} without a word to mask left out"
+        if self.settings.masking == "dynamic":
+            share = record["choosing_seconds"] / max(record["seconds"], record["choosing_seconds"], 0.1)
+            told += f"; choosing words took {share:.0%} of the time"
+        return told
 
     def batch(self, random: Generator) -> Batch:
         """Sentences of the pool, which is filled anew where its importances have held long enough."""

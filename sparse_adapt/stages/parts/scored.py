@@ -3,7 +3,7 @@
 Dimensions: Q queries, N candidates each.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -100,3 +100,12 @@ def relevant_to(entry: Candidates) -> NDArray[np.bool_]:
     """Which candidates the teacher finds relevant: those in the upper half of its range for this query."""
     scores = np.array(entry.teacher_scores)
     return np.asarray(scores > (scores.max() + scores.min()) / 2)
+
+
+def with_theirs(documents: Mapping[str, str], candidates: Sequence[Candidates]) -> dict[str, str]:
+    """Documents by id, those that the candidates bring along too."""
+    whole = dict(documents)
+    for entry in candidates:
+        for name, text in zip(entry.document_ids, entry.texts, strict=False):
+            whole.setdefault(name, text)
+    return whole

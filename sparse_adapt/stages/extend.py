@@ -1,0 +1,53 @@
+"""Extend: each term becomes a token of the model, with an input row, an output row and a bias of its own."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sparse_adapt.config import Settings
+from sparse_adapt.errors import InputError
+from sparse_adapt.stages.inputs import TERMS, Inputs
+from sparse_adapt.stages.stage import Changed, Stage
+
+if TYPE_CHECKING:
+    from sparse_adapt.model.kinds import EitherEncoder
+    from sparse_adapt.model.vocabulary import Extension
+
+
+class Extend(Settings):
+    """An extension has nothing to set."""
+
+
+def build(encoder: "EitherEncoder", inputs: Inputs, settings: Extend) -> Changed:
+    """Extend the encoder. Raises InputError with the line of a term that can't become a token."""
+    from sparse_adapt.model import vocabulary
+
+    try:
+        extension = vocabulary.extend(encoder, inputs[TERMS])
+    except vocabulary.TermError as error:
+        path = inputs.paths[TERMS.key]
+        raise InputError(path, str(error), line=_line_of(Path(path), error.term)) from error
+    record = {"folded": extension.folded, "guarded": extension.guarded}
+    return Changed(_told_of(extension, encoder.vocabulary_size), record)
+
+
+def _told_of(extension: "Extension", size: int) -> str:
+    """How many tokens a model has now, and how many of them are new."""
+    told = f"{len(extension.new_tokens):,} new tokens, {size:,} in all"
+    if extension.folded:
+        told += f"; {len(extension.folded):,} variants of the same token folded"
+    if extension.guarded:
+        told += f"; {len(extension.guarded):,} match whole words only, to leave ordinary words unbroken"
+    return told
+
+
+def _line_of(path: Path, term: str) -> int | None:
+    """The line of a file that first holds a term as a JSON string."""
+    wanted = json.dumps(term, ensure_ascii=False)
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if wanted in line or json.dumps(term) in line:
+            return number
+    return None
+
+
+EXTEND = Stage("extend", Extend, (TERMS,), build)

@@ -1,0 +1,164 @@
+"""The one runner: a model folder and files in, a stage carried out, a model folder with its record out.
+
+A stage's folder holds the model, `history.jsonl` where it trained, and its record, `stage.json`.
+"""
+
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sparse_adapt.collection.sources import beside
+from sparse_adapt.config import Settings, Training
+from sparse_adapt.errors import ConfigError, SparseAdaptError
+from sparse_adapt.files.folders import write_json
+from sparse_adapt.files.journal import check_same
+from sparse_adapt.files.processes import common_folder, is_main
+from sparse_adapt.model.kinds import EitherEncoder, load_encoder
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.stages.inputs import Inputs
+from sparse_adapt.stages.record import BEGUN_WITH, RECORD_FILE, new_record, read_before
+from sparse_adapt.stages.stage import Changed, Stage
+from sparse_adapt.stages.table import find_stage
+from sparse_adapt.training.loop import STATE_FILE, Concluding, Progress, Telling, device_of, forget, train
+from sparse_adapt.training.loop import Stage as Task
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a stage writes, and what may already be there."""
+
+    folder: Path
+    overwrite: bool = False
+    resume: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a stage did: a sentence or two for the reader, and the record that lies beside the model."""
+
+    folder: Path
+    said: str
+    record: Mapping[str, Any]
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The path of each input that the stage read, by its key."""
+        return {key: entry["path"] for key, entry in self.record["files"].items()}
+
+
+def carry_out(
+    name: str,
+    model: str,
+    named: Mapping[str, str | Path],
+    place: Place,
+    settings: Settings | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Carry out the stage of that name on a model. `named`: a path for each input that is named, by its key.
+
+    Raises ConfigError where an input is missing, and what the readers raise, before the model is loaded.
+    """
+    started, stage = time.monotonic(), find_stage(name)
+    settings = stage.settings() if settings is None else settings
+    files = found(stage, model, named)
+    inputs = Inputs(model, files)
+    inputs.read(stage.reads)
+    encoder = _load(stage, model, settings)
+    made = stage.made(encoder, inputs, settings)
+    begun = new_record(stage.name, model, files, settings.model_dump(mode="json"), started)
+    if isinstance(made, Changed):
+        return _save(encoder, made, begun, place)
+    assert isinstance(settings, Training), stage.name
+    return _teach(encoder, made, settings, begun, place, started, progress)
+
+
+def found(stage: Stage[Any], model: str, named: Mapping[str, str | Path]) -> dict[str, str]:
+    """Where each input of a stage is: named, in the corpus folder, or what the stage before read."""
+    inherits = any(each.source == "inherited" for each in stage.reads)
+    before, places = read_before(model) if inherits else {}, dict[str, str]()
+    corpus = named.get("corpus")
+    for each in sorted(stage.reads, key=lambda one: one.key != "corpus"):
+        source = named.get(each.key)
+        if source is None and each.source == "inherited":
+            source = before.get(each.key)
+        if source is None and each.source in ("needed", "beside") and corpus is not None:
+            held = beside(corpus, each.file)
+            source = None if held is None else str(held)
+        if source is None and each.needed:
+            raise ConfigError(f"the stage {stage.name} needs {each.key} ({each.description}); name a file")
+        if source is not None:
+            places[each.key] = str(source)
+        if each.key == "corpus":
+            corpus = source
+    return {each.key: places[each.key] for each in stage.reads if each.key in places}
+
+
+def _load(stage: Stage[Any], model: str, settings: Settings) -> EitherEncoder:
+    """The model where the stage trains, reading as much of a text as the settings say."""
+    device = device_of(settings) if isinstance(settings, Training) else "cpu"
+    encoder = load_encoder(model, device) if stage.dense else SparseEncoder.load(model, device)
+    if isinstance(settings, Training) and settings.max_tokens is not None:
+        encoder.read_up_to(settings.max_tokens)
+    return encoder
+
+
+def _save(encoder: EitherEncoder, done: Changed, begun: Mapping[str, Any], place: Place) -> Outcome:
+    """Write an encoder that a stage has changed."""
+    record = {**begun, **done.record}
+    with common_folder(place.folder, overwrite=place.overwrite, resume=place.resume) as work:
+        if is_main():
+            encoder.save(work)
+            write_json(work / RECORD_FILE, record)
+    return Outcome(place.folder, done.said, record)
+
+
+def _teach(
+    encoder: EitherEncoder,
+    task: Task[Any],
+    settings: Training,
+    begun: Mapping[str, Any],
+    place: Place,
+    started: float,
+    progress: Progress | None,
+) -> Outcome:
+    """Train an encoder on a task, and write it. What was begun with the same is gone on with."""
+    with common_folder(place.folder, overwrite=place.overwrite, resume=place.resume) as work:
+        check_same(work / RECORD_FILE, {key: begun[key] for key in BEGUN_WITH})
+        if is_main():
+            write_json(work / RECORD_FILE, begun)
+        try:
+            history = train(encoder, task, work, progress=progress)
+        except SparseAdaptError:
+            if (
+                is_main() and not (work / STATE_FILE).is_file()
+            ):  # refused before there was anything to go on from
+                shutil.rmtree(work)
+            raise
+        record = {
+            **begun,
+            "steps": len(history),
+            "settled": _settled(settings, task.settings),
+            "seconds": round(time.monotonic() - started, 1),
+        }
+        if isinstance(task, Concluding):
+            record |= task.conclude(encoder)
+        if is_main():
+            encoder.save(work)
+            write_json(work / RECORD_FILE, record)
+    if is_main():
+        forget(place.folder)
+    last = {key: value for key, value in history[-1].items() if key not in ("step", "learning_rate")}
+    said = f"{len(history):,} steps in {record['seconds']:.0f} s; at the end "
+    said += ", ".join(f"{key} {value:.3g}" for key, value in last.items())
+    if isinstance(task, Telling):
+        said += f"; {task.tell(record)}"
+    return Outcome(place.folder, said, record)
+
+
+def _settled(given: Training, taught: Training) -> dict[str, Any]:
+    """What the settings left open and the stage settled by what it learns from."""
+    before = given.model_dump(mode="json")
+    return {key: value for key, value in taught.model_dump(mode="json").items() if before[key] != value}

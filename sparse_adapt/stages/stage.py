@@ -1,0 +1,58 @@
+"""What a stage is: its settings, the inputs that it takes, and how the task that it sets is built."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from sparse_adapt.config import Settings, Training
+from sparse_adapt.stages.inputs import Input, Inputs
+
+if TYPE_CHECKING:  # a stage is known before torch is loaded
+    from sparse_adapt.model.kinds import EitherEncoder
+    from sparse_adapt.training.loop import Stage as Task
+
+SettingsOf = TypeVar("SettingsOf", bound=Settings)
+Preset = Mapping[str, Any]  # settings that differ from the defaults, as a run file holds them
+
+
+class Changed(NamedTuple):
+    """What a stage that trains nothing has done to its encoder: in words, and for the record."""
+
+    said: str
+    record: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage(Generic[SettingsOf]):
+    """One stage. `build` sets the encoder a task to be trained on, or changes the encoder at once.
+
+    `reads`: its inputs in the order of its record. `dense`: whether dense encoders take it as well as sparse ones.
+    `presets`: other settings than the defaults, under a name.
+    """
+
+    name: str
+    settings: type[SettingsOf]
+    reads: tuple[Input[Any], ...]
+    build: "Callable[[EitherEncoder, Inputs, SettingsOf], Task[Any] | Changed]"
+    dense: bool = True
+    presets: Mapping[str, Preset] = field(default_factory=dict)
+
+    @property
+    def trains(self) -> bool:
+        """Whether it has the settings of training: steps, learning rates and the rest."""
+        return issubclass(self.settings, Training)
+
+    @property
+    def needs(self) -> tuple[Input[Any], ...]:
+        """The inputs that it can't begin without, but for the corpus."""
+        return tuple(each for each in self.reads if each.needed and each.key != "corpus")
+
+    @property
+    def needs_corpus(self) -> bool:
+        """Whether it can't begin without a corpus."""
+        return any(each.needed and each.key == "corpus" for each in self.reads)
+
+    def made(self, encoder: "EitherEncoder", inputs: Inputs, settings: Settings) -> "Task[Any] | Changed":
+        """What it sets an encoder by settings of its own kind."""
+        assert isinstance(settings, self.settings), (self.name, settings)
+        return self.build(encoder, inputs, settings)
