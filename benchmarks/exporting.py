@@ -18,8 +18,10 @@ import torch
 from benchmarks.measure import add_options, take_turns
 from benchmarks.tables import RESULTS, line
 from sparse_adapt.collection.readers import read_documents
+from sparse_adapt.engines.formats import ENGINES, require
+from sparse_adapt.engines.layout import ExportSource
+from sparse_adapt.engines.writing import write
 from sparse_adapt.errors import MissingExtraError
-from sparse_adapt.export import FORMATS, writer
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
@@ -35,18 +37,17 @@ Row = dict[str, object]
 def writers(vectors: Vectors, model: SparseEncoder, folder: Path) -> dict[str, Callable[[], object]]:
     """Each format that holds vectors and whose package is there, ready to write the same blocks."""
     ready: dict[str, Callable[[], object]] = {}
-    for row in FORMATS:
+    for row in ENGINES:
         if not row.holds_vectors:
             continue
         try:
-            write = writer(row.name)
+            require(row.to_write)
         except MissingExtraError as error:
             print(error, file=sys.stderr)
             continue
-        more = {"encoder": model} if row.holds_model else {}
-        place = folder / row.name
-        ready[row.name] = lambda write=write, place=place, more=more: write(
-            vectors, place, overwrite=True, **more
+        source = ExportSource(vectors, encoder=model)
+        ready[row.name] = lambda name=row.name, source=source: write(
+            name, source, folder / name, overwrite=True
         )
     return ready
 

@@ -140,11 +140,12 @@ def encode(model: str, corpus: Path, vectors: Path) -> Iterator[None]:
 
 def export(vectors: Path, folder: Path) -> Iterator[None]:
     """Impacts for Anserini, from the shards."""
-    from sparse_adapt.export.anserini import write
+    from sparse_adapt.engines.layout import ExportSource
+    from sparse_adapt.engines.writing import write
     from sparse_adapt.retrieve.vectors.folder import open_vectors
 
     yield
-    write(open_vectors(vectors), folder)
+    write("anserini", ExportSource(open_vectors(vectors)), folder)
 
 
 def _words() -> list[str]:

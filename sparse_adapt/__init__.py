@@ -5,10 +5,10 @@ token, an input row and an output row (`model`). Stages teach these rows, one af
 loop in `training`): `behaviour` holds the model to what it did before, `warmup` learns from the corpus,
 `dictionary` from definitions, `distill` from queries whose candidates a teacher has scored. Where a user has no
 queries, texts are made up (`made_up`) and ranked (`teachers`). The adapted model encodes texts as sparse vectors,
-which are searched exactly and measured (`retrieve`), written for a search engine (`export`), and served there
-(`engines`). `pipeline` does all of it from documents alone; `lab` holds research beside the main path; `suite`
-compares many models over many collections; `cli` has a command for each step. The package `diagnostics` beside this
-one reads a saved model at any point.
+which are searched exactly and measured (`retrieve`), written for a search engine and served there (`engines`).
+`pipeline` does all of it from documents alone; `lab` holds research beside the main path; `suite` compares many models
+over many collections; `cli` has a command for each step. The package `diagnostics` beside this one reads a saved model
+at any point.
 
 `READING_ORDER` lists the rooms in the order in which to read them: a room imports only from rooms before it.
 """
@@ -34,7 +34,6 @@ READING_ORDER = (
     "retrieve",
     "teachers",
     "pipeline",
-    "export",
     "engines",
     # research beside the main path, comparisons, and the command line
     "lab",

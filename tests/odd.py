@@ -11,7 +11,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.engines import Engine
+from sparse_adapt.engines.layout import Engine, ExportSource
+from sparse_adapt.engines.manifest import ExportManifest
+from sparse_adapt.engines.quantise import Quantisation
+from sparse_adapt.engines.writing import write
 from sparse_adapt.retrieve.search import search
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
 from sparse_adapt.retrieve.vectors.manifest import ModelStamp, checksum
@@ -64,6 +67,18 @@ def stamp_of(tokens: list[str]) -> ModelStamp:
 
 def vectors_of(tokens: list[str], *blocks: EncodedBatch) -> Vectors:
     return Vectors(stamp_of(tokens), tokens, list(blocks))
+
+
+def export(
+    name: str,
+    folder: Path,
+    tokens: list[str],
+    *blocks: EncodedBatch,
+    queries: EncodedBatch | None = None,
+    quantisation: Quantisation | None = None,
+) -> ExportManifest:
+    """Write an export of some blocks for an engine."""
+    return write(name, ExportSource(vectors_of(tokens, *blocks), queries), folder, quantisation=quantisation)
 
 
 def odd_documents() -> EncodedBatch:

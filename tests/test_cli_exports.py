@@ -59,7 +59,7 @@ def test_a_fault_is_exit_status_1(
     sparse_adapt, vectors, tiny_model, zorvex_collection, tmp_path, monkeypatch
 ):
     sparse_adapt("export", "ciff", "--vectors", vectors, "-o", tmp_path / "out")
-    from sparse_adapt.engines.pisa import PisaIndex
+    from sparse_adapt.engines.ciff import PisaIndex
 
     def halved(self, queries, k, search=PisaIndex.search_all):
         return {

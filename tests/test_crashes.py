@@ -12,9 +12,10 @@ import pytest
 import torch
 
 from sparse_adapt.collection.readers import Document, write_documents
+from sparse_adapt.engines.interim import interim_folder, interim_vectors
+from sparse_adapt.engines.layout import ExportSource
+from sparse_adapt.engines.writing import write
 from sparse_adapt.errors import InputError, OutputError
-from sparse_adapt.export.anserini import write
-from sparse_adapt.export.interim import interim_folder, interim_vectors
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.vectors.shards import encode_corpus
 
@@ -44,7 +45,7 @@ def run_encode(model: SparseEncoder, documents: list[Document], out: Path) -> No
 
 def run_export(model: SparseEncoder, documents: list[Document], out: Path) -> None:
     with interim_vectors(model, documents, out, documents_a_shard=SHARD, resume=True) as vectors:
-        write(vectors, out)
+        write("anserini", ExportSource(vectors), out)
 
 
 def killed_after(seconds: float, work: Work, *arguments: object) -> bool:
@@ -105,7 +106,7 @@ def test_a_resumed_export_encodes_nothing_twice(tiny_model, documents, tmp_path,
         with pytest.raises(error, match=words), interim_vectors(model, given, out, resume=resume):
             raise AssertionError
     with interim_vectors(model, documents, out, resume=True) as vectors:
-        manifest = write(vectors, out)
+        manifest = write("anserini", ExportSource(vectors), out)
     assert [path.name for path in tmp_path.iterdir()] == ["export"]
     assert manifest.documents == len(documents)
     with (

@@ -1,7 +1,6 @@
 """OpenSearch and Elasticsearch: exact files, loaded and searched over HTTP; and Lucene's own feature fields."""
 
 import base64
-import importlib
 import json
 import shlex
 import shutil
@@ -18,27 +17,30 @@ from odd import (
     QUERIES,
     TOKENS,
     check_ranking,
+    export,
     odd_documents,
     odd_queries,
-    vectors_of,
     vouch_anew,
 )
 from scipy.sparse import csr_matrix
 from small_servers import BulkServer, served
 
-from sparse_adapt.engines import features, http, open_engine
+from sparse_adapt.engines import http
+from sparse_adapt.engines.elasticsearch import ELASTICSEARCH
+from sparse_adapt.engines.features import rounded
 from sparse_adapt.engines.http import Server
 from sparse_adapt.engines.java import java_class
+from sparse_adapt.engines.manifest import read_export
+from sparse_adapt.engines.names import unescape_token
+from sparse_adapt.engines.opening import open_engine
+from sparse_adapt.engines.opensearch import OPENSEARCH, halving
+from sparse_adapt.engines.quantise import as_floats
 from sparse_adapt.errors import ConfigError, InputError, OutputError
-from sparse_adapt.export import elasticsearch, opensearch, writer
-from sparse_adapt.export.features import rounded, token_names
-from sparse_adapt.export.parts import unescape_token
-from sparse_adapt.export.quantise import as_floats
 from sparse_adapt.retrieve.search import search
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 KINDS = ("opensearch", "elasticsearch")
-TARGETS = {"opensearch": opensearch.TARGET, "elasticsearch": elasticsearch.TARGET}
+ENGINES = {"opensearch": OPENSEARCH, "elasticsearch": ELASTICSEARCH}
 
 
 @pytest.fixture(params=KINDS)
@@ -50,7 +52,7 @@ def kind(request):
 def written(tmp_path_factory):
     folder = tmp_path_factory.mktemp("features")
     for kind in KINDS:
-        writer(kind)(vectors_of(ODD_TOKENS, odd_documents()), folder / kind, queries=odd_queries())
+        export(kind, folder / kind, ODD_TOKENS, odd_documents(), queries=odd_queries())
     return folder
 
 
@@ -66,11 +68,11 @@ def server(kind, monkeypatch):
 
 
 def load(kind, folder, url, index="documents"):
-    return features.load(TARGETS[kind], folder, Server(url, first_pause=0.001), index)
+    return ENGINES[kind].load(folder, url, index)
 
 
 def test_every_file_is_as_it_was(kind, tmp_path, golden_folder):
-    manifest = writer(kind)(vectors_of(TOKENS, BLOCK), tmp_path / "out", queries=QUERIES)
+    manifest = export(kind, tmp_path / "out", TOKENS, BLOCK, queries=QUERIES)
     golden_folder(tmp_path / "out", kind)
     assert (manifest.documents, manifest.empty_documents, manifest.entries) == (3, 1, 3)
     assert (manifest.queries, manifest.empty_queries) == (1, 1)
@@ -102,7 +104,7 @@ def test_loading_again_changes_nothing_and_empty_documents_are_in(kind, exported
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
 def test_the_commands_that_export_prints_load_it(kind, exported, server):
-    lines = importlib.import_module(f"sparse_adapt.export.{kind}").loading(exported, None).split("\n\n")[0]
+    lines = ENGINES[kind].how_to_load(read_export(exported)).split("\n\n")[0]
     with served(server) as url:
         script = lines.replace("URL=http://localhost:9200", f"URL={shlex.quote(url)}")
         done = subprocess.run(["bash", "-ec", script], capture_output=True, text=True)
@@ -112,15 +114,15 @@ def test_the_commands_that_export_prints_load_it(kind, exported, server):
 
 @given(st.lists(st.text(st.sampled_from('._\\u02ejs \x00"'), min_size=1, max_size=12), unique=True))
 def test_names_go_back_and_never_meet(tokens):
-    names = token_names(elasticsearch.TARGET, tokens)
+    names = ELASTICSEARCH.names(tokens)
     assert [unescape_token(name) for name in names] == tokens
     assert len(set(names)) == len(tokens)
     assert not any("." in name for name in names)
-    assert token_names(opensearch.TARGET, tokens) == tokens
+    assert OPENSEARCH.names(tokens) == tokens
 
 
 def test_names_by_hand():
-    assert [elasticsearch.token_name(token) for token in ("node.js", "node_js", "##ing", "\\u00002e")] == [
+    assert [ELASTICSEARCH.token_name(token) for token in ("node.js", "node_js", "##ing", "\\u00002e")] == [
         "node\\u00002ejs",
         "node_js",
         "##ing",
@@ -134,7 +136,7 @@ def test_names_by_hand():
 def test_lucene_keeps_and_scores_weights_as_said(tmp_path):
     """The class that both engines store features with, from Lucene itself."""
     documents, queries = odd_documents(), odd_queries()
-    names = token_names(opensearch.TARGET, ODD_TOKENS)
+    names = OPENSEARCH.names(ODD_TOKENS)
     feature, document = (
         java_class(f"org.apache.lucene.document.{name}") for name in ("FeatureField", "Document")
     )
@@ -194,7 +196,7 @@ def test_documents_that_are_refused_are_named_and_the_others_get_in(kind, export
 
 
 def test_a_dot_that_slipped_in_is_refused_by_name(tmp_path):
-    elasticsearch.write(vectors_of(TOKENS, BLOCK), tmp_path / "out")
+    export("elasticsearch", tmp_path / "out", TOKENS, BLOCK)
     part = tmp_path / "out/documents/part-00000.ndjson"
     part.write_text(part.read_text().replace("node\\\\u00002ejs", "node.js"))
     vouch_anew(tmp_path / "out")
@@ -298,19 +300,9 @@ def test_a_part_that_has_changed_is_refused_before_anything_is_loaded(kind, expo
             load(kind, exported, url)
 
 
-@pytest.mark.parametrize("weight", [-0.5, float("nan"), float("inf")])
-def test_a_weight_that_no_model_should_make_is_refused_by_document(kind, weight, tmp_path):
-    block = EncodedBatch(
-        ["fine", "wrong"], csr_matrix(np.array([[1.0, 0, 2.0], [0, weight, 1.0]], np.float32))
-    )
-    with pytest.raises(InputError, match=f"wrong: has the weight {weight}"):
-        writer(kind)(vectors_of(TOKENS, block), tmp_path / "out")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_weights_beyond_lucene_are_dropped_or_kept_in_range(kind, tmp_path, server):
     block = EncodedBatch(["d1", "d2"], csr_matrix(np.array([[1e-40, 3e38, 0], [1e-45, 0, 0]])))
-    manifest = writer(kind)(vectors_of(TOKENS, block), tmp_path / "out")
+    manifest = export(kind, tmp_path / "out", TOKENS, block)
     assert (manifest.dropped, manifest.entries, manifest.empty_documents) == (2, 1, 1)
     with served(server) as url:
         assert load(kind, tmp_path / "out", url) == 2
@@ -323,18 +315,18 @@ def test_a_query_weight_above_64_is_scaled_with_its_whole_query(exported, kind, 
         run = engine.search_all(queries, 10)
         exact = search(engine.asked(queries), queries.ids, engine.stored(documents), documents.ids, 10)
     assert run["q"] == pytest.approx(exact["q"], rel=1e-5)
-    assert opensearch.share({"a": 200.0}) == 0.25  # 200 / 4 = 50
-    assert opensearch.share({"a": 64.0}) == opensearch.share({}) == 1.0
+    assert halving({"a": 200.0}) == 0.25  # 200 / 4 = 50
+    assert halving({"a": 64.0}) == halving({}) == 1.0
 
 
 @pytest.mark.parametrize("document_id", ["", "é" * 257])
 def test_an_id_that_is_no_id_there_is_refused(kind, document_id, tmp_path):
     with pytest.raises(InputError, match=r"this document id has \d+ bytes, .* takes 1 to 512"):
-        writer(kind)(vectors_of(TOKENS, EncodedBatch([document_id], BLOCK.vectors[:1])), tmp_path / "out")
+        export(kind, tmp_path / "out", TOKENS, EncodedBatch([document_id], BLOCK.vectors[:1]))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_token_that_is_no_term_of_lucene_is_refused(kind, tmp_path):
     with pytest.raises(InputError, match=r"this token has 32,767 bytes, .* takes 1 to 32,766"):
-        writer(kind)(vectors_of(["a", "b", "x" * 32_767], BLOCK), tmp_path / "out")
+        export(kind, tmp_path / "out", ["a", "b", "x" * 32_767], BLOCK)
     assert list(tmp_path.iterdir()) == []

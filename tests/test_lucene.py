@@ -14,12 +14,14 @@ import torch
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Query, read_documents, read_queries
-from sparse_adapt.engines import lucene
+from sparse_adapt.engines import lucene_building
 from sparse_adapt.engines.java import anserini_jar, find_java
-from sparse_adapt.engines.lucene import LuceneIndex, build_index
+from sparse_adapt.engines.layout import ExportSource
+from sparse_adapt.engines.lucene import LuceneHit, LuceneIndex, look_up
+from sparse_adapt.engines.lucene_building import build_index
+from sparse_adapt.engines.quantise import Quantisation
+from sparse_adapt.engines.writing import write
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, OutputError
-from sparse_adapt.export import anserini
-from sparse_adapt.export.quantise import Quantisation
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
@@ -46,7 +48,8 @@ ODD += ["▁of", "the", "\u00a0", "x" * 255, "\uff26\uff35", "e\u0301te\u0301", 
 SILENT = """
 import sys
 from pathlib import Path
-from sparse_adapt.engines.lucene import LuceneIndex, build_index
+from sparse_adapt.engines.lucene import LuceneIndex
+from sparse_adapt.engines.lucene_building import build_index
 
 build_index(Path(sys.argv[1]), Path(sys.argv[2]))
 with LuceneIndex(Path(sys.argv[2])) as index:
@@ -57,7 +60,7 @@ FULL = """
 import resource, signal, sys
 from pathlib import Path
 from sparse_adapt.errors import OutputError
-from sparse_adapt.engines.lucene import build_index
+from sparse_adapt.engines.lucene_building import build_index
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
@@ -98,7 +101,7 @@ def exported(
         update={"vocabulary_sha256": checksum, "vocabulary_size": len(tokens)}
     )
     block = EncodedBatch([f"d{row}" for row in range(vectors.shape[0])], vectors)
-    anserini.write(Vectors(model_stamp, tokens, [block]), folder)
+    write("anserini", ExportSource(Vectors(model_stamp, tokens, [block])), folder)
     return folder
 
 
@@ -106,7 +109,7 @@ def vocabulary_checksum(tokens: list[str]) -> str:
     return checksum(json.dumps(tokens).encode())
 
 
-def assert_same_ranking(found: list[lucene.Found], ids: list[str], scores: np.ndarray) -> None:
+def assert_same_ranking(found: list[LuceneHit], ids: list[str], scores: np.ndarray) -> None:
     """Lucene's list is the exact one: scores equal, and within a score the ids that exact search gives."""
     exact = {ids[row]: int(scores[row]) for row in np.flatnonzero(scores)}
     expected = sorted(exact.values(), reverse=True)[: len(found)]
@@ -218,14 +221,16 @@ def test_ids_of_any_kind_come_back(model, tmp_path):
     ids = ["a b", "ünï", 'qu"ote\\', "tab\there", "日本", "0", "x" * 500]
     weights = csr_matrix(np.arange(1, 8, dtype=float).reshape(-1, 1))
     model_stamp = stamp(model).model_copy(update={"vocabulary_sha256": vocabulary_checksum(["a"])})
-    anserini.write(Vectors(model_stamp, ["a"], [EncodedBatch(ids, weights)]), tmp_path / "out")
+    source = ExportSource(Vectors(model_stamp, ["a"], [EncodedBatch(ids, weights)]))
+    write("anserini", source, tmp_path / "out")
     build_index(tmp_path / "out", tmp_path / "index")
     with LuceneIndex(tmp_path / "index") as index:
         assert [hit.document_id for hit in index.search({"a": 1}, 9)] == ids[::-1]
 
 
 def test_shards_and_their_export_give_the_same_index(model, shards, index, tmp_path, twelve_documents):
-    anserini.write(encode_vectors(model, twelve_documents, documents_a_block=5), tmp_path / "out")
+    source = ExportSource(encode_vectors(model, twelve_documents, documents_a_block=5))
+    write("anserini", source, tmp_path / "out")
     heard: list[int] = []
     card = build_index(tmp_path / "out", tmp_path / "index", progress=heard.append)
     assert card == index.card
@@ -243,7 +248,7 @@ def test_a_run_holds_every_query(model, index, twelve_documents):
 
 
 def test_a_query_in_words_is_searched_with_its_model(model, index):
-    found = lucene.search("zorvex report", model, index, 3)
+    found = look_up("zorvex report", model, index, 3)
     assert found == index.search(encode(model, ["zorvex report"]), 3)
     assert [hit.score for hit in found] == [hit.impact / 10_000 for hit in found]
 
@@ -253,10 +258,10 @@ def test_queries_of_another_model_are_refused(model, tiny_model, index):
     with torch.no_grad():
         other.output_bias[7] += 0.5
     with pytest.raises(InputError, match="made by other weights of the same vocabulary"):
-        lucene.search("zorvex", other, index)
+        look_up("zorvex", other, index)
     other.masked_lm.resize_token_embeddings(201, mean_resizing=False)
     with pytest.raises(InputError, match=r"another vocabulary, that of .* \(200 tokens there, 201 here\)"):
-        lucene.search("zorvex", other, index)
+        look_up("zorvex", other, index)
     with pytest.raises(InputError, match="has 200 tokens, the query vector 201"):
         index.search(csr_matrix((1, 201)), 3)
 
@@ -275,7 +280,7 @@ def test_anserini_itself_reads_documents_and_queries(model, index, twelve_docume
     queries = encode_queries(
         model, [Query("q1", "a backup of the database"), Query("q 2", "zorvex is spending")]
     )
-    anserini.write(encode_vectors(model, twelve_documents), tmp_path / "out", queries=queries)
+    write("anserini", ExportSource(encode_vectors(model, twelve_documents), queries), tmp_path / "out")
     command = [find_java().home / "bin/java", "-cp", anserini_jar(), "io.anserini.search.SearchCollection"]
     command += [
         "-index",
@@ -366,7 +371,7 @@ def test_without_the_extra_nothing_is_written(shards, tmp_path, monkeypatch):
     def missing(name: str) -> None:
         raise MissingExtraError("pyserini", "lucene")
 
-    monkeypatch.setattr(lucene, "java_class", missing)
+    monkeypatch.setattr(lucene_building, "java_class", missing)
     with pytest.raises(MissingExtraError, match="pip install"):
         build_index(shards, tmp_path / "index")
     assert list(tmp_path.iterdir()) == []

@@ -14,16 +14,16 @@ from odd import (
     TOKENS,
     check_exact,
     check_ranking,
+    export,
     odd_documents,
     odd_queries,
-    vectors_of,
     vouch_anew,
 )
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.engines.milvus import load, open_client, open_engine
+from sparse_adapt.engines.milvus import FIELD, SETTINGS_FILE, load, open_client
+from sparse_adapt.engines.opening import open_engine
 from sparse_adapt.errors import ConfigError, InputError, OutputError
-from sparse_adapt.export.milvus import COLLECTION_FILE, FIELD, write
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 NOTHING = EncodedBatch(["d4"], csr_matrix((1, 3), dtype=np.float32))
@@ -32,7 +32,7 @@ NOTHING = EncodedBatch(["d4"], csr_matrix((1, 3), dtype=np.float32))
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
     folder = tmp_path_factory.mktemp("milvus") / "out"
-    write(vectors_of(ODD_TOKENS, odd_documents()), folder, queries=odd_queries())
+    export("milvus", folder, ODD_TOKENS, odd_documents(), queries=odd_queries())
     return folder
 
 
@@ -43,7 +43,7 @@ def client(tmp_path_factory):
 
 
 def test_every_file_is_as_it_was(tmp_path, golden_folder):
-    manifest = write(vectors_of(TOKENS, BLOCK, NOTHING), tmp_path / "out", queries=QUERIES)
+    manifest = export("milvus", tmp_path / "out", TOKENS, BLOCK, NOTHING, queries=QUERIES)
     golden_folder(tmp_path / "out", "milvus")
     assert (manifest.documents, manifest.empty_documents, manifest.entries) == (4, 2, 3)
     parts = [json.loads(path.read_text()) for path in sorted((tmp_path / "out/documents").iterdir())]
@@ -51,7 +51,7 @@ def test_every_file_is_as_it_was(tmp_path, golden_folder):
 
 
 def test_milvus_ranks_as_exact_search(exported):
-    with open_engine(exported) as engine:
+    with open_engine("milvus", exported) as engine:
         check_exact(engine)
         check_ranking(engine)
     assert engine.name.startswith("milvus-lite-")
@@ -68,7 +68,7 @@ def test_documents_without_an_entry_are_left_out_and_loading_again_changes_nothi
 
 def test_the_settings_of_the_export_are_those_of_the_collection(exported, client):
     load(exported, client, "settings")
-    settings = json.loads((exported / COLLECTION_FILE).read_text())
+    settings = json.loads((exported / SETTINGS_FILE).read_text())
     described = client.describe_collection("settings")
     assert [field["name"] for field in described["fields"]] == [
         field["fieldName"] for field in settings["schema"]["fields"]
@@ -79,26 +79,16 @@ def test_the_settings_of_the_export_are_those_of_the_collection(exported, client
 # -- what goes wrong ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("weight", [-0.5, float("nan"), float("inf")])
-def test_a_weight_that_no_model_should_make_is_refused_by_document(weight, tmp_path):
-    block = EncodedBatch(
-        ["fine", "wrong"], csr_matrix(np.array([[1.0, 0, 2.0], [0, weight, 1.0]], np.float32))
-    )
-    with pytest.raises(InputError, match=f"wrong: has the weight {weight}"):
-        write(vectors_of(TOKENS, block), tmp_path / "out")
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("document_id", ["", "é" * 32_768])
 def test_an_id_that_is_no_key_for_milvus_is_refused(document_id, tmp_path):
     block = EncodedBatch([document_id], BLOCK.vectors[:1])
     with pytest.raises(InputError, match=r"this document id has [\d,]+ bytes, Milvus takes 1 to 65,535"):
-        write(vectors_of(TOKENS, block), tmp_path / "out")
+        export("milvus", tmp_path / "out", TOKENS, block)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_rows_that_milvus_refuses_are_named_and_the_others_get_in(client, tmp_path):
-    write(vectors_of(ODD_TOKENS, odd_documents()), tmp_path / "out")
+    export("milvus", tmp_path / "out", ODD_TOKENS, odd_documents())
     part = tmp_path / "out/documents/part-00000.json"
     rows = json.loads(part.read_text(encoding="utf-8"))
     rows[1][FIELD], rows[2][FIELD] = {"5": -1.0}, {}
@@ -112,7 +102,7 @@ def test_rows_that_milvus_refuses_are_named_and_the_others_get_in(client, tmp_pa
 
 
 def test_a_part_that_has_changed_is_refused_before_anything_is_loaded(client, tmp_path):
-    write(vectors_of(TOKENS, BLOCK), tmp_path / "out")
+    export("milvus", tmp_path / "out", TOKENS, BLOCK)
     part = tmp_path / "out/documents/part-00000.json"
     part.write_text(part.read_text()[:-3])
     with pytest.raises(InputError, match=r"part-00000\.json: has changed"):
@@ -149,7 +139,7 @@ def test_a_place_that_is_no_server_and_no_file_is_refused():
 def test_a_server_that_is_not_there_is_one_line(exported, capfd):
     with (
         pytest.raises(OutputError, match=r"http://127\.0\.0\.1:9: Milvus gives an error") as caught,
-        open_engine(exported, url="http://127.0.0.1:9"),
+        open_engine("milvus", exported, url="http://127.0.0.1:9"),
     ):
         pass
     assert "\n" not in str(caught.value)

@@ -9,10 +9,13 @@ import torch
 from scipy.sparse import csr_matrix
 from tokenizers import Tokenizer
 
+from sparse_adapt.engines import opensearch_model
+from sparse_adapt.engines.layout import ExportSource
+from sparse_adapt.engines.manifest import read_export, read_export_manifest
+from sparse_adapt.engines.opening import open_engine
+from sparse_adapt.engines.opensearch_model import CONFIG_FILE, ZIP_FILE, how_to_load
+from sparse_adapt.engines.writing import write
 from sparse_adapt.errors import ConfigError, ModelError
-from sparse_adapt.export import opensearch_model
-from sparse_adapt.export.opensearch_model import CONFIG_FILE, ZIP_FILE, loading, write
-from sparse_adapt.export.parts import read_manifest
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
@@ -28,10 +31,14 @@ def model(tiny_model):
     return encoder
 
 
+def source_of(model):
+    return ExportSource(encode_vectors(model, [], model_name="tiny"), encoder=model)
+
+
 @pytest.fixture(scope="module")
 def bundle(model, tmp_path_factory):
     folder = tmp_path_factory.mktemp("bundle") / "out"
-    write(encode_vectors(model, [], model_name="tiny"), folder, encoder=model)
+    write("opensearch-model", source_of(model), folder)
     return folder
 
 
@@ -64,7 +71,7 @@ def test_the_configuration_vouches_for_the_zip_file(bundle):
 
 
 def test_the_manifest_says_how_close_it_is_and_which_names_differ(model, bundle):
-    manifest = read_manifest(bundle, "opensearch-model")
+    manifest = read_export_manifest(bundle, "opensearch-model")
     assert 0 <= manifest.facts["largest_difference"] < 1e-5
     assert manifest.facts["renamed_tokens"] == 0  # WordPiece decodes "##ing" to "##ing"
     assert model.device.type == "cpu"
@@ -73,23 +80,27 @@ def test_the_manifest_says_how_close_it_is_and_which_names_differ(model, bundle)
 def test_a_script_that_weighs_otherwise_is_not_kept(model, tmp_path, monkeypatch):
     monkeypatch.setattr(opensearch_model, "largest_difference", lambda *_: 0.5)
     with pytest.raises(ModelError, match=r"tiny: TorchScript's weights differ from torch's by 5\.0e-01"):
-        write(encode_vectors(model, [], model_name="tiny"), tmp_path / "out", encoder=model)
+        write("opensearch-model", source_of(model), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_queries_have_no_place_in_it(model, tmp_path):
     with pytest.raises(ConfigError, match="opensearch-model holds an encoder and no vectors"):
         write(
-            encode_vectors(model, []),
+            "opensearch-model",
+            source_of(model)._replace(queries=EncodedBatch([], csr_matrix((0, 200)))),
             tmp_path / "out",
-            encoder=model,
-            queries=EncodedBatch([], csr_matrix((0, 200))),
         )
 
 
 def test_the_printed_commands_register_the_configuration_with_its_url(bundle):
-    lines = loading(bundle, read_manifest(bundle)).splitlines()
+    lines = how_to_load(read_export(bundle)).splitlines()
     script = "\n".join(line for line in lines if "curl" not in line).rstrip("|")
     done = subprocess.run(["bash", "-ec", script], capture_output=True, text=True, check=True)
     configuration = json.loads((bundle / CONFIG_FILE).read_text())
     assert json.loads(done.stdout) == configuration | {"url": "https://example.org/model.zip"}
+
+
+def test_only_opensearch_opens_it(bundle):
+    with pytest.raises(ConfigError, match="opensearch-model: only OpenSearch itself can open it"):
+        open_engine("opensearch-model", bundle)

@@ -21,7 +21,7 @@ EXACT = {"q0": {"d1": 1.26, "d2": 1.24, "d0": 1.0}, "q1": {"d3": 2.0}}
 class Rounding:
     """An engine that keeps weights to `decimals` and answers with a list made by hand."""
 
-    name, tolerance = "by hand", 1e-6
+    name, tolerance, encode = "by hand", 1e-6, None
 
     def __init__(self, run, decimals=6):
         self.run, self.decimals = run, decimals

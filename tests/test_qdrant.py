@@ -17,17 +17,16 @@ from odd import (
     TOKENS,
     check_exact,
     check_ranking,
+    export,
     odd_documents,
     odd_queries,
-    vectors_of,
     vouch_anew,
 )
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.engines.qdrant import load, open_client, open_engine
+from sparse_adapt.engines.opening import open_engine
+from sparse_adapt.engines.qdrant import VECTOR, load, open_client, point_id
 from sparse_adapt.errors import InputError, OutputError
-from sparse_adapt.export.qdrant import VECTOR, point_id, write
-from sparse_adapt.export.rows import small_blocks
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
@@ -35,7 +34,7 @@ from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     folder = tmp_path_factory.mktemp("qdrant") / "out"
-    write(vectors_of(ODD_TOKENS, odd_documents()), folder, queries=odd_queries())
+    export("qdrant", folder, ODD_TOKENS, odd_documents(), queries=odd_queries())
     return folder
 
 
@@ -45,14 +44,14 @@ def exported(written, tmp_path):
 
 
 def test_every_file_is_as_it_was(tmp_path, golden_folder):
-    manifest = write(vectors_of(TOKENS, BLOCK), tmp_path / "out", queries=QUERIES)
+    manifest = export("qdrant", tmp_path / "out", TOKENS, BLOCK, queries=QUERIES)
     golden_folder(tmp_path / "out", "qdrant")
     assert (manifest.documents, manifest.empty_documents, manifest.entries) == (3, 1, 3)
     assert (manifest.queries, manifest.empty_queries) == (1, 1)
 
 
 def test_qdrant_ranks_as_exact_search(exported):
-    with open_engine(exported) as engine:
+    with open_engine("qdrant", exported) as engine:
         check_exact(engine)
         check_ranking(engine)
     assert engine.name.startswith("qdrant-client-1.")
@@ -68,7 +67,7 @@ def test_documents_without_an_entry_are_stored_and_never_found(exported):
 
 
 def test_loading_again_changes_nothing(exported, tmp_path):
-    write(vectors_of(TOKENS, EncodedBatch(["new"], BLOCK.vectors[:1])), tmp_path / "more")
+    export("qdrant", tmp_path / "more", TOKENS, EncodedBatch(["new"], BLOCK.vectors[:1]))
     with open_client("") as client:
         assert [load(exported, client, "all"), load(exported, client, "all")] == [10, 10]
         assert load(tmp_path / "more", client, "all") == 11
@@ -97,7 +96,7 @@ def test_the_json_reads_back_as_the_same_floats(tmp_path_factory, row):
     for column, weight in row.items():
         dense[0, column] = weight
     folder = tmp_path_factory.mktemp("export") / "out"
-    write(vectors_of(ODD_TOKENS, EncodedBatch(["d"], csr_matrix(dense))), folder)
+    export("qdrant", folder, ODD_TOKENS, EncodedBatch(["d"], csr_matrix(dense)))
     vector = json.loads((folder / "documents/part-00000.jsonl").read_text(encoding="utf-8"))["vector"]
     stored = vector.get(VECTOR, {"indices": [], "values": []})
     assert dict(zip(stored["indices"], map(np.float32, stored["values"]), strict=True)) == {
@@ -105,35 +104,7 @@ def test_the_json_reads_back_as_the_same_floats(tmp_path_factory, row):
     }
 
 
-@pytest.mark.parametrize("limit", [1, 200, 500, 10**6])
-def test_blocks_are_cut_to_fit_a_request_and_lose_nothing(limit):
-    documents = odd_documents()
-    keys = [json.dumps(token) for token in ODD_TOKENS[:-2]] + ['"long"', '"longer"']
-    cut = list(small_blocks([documents], keys, 20, limit))
-    assert [document_id for block in cut for document_id in block.ids] == documents.ids
-    assert sum(block.vectors.nnz for block in cut) == documents.vectors.nnz
-    for block in cut:
-        text = "".join(
-            f"{document_id!r:20}"
-            + ", ".join(
-                f"{keys[column]}: {weight}" for column, weight in zip(row.indices, row.data, strict=True)
-            )
-            for document_id, row in zip(block.ids, block.vectors, strict=True)
-        )
-        assert len(text.encode()) <= limit or len(block.ids) == 1
-
-
 # -- what goes wrong ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("weight", [-0.5, float("nan"), float("inf")])
-def test_a_weight_that_no_model_should_make_is_refused_by_document(weight, tmp_path):
-    block = EncodedBatch(
-        ["fine", "wrong"], csr_matrix(np.array([[1.0, 0, 2.0], [0, weight, 1.0]], np.float32))
-    )
-    with pytest.raises(InputError, match=f"wrong: has the weight {weight}"):
-        write(vectors_of(TOKENS, block), tmp_path / "out")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_points_that_qdrant_refuses_are_named_and_the_others_get_in(exported):
@@ -189,7 +160,7 @@ def test_a_folder_takes_one_process_at_a_time(tmp_path):
         output_folder(tmp_path / "out"),
         pytest.raises(OutputError, match="another process is writing here"),
     ):
-        write(vectors_of(TOKENS, BLOCK), tmp_path / "out")
+        export("qdrant", tmp_path / "out", TOKENS, BLOCK)
 
 
 def test_a_server_that_is_not_there_is_one_line(exported):
@@ -197,7 +168,7 @@ def test_a_server_that_is_not_there_is_one_line(exported):
         pytest.raises(
             OutputError, match=r"http://127\.0\.0\.1:9: Qdrant gives an error \(.*refused"
         ) as caught,
-        open_engine(exported, url="http://127.0.0.1:9"),
+        open_engine("qdrant", exported, url="http://127.0.0.1:9"),
     ):
         pass
     assert "\n" not in str(caught.value)

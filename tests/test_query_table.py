@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, random
 
-from sparse_adapt.errors import InputError
-from sparse_adapt.export.query_table import (
+from sparse_adapt.engines.query_table import (
     idf_weights,
     learn_weights,
     read_table,
@@ -16,6 +15,7 @@ from sparse_adapt.export.query_table import (
     weigh,
     write_table,
 )
+from sparse_adapt.errors import InputError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 

@@ -5,7 +5,6 @@ import re
 import shutil
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,25 +17,24 @@ from odd import (
     TOKENS,
     check_exact,
     check_ranking,
+    export,
     odd_documents,
     odd_queries,
-    vectors_of,
     vouch_anew,
 )
-from scipy.sparse import csr_matrix
 from small_servers import VespaServer, served
 
 from sparse_adapt.engines import http
-from sparse_adapt.engines.vespa import load, open_engine
+from sparse_adapt.engines.opening import open_engine
+from sparse_adapt.engines.vespa import escape_label, load, unescape_label
 from sparse_adapt.errors import ConfigError, InputError, OutputError
-from sparse_adapt.export.vespa import escape_label, unescape_label, write
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     folder = tmp_path_factory.mktemp("vespa") / "out"
-    write(vectors_of(ODD_TOKENS, odd_documents()), folder, queries=odd_queries())
+    export("vespa", folder, ODD_TOKENS, odd_documents(), queries=odd_queries())
     return folder
 
 
@@ -51,7 +49,7 @@ def no_long_pauses(monkeypatch):
 
 
 def test_every_file_is_as_it_was(tmp_path, golden_folder):
-    manifest = write(vectors_of(TOKENS, BLOCK), tmp_path / "out", queries=QUERIES)
+    manifest = export("vespa", tmp_path / "out", TOKENS, BLOCK, queries=QUERIES)
     golden_folder(tmp_path / "out", "vespa")
     assert (manifest.documents, manifest.empty_documents, manifest.entries) == (3, 1, 3)
 
@@ -80,7 +78,7 @@ def test_the_application_is_of_one_piece(exported):
 
 def test_an_export_ranks_as_exact_search(exported):
     server = VespaServer()
-    with served(server) as url, open_engine(exported, url=url) as engine:
+    with served(server) as url, open_engine("vespa", exported, url=url) as engine:
         assert list(server.documents) == ODD_IDS
         assert [not weights for weights in server.documents.values()] == [
             row in EMPTY_ROWS for row in range(10)
@@ -128,7 +126,7 @@ def test_an_application_that_holds_documents_is_left_alone(exported):
     server = VespaServer()
     server.documents["mine"] = {}
     with served(server) as url, pytest.raises(OutputError, match="holds 1 documents; check against an empty"):
-        open_engine(exported, url=url).__enter__()
+        open_engine("vespa", exported, url=url).__enter__()
     assert list(server.documents) == ["mine"]
 
 
@@ -139,16 +137,16 @@ def test_a_server_with_another_application_is_told(exported):
         served(server) as url,
         pytest.raises(OutputError, match=r"Unknown source 'passage'.*; deploy the export"),
     ):
-        open_engine(exported, url=url).__enter__()
+        open_engine("vespa", exported, url=url).__enter__()
 
 
 def test_without_a_server_it_is_one_line(exported):
     with pytest.raises(ConfigError, match="Vespa is a server; say where with --url http://localhost:8080"):
-        open_engine(exported).__enter__()
+        open_engine("vespa", exported).__enter__()
     with pytest.raises(
         OutputError, match=r"^http://127\.0\.0\.1:9: can't be reached \(.*refused\)"
     ) as caught:
-        open_engine(exported, url="http://127.0.0.1:9").__enter__()
+        open_engine("vespa", exported, url="http://127.0.0.1:9").__enter__()
     assert "\n" not in str(caught.value)
 
 
@@ -168,15 +166,5 @@ def test_a_part_that_has_changed_is_refused_before_anything_is_fed(exported):
 @pytest.mark.parametrize("document_id", ["", "a\x00", "a\x0b", "a\ufffe", "a\U0001ffff"])
 def test_an_id_that_vespa_can_not_hold_is_refused(document_id, tmp_path):
     with pytest.raises(InputError, match="this document id has characters that Vespa can't hold, or none"):
-        write(vectors_of(TOKENS, EncodedBatch([document_id], BLOCK.vectors[:1])), tmp_path / "out")
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("weight", [-0.5, float("nan"), float("inf")])
-def test_a_weight_that_no_model_should_make_is_refused_by_document(weight, tmp_path):
-    block = EncodedBatch(
-        ["fine", "wrong"], csr_matrix(np.array([[1.0, 0, 2.0], [0, weight, 1.0]], np.float32))
-    )
-    with pytest.raises(InputError, match=f"wrong: has the weight {weight}"):
-        write(vectors_of(TOKENS, block), tmp_path / "out")
+        export("vespa", tmp_path / "out", TOKENS, EncodedBatch([document_id], BLOCK.vectors[:1]))
     assert list(tmp_path.iterdir()) == []

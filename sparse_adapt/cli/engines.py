@@ -17,11 +17,11 @@ from sparse_adapt.cli.options import (
     Resume,
     Scale,
 )
+from sparse_adapt.engines.formats import ENGINES
 from sparse_adapt.errors import ConfigError, InputError
-from sparse_adapt.export.formats import FORMATS
 
 if TYPE_CHECKING:
-    from sparse_adapt.export.parts import Manifest
+    from sparse_adapt.engines.manifest import ExportManifest
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.report.progress import Bars
     from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
@@ -49,7 +49,7 @@ Queries = Annotated[
 
 def export(
     format: Annotated[
-        str, typer.Argument(metavar="FORMAT", help=", ".join(row.name for row in FORMATS) + ".")
+        str, typer.Argument(metavar="FORMAT", help=", ".join(row.name for row in ENGINES) + ".")
     ],
     out: Out,
     model: Annotated[
@@ -75,14 +75,17 @@ def export(
 
     from sparse_adapt.cli.devices import load
     from sparse_adapt.collection.readers import count_documents, read_documents, read_queries
-    from sparse_adapt.export import loading, writer
-    from sparse_adapt.export.formats import find_format
-    from sparse_adapt.export.interim import interim_vectors
-    from sparse_adapt.export.quantise import DEFAULT_LARGEST, DEFAULT_SCALE, Quantisation
+    from sparse_adapt.engines.formats import find_engine, module_of, require
+    from sparse_adapt.engines.interim import interim_vectors
+    from sparse_adapt.engines.layout import ExportSource
+    from sparse_adapt.engines.manifest import ExportFolder
+    from sparse_adapt.engines.quantise import DEFAULT_LARGEST, DEFAULT_SCALE, Quantisation
+    from sparse_adapt.engines.writing import write
     from sparse_adapt.report.progress import Bars
     from sparse_adapt.retrieve.vectors.shards import encode_queries
 
-    write, row = writer(format), find_format(format)
+    row = find_engine(format)
+    require(row.to_write)
     quantisation = None
     if scale is not None or largest is not None:
         quantisation = Quantisation.of(
@@ -92,7 +95,7 @@ def export(
         _one_source(corpus, vectors)
     elif corpus is not None or vectors is not None:
         raise ConfigError(f"{format} holds the encoder alone; leave out --corpus and --vectors")
-    if model is None and (corpus is not None or queries is not None or row.holds_model):
+    if model is None and (corpus is not None or queries is not None or row.holds_encoder):
         raise ConfigError("--model: name the model that made the vectors; only vectors alone need none")
     asked = list(read_queries(queries)) if queries is not None else None
     encoder = load(model, device) if model is not None else None
@@ -112,19 +115,17 @@ def export(
                 progress=bars.count("documents", count_documents(corpus)),
             )
             documents = stack.enter_context(kept)
-        manifest = write(
+        source = ExportSource(
             documents,
-            out,
             queries=None if asked is None or encoder is None else encode_queries(encoder, asked),
-            quantisation=quantisation,
-            overwrite=overwrite,
-            **({"encoder": encoder} if row.holds_model else {}),
+            encoder=encoder,
         )
+        manifest = write(format, source, out, quantisation=quantisation, overwrite=overwrite)
     if row.holds_vectors:
         say(_losses(manifest))
     wrote(out, _counts(manifest))
     say("next:")
-    for line in loading(format)(out, manifest).splitlines():
+    for line in module_of(row).how_to_load(ExportFolder(out, manifest, documents.tokens)).splitlines():
         say(f"  {line}")
 
 
@@ -152,16 +153,16 @@ def check_export(
     """
     from sparse_adapt.cli.devices import load
     from sparse_adapt.collection.readers import read_judgements, read_queries
-    from sparse_adapt.engines import open_engine
+    from sparse_adapt.engines.manifest import read_export_manifest
+    from sparse_adapt.engines.opening import open_engine
     from sparse_adapt.engines.parity import check_engine, headline, tables
-    from sparse_adapt.export.parts import read_manifest
     from sparse_adapt.report.progress import Bars
     from sparse_adapt.retrieve.vectors.folder import join_blocks
     from sparse_adapt.retrieve.vectors.manifest import stamp
     from sparse_adapt.retrieve.vectors.shards import encode_queries
 
     _one_source(corpus, vectors)
-    manifest = read_manifest(folder)
+    manifest = read_export_manifest(folder)
     asked = list(read_queries(queries))
     judgements = None if qrels is None else read_judgements(qrels, split)
     encoder = load(model, device)
@@ -170,7 +171,7 @@ def check_export(
     with Bars() as bars:
         documents = join_blocks(read_vectors_of(encoder, model, corpus, vectors, bars).blocks)
     _same_number(folder, manifest, documents)
-    with open_engine(manifest.format, folder, url=url) as engine:
+    with open_engine(manifest.format, folder, url=url, documents=documents) as engine:
         parity = check_engine(
             engine,
             documents,
@@ -221,7 +222,7 @@ def query_table(
     """
     from sparse_adapt.cli.devices import load
     from sparse_adapt.collection.readers import read_judgements, read_queries
-    from sparse_adapt.export.query_table import idf_weights, learn_weights, token_queries, weigh, write_table
+    from sparse_adapt.engines.query_table import idf_weights, learn_weights, token_queries, weigh, write_table
     from sparse_adapt.report.progress import Bars
     from sparse_adapt.report.tables import Column, Row, Table
     from sparse_adapt.retrieve.encode import encode
@@ -312,14 +313,14 @@ def _none(encoder: "SparseEncoder | None", name: str | None) -> "Vectors":
     return Vectors(stamp(encoder, name or ""), token_names(encoder), ())
 
 
-def _same_number(folder: Path, manifest: "Manifest", documents: "EncodedBatch") -> None:
+def _same_number(folder: Path, manifest: "ExportManifest", documents: "EncodedBatch") -> None:
     if manifest.documents not in (0, len(documents.ids)):
         raise InputError(
             folder, f"holds {manifest.documents:,} documents, not {len(documents.ids):,}; name its own corpus"
         )
 
 
-def _counts(manifest: "Manifest") -> str:
+def _counts(manifest: "ExportManifest") -> str:
     """What was written, in words."""
     counts = f"{manifest.documents:,} documents, {manifest.entries:,} entries, {manifest.queries:,} queries"
     facts = [
@@ -331,7 +332,7 @@ def _counts(manifest: "Manifest") -> str:
     return ", ".join([counts, *facts] if manifest.documents else facts)
 
 
-def _losses(manifest: "Manifest") -> str:
+def _losses(manifest: "ExportManifest") -> str:
     if manifest.quantisation is not None:
         return f"{manifest.dropped:,} weights rounded to nothing, {manifest.clipped:,} were clipped"
     return f"weights are kept as floats, {manifest.clipped:,} were clipped"

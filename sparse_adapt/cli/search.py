@@ -83,15 +83,15 @@ def index(
 
     Anserini builds it; weights become whole numbers.
     """
-    from sparse_adapt.engines.lucene import build_index
-    from sparse_adapt.export import parts
-    from sparse_adapt.export.quantise import Quantisation
+    from sparse_adapt.engines.lucene_building import build_index
+    from sparse_adapt.engines.manifest import read_export_manifest
+    from sparse_adapt.engines.quantise import Quantisation
     from sparse_adapt.report.progress import Bars
     from sparse_adapt.retrieve.vectors.folder import read_manifest
     from sparse_adapt.retrieve.vectors.manifest import read_format
 
     is_vectors = read_format(vectors) == "vectors"
-    total = read_manifest(vectors).rows if is_vectors else parts.read_manifest(vectors, "anserini").documents
+    total = read_manifest(vectors).rows if is_vectors else read_export_manifest(vectors, "anserini").documents
     with Bars() as bars:
         card = build_index(
             vectors,
@@ -144,8 +144,7 @@ def search(
 
 
 def _in_index(query: str, model: str, index: Path, top: int) -> "list[Row]":
-    from sparse_adapt.engines.lucene import LuceneIndex
-    from sparse_adapt.engines.lucene import search as look_up
+    from sparse_adapt.engines.lucene import LuceneIndex, look_up
     from sparse_adapt.model.sparse import SparseEncoder
 
     with LuceneIndex(index) as opened:

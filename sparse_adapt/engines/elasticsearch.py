@@ -1,22 +1,31 @@
-"""Elasticsearch: an export on a server, loaded with bulk requests (see `features`)."""
+r"""Elasticsearch, 8.15 or newer: `sparse_vector` fields and queries; the files are those of `features`.
 
-from contextlib import AbstractContextManager
-from pathlib import Path
+Elasticsearch refuses dots in the names of features: a token with one is written as `node\u00002ejs`, which goes back
+(`names.unescape_token`) and meets no other token, as `node_js` would. A query says `prune: false`, since indices
+leave out frequent tokens by default from 9.1 on.
+"""
 
-from sparse_adapt.engines import features
-from sparse_adapt.engines.http import Server
-from sparse_adapt.export.elasticsearch import TARGET
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from sparse_adapt.engines.features import FIELD, FeatureFields
+from sparse_adapt.engines.names import escape_token
 
 
-def open_engine(folder: Path, *, url: str = "") -> AbstractContextManager[features.FeatureIndex]:
-    """An export in an index of its own on the server at `url`, which is gone afterwards."""
-    return features.open_engine(TARGET, folder, url)
+def _search_body(weights: Mapping[str, float], k: int) -> tuple[dict[str, Any], float]:
+    """What `_search` takes: the k documents with the largest dot products, their ids and scores only."""
+    query = {"field": FIELD, "query_vector": dict(weights), "prune": False}
+    return {"size": k, "_source": False, "query": {"sparse_vector": query}}, 1.0
 
 
-def load(folder: Path, url: str, index: str) -> int:
-    """Put an export into an index; how many documents it holds then. See `features.load` for what it raises."""
-    server = Server(url)
-    try:
-        return features.load(TARGET, folder, server, index)
-    finally:
-        server.close()
+ELASTICSEARCH = FeatureFields(
+    "elasticsearch",
+    "Elasticsearch",
+    {"type": "sparse_vector"},
+    _search_body,
+    partial(escape_token, offends=".".__eq__),
+)
+
+layout, how_to_load = ELASTICSEARCH.layout, ELASTICSEARCH.how_to_load
+open_export, load = ELASTICSEARCH.open_export, ELASTICSEARCH.load

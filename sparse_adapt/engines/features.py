@@ -1,44 +1,166 @@
-"""OpenSearch and Elasticsearch: an export loaded into an index over plain HTTP, and searched there.
+"""OpenSearch and Elasticsearch, which both keep weights in Lucene's feature fields: what the two have in common.
 
-Both keep weights in Lucene's feature fields, 9 significant bits of each. Dimensions: V vocabulary.
+    FOLDER/documents/part-00000.ndjson    what `_bulk` takes: {"index": {"_id": ...}} and {"weights": {name: weight}}
+    FOLDER/queries.jsonl                  {"query_id": ..., "search": what `_search` takes}
+    FOLDER/index.json                     what creates the index
+    FOLDER/tokens.json, manifest.json
+
+Lucene cuts a document's weight off after 9 significant bits, up to .4 % below. The files hold the nearest
+weight of 9 bits instead (`rounded`), which it keeps as it is: at most .2 % off, and as often above as below.
+A document without an entry is stored without the field, and no search finds it. Dimensions: V vocabulary.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
+import numpy as np
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.float32 import Float32Engine
-from sparse_adapt.engines.http import BUSY, TRIES, Server
-from sparse_adapt.engines.loading import Refused, document_parts, refuse
-from sparse_adapt.errors import ConfigError, InputError, OutputError
-from sparse_adapt.export.features import FIELD, INDEX_FILE, Target, rounded, token_names
-from sparse_adapt.export.opensearch import share
-from sparse_adapt.export.parts import Manifest, read_manifest
+from sparse_adapt.engines.bulk import NDJSON, load_documents
+from sparse_adapt.engines.http import Server
+from sparse_adapt.engines.layout import ExportSource, Layout
+from sparse_adapt.engines.lines import LineSize, json_object, json_string, rows
+from sparse_adapt.engines.manifest import ExportFolder, read_export
+from sparse_adapt.engines.opened import FloatEngine
+from sparse_adapt.engines.quantise import Entries
+from sparse_adapt.engines.writing import id_of_bytes, in_parts
+from sparse_adapt.errors import InputError, OutputError
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
-from sparse_adapt.retrieve.vectors.manifest import read_tokens
 
+INDEX_FILE = "index.json"
+FIELD = "weights"
+RESULTS = 10
+LONGEST_ID = 512  # bytes of a document's _id
+LONGEST_TERM = 32_766  # bytes, in Lucene
+DROPPED_BITS = 15  # of a float32's 23 in the fraction
+LARGEST = np.float32((2 - 2**-8) * 2.0**127)
 QUERIES_A_REQUEST = 32
 MOST_RESULTS = 10_000
-TOO_LARGE = 413
-NDJSON = "x-ndjson"
+
+_FRAME = 60  # bytes of a line beside id and entries
 
 
-class FeatureIndex(Float32Engine):
+@dataclass(frozen=True)
+class FeatureFields:
+    """One of the two engines, and all in which it differs from the other.
+
+    `name`: its row in `formats.ENGINES`. `mapping`: of the field of weights. `search_body`: the search for a dot
+    product, with the power of two by which scores are to be divided. `token_name`: what it calls a token.
+    """
+
+    name: str
+    title: str
+    mapping: Mapping[str, Any]
+    search_body: Callable[[Mapping[str, float], int], tuple[dict[str, Any], float]]
+    token_name: Callable[[str], str]
+
+    def layout(self, source: ExportSource) -> Layout:
+        """Bulk requests. Raises InputError for a token that is longer than the engine takes."""
+        names = self.names(source.vectors.tokens)
+        keys = [json_string(name) for name in names]
+        return Layout(
+            documents=in_parts(
+                partial(_bulk_lines, keys),
+                suffix="ndjson",
+                requests=LineSize(keys, _FRAME),
+                check_id=id_of_bytes(self.title, LONGEST_ID),
+            ),
+            query_lines=partial(self._query_lines, names),
+            settings={INDEX_FILE: {"mappings": {"properties": {FIELD: self.mapping}}}},
+        )
+
+    def how_to_load(self, export: ExportFolder) -> str:
+        """Shell commands that load an export, and lines of Python that name what the server refuses."""
+        python = (
+            "from pathlib import Path\n"
+            f"from sparse_adapt.engines.{self.name} import load\n"
+            f'load(Path({json.dumps(str(export.path))}), "http://localhost:9200", "documents")'
+        )
+        return f"{curl_lines(export.path, 'documents')}\n\n{python}"
+
+    @contextmanager
+    def open_export(
+        self, export: ExportFolder, url: str, documents: EncodedBatch | None
+    ) -> "Iterator[FeatureIndex]":
+        """An export in an index of its own on the server at `url`, which is gone afterwards."""
+        server, index = Server(url), f"sparse-adapt-{uuid4().hex}"
+        try:
+            opened = FeatureIndex(self, server, index, export)
+            try:
+                self.load_into(export, server, index)
+                yield opened
+            finally:
+                server.ask("DELETE", f"/{index}")
+        finally:
+            server.close()
+
+    def load(self, folder: Path, url: str, index: str) -> int:
+        """Put an export into an index, which is made if there is none; how many documents it holds then.
+
+        Raises InputError for a folder that its manifest doesn't vouch for, OutputError for an index of another
+        mapping and for documents that the server refuses; those before and after them are in.
+        """
+        server = Server(url)
+        try:
+            return self.load_into(read_export(folder, self.name), server, index)
+        finally:
+            server.close()
+
+    def load_into(self, export: ExportFolder, server: Server, index: str) -> int:
+        """Put an export into an index of a server, as `load` does."""
+        self._create(export.path, server, index)
+        return load_documents(export, server, index)
+
+    def names(self, tokens: Sequence[str]) -> list[str]:
+        """The V tokens as the engine names them. Raises InputError for one that Lucene can't hold."""
+        names = [self.token_name(token) for token in tokens]
+        for token, name in zip(tokens, names, strict=True):
+            if not 0 < len(name.encode()) <= LONGEST_TERM:
+                raise InputError(
+                    repr(token[:40]),
+                    f"this token has {len(name.encode()):,} bytes, {self.title} takes 1 to {LONGEST_TERM:,}",
+                )
+        return names
+
+    def _query_lines(self, names: Sequence[str], entries: Entries) -> Iterator[str]:
+        for query_id, columns, weights in rows(entries):
+            if columns:
+                wanted = {
+                    names[column]: float(weight) for column, weight in zip(columns, weights, strict=True)
+                }
+                line = {"query_id": query_id, "search": self.search_body(wanted, RESULTS)[0]}
+                yield json.dumps(line, ensure_ascii=False) + "\n"
+
+    def _create(self, folder: Path, server: Server, index: str) -> None:
+        made = server.ask("PUT", f"/{quote(index)}", (folder / INDEX_FILE).read_bytes())
+        if made.good:
+            return
+        there = server.ask("GET", f"/{quote(index)}/_mapping")
+        if not there.good:
+            raise OutputError(f"{server.place}/{index}: can't be made ({made.reason}); choose another name")
+        mapped = [each["mappings"].get("properties", {}).get(FIELD, {}) for each in there.content.values()]
+        if any(each.get("type") != self.mapping["type"] for each in mapped):
+            raise OutputError(
+                f"{server.place}/{index}: has no {self.mapping['type']} field {FIELD!r}; choose another name"
+            )
+
+
+class FeatureIndex(FloatEngine):
     """An index that holds one export."""
 
-    def __init__(
-        self, target: Target, server: Server, index: str, manifest: Manifest, tokens: list[str]
-    ) -> None:
-        self.target, self.server, self.index, self.manifest = target, server, index, manifest
-        self.name = f"{target.format}-{_version(target, server)}"
-        self._names = token_names(target, tokens)
+    def __init__(self, fields: FeatureFields, server: Server, index: str, export: ExportFolder) -> None:
+        super().__init__(export.manifest)
+        self.fields, self.server, self.index = fields, server, index
+        self.name = f"{fields.name}-{_version(fields, server)}"
+        self._names = fields.names(export.tokens)
 
     def stored(self, documents: EncodedBatch) -> csr_matrix:
         """The documents as Lucene keeps them (rows, V): rounded to 9 significant bits."""
@@ -48,13 +170,15 @@ class FeatureIndex(Float32Engine):
         """For each query id its k best documents, best first; at most 10,000."""
         run: Run = {query_id: {} for query_id in queries.ids}
         for some in self.batches(queries, QUERIES_A_REQUEST):
-            wanted = [
-                {self._names[column]: weight for column, weight in zip(columns, weights, strict=True)}
+            searches = [
+                self.fields.search_body(
+                    {self._names[column]: weight for column, weight in zip(columns, weights, strict=True)},
+                    min(k, MOST_RESULTS),
+                )
                 for _, columns, weights in some
             ]
-            bodies = [self.target.search(weights, min(k, MOST_RESULTS)) for weights in wanted]
-            for (query_id, _, _), weights, hits in zip(some, wanted, self._search(bodies), strict=True):
-                factor = share(weights) if self.target.format == "opensearch" else 1.0
+            answers = self._search([body for body, _ in searches])
+            for (query_id, _, _), (_, factor), hits in zip(some, searches, answers, strict=True):
                 run[query_id] = {hit["_id"]: hit["_score"] / factor for hit in hits}
         return run
 
@@ -72,114 +196,47 @@ class FeatureIndex(Float32Engine):
             yield response["hits"]["hits"]
 
 
-@contextmanager
-def open_engine(target: Target, folder: Path, url: str) -> Iterator[FeatureIndex]:
-    """An export in an index of its own on the server at `url`, which is gone afterwards."""
-    if not url:
-        raise ConfigError(f"{target.title} is a server; say where with --url http://localhost:9200")
-    manifest = read_manifest(folder, target.format)
-    tokens = read_tokens(folder, manifest.model)
-    server, index = Server(url), f"sparse-adapt-{uuid4().hex}"
-    try:
-        opened = FeatureIndex(target, server, index, manifest, tokens)
-        try:
-            load(target, folder, server, index)
-            yield opened
-        finally:
-            server.ask("DELETE", f"/{index}")
-    finally:
-        server.close()
+def rounded(weights: csr_matrix) -> csr_matrix:
+    """Weights (rows, V), none negative, as the nearest float32 of 9 significant bits; half ways go up.
 
-
-def load(target: Target, folder: Path, server: Server, index: str) -> int:
-    """Put an export into an index, which is made if there is none; how many documents it holds then.
-
-    Raises InputError for a folder that its manifest doesn't vouch for, OutputError for an index of another
-    mapping and for documents that the server refuses; those before and after them are in.
+    Lucene's `FeatureField` stores a weight as a term frequency, which is the upper bits of its float32.
     """
-    manifest = read_manifest(folder, target.format)
-    _create(target, folder, server, index)
-    refused = [
-        row for part in document_parts(manifest) for row in _send(server, index, _pairs(folder / part.path))
-    ]
-    if refused:
-        refuse(f"{server.place}/{index}", refused, manifest.documents)
-    for method, path in (("POST", "_refresh"), ("GET", "_count")):
-        answer = server.ask(method, f"/{quote(index)}/{path}")
-        if not answer.good:
-            raise OutputError(f"{server.place}/{index}: loaded, but {path} fails ({answer.reason})")
-    return int(answer.content["count"])
+    bits = weights.data.astype(np.float32).view(np.int32) + (1 << (DROPPED_BITS - 1))
+    kept = (bits >> DROPPED_BITS << DROPPED_BITS).view(np.float32)
+    return csr_matrix(
+        (np.minimum(kept, LARGEST), weights.indices.copy(), weights.indptr.copy()), shape=weights.shape
+    )
 
 
-def _create(target: Target, folder: Path, server: Server, index: str) -> None:
-    made = server.ask("PUT", f"/{quote(index)}", (folder / INDEX_FILE).read_bytes())
-    if made.good:
-        return
-    there = server.ask("GET", f"/{quote(index)}/_mapping")
-    if not there.good:
-        raise OutputError(f"{server.place}/{index}: can't be made ({made.reason}); choose another name")
-    mapped = [each["mappings"].get("properties", {}).get(FIELD, {}) for each in there.content.values()]
-    if any(each.get("type") != target.mapping["type"] for each in mapped):
-        raise OutputError(
-            f"{server.place}/{index}: has no {target.mapping['type']} field {FIELD!r}; choose another name"
-        )
+def curl_lines(folder: Path, index: str) -> str:
+    """Shell commands that load an export, part by part."""
+    return "\n".join(
+        [
+            "URL=http://localhost:9200",
+            f"curl -fsS -X PUT $URL/{index} -H 'Content-Type: application/json' --data-binary @'{folder}/{INDEX_FILE}'",
+            f"for part in '{folder}'/documents/*.ndjson; do",
+            f'  curl -fsS "$URL/{index}/_bulk?filter_path=errors,items.*.error" '
+            "-H 'Content-Type: application/x-ndjson' --data-binary @\"$part\"",
+            "done",
+        ]
+    )
 
 
-def _pairs(path: Path) -> list[bytes]:
-    """The documents of a part, two lines each."""
-    lines = path.read_bytes().splitlines(keepends=True)
-    if len(lines) % 2 or not all(line.endswith(b"\n") for line in lines):
-        raise InputError(path, "isn't made of pairs of lines; export again")
-    return [action + source for action, source in zip(lines[::2], lines[1::2], strict=True)]
+def _bulk_lines(keys: Sequence[str], entries: Entries) -> Iterator[str]:
+    for document_id, columns, weights in rows(entries._replace(vectors=rounded(entries.vectors))):
+        fields = f'"{FIELD}": {json_object(keys, columns, weights)}' if columns else ""
+        yield f'{{"index": {{"_id": {json_string(document_id)}}}}}\n{{{fields}}}\n'
 
 
-def _send(server: Server, index: str, pairs: list[bytes], tries: int = TRIES) -> list[Refused]:
-    """One bulk request, or two of half the size where the server finds it too large."""
-    answer = server.ask("POST", f"/{quote(index)}/_bulk", b"".join(pairs), NDJSON)
-    if answer.status == TOO_LARGE and len(pairs) > 1:
-        half = len(pairs) // 2
-        return _send(server, index, pairs[:half]) + _send(server, index, pairs[half:])
-    if answer.status == TOO_LARGE:
-        return [Refused(_document_id(pairs[0]), f"{len(pairs[0]):,} bytes are too many for the server")]
-    if not answer.good:
-        raise OutputError(
-            f"{server.place}/{index}: refuses a request ({answer.reason}); mend that and load again"
-        )
-    items = [next(iter(item.values())) for item in answer.content["items"]]
-    busy = [pair for pair, item in zip(pairs, items, strict=True) if item["status"] == BUSY[0]]
-    if busy and tries > 1:
-        server.pause(TRIES - tries)
-        items = [item for item in items if item["status"] != BUSY[0]]
-        return _refused(items) + _send(server, index, busy, tries - 1)
-    return _refused(items)
-
-
-def _refused(items: list[Any]) -> list[Refused]:
-    """The documents that a bulk answer names with an error."""
-    return [Refused(item["_id"], _cause(item["error"])) for item in items if "error" in item]
-
-
-def _cause(error: Any) -> str:  # noqa: ANN401 - the server's JSON
-    """The innermost reason, which is the one that names the feature."""
-    while isinstance(error, dict) and isinstance(error.get("caused_by"), dict):
-        error = error["caused_by"]
-    reason = error.get("reason", error) if isinstance(error, dict) else error
-    return " ".join(str(reason).split())[:300]
-
-
-def _document_id(pair: bytes) -> str:
-    return str(json.loads(pair.split(b"\n", 1)[0])["index"]["_id"])
-
-
-def _version(target: Target, server: Server) -> str:
+def _version(fields: FeatureFields, server: Server) -> str:
     """The server's version. Raises OutputError where the other engine, or none of both, answers."""
     answer = server.ask("GET", "/")
     version = answer.content.get("version", {}) if isinstance(answer.content, dict) else {}
     if not answer.good or "number" not in version:
-        raise OutputError(f"{server.place}: isn't {target.title} ({answer.reason}); give another --url")
+        raise OutputError(f"{server.place}: isn't {fields.title} ({answer.reason}); give another --url")
     found = version.get("distribution", "elasticsearch")
-    if found != target.format:
+    if found != fields.name:
         raise OutputError(
-            f"{server.place}: is {found} {version['number']}, not {target.title}; export for {found}"
+            f"{server.place}: is {found} {version['number']}, not {fields.title}; export for {found}"
         )
     return str(version["number"])

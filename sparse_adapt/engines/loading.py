@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from sparse_adapt.errors import InputError, OutputError
-from sparse_adapt.export.parts import DOCUMENTS_FOLDER, Manifest, Part
 
 SHOWN = 3
 
@@ -22,11 +21,6 @@ class Refused(NamedTuple):
 
     document_id: str
     reason: str
-
-
-def document_parts(manifest: Manifest) -> list[Part]:
-    """The parts that hold documents, not settings."""
-    return [part for part in manifest.parts if part.path.startswith(f"{DOCUMENTS_FOLDER}/")]
 
 
 def json_lines(path: Path) -> Iterator[Any]:

@@ -1,54 +1,29 @@
-"""A Lucene index of impacts, built and searched by Anserini: the ranking that production will see.
+"""A Lucene index of impacts, searched by Anserini: the ranking that production will see.
 
 A document's score is the sum over shared tokens of query impact x document impact, a whole number, exact in
 Lucene's 32-bit floats up to 16,777,216. Documents of equal score come in the order of their ids.
 Dimensions: V vocabulary.
 """
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from shutil import rmtree
-from tempfile import TemporaryDirectory
-from threading import Thread
 from types import TracebackType
 from typing import Any, Literal, NamedTuple
 
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.java import (
-    anserini_jar,
-    detach,
-    forget_errors,
-    java_class,
-    java_error,
-    logged_error,
-    reason,
-)
-from sparse_adapt.errors import ConfigError, InputError, OutputError
-from sparse_adapt.export import anserini
-from sparse_adapt.export.parts import DOCUMENTS_FOLDER, Manifest, read_manifest
-from sparse_adapt.export.quantise import Quantisation
-from sparse_adapt.files.folders import output_folder, write_json
+from sparse_adapt.engines.anserini import lucene_name
+from sparse_adapt.engines.java import java_class, java_error, reason
+from sparse_adapt.engines.opened import ImpactEngine
+from sparse_adapt.engines.quantise import Quantisation
+from sparse_adapt.errors import InputError
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.retrieve.vectors.folder import EncodedBatch, open_vectors
-from sparse_adapt.retrieve.vectors.manifest import (
-    ModelStamp,
-    Record,
-    read_format,
-    read_record,
-    read_tokens,
-    stamp,
-    write_tokens,
-)
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
+from sparse_adapt.retrieve.vectors.manifest import ModelStamp, Record, read_record, read_tokens, stamp
 
-INDEX_FILE = "index.json"
-BUFFER_MEGABYTES = 256  # that Lucene fills before it writes a segment
-SECONDS_A_LOOK = 0.2
+CARD_FILE = "index.json"
 ANY_NUMBER_OF_TOKENS = 2**31 - 1
 
 
@@ -64,7 +39,7 @@ class IndexCard(Record):
     empty_documents: int
 
 
-class Found(NamedTuple):
+class LuceneHit(NamedTuple):
     """A document, its score in terms of weights, and the whole number that Lucene ranked it by."""
 
     document_id: str
@@ -72,132 +47,19 @@ class Found(NamedTuple):
     impact: int
 
 
-# -- building -------------------------------------------------------------------------------------
-
-
-def build_index(
-    vectors: Path,
-    index: Path,
-    *,
-    threads: int | None = None,
-    quantisation: Quantisation | None = None,
-    overwrite: bool = False,
-    progress: Heard = silent,
-) -> IndexCard:
-    """Index what `encode` or `export anserini` wrote; the former is quantised on the way, by default x 100.
-
-    Documents without an impact are left out, since nothing can find them. `progress` hears how many more
-    documents are in. Raises InputError for a folder that its manifest doesn't vouch for, OutputError when
-    Anserini fails; nothing stays at `index` then.
-    """
-    java_class("io.anserini.index.IndexCollection")  # a missing extra shows before anything is written
-    with output_folder(index, overwrite=overwrite, resumable=False) as work:
-        with _collection(vectors, work / "collection", quantisation) as (folder, manifest):
-            assert manifest.quantisation is not None, manifest.format
-            tokens = read_tokens(folder, manifest.model)
-            parallel = min(threads or os.cpu_count() or 1, len(manifest.parts))
-            problem = _run_indexer(folder / DOCUMENTS_FOLDER, work, parallel, progress)
-        indexed, expected = _count(work), manifest.documents - manifest.empty_documents
-        if indexed != expected:
-            advice = f"{problem or 'Anserini gives no reason'}; nothing was kept"
-            raise OutputError(f"{index}: Lucene holds {indexed:,} of {expected:,} documents ({advice})")
-        card = IndexCard(
-            engine=anserini_jar().stem.removesuffix("-fatjar"),
-            model=manifest.model,
-            quantisation=manifest.quantisation,
-            documents=manifest.documents,
-            empty_documents=manifest.empty_documents,
-        )
-        write_tokens(work, tokens)
-        write_json(work / INDEX_FILE, card.model_dump())
-    return card
-
-
-@contextmanager
-def _collection(
-    vectors: Path, scratch: Path, quantisation: Quantisation | None
-) -> Iterator[tuple[Path, Manifest]]:
-    """A folder in Anserini's layout: the given one, or one made from shards for the while."""
-    if read_format(vectors) == "vectors":
-        scratch.mkdir()
-        yield scratch, anserini.write_into(scratch, open_vectors(vectors), quantisation=quantisation)
-        rmtree(scratch)
-        return
-    manifest = read_manifest(vectors, "anserini")
-    stored = manifest.quantisation
-    if stored is not None and quantisation not in (None, stored):
-        raise ConfigError(f"{vectors}: quantised already, x {stored.scale:g}; export it again")
-    yield vectors, manifest
-
-
-def _run_indexer(documents: Path, index: Path, threads: int, progress: Heard) -> str:
-    """Have Anserini index a folder; what it says went wrong, if it says so.
-
-    It runs in a thread of its own, so that Ctrl-C is heard. Its own counts are no proof: they rise before
-    the index is on the disk, and an error while it is written is only logged.
-    """
-    settings = java_class("io.anserini.index.IndexCollection$Args")()
-    settings.collectionClass, settings.input, settings.index = (
-        "JsonVectorCollection",
-        str(documents),
-        str(index),
-    )
-    settings.impact = settings.pretokenized = settings.optimize = settings.quiet = True
-    settings.threads, settings.memoryBuffer = max(1, threads), BUFFER_MEGABYTES
-    problems: list[str] = []
-    forget_errors()
-    try:
-        indexer = java_class("io.anserini.index.IndexCollection")(settings)
-    except java_error() as error:
-        return reason(error)
-    worker = Thread(target=_run_java, args=(indexer, problems), daemon=True)
-    worker.start()
-    done = 0
-    while worker.is_alive():
-        worker.join(SECONDS_A_LOOK)
-        indexed = int(indexer.getCounters().indexed.get())
-        if indexed > done:
-            progress(indexed - done)
-        done = indexed
-    (index / "write.lock").unlink(missing_ok=True)
-    return problems[0] if problems else logged_error()
-
-
-def _count(index: Path) -> int:
-    """Documents in an index as it lies on the disk; 0 where there is none that opens."""
-    try:
-        searcher = java_class("io.anserini.search.SimpleImpactSearcher")(str(index))
-    except java_error():
-        return 0
-    documents = int(searcher.get_total_num_docs())
-    searcher.close()
-    return documents
-
-
-def _run_java(runnable: Any, problems: list[str]) -> None:  # noqa: ANN401 - a Java object
-    try:
-        runnable.run()
-    except java_error() as error:
-        problems.append(reason(error))
-    finally:
-        detach()
-
-
-# -- searching ------------------------------------------------------------------------------------
-
-
-class LuceneIndex:
+class LuceneIndex(ImpactEngine):
     """An index that `build_index` made, open for searching. Use it in a `with` block, or close it."""
 
     tolerance = 0.0
 
     def __init__(self, folder: Path) -> None:
         """Raises InputError where there is no such index, or one that is damaged."""
-        path = folder / INDEX_FILE
+        path = folder / CARD_FILE
         if not path.is_file():
-            raise InputError(folder, f"no {INDEX_FILE} here; make an index with: sparse-adapt index")
+            raise InputError(folder, f"no {CARD_FILE} here; make an index with: sparse-adapt index")
         self.folder = folder
         self.card = read_record(path, IndexCard)
+        super().__init__(self.card.quantisation)
         self.tokens = read_tokens(folder, self.card.model)
         searcher = java_class("io.anserini.search.SimpleImpactSearcher")
         java_class("org.apache.lucene.search.IndexSearcher").setMaxClauseCount(ANY_NUMBER_OF_TOKENS)
@@ -238,7 +100,7 @@ class LuceneIndex:
             return
         raise InputError(self.folder, f"{problem}; search with that model, or index again with {model.name}")
 
-    def search(self, query: Mapping[str, int] | csr_matrix, k: int) -> list[Found]:
+    def search(self, query: Mapping[str, int] | csr_matrix, k: int) -> list[LuceneHit]:
         """The k best documents for a query, best first, those without a shared token left out.
 
         query: tokens with their impacts, or one row (1, V) of weights, which is quantised like the documents.
@@ -248,21 +110,13 @@ class LuceneIndex:
         words = java_class("java.util.HashMap")()
         integer = java_class("java.lang.Integer")
         for token, impact in query.items():
-            words.put(anserini.token_name(token), integer(impact))
+            words.put(lucene_name(token), integer(impact))
         return self._found(self._searcher.search(words, k)) if query and k > 0 else []
 
     @property
     def name(self) -> str:
         """Anserini with its version."""
         return self.card.engine
-
-    def stored(self, documents: EncodedBatch) -> csr_matrix:
-        """The documents as Lucene keeps them (rows, V): impacts, in terms of weights."""
-        return self.card.quantisation.impacts(documents).vectors / self.card.quantisation.scale
-
-    def asked(self, queries: EncodedBatch) -> csr_matrix:
-        """The queries as they are put to Lucene: quantised like the documents."""
-        return self.stored(queries)
 
     def search_all(self, queries: EncodedBatch, k: int) -> Run:
         """A run: for each query id its k best documents with their scores."""
@@ -277,33 +131,22 @@ class LuceneIndex:
             raise InputError(
                 self.folder, f"has {len(self.tokens):,} tokens, the query vector {block.vectors.shape[1]:,}"
             )
-        impacts = self.card.quantisation.impacts(block)
+        impacts = self.quantisation.impacts(block)
         return [
             {self.tokens[column]: value for column, value in zip(columns, values, strict=True)}
             for _, columns, values in impacts.rows()
         ]
 
-    def _found(self, results: Sequence[Any]) -> list[Found]:
+    def _found(self, results: Sequence[Any]) -> list[LuceneHit]:
         """Whole scores again: Anserini takes a millionth off each of those that are tied."""
         impacts = [round(result.score) for result in results]
         return [
-            Found(result.docid, self.card.quantisation.score(impact), impact)
+            LuceneHit(result.docid, self.quantisation.score(impact), impact)
             for result, impact in zip(results, impacts, strict=True)
         ]
 
 
-@contextmanager
-def open_engine(folder: Path, *, url: str = "") -> Iterator[LuceneIndex]:
-    """An export for Anserini, indexed for the while. Raises ConfigError for a `url`: Lucene is a library."""
-    if url:
-        raise ConfigError(f"--url {url}: Lucene runs in this process; leave it out")
-    with TemporaryDirectory() as scratch:
-        build_index(folder, Path(scratch) / "index")
-        with LuceneIndex(Path(scratch) / "index") as index:
-            yield index
-
-
-def search(query: str, model: SparseEncoder, index: LuceneIndex, k: int = 10) -> list[Found]:
+def look_up(query: str, model: SparseEncoder, index: LuceneIndex, k: int = 10) -> list[LuceneHit]:
     """The k best documents for a query in words. Raises InputError when the index is of another model."""
     index.check_model(stamp(model))
     return index.search(encode(model, [query]), k)

@@ -1,51 +1,148 @@
-"""Milvus: an export's rows in a collection, on a server or in Milvus Lite, searched by inner product.
+"""Rows for Milvus: a SPARSE_FLOAT_VECTOR each, token ids as dimensions, weights as float32.
+
+    FOLDER/documents/part-00000.json    [{"document_id": ..., "weights": {"1012": 0.5, ...}}, one a line, ...]
+    FOLDER/queries.jsonl                {"query_id": ..., "search": what `entities/search` takes}
+    FOLDER/collection.json              what creates the collection: the id as its key, inner products
+    FOLDER/tokens.json, manifest.json
+
+A part is JSON as Milvus's bulk import reads it. Milvus refuses vectors without an entry: such documents are
+counted in the manifest (`empty_documents`) and left out, since no search could find them. It has ids of 1 to
+65,535 bytes.
 
 Weights stay float32. Milvus gives no order to documents of equal score. Dimensions: V vocabulary.
 """
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from pymilvus import DataType, MilvusClient, MilvusException
-
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.float32 import Float32Engine
-from sparse_adapt.engines.loading import document_parts, insert_all, one_line, refuse
+from sparse_adapt.engines.layout import ExportSource, Layout
+from sparse_adapt.engines.lines import LineSize, json_object, json_string, rows
+from sparse_adapt.engines.loading import insert_all, one_line, refuse
+from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, read_export
+from sparse_adapt.engines.opened import FloatEngine
+from sparse_adapt.engines.quantise import Entries
+from sparse_adapt.engines.writing import id_of_bytes, in_parts
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, OutputError
-from sparse_adapt.export.milvus import FIELD, KEY, LONGEST_ID
-from sparse_adapt.export.parts import Manifest, read_manifest
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
-from sparse_adapt.retrieve.vectors.manifest import read_tokens
 
+if TYPE_CHECKING:  # an export can be written without Milvus's client
+    from pymilvus import MilvusClient
+
+SETTINGS_FILE = "collection.json"
+KEY, FIELD = "document_id", "weights"
+LONGEST_KEY = 65_535  # bytes
 ROWS_A_REQUEST = 512
-QUERIES_A_REQUEST = 64
-SECONDS = 10  # to connect
-MOST_RESULTS = 16_384
+QUERIES_A_BATCH = 64
+CONNECTING_SECONDS = 10
+MOST_HITS = 16_384  # for a query
+
+COLLECTION: dict[str, Any] = {
+    "schema": {
+        "autoId": False,
+        "enabledDynamicField": False,
+        "fields": [
+            {
+                "fieldName": KEY,
+                "dataType": "VarChar",
+                "isPrimary": True,
+                "elementTypeParams": {"max_length": LONGEST_KEY},
+            },
+            {"fieldName": FIELD, "dataType": "SparseFloatVector"},
+        ],
+    },
+    "indexParams": [
+        {
+            "fieldName": FIELD,
+            "indexName": FIELD,
+            "metricType": "IP",
+            "indexType": "SPARSE_INVERTED_INDEX",
+            "params": {"inverted_index_algo": "DAAT_MAXSCORE"},
+        }
+    ],
+}
+
+_FRAME = 40  # bytes of a line beside id and entries
 
 
-class Milvus(Float32Engine):
+# -- the files ------------------------------------------------------------------------------------
+
+
+def layout(source: ExportSource) -> Layout:
+    """Rows, and what creates their collection."""
+    keys = [f'"{column}"' for column in range(len(source.vectors.tokens))]
+    return Layout(
+        documents=in_parts(
+            partial(_row_lines, keys),
+            suffix="json",
+            requests=LineSize(keys, _FRAME),
+            check_id=id_of_bytes("Milvus", LONGEST_KEY),
+        ),
+        query_lines=partial(_query_lines, keys),
+        settings={SETTINGS_FILE: COLLECTION},
+    )
+
+
+def how_to_load(export: ExportFolder) -> str:
+    """Lines of Python that load an export."""
+    folder = json.dumps(str(export.path))
+    return "\n".join(
+        [
+            "from pathlib import Path",
+            "from pymilvus import MilvusClient",
+            "from sparse_adapt.engines.milvus import load",
+            f'load(Path({folder}), MilvusClient("http://localhost:19530"), "documents")',
+        ]
+    )
+
+
+def _row_lines(keys: Sequence[str], entries: Entries) -> Iterator[str]:
+    """A list in JSON, one row a line, of the documents that have an entry."""
+    stored = [row for row in rows(entries) if row[1]]
+    for number, (document_id, columns, weights) in enumerate(stored, start=1):
+        fields = f'"{KEY}": {json_string(document_id)}, "{FIELD}": {json_object(keys, columns, weights)}'
+        yield f"{'[' if number == 1 else ' '}{{{fields}}}{']' if number == len(stored) else ','}\n"
+    if not stored:
+        yield "[]\n"
+
+
+def _query_lines(keys: Sequence[str], entries: Entries) -> Iterator[str]:
+    for query_id, columns, weights in rows(entries):
+        if columns:
+            search = (
+                f'{{"data": [{json_object(keys, columns, weights)}], "annsField": "{FIELD}", "limit": 10}}'
+            )
+            yield f'{{"query_id": {json_string(query_id)}, "search": {search}}}\n'
+
+
+# -- the engine -----------------------------------------------------------------------------------
+
+
+class Milvus(FloatEngine):
     """A collection that holds one export."""
 
-    def __init__(self, client: MilvusClient, collection: str, manifest: Manifest, name: str) -> None:
-        self.client, self.collection, self.manifest, self.name = client, collection, manifest, name
+    def __init__(self, client: "MilvusClient", collection: str, manifest: ExportManifest, name: str) -> None:
+        super().__init__(manifest)
+        self.client, self.collection, self.name = client, collection, name
 
     def search_all(self, queries: EncodedBatch, k: int) -> Run:
         """For each query id its k best documents, best first; at most 16,384."""
         run: Run = {query_id: {} for query_id in queries.ids}
-        for some in self.batches(queries, QUERIES_A_REQUEST):
+        for some in self.batches(queries, QUERIES_A_BATCH):
             with _told(self.name):
                 answers = self.client.search(
                     self.collection,
                     data=[dict(zip(columns, weights, strict=True)) for _, columns, weights in some],
                     anns_field=FIELD,
-                    limit=min(k, MOST_RESULTS),
+                    limit=min(k, MOST_HITS),
                     search_params={"metric_type": "IP"},
                     output_fields=[KEY],
                 )
@@ -55,36 +152,36 @@ class Milvus(Float32Engine):
 
 
 @contextmanager
-def open_engine(folder: Path, *, url: str = "") -> Iterator[Milvus]:
+def open_export(export: ExportFolder, url: str, documents: EncodedBatch | None) -> Iterator[Milvus]:
     """An export in a collection of its own, which is gone afterwards.
 
     `url` is a server's, or a file ending in .db for Milvus Lite; without one that is a temporary file.
     """
-    manifest = read_manifest(folder, "milvus")
-    read_tokens(folder, manifest.model)
     collection = f"sparse_adapt_{uuid4().hex}"
     with TemporaryDirectory() as scratch, open_client(url or f"{scratch}/check.db") as client:
         try:
-            load(folder, client, collection)
-            yield Milvus(client, collection, manifest, _name(client, url))
+            load_into(export, client, collection)
+            yield Milvus(client, collection, export.manifest, _name(client, url))
         finally:
             with _told(url or "Milvus"):
                 client.drop_collection(collection)
 
 
 @contextmanager
-def open_client(url: str) -> Iterator[MilvusClient]:
+def open_client(url: str) -> "Iterator[MilvusClient]":
     """A client of the server at `url`, or of the Milvus Lite file there.
 
     Raises OutputError where there is no server, or another process has the file.
     """
+    from pymilvus import MilvusClient
+
     remote = url.startswith(("http://", "https://", "tcp://", "unix:"))
     if not remote and not url.endswith(".db"):
         raise ConfigError(f"{url}: Milvus takes a server's URL or a file that ends in .db")
     if not remote:
         _lite()
     with _quiet(), _told(url):
-        client = MilvusClient(url, timeout=SECONDS)
+        client = MilvusClient(url, timeout=CONNECTING_SECONDS)
         try:
             yield client
         finally:
@@ -93,20 +190,26 @@ def open_client(url: str) -> Iterator[MilvusClient]:
                 _lite().release_server(url)
 
 
-def load(folder: Path, client: MilvusClient, collection: str) -> int:
+def load(folder: Path, client: "MilvusClient", collection: str) -> int:
     """Put an export into a collection, which is made if there is none; how many documents it holds then.
 
     Raises InputError for a folder that its manifest doesn't vouch for, OutputError for a collection of other
     fields and for documents that Milvus refuses; those before and after them are in.
     """
-    manifest = read_manifest(folder, "milvus")
+    return load_into(read_export(folder, "milvus"), client, collection)
+
+
+def load_into(export: ExportFolder, client: "MilvusClient", collection: str) -> int:
+    """Put an export into a collection, as `load` does."""
+    from pymilvus import MilvusException
+
     with _quiet(), _told(collection):
         _create(client, collection)
         refused = [
             row
-            for part in document_parts(manifest)
+            for part in export.manifest.document_files
             for row in insert_all(
-                _rows(folder / part.path),
+                _rows(export.path / part.path),
                 lambda rows: client.upsert(collection, rows),
                 batch=ROWS_A_REQUEST,
                 document_id=lambda row: row[KEY],
@@ -114,7 +217,7 @@ def load(folder: Path, client: MilvusClient, collection: str) -> int:
             )
         ]
         if refused:
-            refuse(collection, refused, manifest.documents)
+            refuse(collection, refused, export.manifest.documents)
         client.flush(collection)
         counted = client.query(collection, filter="", output_fields=["count(*)"])
         return int(counted[0]["count(*)"])
@@ -129,15 +232,17 @@ def _rows(path: Path) -> list[dict[str, Any]]:
     return [row | {FIELD: {int(column): weight for column, weight in row[FIELD].items()}} for row in content]
 
 
-def _create(client: MilvusClient, collection: str) -> None:
+def _create(client: "MilvusClient", collection: str) -> None:
     """The collection that `collection.json` of an export describes."""
+    from pymilvus import DataType
+
     if client.has_collection(collection):
         fields = {field["name"]: field["type"] for field in client.describe_collection(collection)["fields"]}
         if fields != {KEY: DataType.VARCHAR, FIELD: DataType.SPARSE_FLOAT_VECTOR}:
             raise OutputError(f"{collection}: has other fields than {KEY} and {FIELD}; choose another name")
         return
     schema = client.create_schema(auto_id=False, enable_dynamic_field=False)
-    schema.add_field(KEY, DataType.VARCHAR, is_primary=True, max_length=LONGEST_ID)
+    schema.add_field(KEY, DataType.VARCHAR, is_primary=True, max_length=LONGEST_KEY)
     schema.add_field(FIELD, DataType.SPARSE_FLOAT_VECTOR)
     index = client.prepare_index_params()
     index.add_index(
@@ -149,7 +254,7 @@ def _create(client: MilvusClient, collection: str) -> None:
     client.create_collection(collection, schema=schema, index_params=index, consistency_level="Strong")
 
 
-def _name(client: MilvusClient, url: str) -> str:
+def _name(client: "MilvusClient", url: str) -> str:
     if url.startswith("http"):
         return f"milvus-{client.get_server_version()}"
     return f"milvus-lite-{version('milvus-lite')}"
@@ -182,6 +287,8 @@ def _quiet() -> Iterator[None]:
 @contextmanager
 def _told(place: str) -> Iterator[None]:
     """What goes wrong between here and a server, as an error in one line."""
+    from pymilvus import MilvusException
+
     try:
         yield
     except (MilvusException, OSError) as error:

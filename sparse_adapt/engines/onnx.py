@@ -1,25 +1,187 @@
-"""ONNX Runtime over an export: it encodes the queries; documents are searched exactly, in this process.
+"""The encoder for ONNX Runtime: token ids and mask in, SPLADE weights out, the pooling inside the graph.
 
-Dimensions: V vocabulary.
+    FOLDER/model.onnx                               input_ids, attention_mask (B, L) int64 -> weights (B, V) float32
+    FOLDER/tokenizer.json, tokenizer_config.json    for transformers or raw tokenizers
+    FOLDER/tokens.json, manifest.json
+
+B and L may be anything from 1 on, L up to the longest text of the model. The graph is run before it is kept,
+and refused where a weight differs from torch's by more than `BOUND`.
+
+It is opened to encode queries; the documents are searched exactly, in this process.
+Dimensions: B texts, L positions, V vocabulary.
 """
 
-from collections.abc import Iterator, Sequence
+import logging
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
+import torch
 from scipy.sparse import csr_matrix, vstack
 from tokenizers import Tokenizer
+from torch import Tensor, nn
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.errors import ConfigError
-from sparse_adapt.export.onnx import INPUTS, MODEL_FILE, OUTPUT
-from sparse_adapt.export.parts import read_manifest
+from sparse_adapt.engines.layout import ExportSource, Layout
+from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, file_there
+from sparse_adapt.errors import ModelError
+from sparse_adapt.model.batches import pad
+from sparse_adapt.model.saved import write_tokenizer
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.search import search
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
-TEXTS_AT_ONCE = 16
+MODEL_FILE = "model.onnx"
+INPUTS, OUTPUT = ("input_ids", "attention_mask"), "weights"
+BOUND = 1e-4  # the most by which a weight may differ from torch's
+TRIED_LENGTHS = (
+    (1,),
+    (2, 5, 3),
+    (17, 4, 9, 1),
+    (64,),
+    (10_000,),
+)  # of the texts that are tried, batch by batch
+EXAMPLE = (2, 7)  # the batch that the graph is traced with
+TEXTS_A_BATCH = 16
+
+Weigh = Callable[[Tensor, Tensor], Tensor]
+"""Ids and mask (B, L), int64 -> weights (B, V)."""
+
+
+# -- the files ------------------------------------------------------------------------------------
+
+
+def layout(source: ExportSource) -> Layout:
+    """The encoder as a graph."""
+    assert source.encoder is not None, "the engine holds the encoder"
+    return Layout(documents=partial(_write_encoder, source.encoder))
+
+
+def how_to_load(export: ExportFolder) -> str:
+    """Python that encodes a text."""
+    return f"""\
+import numpy
+import onnxruntime
+from tokenizers import Tokenizer
+tokenizer = Tokenizer.from_file({str(export.path / "tokenizer.json")!r})
+session = onnxruntime.InferenceSession({str(export.path / MODEL_FILE)!r})
+text = tokenizer.encode("QUERY")
+feed = {{"input_ids": numpy.array([text.ids]), "attention_mask": numpy.array([text.attention_mask])}}
+weights = session.run(None, feed)[0]
+print(sorted(((float(w), tokenizer.id_to_token(t)) for t, w in enumerate(weights[0]) if w > 0), reverse=True)[:10])"""
+
+
+def _write_encoder(
+    encoder: SparseEncoder, work: Path, manifest: ExportManifest, blocks: Iterable[EncodedBatch]
+) -> ExportManifest:
+    """Write graph and tokenizer. Raises ModelError where the graph's weights aren't those of torch."""
+    opset = _write_graph(encoder, work / MODEL_FILE)
+    weigh, factors = _as_written(work / MODEL_FILE), torch.from_numpy(encoder.factors_of())
+    difference = largest_difference(encoder, weigh, factors)
+    if not difference <= BOUND:
+        raise ModelError(
+            f"{manifest.model.name}: ONNX Runtime's weights differ from torch's by {difference:.1e}, which is "
+            f"more than {BOUND:.0e}; export for sentence-transformers instead"
+        )
+    write_tokenizer(work, encoder.tokenizer, encoder.max_tokens)
+    files = sorted(path.name for path in work.iterdir())
+    facts = {"largest_difference": difference, "bound": BOUND, "opset": opset}
+    return manifest.holding(*(file_there(work, name) for name in files)).stating(facts)
+
+
+class PooledEncoder(nn.Module):
+    """Masked language model, SPLADE's pooling and the model's factors as one graph."""
+
+    factors: Tensor
+
+    def __init__(self, encoder: SparseEncoder) -> None:
+        super().__init__()
+        self.masked_lm = encoder.masked_lm
+        self.register_buffer("factors", torch.from_numpy(encoder.factors_of()))
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """Weights (B, V): log1p(relu(the largest logit over unmasked positions)), times factors."""
+        logits = self.masked_lm(input_ids=input_ids, attention_mask=attention_mask).logits
+        masked = logits.masked_fill(attention_mask.unsqueeze(-1) == 0, float("-inf"))
+        return torch.log1p(torch.relu(masked.amax(dim=1))) * self.factors
+
+
+def _as_written(path: Path) -> Weigh:
+    """ONNX Runtime's weights."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+
+    def weigh(ids: Tensor, mask: Tensor) -> Tensor:
+        feed = dict(zip(INPUTS, (ids.numpy(), mask.numpy()), strict=True))
+        return torch.from_numpy(session.run([OUTPUT], feed)[0])
+
+    return weigh
+
+
+def largest_difference(encoder: SparseEncoder, weigh: Weigh, factors: Tensor) -> float:
+    """Between a weight as `weigh` gives it and torch's times factors (V): seeded batches of many shapes, padded."""
+    generator = torch.Generator().manual_seed(0)
+    largest = 0.0
+    for lengths in TRIED_LENGTHS:
+        texts = [
+            torch.randint(encoder.vocabulary_size, (min(length, encoder.max_tokens),), generator=generator)
+            for length in lengths
+        ]
+        ids, mask = pad([text.tolist() for text in texts], encoder.tokenizer.pad_token_id or 0)
+        with torch.inference_mode():
+            expected = encoder.pool(ids.to(encoder.device), mask.to(encoder.device)).weights.cpu() * factors
+            largest = max(largest, float((weigh(ids, mask.long()) - expected).abs().max()))
+    return largest
+
+
+def _write_graph(encoder: SparseEncoder, path: Path) -> int:
+    """Trace the model with batch and length left open; the version of the operators that it uses."""
+    ids = torch.ones(EXAMPLE, dtype=torch.long, device=encoder.device)
+    batch = torch.export.Dim("batch", min=1)
+    length = torch.export.Dim("length", min=1, max=encoder.max_tokens)
+    shape = {0: batch, 1: length}
+    with _silent():
+        program = torch.onnx.export(
+            PooledEncoder(encoder).eval(),
+            (ids, torch.ones_like(ids)),
+            input_names=list(INPUTS),
+            output_names=[OUTPUT],
+            dynamic_shapes=(shape, shape),
+            dynamo=True,
+            verbose=False,
+        )
+        assert program is not None, "torch.onnx.export with dynamo gives a program"
+        program.save(str(path))
+    return int(program.model.opset_imports[""])
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Without the exporter's remarks on its own progress."""
+    log = logging.getLogger("torch.onnx")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(level)
+
+
+# -- the engine -----------------------------------------------------------------------------------
+
+
+@contextmanager
+def open_export(export: ExportFolder, url: str, documents: EncodedBatch | None) -> "Iterator[OnnxEncoder]":
+    """An export's encoder in memory, and the documents to search in: the export holds none."""
+    size = export.manifest.model.vocabulary_size
+    yield OnnxEncoder(export.path, documents or EncodedBatch([], csr_matrix((0, size))))
 
 
 class OnnxEncoder:
@@ -27,33 +189,28 @@ class OnnxEncoder:
 
     tolerance = 1e-6
 
-    def __init__(self, folder: Path, vocabulary_size: int) -> None:
+    def __init__(self, folder: Path, documents: EncodedBatch) -> None:
         import onnxruntime
 
         self.name = f"ONNX Runtime {version('onnxruntime')}, documents searched exactly"
-        self.vocabulary_size = vocabulary_size
         self._session = onnxruntime.InferenceSession(
             str(folder / MODEL_FILE), providers=["CPUExecutionProvider"]
         )
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.enable_padding()  # behind the mask, where any token will do
-        self._documents = EncodedBatch([], csr_matrix((0, vocabulary_size)))
+        self._documents = documents
 
     def encode(self, texts: Sequence[str]) -> csr_matrix:
         """Texts as ONNX Runtime turns them into weights (rows, V)."""
-        rows = [csr_matrix((0, self.vocabulary_size), dtype=np.float32)]
-        for first in range(0, len(texts), TEXTS_AT_ONCE):
-            encoded = self._tokenizer.encode_batch(list(texts[first : first + TEXTS_AT_ONCE]))
+        rows = [csr_matrix((0, self._documents.vectors.shape[1]), dtype=np.float32)]
+        for first in range(0, len(texts), TEXTS_A_BATCH):
+            encoded = self._tokenizer.encode_batch(list(texts[first : first + TEXTS_A_BATCH]))
             arrays = (
                 np.array([text.ids for text in encoded], np.int64),
                 np.array([text.attention_mask for text in encoded], np.int64),
             )
             rows.append(csr_matrix(self._session.run([OUTPUT], dict(zip(INPUTS, arrays, strict=True)))[0]))
         return vstack(rows, format="csr")
-
-    def take(self, documents: EncodedBatch) -> None:
-        """The documents to search in: the export holds none."""
-        self._documents = documents
 
     def stored(self, documents: EncodedBatch) -> csr_matrix:
         """The documents as they are."""
@@ -66,11 +223,3 @@ class OnnxEncoder:
     def search_all(self, queries: EncodedBatch, k: int) -> Run:
         """For each query id its k best documents with their scores."""
         return search(queries.vectors, queries.ids, self._documents.vectors, self._documents.ids, k)
-
-
-@contextmanager
-def open_engine(folder: Path, *, url: str = "") -> Iterator[OnnxEncoder]:
-    """An export's encoder in memory. Raises ConfigError for a `url`."""
-    if url:
-        raise ConfigError(f"--url {url}: ONNX Runtime runs in this process; leave it out")
-    yield OnnxEncoder(folder, read_manifest(folder, "onnx").model.vocabulary_size)

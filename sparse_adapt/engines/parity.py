@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_matrix, csr_matrix
 
 from sparse_adapt.collection.readers import Judgements, Run
-from sparse_adapt.engines import Engine
+from sparse_adapt.engines.layout import Engine
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.retrieve.evaluate import Figures, evaluate_run
@@ -107,8 +107,6 @@ def check_engine(
     if judgements is not None and k < MEASURED_DEPTH:
         raise ConfigError(f"--top {k}: nDCG@10 needs {MEASURED_DEPTH} documents a query")
     put, encoding_difference = _put(engine, queries, texts)
-    if hasattr(engine, "take"):
-        engine.take(documents)
     run = engine.search_all(put, k)
     exact = Searcher(documents.vectors).top_k(queries.vectors, k)
     columns = documents.vectors.astype(np.float64).T, engine.stored(documents).astype(np.float64).T
@@ -247,10 +245,9 @@ def _put(
     engine: Engine, queries: EncodedBatch, texts: Sequence[str] | None
 ) -> tuple[EncodedBatch, float | None]:
     """The queries as they reach the engine: encoded by the export where it can; how far that is from ours."""
-    encode = getattr(engine, "encode", None)
-    if encode is None or texts is None:
+    if engine.encode is None or texts is None:
         return queries, None
-    encoded = encode(texts)
+    encoded = engine.encode(texts)
     if encoded.shape != queries.vectors.shape:
         raise InputError("the export", f"encodes to {encoded.shape}, the model to {queries.vectors.shape}")
     apart = abs(encoded - queries.vectors)

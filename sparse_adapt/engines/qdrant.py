@@ -1,4 +1,14 @@
-"""Qdrant: an export's points in a collection, on a server or in this process, searched by inner product.
+"""Points for Qdrant: a named sparse vector each, token ids as indices, weights as float32.
+
+    FOLDER/documents/part-00000.jsonl    {"id": UUID, "vector": {"weights": {"indices": [...], "values": [...]}},
+                                          "payload": {"document_id": ...}}
+    FOLDER/queries.jsonl                 {"query_id": ..., "search": what `points/query` takes}
+    FOLDER/collection.json               what creates the collection
+    FOLDER/tokens.json, manifest.json
+
+Qdrant takes numbers and UUIDs as ids: a document's is the UUID (version 5) of its own id, so that loading a
+document again replaces it, from whatever export it comes. The id itself stands in the payload. A document
+without an entry is a point without a vector: it is stored, and no search finds it.
 
 Weights stay float32. Qdrant gives no order to documents of equal score. Dimensions: V vocabulary.
 """
@@ -9,40 +19,103 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
-from uuid import uuid4
-
-import httpx
-from qdrant_client import QdrantClient, models
-from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
+from typing import TYPE_CHECKING, Any
+from uuid import UUID, uuid4, uuid5
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.float32 import Float32Engine
-from sparse_adapt.engines.loading import document_parts, insert_all, json_lines, one_line, refuse
+from sparse_adapt.engines.layout import ExportSource, Layout
+from sparse_adapt.engines.lines import LineSize, json_string, rows
+from sparse_adapt.engines.loading import insert_all, json_lines, one_line, refuse
+from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, read_export
+from sparse_adapt.engines.opened import FloatEngine
+from sparse_adapt.engines.quantise import Entries
+from sparse_adapt.engines.writing import in_parts
 from sparse_adapt.errors import OutputError
-from sparse_adapt.export.parts import Manifest, read_manifest
-from sparse_adapt.export.qdrant import COLLECTION_FILE, VECTOR
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
-from sparse_adapt.retrieve.vectors.manifest import read_tokens
 
+if TYPE_CHECKING:  # an export can be written without Qdrant's client
+    from qdrant_client import QdrantClient
+
+SETTINGS_FILE = "collection.json"
+VECTOR = "weights"
+COLLECTION = {"vectors": {}, "sparse_vectors": {VECTOR: {"index": {"datatype": "float32"}}}}
 POINTS_A_REQUEST = 256
-QUERIES_A_REQUEST = 64
-SECONDS = 60
+QUERIES_A_BATCH = 64
+SECONDS = 60  # for a request
 
-_FAILURES = (ApiException, httpx.HTTPError, OSError)
-_REFUSALS = (UnexpectedResponse, ValueError)
+_NAMESPACE = UUID("6f0d7a52-92d8-5c0e-9d0c-6d1f3a1f5b11")  # any fixed one will do
+_FRAME = 180  # bytes of a line beside id and entries
 
 
-class Qdrant(Float32Engine):
+# -- the files ------------------------------------------------------------------------------------
+
+
+def layout(source: ExportSource) -> Layout:
+    """Points, and what creates their collection."""
+    indices = [str(column) for column in range(len(source.vectors.tokens))]
+    return Layout(
+        documents=in_parts(_point_lines, requests=LineSize(indices, _FRAME)),
+        query_lines=_query_lines,
+        settings={SETTINGS_FILE: COLLECTION},
+    )
+
+
+def how_to_load(export: ExportFolder) -> str:
+    """Lines of Python that load an export."""
+    name = json.dumps("documents")
+    return "\n".join(
+        [
+            "from pathlib import Path",
+            "from qdrant_client import QdrantClient",
+            "from sparse_adapt.engines.qdrant import load",
+            f"load(Path({json.dumps(str(export.path))}), QdrantClient('http://localhost:6333'), {name})",
+        ]
+    )
+
+
+def point_id(document_id: str) -> str:
+    """The UUID that a document's point has."""
+    return str(uuid5(_NAMESPACE, document_id))
+
+
+def _point_lines(entries: Entries) -> Iterator[str]:
+    for document_id, columns, weights in rows(entries):
+        vector = f'"{VECTOR}": {_sparse(columns, weights)}' if columns else ""
+        yield (
+            f'{{"id": "{point_id(document_id)}", "vector": {{{vector}}}, '
+            f'"payload": {{"document_id": {json_string(document_id)}}}}}\n'
+        )
+
+
+def _query_lines(entries: Entries) -> Iterator[str]:
+    for query_id, columns, weights in rows(entries):
+        if columns:
+            yield (
+                f'{{"query_id": {json_string(query_id)}, "search": {{"query": {_sparse(columns, weights)}, '
+                f'"using": "{VECTOR}", "limit": 10, "with_payload": true}}}}\n'
+            )
+
+
+def _sparse(columns: list[int], weights: list[str]) -> str:
+    return f'{{"indices": [{", ".join(map(str, columns))}], "values": [{", ".join(weights)}]}}'
+
+
+# -- the engine -----------------------------------------------------------------------------------
+
+
+class Qdrant(FloatEngine):
     """A collection that holds one export."""
 
-    def __init__(self, client: QdrantClient, collection: str, manifest: Manifest, name: str) -> None:
-        self.client, self.collection, self.manifest, self.name = client, collection, manifest, name
+    def __init__(self, client: "QdrantClient", collection: str, manifest: ExportManifest, name: str) -> None:
+        super().__init__(manifest)
+        self.client, self.collection, self.name = client, collection, name
 
     def search_all(self, queries: EncodedBatch, k: int) -> Run:
         """For each query id its k best documents, best first."""
+        from qdrant_client import models
+
         run: Run = {query_id: {} for query_id in queries.ids}
-        for some in self.batches(queries, QUERIES_A_REQUEST):
+        for some in self.batches(queries, QUERIES_A_BATCH):
             requests = [
                 models.QueryRequest(
                     query=models.SparseVector(indices=columns, values=weights),
@@ -60,28 +133,28 @@ class Qdrant(Float32Engine):
 
 
 @contextmanager
-def open_engine(folder: Path, *, url: str = "") -> Iterator[Qdrant]:
+def open_export(export: ExportFolder, url: str, documents: EncodedBatch | None) -> Iterator[Qdrant]:
     """An export in a collection of its own, which is gone afterwards.
 
     `url` is a server's, or a folder to keep the collection in; without one it is held in memory.
     """
-    manifest = read_manifest(folder, "qdrant")
-    read_tokens(folder, manifest.model)
     collection = f"sparse-adapt-{uuid4().hex}"
     with open_client(url) as client, _told(url or "Qdrant"):
         try:
-            load(folder, client, collection)
-            yield Qdrant(client, collection, manifest, _name(client, url))
+            load_into(export, client, collection)
+            yield Qdrant(client, collection, export.manifest, _name(client, url))
         finally:
             client.delete_collection(collection)
 
 
 @contextmanager
-def open_client(url: str) -> Iterator[QdrantClient]:
+def open_client(url: str) -> "Iterator[QdrantClient]":
     """A client of the server at `url`, of the folder there, or of nothing but memory.
 
     Raises OutputError where there is no server, or another process has the folder.
     """
+    from qdrant_client import QdrantClient
+
     with warnings.catch_warnings(), _told(url or "Qdrant"):
         warnings.simplefilter("ignore")  # that the local mode is slow above 20,000 points
         try:
@@ -98,37 +171,47 @@ def open_client(url: str) -> Iterator[QdrantClient]:
             client.close()
 
 
-def load(folder: Path, client: QdrantClient, collection: str) -> int:
+def load(folder: Path, client: "QdrantClient", collection: str) -> int:
     """Put an export into a collection, which is made if there is none; how many documents it holds then.
 
     Raises InputError for a folder that its manifest doesn't vouch for, OutputError for a collection of other
     settings and for documents that Qdrant refuses; those before and after them are in.
     """
-    manifest = read_manifest(folder, "qdrant")
+    return load_into(read_export(folder, "qdrant"), client, collection)
+
+
+def load_into(export: ExportFolder, client: "QdrantClient", collection: str) -> int:
+    """Put an export into a collection, as `load` does."""
+    from qdrant_client.http.exceptions import UnexpectedResponse
+
     with _told(collection):
-        _create(folder, client, collection)
+        _create(export.path, client, collection)
         refused = [
             row
-            for part in document_parts(manifest)
+            for part in export.manifest.document_files
             for row in insert_all(
-                json_lines(folder / part.path),
+                json_lines(export.path / part.path),
                 lambda points: _upsert(client, collection, points),
                 batch=POINTS_A_REQUEST,
                 document_id=lambda point: point["payload"]["document_id"],
-                refusal=_REFUSALS,
+                refusal=(UnexpectedResponse, ValueError),
             )
         ]
         if refused:
-            refuse(collection, refused, manifest.documents)
+            refuse(collection, refused, export.manifest.documents)
         return client.count(collection, exact=True).count
 
 
-def _upsert(client: QdrantClient, collection: str, points: list[Any]) -> None:
+def _upsert(client: "QdrantClient", collection: str, points: list[Any]) -> None:
+    from qdrant_client import models
+
     client.upsert(collection, [models.PointStruct(**point) for point in points])
 
 
-def _create(folder: Path, client: QdrantClient, collection: str) -> None:
-    settings = json.loads((folder / COLLECTION_FILE).read_text(encoding="utf-8"))
+def _create(folder: Path, client: "QdrantClient", collection: str) -> None:
+    from qdrant_client import models
+
+    settings = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))
     if client.collection_exists(collection):
         vectors = client.get_collection(collection).config.params.sparse_vectors or {}
         if VECTOR not in vectors or vectors[VECTOR].modifier not in (None, models.Modifier.NONE):
@@ -140,7 +223,7 @@ def _create(folder: Path, client: QdrantClient, collection: str) -> None:
     client.create_collection(collection, vectors_config=settings["vectors"], sparse_vectors_config=sparse)
 
 
-def _name(client: QdrantClient, url: str) -> str:
+def _name(client: "QdrantClient", url: str) -> str:
     if url.startswith(("http://", "https://")):
         return f"qdrant-{client.info().version}"
     return f"qdrant-client-{version('qdrant-client')}"
@@ -149,9 +232,12 @@ def _name(client: QdrantClient, url: str) -> str:
 @contextmanager
 def _told(place: str) -> Iterator[Any]:
     """What goes wrong between here and a server, as an error in one line."""
+    import httpx
+    from qdrant_client.http.exceptions import ApiException
+
     try:
         yield
-    except _FAILURES as error:
+    except (ApiException, httpx.HTTPError, OSError) as error:
         raise OutputError(
             f"{place}: Qdrant gives an error ({one_line(error)}); see that it runs and can be written"
         ) from error

@@ -1,46 +1,93 @@
-"""Seismic over an export, set so that it searches exactly: no list is pruned and no block is skipped.
+"""Weights for Seismic: the JSON lines that its index is built from (Bruch et al. 2024, arXiv:2404.18812).
 
-Seismic is made to be approximate (Bruch et al. 2024, arXiv:2404.18812); these settings leave its storage alone,
-weights of documents in float16, as what can differ from exact search. Those of production are faster and find
-less: they are Seismic's to choose, and its manual's to explain. Dimensions: V vocabulary.
+    FOLDER/documents.jsonl    {"id": ..., "vector": {"token": weight, ...}}
+    FOLDER/queries.jsonl      the same
+    FOLDER/tokens.json, manifest.json
+
+Seismic reads one file, compares names of up to 100 characters and keeps weights as float16: the largest is
+65,504, and larger ones are clipped. Texts without an entry are left out, since nothing finds them. More than
+65,536 tokens need its index for large vocabularies, which `how_to_load` names where it must.
+
+It is opened so that it searches exactly: no list is pruned and no block is skipped. Seismic is made to be
+approximate; these settings leave its storage alone, weights of documents in float16, as what can differ from exact
+search. Those of production are faster and find less: they are Seismic's to choose, and its manual's to explain.
+Dimensions: V vocabulary.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.quiet import quiet
-from sparse_adapt.errors import ConfigError, InputError
-from sparse_adapt.export.parts import Manifest, read_manifest
-from sparse_adapt.export.seismic import DOCUMENTS_FILE, index_class
+from sparse_adapt.engines.layout import ExportSource, Layout
+from sparse_adapt.engines.lines import json_string, vector_lines
+from sparse_adapt.engines.manifest import ExportFolder
+from sparse_adapt.engines.opened import FloatEngine, quiet
+from sparse_adapt.engines.writing import in_one_file
+from sparse_adapt.errors import InputError
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
-from sparse_adapt.retrieve.vectors.manifest import read_tokens
 
+DOCUMENTS_FILE = "documents.jsonl"
+LARGEST_WEIGHT = 65_504.0  # of float16
+LONGEST_TOKEN = 100  # characters; Seismic cuts what is longer, and tokens would meet
+MOST_TOKENS = 2**16  # of its usual index
 SKIP_NOTHING = 0.0  # heap_factor: a block is skipped if its bound times this is below the worst score kept
 
 
-class SeismicIndex:
+def layout(source: ExportSource) -> Layout:
+    """Lines of JSON. Raises InputError for a token that is longer than Seismic can tell apart."""
+    keys = [json_string(_checked(token)) for token in source.vectors.tokens]
+    lines = partial(vector_lines, keys)
+    return Layout(
+        documents=in_one_file(lines, DOCUMENTS_FILE),
+        query_lines=lines,
+        largest_weight=LARGEST_WEIGHT,
+        facts={"index": index_class(len(keys))},
+    )
+
+
+def how_to_load(export: ExportFolder) -> str:
+    """Python that builds the index."""
+    name = index_class(export.manifest.model.vocabulary_size)
+    return (
+        f"from seismic import {name}\n"
+        f"index = {name}.build({str(export.path / DOCUMENTS_FILE)!r}, load_content=False)\n"
+        f"index.save({str(export.path)!r})"
+    )
+
+
+@contextmanager
+def open_export(export: ExportFolder, url: str, documents: EncodedBatch | None) -> "Iterator[SeismicIndex]":
+    """Seismic with an index of an export in memory."""
+    if export.manifest.entries == 0:
+        raise InputError(
+            export.path, "holds no weights, of which Seismic makes no index; export other documents"
+        )
+    yield SeismicIndex(export)
+
+
+class SeismicIndex(FloatEngine):
     """An export for Seismic in an index of its own."""
 
     tolerance = 1e-6
 
-    def __init__(self, folder: Path, manifest: Manifest) -> None:
+    def __init__(self, export: ExportFolder) -> None:
         import seismic
 
-        self.manifest = manifest
+        super().__init__(export.manifest)
         self.name = f"Seismic {version('pyseismic-lsr')}"
-        self._tokens = np.array(read_tokens(folder, manifest.model), dtype=seismic.get_seismic_string())
-        kind = getattr(seismic, index_class(len(self._tokens)))
+        self._tokens = np.array(export.tokens, dtype=seismic.get_seismic_string())
+        large = len(self._tokens) > MOST_TOKENS
+        kind = seismic.SeismicIndexLV if large else seismic.SeismicIndex
         with quiet():
             self._index = kind.build(
-                str(folder / DOCUMENTS_FILE),
-                n_postings=max(manifest.documents, 1),
+                str(export.path / DOCUMENTS_FILE),
+                n_postings=max(export.manifest.documents, 1),
                 max_fraction=float(len(self._tokens)),
                 load_content=False,
             )
@@ -50,10 +97,6 @@ class SeismicIndex:
         kept = self.manifest.take(documents).vectors
         kept.data = kept.data.astype(np.float16).astype(np.float32)
         return kept
-
-    def asked(self, queries: EncodedBatch) -> csr_matrix:
-        """The queries as they are: float32."""
-        return self.manifest.take(queries).vectors
 
     def search_all(self, queries: EncodedBatch, k: int) -> Run:
         """For each query id its k best documents with their scores."""
@@ -80,12 +123,15 @@ class SeismicIndex:
                 yield document_id, score
 
 
-@contextmanager
-def open_engine(folder: Path, *, url: str = "") -> Iterator[SeismicIndex]:
-    """An export for Seismic, indexed in memory. Raises ConfigError for a `url`: Seismic is a library."""
-    if url:
-        raise ConfigError(f"--url {url}: Seismic runs in this process; leave it out")
-    manifest = read_manifest(folder, "seismic")
-    if manifest.entries == 0:
-        raise InputError(folder, "holds no weights, of which Seismic makes no index; export other documents")
-    yield SeismicIndex(folder, manifest)
+def index_class(tokens: int) -> str:
+    """Which of Seismic's indexes holds so many tokens."""
+    return "SeismicIndex" if tokens <= MOST_TOKENS else "SeismicIndexLV"
+
+
+def _checked(token: str) -> str:
+    if not 0 < len(token) <= LONGEST_TOKEN or "\0" in token:
+        raise InputError(
+            repr(token[:40]),
+            f"this token has {len(token):,} characters; Seismic takes 1 to {LONGEST_TOKEN}, none of them NUL",
+        )
+    return token

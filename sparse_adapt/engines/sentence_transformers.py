@@ -1,26 +1,116 @@
-"""sentence-transformers over an export: its SparseEncoder encodes the queries, its semantic search ranks.
+"""Model and vectors for sentence-transformers: a SparseEncoder's folder, and documents as it would encode them.
 
-Scores are sums in float32. Dimensions: V vocabulary.
+    FOLDER/model/                              what SparseEncoder and transformers load
+    FOLDER/documents/part-00000.safetensors    indices (2, entries) int64, values (entries) float32, shape (2)
+    FOLDER/documents/part-00000.jsonl          the documents' ids, one JSON string a line
+    FOLDER/queries.jsonl                       {"id": ..., "vector": {"token": weight, ...}}
+    FOLDER/tokens.json, manifest.json
+
+The tensors are those of `torch.sparse_coo_tensor`, which `sentence_transformers.util.semantic_search` takes.
+Its SparseEncoder knows no factors (`idf.json`): where the model has some, documents hold the queries' as well as
+their own, and queries none, which gives the same scores.
+
+It is opened as a user would: its SparseEncoder encodes the queries, its semantic search ranks. Scores are sums in
+float32. Dimensions: V vocabulary.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors.numpy import save_file
 from safetensors.torch import load_file
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.errors import ConfigError
-from sparse_adapt.export.parts import DOCUMENTS_FOLDER, read_manifest
-from sparse_adapt.export.sentence_transformers import MODEL_FOLDER
+from sparse_adapt.engines.layout import ExportSource, Layout
+from sparse_adapt.engines.lines import json_string, vector_lines
+from sparse_adapt.engines.manifest import DOCUMENTS_FOLDER, ExportFolder, ExportManifest, file_there
+from sparse_adapt.engines.quantise import Entries
 from sparse_adapt.model.idf import of_all, reciprocal, scaled
-from sparse_adapt.model.sparse import read_factors
+from sparse_adapt.model.sparse import SparseEncoder, read_factors
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
+
+MODEL_FOLDER = "model"
+
+
+# -- the files ------------------------------------------------------------------------------------
+
+
+def layout(source: ExportSource) -> Layout:
+    """The encoder's folder, and tensors of documents; factors that queries have stand in the documents."""
+    assert source.encoder is not None, "the engine holds the encoder"
+    keys = [json_string(token) for token in source.vectors.tokens]
+    without = reciprocal(source.encoder.factors_of())
+    return Layout(
+        documents=partial(_write_model_and_documents, source.encoder),
+        query_lines=partial(vector_lines, keys),
+        reweigh=lambda queries: EncodedBatch(queries.ids, scaled(queries.vectors, without)),
+    )
+
+
+def how_to_load(export: ExportFolder) -> str:
+    """Python that loads both and searches."""
+    return f"""\
+import json
+from pathlib import Path
+import torch
+from safetensors.torch import load_file
+from sentence_transformers import SparseEncoder
+from sentence_transformers.util import semantic_search
+folder = Path({str(export.path)!r})
+model = SparseEncoder(str(folder / {MODEL_FOLDER!r}))
+parts = [load_file(path) for path in sorted(folder.glob("documents/*.safetensors"))]
+tensors = (torch.sparse_coo_tensor(p["indices"], p["values"], p["shape"].tolist()) for p in parts)
+documents = torch.cat(list(tensors))
+ids = [json.loads(line) for path in sorted(folder.glob("documents/*.jsonl")) for line in path.open()]
+for hit in semantic_search(model.encode_query(["QUERY"]), documents, score_function=model.similarity)[0]:
+    print(ids[hit["corpus_id"]], hit["score"])"""
+
+
+def _write_model_and_documents(
+    encoder: SparseEncoder, work: Path, manifest: ExportManifest, blocks: Iterable[EncodedBatch]
+) -> ExportManifest:
+    encoder.save(work / MODEL_FOLDER)
+    files = sorted(path for path in (work / MODEL_FOLDER).rglob("*") if path.is_file())
+    manifest = manifest.holding(*(file_there(work, str(path.relative_to(work))) for path in files))
+    factors = encoder.factors_of()
+    (work / DOCUMENTS_FOLDER).mkdir()
+    for number, block in enumerate(blocks):
+        entries = manifest.take(EncodedBatch(block.ids, scaled(block.vectors, factors)))
+        name = f"{DOCUMENTS_FOLDER}/part-{number:05d}"
+        _write_part(work / name, entries)
+        both = (file_there(work, f"{name}.{kind}", len(entries.ids)) for kind in ("safetensors", "jsonl"))
+        manifest = manifest.counting(entries).holding(*both)
+    return manifest
+
+
+def _write_part(stem: Path, entries: Entries) -> None:
+    coordinates = entries.vectors.tocoo()
+    save_file(
+        {
+            "indices": np.stack([coordinates.row, coordinates.col]).astype(np.int64),
+            "values": coordinates.data.astype(np.float32),
+            "shape": np.array(coordinates.shape, np.int64),
+        },
+        stem.with_suffix(".safetensors"),
+    )
+    lines = "".join(f"{json_string(each)}\n" for each in entries.ids)
+    stem.with_suffix(".jsonl").write_text(lines, encoding="utf-8", newline="\n")
+
+
+# -- the engine -----------------------------------------------------------------------------------
+
+
+@contextmanager
+def open_export(export: ExportFolder, url: str, documents: EncodedBatch | None) -> "Iterator[SemanticSearch]":
+    """An export's model and documents in memory."""
+    yield SemanticSearch(export.path)
 
 
 class SemanticSearch:
@@ -78,12 +168,3 @@ class SemanticSearch:
 
 def _tensor(indices: torch.Tensor, values: torch.Tensor, shape: torch.Tensor) -> torch.Tensor:
     return torch.sparse_coo_tensor(indices, values, shape.tolist(), check_invariants=True)
-
-
-@contextmanager
-def open_engine(folder: Path, *, url: str = "") -> Iterator[SemanticSearch]:
-    """An export's model and documents in memory. Raises ConfigError for a `url`."""
-    if url:
-        raise ConfigError(f"--url {url}: sentence-transformers runs in this process; leave it out")
-    read_manifest(folder, "sentence-transformers")
-    yield SemanticSearch(folder)

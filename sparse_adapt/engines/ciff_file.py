@@ -1,18 +1,12 @@
-r"""Impacts as a Common Index File Format file, which PISA, JASS, Lucene and others read (Lin et al. 2020).
+"""A Common Index File Format file, written token by token without holding the corpus in memory.
 
-    FOLDER/index.ciff      a header, one postings list a token with its documents, one record a document
-    FOLDER/queries.jsonl   {"id": ..., "vector": {"token": impact, ...}}
-    FOLDER/tokens.json, manifest.json
-
-An impact stands where CIFF has a term frequency. Tokens come in the order of their UTF-8 bytes; white space and
-control characters in them are written as `\uXXXXXX` (`parts.escape_token`), since readers keep terms line by
-line. Each block is inverted on disk, and the lists are joined token by token: memory never holds the corpus.
-arXiv:2003.08276. Dimensions: V vocabulary.
+The file has a header, one postings list a token with its documents, and one record a document (Lin et al. 2020,
+arXiv:2003.08276). An impact stands where the format has a term frequency. Each block is inverted on disk, and the
+lists are joined token by token. Dimensions: V vocabulary.
 """
 
 import json
 from collections.abc import Iterable, Sequence
-from functools import partial
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, BinaryIO, NamedTuple
@@ -20,25 +14,13 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sparse_adapt.engines.manifest import ExportManifest, file_there
+from sparse_adapt.engines.names import breaks_words
 from sparse_adapt.errors import InputError
-from sparse_adapt.export.parts import (
-    Manifest,
-    begin,
-    breaks_words,
-    counted,
-    escape_token,
-    file_part,
-    finish,
-    vector_lines,
-    write_queries,
-)
-from sparse_adapt.export.quantise import Quantisation
-from sparse_adapt.files.folders import output_folder
 from sparse_adapt.model.compiled import compiled
-from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
-INDEX_FILE = "index.ciff"
-QUERIES_FILE = "queries.jsonl"
+CIFF_FILE = "index.ciff"
 MOST_DOCUMENTS = 2**31 - 1  # CIFF numbers them with 32 bits
 DESCRIPTION = "sparse-adapt: impacts of SPLADE weights"
 
@@ -53,47 +35,27 @@ class Inverted(NamedTuple):
     impacts: Array
 
 
-def write(
-    vectors: Vectors,
-    folder: Path,
-    *,
-    queries: EncodedBatch | None = None,
-    quantisation: Quantisation | None = None,
-    overwrite: bool = False,
-) -> Manifest:
-    """Write one CIFF file into a new folder; nothing stays there if it fails.
+def write_ciff(
+    names: Sequence[str], work: Path, manifest: ExportManifest, blocks: Iterable[EncodedBatch]
+) -> ExportManifest:
+    """Write the documents of an export into one file. names: (V) what each token is called there.
 
     Raises InputError for document ids that a line can't hold, and for more documents than CIFF can number.
     """
-    with output_folder(folder, overwrite=overwrite, resumable=False) as work:
-        names = [escape_token(token) for token in vectors.tokens]
-        manifest = begin("ciff", vectors, quantisation)
-        if queries is not None:
-            keys = [json.dumps(name, ensure_ascii=False) for name in names]
-            manifest = write_queries(work, manifest, queries, QUERIES_FILE, partial(vector_lines, keys))
-        scratch = work / "inverted"
-        scratch.mkdir()
-        manifest, lengths = _invert(scratch, manifest, vectors.blocks)
-        _write_index(work / INDEX_FILE, scratch, names, lengths)
-        rmtree(scratch)
-        part = file_part(work, INDEX_FILE, manifest.documents)
-        return finish(work, manifest.model_copy(update={"parts": (part,)}), vectors.tokens)
-
-
-def loading(folder: Path, manifest: Manifest) -> str:
-    """Python that opens the file, and the command that has PISA search it."""
-    model = manifest.model.name or "MODEL"
-    return (
-        "from ciff_toolkit.read import CiffReader\n"
-        f"print(CiffReader({str(folder / INDEX_FILE)!r}).header)\n"
-        f"# sparse-adapt check-export {folder} --model {model} --corpus CORPUS --queries QUERIES"
-    )
+    scratch = work / "inverted"
+    scratch.mkdir()
+    manifest, lengths = _invert(scratch, manifest, blocks)
+    _write_index(work / CIFF_FILE, scratch, names, lengths)
+    rmtree(scratch)
+    return manifest.holding(file_there(work, CIFF_FILE, manifest.documents))
 
 
 # -- by token -------------------------------------------------------------------------------------
 
 
-def _invert(scratch: Path, manifest: Manifest, blocks: Iterable[EncodedBatch]) -> tuple[Manifest, Array]:
+def _invert(
+    scratch: Path, manifest: ExportManifest, blocks: Iterable[EncodedBatch]
+) -> tuple[ExportManifest, Array]:
     """Each block by token in files of its own; the counts, and the sum of each document's impacts."""
     lengths = []
     with (scratch / "ids.jsonl").open("w", encoding="utf-8") as ids:
@@ -109,7 +71,7 @@ def _invert(scratch: Path, manifest: Manifest, blocks: Iterable[EncodedBatch]) -
             _store(scratch / f"{number}-impacts", columns.data)
             ids.writelines(json.dumps(each) + "\n" for each in entries.ids)
             lengths.append(np.asarray(entries.vectors.sum(axis=1, dtype=np.int64)).ravel())
-            manifest = counted(manifest, entries)
+            manifest = manifest.counting(entries)
     return manifest, np.concatenate(lengths) if lengths else np.zeros(0, np.int64)
 
 

@@ -1,54 +1,86 @@
-"""PISA over a CIFF file: its own index, its own query processing (Mallia, Siedlaczek, Mackenzie and Suel 2019).
+r"""Impacts as a Common Index File Format file, which PISA, JASS, Lucene and others read, and PISA with it.
 
-The CIFF file is read with ciff-toolkit and laid out as PISA's uncompressed inverted index, which is what a
-CIFF importer does; PISA then compresses and searches it with its `quantized` scorer, which multiplies impacts.
-Terms are numbered, since PISA makes those of a query lower case and would not find `[SEP]` or `Ünï` by name.
-PISA sums in float32, exact for whole scores up to 16,777,216. Dimensions: V vocabulary.
+    FOLDER/index.ciff      what `ciff_file` describes
+    FOLDER/queries.jsonl   {"id": ..., "vector": {"token": impact, ...}}
+    FOLDER/tokens.json, manifest.json
+
+Tokens come in the order of their UTF-8 bytes; white space and control characters in them are written as
+`\uXXXXXX` (`names.escape_token`), since readers keep terms line by line.
+
+PISA is opened with an export (Mallia, Siedlaczek, Mackenzie and Suel 2019): the file is read with ciff-toolkit and
+laid out as PISA's uncompressed inverted index, which is what a CIFF importer does; PISA then compresses and
+searches it with its `quantized` scorer, which multiplies impacts. Terms are numbered, since PISA makes those of a
+query lower case and would not find `[SEP]` or `Ünï` by name. PISA sums in float32, exact for whole scores up to
+16,777,216. Dimensions: V vocabulary.
 """
 
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.quiet import quiet
-from sparse_adapt.errors import ConfigError, InputError
-from sparse_adapt.export.ciff import INDEX_FILE
-from sparse_adapt.export.parts import Manifest, escape_token, read_manifest
+from sparse_adapt.engines.ciff_file import CIFF_FILE, write_ciff
+from sparse_adapt.engines.layout import ExportSource, Layout
+from sparse_adapt.engines.lines import json_string, vector_lines
+from sparse_adapt.engines.manifest import ExportFolder
+from sparse_adapt.engines.names import escape_token
+from sparse_adapt.engines.opened import ImpactEngine, quiet
+from sparse_adapt.errors import InputError
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
-from sparse_adapt.retrieve.vectors.manifest import read_tokens
 
 ALGORITHM = "block_max_wand"
 
 
-class PisaIndex:
+def layout(source: ExportSource) -> Layout:
+    """One CIFF file, and queries as lines of JSON."""
+    names = [escape_token(token) for token in source.vectors.tokens]
+    keys = [json_string(name) for name in names]
+    return Layout(documents=partial(write_ciff, names), query_lines=partial(vector_lines, keys))
+
+
+def how_to_load(export: ExportFolder) -> str:
+    """Python that opens the file, and the command that has PISA search it."""
+    model = export.manifest.model.name or "MODEL"
+    return (
+        "from ciff_toolkit.read import CiffReader\n"
+        f"print(CiffReader({str(export.path / CIFF_FILE)!r}).header)\n"
+        f"# sparse-adapt check-export {export.path} --model {model} --corpus CORPUS --queries QUERIES"
+    )
+
+
+@contextmanager
+def open_export(export: ExportFolder, url: str, documents: EncodedBatch | None) -> "Iterator[PisaIndex]":
+    """PISA with a temporary index of an export."""
+    if export.manifest.entries == 0:
+        raise InputError(
+            export.path, "holds no impacts, of which PISA makes no index; export other documents"
+        )
+    with TemporaryDirectory() as scratch:
+        with quiet():
+            index, terms = import_ciff(export.path / CIFF_FILE, Path(scratch))
+        yield PisaIndex(export, index, terms)
+
+
+class PisaIndex(ImpactEngine):
     """An export for CIFF, searched by PISA."""
 
     tolerance = 1e-6
 
-    def __init__(self, folder: Path, manifest: Manifest, index: Any, terms: list[str]) -> None:  # noqa: ANN401
-        assert manifest.quantisation is not None, manifest.format
+    def __init__(self, export: ExportFolder, index: Any, terms: list[str]) -> None:  # noqa: ANN401
+        assert export.manifest.quantisation is not None, export.manifest.format
+        super().__init__(export.manifest.quantisation)
         self.name = f"PISA (pyterrier_pisa {version('pyterrier_pisa')}, {ALGORITHM})"
-        self.quantisation = manifest.quantisation
         numbers = {term: number for number, term in enumerate(terms)}
-        names = (escape_token(token) for token in read_tokens(folder, manifest.model))
+        names = (escape_token(token) for token in export.tokens)
         self._terms = [numbered(numbers[name]) if name in numbers else "" for name in names]
         self._index = index
-
-    def stored(self, documents: EncodedBatch) -> csr_matrix:
-        """The documents as CIFF holds them (rows, V): impacts, in terms of weights."""
-        return self.quantisation.impacts(documents).vectors / self.quantisation.scale
-
-    def asked(self, queries: EncodedBatch) -> csr_matrix:
-        """The queries as they are put to PISA: quantised like the documents."""
-        return self.stored(queries)
 
     def search_all(self, queries: EncodedBatch, k: int) -> Run:
         """For each query id its k best documents with their scores in terms of weights."""
@@ -76,20 +108,6 @@ class PisaIndex:
         """A query's impacts by the terms of the index, without tokens that no document has."""
         pairs = zip(columns, values, strict=True)
         return {self._terms[column]: value for column, value in pairs if self._terms[column]}
-
-
-@contextmanager
-def open_engine(folder: Path, *, url: str = "") -> Iterator[PisaIndex]:
-    """An export for CIFF, indexed by PISA for the while. Raises ConfigError for a `url`: PISA is a library."""
-    if url:
-        raise ConfigError(f"--url {url}: PISA runs in this process; leave it out")
-    manifest = read_manifest(folder, "ciff")
-    if manifest.entries == 0:
-        raise InputError(folder, "holds no impacts, of which PISA makes no index; export other documents")
-    with TemporaryDirectory() as scratch:
-        with quiet():
-            index, terms = import_ciff(folder / INDEX_FILE, Path(scratch))
-        yield PisaIndex(folder, manifest, index, terms)
 
 
 def numbered(term: int) -> str:

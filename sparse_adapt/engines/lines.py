@@ -5,15 +5,23 @@ Dimensions: V vocabulary.
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparse_adapt.export.quantise import Entries
+from sparse_adapt.engines.quantise import Entries
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 REQUEST_BYTES = 8_000_000  # hosted engines take 10 MB at most a request, others 16 to 100 MB
 LONGEST_DECIMAL = 16  # characters of a float32, such as 1.17549435e-38
+
+
+class LineSize(NamedTuple):
+    """How long the lines of an engine are: (V) what stands for each token, and the bytes beside id and entries."""
+
+    keys: Sequence[str]
+    frame: int
 
 
 def rows(entries: Entries) -> Iterator[tuple[str, list[int], list[str]]]:
@@ -31,27 +39,24 @@ def json_string(text: str) -> str:
 
 
 def json_object(keys: Sequence[str], columns: Sequence[int], weights: Sequence[str]) -> str:
-    """Weights by token: keys: (V) the names of all tokens, in JSON already."""
+    """Weights by token. keys: (V) the names of all tokens, in JSON already."""
     return f"{{{', '.join(f'{keys[column]}: {weight}' for column, weight in zip(columns, weights, strict=True))}}}"
 
 
-def without_empty(blocks: Iterable[EncodedBatch]) -> Iterator[EncodedBatch]:
-    """The texts that have an entry, for engines that refuse vectors without one."""
-    for block in blocks:
-        kept = np.flatnonzero(block.vectors.getnnz(axis=1))
-        yield EncodedBatch([block.ids[row] for row in kept], block.vectors[kept])
+def vector_lines(keys: Sequence[str], entries: Entries) -> Iterator[str]:
+    """Each text that has an entry as {"id": ..., "vector": {token: value, ...}}. keys: (V) names as JSON."""
+    for text_id, columns, values in rows(entries):
+        if columns:
+            yield f'{{"id": {json_string(text_id)}, "vector": {json_object(keys, columns, values)}}}\n'
 
 
 def small_blocks(
-    blocks: Iterable[EncodedBatch], keys: Sequence[str], a_text: int, limit: int = REQUEST_BYTES
+    blocks: Iterable[EncodedBatch], line: LineSize, limit: int = REQUEST_BYTES
 ) -> Iterator[EncodedBatch]:
-    """The same texts in blocks whose lines have at most `limit` bytes, be it only one text that has more.
-
-    keys: (V) what stands for each token in a line. `a_text`: bytes of a line beside its id and its entries.
-    """
-    widths = np.array([len(key.encode()) for key in keys], np.int64) + LONGEST_DECIMAL + 4
+    """The same texts in blocks whose lines have at most `limit` bytes, be it only one text that has more."""
+    widths = np.array([len(key.encode()) for key in line.keys], np.int64) + LONGEST_DECIMAL + 4
     for block in blocks:
-        sizes = _line_bytes(block, widths) + a_text
+        sizes = _line_bytes(block, widths) + line.frame
         first, filled = 0, 0
         for row, size in enumerate(sizes.tolist()):
             if filled and filled + size > limit:

@@ -13,79 +13,70 @@ Documents without an impact stand in the collection, but Anserini doesn't index 
 import json
 import shlex
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
+from sparse_adapt.engines.layout import ExportSource, Layout
+from sparse_adapt.engines.manifest import ExportFolder
+from sparse_adapt.engines.names import breaks_words, escape_token
+from sparse_adapt.engines.quantise import Entries
+from sparse_adapt.engines.writing import in_parts
 from sparse_adapt.errors import InputError
-from sparse_adapt.export.parts import (
-    Manifest,
-    begin,
-    breaks_words,
-    escape_token,
-    finish,
-    write_documents,
-    write_queries,
-)
-from sparse_adapt.export.quantise import Entries, Quantisation
-from sparse_adapt.files.folders import output_folder
-from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
-QUERIES_FILE = "queries.tsv"
-LONGEST_NAME = 255  # UTF-16 units; Lucene's WhitespaceAnalyzer cuts what is longer in two
+if TYPE_CHECKING:  # Lucene needs Java, its files don't
+    from sparse_adapt.engines.lucene import LuceneIndex
+
+LONGEST_WORD = 255  # UTF-16 units; Lucene's WhitespaceAnalyzer cuts what is longer in two
 
 
-def write(
-    vectors: Vectors,
-    folder: Path,
-    *,
-    queries: EncodedBatch | None = None,
-    quantisation: Quantisation | None = None,
-    overwrite: bool = False,
-) -> Manifest:
-    """Write a collection, block by block, into a new folder; nothing stays there if it fails.
-
-    Raises InputError for a token or a query id that the format can't hold, before the first document.
-    """
-    with output_folder(folder, overwrite=overwrite, resumable=False) as work:
-        return write_into(work, vectors, queries=queries, quantisation=quantisation)
-
-
-def write_into(
-    work: Path,
-    vectors: Vectors,
-    *,
-    queries: EncodedBatch | None = None,
-    quantisation: Quantisation | None = None,
-) -> Manifest:
-    """The same into a folder that is there and empty."""
-    names = [token_name(token) for token in vectors.tokens]
-    manifest = begin("anserini", vectors, quantisation)
-    if queries is not None:
-        _check_query_ids(queries)
-        manifest = write_queries(work, manifest, queries, QUERIES_FILE, partial(_query_lines, names))
+def layout(source: ExportSource) -> Layout:
+    """A collection. Raises InputError for a token or a query id that it can't hold."""
+    names = [lucene_name(token) for token in source.vectors.tokens]
+    if source.queries is not None:
+        _check_query_ids(source.queries)
     keys = [json.dumps(name, ensure_ascii=False) for name in names]
-    manifest = write_documents(work, manifest, vectors.blocks, partial(_document_lines, keys))
-    return finish(work, manifest, vectors.tokens)
+    return Layout(
+        documents=in_parts(partial(_document_lines, keys)),
+        query_lines=partial(_query_lines, names),
+        queries_file="queries.tsv",
+    )
 
 
-def loading(folder: Path, manifest: Manifest) -> str:
-    """The commands that index and search it."""
-    index = f"{folder}-index"
+def how_to_load(export: ExportFolder) -> str:
+    """The commands that index and search an export."""
+    index = f"{export.path}-index"
+    model = export.manifest.model.name or "MODEL"
     return "\n".join(
         shlex.join(["sparse-adapt", *command])
         for command in (
-            ["index", "--vectors", str(folder), "-o", index],
-            ["search", "QUERY", "--model", manifest.model.name or "MODEL", "--index", index],
+            ["index", "--vectors", str(export.path), "-o", index],
+            ["search", "QUERY", "--model", model, "--index", index],
         )
     )
 
 
-def token_name(token: str) -> str:
-    """A token as Lucene will keep it whole (`parts.escape_token`). Raises InputError for one that is too long."""
+@contextmanager
+def open_export(export: ExportFolder, url: str, documents: EncodedBatch | None) -> "Iterator[LuceneIndex]":
+    """Lucene with a temporary index of an export."""
+    from sparse_adapt.engines.lucene import LuceneIndex
+    from sparse_adapt.engines.lucene_building import build_index
+
+    with TemporaryDirectory() as scratch:
+        build_index(export.path, Path(scratch) / "index")
+        with LuceneIndex(Path(scratch) / "index") as index:
+            yield index
+
+
+def lucene_name(token: str) -> str:
+    """A token as Lucene will keep it whole (`names.escape_token`). Raises InputError for one that is too long."""
     name = escape_token(token)
-    if not 0 < len(name.encode("utf-16-le")) // 2 <= LONGEST_NAME:
+    if not 0 < len(name.encode("utf-16-le")) // 2 <= LONGEST_WORD:
         raise InputError(
-            repr(token[:40]), f"this token has {len(token)} characters, Lucene takes 1 to {LONGEST_NAME}"
+            repr(token[:40]), f"this token has {len(token)} characters, Lucene takes 1 to {LONGEST_WORD}"
         )
     return name
 

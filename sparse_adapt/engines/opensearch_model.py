@@ -13,20 +13,23 @@ and an export for opensearch both fill would hold them twice. Dimensions: B text
 
 import warnings
 import zipfile
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import torch
 from torch import Tensor, nn
 
-from sparse_adapt.errors import ConfigError, ModelError
-from sparse_adapt.export.onnx import BOUND, EXAMPLE, PooledEncoder, largest_difference
-from sparse_adapt.export.parts import Manifest, begin, file_part, finish
-from sparse_adapt.export.quantise import Quantisation
-from sparse_adapt.files.folders import output_folder, write_json
+from sparse_adapt.engines.layout import Engine, ExportSource, Layout
+from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, file_there
+from sparse_adapt.engines.onnx import BOUND, EXAMPLE, PooledEncoder, largest_difference
+from sparse_adapt.errors import ModelError
+from sparse_adapt.files.folders import write_json
 from sparse_adapt.model.saved import write_tokenizer
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 ZIP_FILE, CONFIG_FILE = "model.zip", "model_config.json"
 SCRIPT, TOKENIZER = "model.pt", "tokenizer.json"
@@ -51,62 +54,30 @@ class ScriptedEncoder(nn.Module):
         return {OUTPUT: self.encoder(inputs[INPUTS[0]], inputs[INPUTS[1]]) * self.kept}
 
 
-def write(
-    vectors: Vectors,
-    folder: Path,
-    *,
-    encoder: SparseEncoder,
-    queries: EncodedBatch | None = None,
-    quantisation: Quantisation | None = None,
-    overwrite: bool = False,
-) -> Manifest:
-    """Write the encoder into a new folder; nothing stays there if it fails. Of `vectors` only the stamp is used.
-
-    Raises ModelError where the script's weights aren't those of torch, ConfigError for queries.
-    """
-    if queries is not None:
-        raise ConfigError("opensearch-model holds an encoder and no vectors; leave out --queries")
-    manifest = begin("opensearch-model", vectors, quantisation)
-    with output_folder(folder, overwrite=overwrite, resumable=False) as work:
-        with TemporaryDirectory() as scratch:
-            difference = _write_script(encoder, Path(scratch) / SCRIPT)
-            if not difference <= BOUND:
-                raise ModelError(
-                    f"{vectors.model.name}: TorchScript's weights differ from torch's by {difference:.1e}, which "
-                    f"is more than {BOUND:.0e}; encode outside of OpenSearch and export for opensearch instead"
-                )
-            write_tokenizer(Path(scratch), encoder.tokenizer, encoder.max_tokens)
-            with zipfile.ZipFile(work / ZIP_FILE, "w", zipfile.ZIP_DEFLATED) as archive:
-                for name in (SCRIPT, TOKENIZER):
-                    archive.writestr(
-                        zipfile.ZipInfo(name, EPOCH),
-                        (Path(scratch) / name).read_bytes(),
-                        zipfile.ZIP_DEFLATED,
-                    )
-        bundle = file_part(work, ZIP_FILE, 0)
-        write_json(
-            work / CONFIG_FILE, _config(vectors.model.name, bundle.sha256, (work / ZIP_FILE).stat().st_size)
-        )
-        facts = {
-            "largest_difference": difference,
-            "bound": BOUND,
-            "renamed_tokens": renamed_tokens(encoder, vectors.tokens),
-        }
-        parts = (bundle, file_part(work, CONFIG_FILE, 0))
-        return finish(work, manifest.model_copy(update={"facts": facts, "parts": parts}), vectors.tokens)
+def layout(source: ExportSource) -> Layout:
+    """The encoder as a script."""
+    assert source.encoder is not None, "the engine holds the encoder"
+    return Layout(documents=partial(_write_bundle, source.encoder, source.vectors.tokens))
 
 
-def loading(folder: Path, manifest: Manifest) -> str:
+def how_to_load(export: ExportFolder) -> str:
     """Shell commands that register and deploy it, once the zip file is where the cluster can fetch it."""
     return "\n".join(
         [
             "URL=http://localhost:9200",
-            f"# put {folder / ZIP_FILE} where the cluster can fetch it, and name that place here",
+            f"# put {export.path / ZIP_FILE} where the cluster can fetch it, and name that place here",
             "FROM=https://example.org/model.zip",
-            f'sed "1s|{{|{{\\"url\\": \\"$FROM\\",|" \'{folder / CONFIG_FILE}\' |',
+            f'sed "1s|{{|{{\\"url\\": \\"$FROM\\",|" \'{export.path / CONFIG_FILE}\' |',
             "  curl -fsS \"$URL/_plugins/_ml/models/_register?deploy=true\" -H 'Content-Type: application/json' -d @-",
         ]
     )
+
+
+def open_export(
+    export: ExportFolder, url: str, documents: EncodedBatch | None
+) -> AbstractContextManager[Engine]:
+    """There is no such engine outside of OpenSearch; the table of engines says so."""
+    raise AssertionError("OpenSearch alone opens it")
 
 
 def renamed_tokens(encoder: SparseEncoder, tokens: list[str]) -> int:
@@ -116,6 +87,37 @@ def renamed_tokens(encoder: SparseEncoder, tokens: list[str]) -> int:
     return sum(
         decode([token_id]) != token for token_id, token in enumerate(tokens) if token_id not in special
     )
+
+
+def _write_bundle(
+    encoder: SparseEncoder,
+    tokens: list[str],
+    work: Path,
+    manifest: ExportManifest,
+    blocks: Iterable[EncodedBatch],
+) -> ExportManifest:
+    """Write zip file and configuration. Raises ModelError where the script's weights aren't those of torch."""
+    name = manifest.model.name
+    with TemporaryDirectory() as scratch:
+        difference = _write_script(encoder, Path(scratch) / SCRIPT)
+        if not difference <= BOUND:
+            raise ModelError(
+                f"{name}: TorchScript's weights differ from torch's by {difference:.1e}, which "
+                f"is more than {BOUND:.0e}; encode outside of OpenSearch and export for opensearch instead"
+            )
+        write_tokenizer(Path(scratch), encoder.tokenizer, encoder.max_tokens)
+        with zipfile.ZipFile(work / ZIP_FILE, "w", zipfile.ZIP_DEFLATED) as archive:
+            for file in (SCRIPT, TOKENIZER):
+                content = (Path(scratch) / file).read_bytes()
+                archive.writestr(zipfile.ZipInfo(file, EPOCH), content, zipfile.ZIP_DEFLATED)
+    bundle = file_there(work, ZIP_FILE)
+    write_json(work / CONFIG_FILE, _config(name, bundle.sha256, (work / ZIP_FILE).stat().st_size))
+    facts = {
+        "largest_difference": difference,
+        "bound": BOUND,
+        "renamed_tokens": renamed_tokens(encoder, tokens),
+    }
+    return manifest.holding(bundle, file_there(work, CONFIG_FILE)).stating(facts)
 
 
 def _write_script(encoder: SparseEncoder, path: Path) -> float:

@@ -8,11 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.errors import ConfigError, InputError, OutputError
-from sparse_adapt.export import anserini
-from sparse_adapt.export.anserini import token_name
-from sparse_adapt.export.parts import read_manifest, unescape_token
-from sparse_adapt.export.quantise import Quantisation
+from sparse_adapt.engines.anserini import lucene_name
+from sparse_adapt.engines.layout import ExportSource
+from sparse_adapt.engines.manifest import read_export_manifest
+from sparse_adapt.engines.names import unescape_token
+from sparse_adapt.engines.quantise import Quantisation
+from sparse_adapt.engines.writing import write
+from sparse_adapt.errors import InputError
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
 from sparse_adapt.retrieve.vectors.manifest import ModelStamp
 
@@ -38,57 +40,23 @@ QUERIES = EncodedBatch(
 )
 
 
-def two_blocks(tokens: list[str] = TOKENS) -> Vectors:
-    return Vectors(STAMP, tokens, iter([FIRST, SECOND]))
+def two_blocks(tokens: list[str] = TOKENS, queries: EncodedBatch | None = None) -> ExportSource:
+    return ExportSource(Vectors(STAMP, tokens, iter([FIRST, SECOND])), queries)
 
 
 def test_every_file_is_as_it_was(tmp_path, golden_folder):
-    anserini.write(
-        two_blocks(), tmp_path / "out", queries=QUERIES, quantisation=Quantisation(scale=100, largest=300)
-    )
+    scale = Quantisation(scale=100, largest=300)
+    write("anserini", two_blocks(queries=QUERIES), tmp_path / "out", quantisation=scale)
     golden_folder(tmp_path / "out", "anserini")
 
 
 def test_the_manifest_counts_what_quantising_cost(tmp_path):
-    manifest = anserini.write(
-        two_blocks(), tmp_path / "out", queries=QUERIES, quantisation=Quantisation(largest=300)
-    )
+    source, scale = two_blocks(queries=QUERIES), Quantisation(largest=300)
+    manifest = write("anserini", source, tmp_path / "out", quantisation=scale)
     assert (manifest.documents, manifest.empty_documents) == (4, 1)
     assert (manifest.entries, manifest.dropped, manifest.clipped) == (6, 2, 1)
     assert (manifest.queries, manifest.empty_queries) == (1, 1)
-    assert read_manifest(tmp_path / "out") == manifest
-
-
-def test_impacts_by_hand():
-    weights = EncodedBatch(
-        ["d"], csr_matrix(np.array([[0.0049, 0.005, 0.0051, 1.115, 2.5, 2.56]], dtype=np.float32))
-    )
-    result = Quantisation(scale=100, largest=255).impacts(weights)
-    # in float32 0.005 is 0.00499999989 and 1.115 is 1.11500001: neither is a tie
-    assert result.vectors.toarray().tolist() == [[0, 0, 1, 112, 250, 255]]
-    assert (result.dropped, result.clipped) == (2, 1)
-    assert Quantisation(scale=100).score(12_500) == 1.25  # 125 x 100 stands for 1.25 x 1.00
-
-
-@pytest.mark.parametrize("weight", [-0.5, float("nan"), float("inf")])
-def test_a_weight_that_no_model_should_make_is_refused_by_document(weight, tmp_path):
-    block = EncodedBatch(["fine", "wrong"], csr_matrix(np.array([[1.0, 0, 2.0], [0, weight, 1.0]])))
-    with pytest.raises(InputError, match=f"wrong: has the weight {weight}"):
-        anserini.write(Vectors(STAMP, ["a", "b", "c"], [block]), tmp_path / "out")
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("scale", "largest", "problem"),
-    [
-        (0, 9, r"scale 0\.0: input should be greater than 0"),
-        (float("inf"), 9, "scale inf: input should be a finite number"),
-        (1, 0, "largest 0: input should be greater than or equal to 1"),
-    ],
-)
-def test_a_scale_that_means_nothing_is_refused(scale, largest, problem):
-    with pytest.raises(ConfigError, match=problem):
-        Quantisation.of(scale, largest)
+    assert read_export_manifest(tmp_path / "out") == manifest
 
 
 @settings(deadline=None)
@@ -98,7 +66,7 @@ def test_the_json_reads_back_as_the_impacts(tmp_path_factory, row):
     for column, impact in row.items():
         dense[0, column] = impact / 100
     folder = tmp_path_factory.mktemp("export") / "out"
-    anserini.write(Vectors(STAMP, TOKENS, [EncodedBatch(["d"], csr_matrix(dense))]), folder)
+    write("anserini", ExportSource(Vectors(STAMP, TOKENS, [EncodedBatch(["d"], csr_matrix(dense))])), folder)
     stored = json.loads((folder / "documents/part-00000.jsonl").read_text(encoding="utf-8"))
     assert stored["contents"] == ""
     assert {unescape_token(name): impact for name, impact in stored["vector"].items()} == {
@@ -125,13 +93,13 @@ def test_the_json_reads_back_as_the_impacts(tmp_path_factory, row):
     ],
 )
 def test_names_by_hand(token, name):
-    assert token_name(token) == name
+    assert lucene_name(token) == name
     assert unescape_token(name) == token
 
 
 @given(st.lists(st.text(st.sampled_from('\\u0123c \t"#é𝄞'), min_size=1, max_size=12), unique=True))
 def test_names_go_back_never_meet_and_never_split(tokens):
-    names = [token_name(token) for token in tokens]
+    names = [lucene_name(token) for token in tokens]
     assert [unescape_token(name) for name in names] == tokens
     assert len(set(names)) == len(tokens)
     assert all(name.split() == [name] for name in names)
@@ -140,30 +108,15 @@ def test_names_go_back_never_meet_and_never_split(tokens):
 @pytest.mark.parametrize("token", ["x" * 256, "𝄞" * 128, " " * 32, ""])
 def test_a_name_longer_than_lucene_takes_is_refused(token, tmp_path):
     with pytest.raises(InputError, match=f"this token has {len(token)} characters"):
-        anserini.write(two_blocks([*TOKENS[:-1], token]), tmp_path / "out")
-    assert token_name("x" * 255) == "x" * 255
+        write("anserini", two_blocks([*TOKENS[:-1], token]), tmp_path / "out")
+    assert lucene_name("x" * 255) == "x" * 255
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("query_id", ["a\tb", "a\nb", " a", ""])
 def test_a_query_id_that_breaks_a_tsv_file_is_refused(query_id, tmp_path):
     with pytest.raises(InputError, match="this query id can't stand in a TSV file"):
-        anserini.write(
-            two_blocks(), tmp_path / "out", queries=EncodedBatch([query_id, "q2"], QUERIES.vectors)
+        write(
+            "anserini", two_blocks(queries=EncodedBatch([query_id, "q2"], QUERIES.vectors)), tmp_path / "out"
         )
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_changed_part_is_refused(tmp_path):
-    anserini.write(two_blocks(), tmp_path / "out")
-    with (tmp_path / "out/documents/part-00001.jsonl").open("a") as file:
-        file.write("\n")
-    with pytest.raises(InputError, match=r"part-00001\.jsonl: has changed"):
-        read_manifest(tmp_path / "out")
-
-
-def test_a_folder_in_use_is_kept_unless_told(tmp_path):
-    anserini.write(two_blocks(), tmp_path / "out")
-    with pytest.raises(OutputError, match="already there"):
-        anserini.write(two_blocks(), tmp_path / "out")
-    assert anserini.write(two_blocks(), tmp_path / "out", overwrite=True).documents == 4

@@ -1,0 +1,167 @@
+"""The engines that vectors are exported for: one row, and one module, an engine.
+
+An engine's module has three functions, as `layout.EngineModule` says: `layout`, the files of an export;
+`how_to_load`, the commands that load them; `open_export`, the engine itself with an export in it. A new engine is
+one such module and one row of `ENGINES`.
+"""
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+
+from sparse_adapt.errors import ConfigError, MissingExtraError, unknown
+
+if TYPE_CHECKING:  # the table alone must not load torch
+    from sparse_adapt.engines.layout import EngineModule
+
+
+class Needs(NamedTuple):
+    """Packages that the project itself does without, and the extra that brings them."""
+
+    extra: str
+    packages: tuple[str, ...]
+
+
+class EngineRow(NamedTuple):
+    """One engine, under the name that its exports have on the command line.
+
+    `title`: how people call the engine that opens the export. `weights`: whether an export holds whole impacts (and
+    takes a quantisation) or floats. `holds`: what an export holds. `address`: an example of a server's address, for
+    an engine that is one; `in_process`: whether it can run in this process. `opens`: whether an export can be opened
+    here at all. `to_write`, `to_open`: the packages without which an export can't be written, or opened.
+    """
+
+    name: str
+    module: str
+    title: str
+    summary: str
+    weights: Literal["impacts", "floats"] = "floats"
+    holds: Literal["vectors", "vectors and encoder", "encoder"] = "vectors"
+    address: str = ""
+    in_process: bool = True
+    opens: bool = True
+    to_write: Needs | None = None
+    to_open: Needs | None = None
+
+    @property
+    def holds_encoder(self) -> bool:
+        """Whether an export holds the model, which writing it then takes."""
+        return self.holds != "vectors"
+
+    @property
+    def holds_vectors(self) -> bool:
+        """Whether an export holds documents."""
+        return self.holds != "encoder"
+
+
+ENGINES = (
+    EngineRow(
+        "anserini",
+        "sparse_adapt.engines.anserini",
+        "Lucene",
+        "JsonVectorCollection for Lucene through Anserini and Pyserini",
+        weights="impacts",
+        to_open=Needs("lucene", ("pyserini",)),
+    ),
+    EngineRow(
+        "ciff",
+        "sparse_adapt.engines.ciff",
+        "PISA",
+        "Common Index File Format for PISA and others",
+        weights="impacts",
+        to_write=Needs("ciff", ("ciff_toolkit",)),
+        to_open=Needs("pisa", ("pyterrier_pisa",)),
+    ),
+    EngineRow(
+        "opensearch",
+        "sparse_adapt.engines.opensearch",
+        "OpenSearch",
+        "bulk requests with rank features",
+        address="http://localhost:9200",
+        in_process=False,
+    ),
+    EngineRow(
+        "elasticsearch",
+        "sparse_adapt.engines.elasticsearch",
+        "Elasticsearch",
+        "bulk requests with sparse vectors",
+        address="http://localhost:9200",
+        in_process=False,
+    ),
+    EngineRow(
+        "qdrant",
+        "sparse_adapt.engines.qdrant",
+        "Qdrant",
+        "points with sparse vectors",
+        address="http://localhost:6333",
+        to_open=Needs("qdrant", ("qdrant_client",)),
+    ),
+    EngineRow(
+        "milvus",
+        "sparse_adapt.engines.milvus",
+        "Milvus",
+        "rows with sparse vectors",
+        address="http://localhost:19530",
+        to_open=Needs("milvus", ("pymilvus",)),
+    ),
+    EngineRow(
+        "vespa",
+        "sparse_adapt.engines.vespa",
+        "Vespa",
+        "feed and schema with a mapped tensor",
+        address="http://localhost:8080",
+        in_process=False,
+    ),
+    EngineRow(
+        "seismic",
+        "sparse_adapt.engines.seismic",
+        "Seismic",
+        "JSON lines for Seismic",
+        to_open=Needs("seismic", ("seismic",)),
+    ),
+    EngineRow(
+        "sentence-transformers",
+        "sparse_adapt.engines.sentence_transformers",
+        "sentence-transformers",
+        "a SparseEncoder's folder and its vectors",
+        holds="vectors and encoder",
+        to_open=Needs("sentence-transformers", ("sentence_transformers",)),
+    ),
+    EngineRow(
+        "onnx",
+        "sparse_adapt.engines.onnx",
+        "ONNX Runtime",
+        "the encoder itself, pooling inside, for ONNX Runtime",
+        holds="encoder",
+        to_write=Needs("onnx", ("onnx", "onnxscript", "onnxruntime")),
+        to_open=Needs("onnx", ("onnxruntime",)),
+    ),
+    EngineRow(
+        "opensearch-model",
+        "sparse_adapt.engines.opensearch_model",
+        "OpenSearch",
+        "the encoder itself, in TorchScript, for OpenSearch's ML Commons",
+        holds="encoder",
+        opens=False,
+    ),
+)
+
+
+def find_engine(name: str) -> EngineRow:
+    """The row of that name. Raises ConfigError for a name that isn't in the table."""
+    for row in ENGINES:
+        if row.name == name:
+            return row
+    raise ConfigError(unknown("export format", name, [row.name for row in ENGINES]))
+
+
+def module_of(row: EngineRow) -> "EngineModule":
+    """The module of an engine, imported."""
+    return cast("EngineModule", import_module(row.module))
+
+
+def require(needs: Needs | None) -> None:
+    """Raise MissingExtraError for the first package that is not installed."""
+    for package in needs.packages if needs else ():
+        if find_spec(package) is None:
+            raise MissingExtraError(package, needs.extra if needs else "")

@@ -1,0 +1,123 @@
+"""The manifest of an export: what the folder holds, what the format cost, and a checksum of every file."""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from sparse_adapt.engines.quantise import Entries, Quantisation, as_floats
+from sparse_adapt.errors import InputError
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
+from sparse_adapt.retrieve.vectors.manifest import (
+    MANIFEST_FILE,
+    ModelStamp,
+    Record,
+    check_file,
+    read_record,
+    read_tokens,
+)
+
+DOCUMENTS_FOLDER = "documents"
+
+Fact = str | int | float | bool | None
+
+
+class ExportFile(Record):
+    """One file of an export, by its path inside the folder; `rows` of texts, where it holds any."""
+
+    path: str
+    rows: int
+    sha256: str
+
+
+class ExportManifest(Record):
+    """What an export holds, and what the format cost: weights that became nothing or were clipped.
+
+    `quantisation` is None where weights stay floats; `largest_weight` is then the most that the format holds.
+    `empty_documents` and `empty_queries` have no entry left. `facts` are those of one format only.
+    """
+
+    format: str
+    format_version: Literal[2] = 2
+    model: ModelStamp
+    quantisation: Quantisation | None = None
+    rounding: Literal["nearest, ties to even"] | None = None
+    largest_weight: float | None = None
+    documents: int = 0
+    empty_documents: int = 0
+    entries: int = 0
+    dropped: int = 0
+    clipped: int = 0
+    queries: int = 0
+    empty_queries: int = 0
+    parts: tuple[ExportFile, ...] = ()
+    queries_file: ExportFile | None = None
+    facts: Mapping[str, Fact] = {}
+
+    @property
+    def document_files(self) -> list[ExportFile]:
+        """The files that hold documents, not settings."""
+        return [file for file in self.parts if file.path.startswith(f"{DOCUMENTS_FOLDER}/")]
+
+    def take(self, block: EncodedBatch) -> Entries:
+        """A block as this format holds it. Raises InputError for a weight that is negative or no number."""
+        if self.quantisation is not None:
+            return self.quantisation.impacts(block)
+        return as_floats(block) if self.largest_weight is None else as_floats(block, self.largest_weight)
+
+    def score(self, value: float) -> float:
+        """What a sum of products of stored values stands for in terms of weights."""
+        return value if self.quantisation is None else self.quantisation.score(value)
+
+    def counting(self, entries: Entries) -> "ExportManifest":
+        """The manifest with the documents of one more block."""
+        lengths = entries.vectors.getnnz(axis=1)
+        return self.model_copy(
+            update={
+                "documents": self.documents + len(entries.ids),
+                "empty_documents": self.empty_documents + int((lengths == 0).sum()),
+                "entries": self.entries + int(lengths.sum()),
+                "dropped": self.dropped + entries.dropped,
+                "clipped": self.clipped + entries.clipped,
+            }
+        )
+
+    def holding(self, *files: ExportFile) -> "ExportManifest":
+        """The manifest with further files."""
+        return self.model_copy(update={"parts": (*self.parts, *files)})
+
+    def stating(self, facts: Mapping[str, Fact]) -> "ExportManifest":
+        """The manifest with facts of its format alone."""
+        return self.model_copy(update={"facts": dict(facts)})
+
+
+class ExportFolder(NamedTuple):
+    """A finished export on the disk: where it lies, its manifest, and its V tokens in the order of their ids."""
+
+    path: Path
+    manifest: ExportManifest
+    tokens: list[str]
+
+
+def file_there(folder: Path, path: str, rows: int = 0) -> ExportFile:
+    """A file that lies in the folder already, with its checksum."""
+    with (folder / path).open("rb") as file:
+        return ExportFile(path=path, rows=rows, sha256=hashlib.file_digest(file, "sha256").hexdigest())
+
+
+def read_export_manifest(folder: Path, format: str | None = None) -> ExportManifest:
+    """The manifest of an export. Raises InputError unless it is of that format and every file is as written."""
+    manifest = read_record(folder / MANIFEST_FILE, ExportManifest)
+    if format is not None and manifest.format != format:
+        raise InputError(
+            folder, f"holds an export for {manifest.format}, not {format}; export again for {format}"
+        )
+    for file in (*manifest.parts, *filter(None, [manifest.queries_file])):
+        check_file(folder / file.path, file.sha256)
+    return manifest
+
+
+def read_export(folder: Path, format: str | None = None) -> ExportFolder:
+    """An export of a format, vouched for by its manifest. Raises InputError where it is another, or has changed."""
+    manifest = read_export_manifest(folder, format)
+    return ExportFolder(folder, manifest, read_tokens(folder, manifest.model))

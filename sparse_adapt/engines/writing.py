@@ -1,0 +1,167 @@
+"""Writing an export: the one way by which every engine's files come into a folder, with their manifest.
+
+    FOLDER/documents/part-00000.*    the documents, in as many files as the engine takes, or one file
+    FOLDER/queries.*                 the queries, where there are any
+    FOLDER/tokens.json, manifest.json
+
+What differs from engine to engine is its `layout.Layout`. A folder appears whole or not at all.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from sparse_adapt.engines.formats import EngineRow, find_engine, module_of, require
+from sparse_adapt.engines.layout import ExportSource, Layout, Lines, WriteDocuments
+from sparse_adapt.engines.lines import LineSize, small_blocks
+from sparse_adapt.engines.manifest import DOCUMENTS_FOLDER, ExportFile, ExportManifest, file_there
+from sparse_adapt.engines.quantise import Quantisation
+from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.files.folders import output_folder, write_json, write_text
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
+from sparse_adapt.retrieve.vectors.manifest import MANIFEST_FILE, write_tokens
+
+CheckId = Callable[[str], None]
+"""Raises InputError for the id of a text that the engine can't hold."""
+
+
+def write(
+    name: str,
+    source: ExportSource,
+    folder: Path,
+    *,
+    quantisation: Quantisation | None = None,
+    overwrite: bool = False,
+) -> ExportManifest:
+    """Write an export for the engine of that name into a new folder, block by block; nothing stays if it fails.
+
+    Raises ConfigError for a name that isn't in the table, and for what the engine can't take; MissingExtraError
+    without a package that the engine's files need; InputError for a token, an id or a weight that it can't hold.
+    """
+    row = find_engine(name)
+    require(row.to_write)
+    if source.queries is not None and not row.holds_vectors:
+        raise ConfigError(f"{name} holds an encoder and no vectors; leave out --queries")
+    with output_folder(folder, overwrite=overwrite, resumable=False) as work:
+        return write_into(work, row, source, quantisation)
+
+
+def write_into(
+    work: Path, row: EngineRow, source: ExportSource, quantisation: Quantisation | None = None
+) -> ExportManifest:
+    """Write an export into a folder that is there and empty."""
+    begun = _begin(row, source, quantisation)
+    layout = module_of(row).layout(source)
+    manifest = begun.model_copy(update={"largest_weight": layout.largest_weight, "facts": dict(layout.facts)})
+    if source.queries is not None:
+        manifest = _write_queries(work, manifest, layout, source.queries)
+    manifest = layout.documents(work, manifest, source.vectors.blocks)
+    for path, content in layout.settings.items():
+        if isinstance(content, str):
+            write_text(work / path, content)
+        else:
+            write_json(work / path, content)
+        manifest = manifest.holding(file_there(work, path))
+    write_tokens(work, source.vectors.tokens)
+    write_json(work / MANIFEST_FILE, manifest.model_dump())
+    return manifest
+
+
+def id_of_bytes(title: str, most: int) -> CheckId:
+    """The check that a document's id has 1 to `most` bytes, for the engine that people call `title`."""
+
+    def check(document_id: str) -> None:
+        found = len(document_id.encode())
+        if not 0 < found <= most:
+            raise InputError(
+                repr(document_id[:40]), f"this document id has {found:,} bytes, {title} takes 1 to {most:,}"
+            )
+
+    return check
+
+
+def in_parts(
+    lines: Lines,
+    *,
+    suffix: str = "jsonl",
+    requests: LineSize | None = None,
+    check_id: CheckId | None = None,
+) -> WriteDocuments:
+    """Documents in a file a block, `documents/part-00000.SUFFIX`; with `requests` no file is too large for one."""
+
+    def write_parts(work: Path, manifest: ExportManifest, blocks: Iterable[EncodedBatch]) -> ExportManifest:
+        (work / DOCUMENTS_FOLDER).mkdir()
+        checked = blocks if check_id is None else _checked(blocks, check_id)
+        for number, block in enumerate(checked if requests is None else small_blocks(checked, requests)):
+            entries = manifest.take(block)
+            path = f"{DOCUMENTS_FOLDER}/part-{number:05d}.{suffix}"
+            digest = _write_lines(work / path, lines(entries))[1]
+            part = ExportFile(path=path, rows=len(block.ids), sha256=digest)
+            manifest = manifest.counting(entries).holding(part)
+        return manifest
+
+    return write_parts
+
+
+def in_one_file(lines: Lines, path: str) -> WriteDocuments:
+    """Documents in one file, for an engine that takes no more."""
+
+    def write_file(work: Path, manifest: ExportManifest, blocks: Iterable[EncodedBatch]) -> ExportManifest:
+        taken = [manifest]
+
+        def all_lines() -> Iterator[str]:
+            for block in blocks:
+                entries = manifest.take(block)
+                taken.append(taken.pop().counting(entries))
+                yield from lines(entries)
+
+        rows, digest = _write_lines(work / path, all_lines())
+        return taken[0].holding(ExportFile(path=path, rows=rows, sha256=digest))
+
+    return write_file
+
+
+def _begin(row: EngineRow, source: ExportSource, quantisation: Quantisation | None) -> ExportManifest:
+    """The manifest of an export that has nothing in it yet."""
+    stamp = source.vectors.model
+    if row.weights == "floats":
+        if quantisation is not None:
+            raise ConfigError(f"{row.name} keeps weights as they are; leave out --scale and --largest")
+        return ExportManifest(format=row.name, model=stamp)
+    scale = quantisation or Quantisation()
+    return ExportManifest(format=row.name, model=stamp, quantisation=scale, rounding="nearest, ties to even")
+
+
+def _write_queries(
+    work: Path, manifest: ExportManifest, layout: Layout, queries: EncodedBatch
+) -> ExportManifest:
+    """Write the queries that have an entry left, as many lines as the engine wants, into one file."""
+    assert layout.query_lines is not None, manifest.format
+    entries = manifest.take(layout.reweigh(queries))
+    rows, digest = _write_lines(work / layout.queries_file, layout.query_lines(entries))
+    return manifest.model_copy(
+        update={
+            "queries": rows,
+            "empty_queries": int((entries.vectors.getnnz(axis=1) == 0).sum()),
+            "queries_file": ExportFile(path=layout.queries_file, rows=rows, sha256=digest),
+        }
+    )
+
+
+def _checked(blocks: Iterable[EncodedBatch], check_id: CheckId) -> Iterator[EncodedBatch]:
+    for block in blocks:
+        for text_id in block.ids:
+            check_id(text_id)
+        yield block
+
+
+def _write_lines(path: Path, lines: Iterator[str]) -> tuple[int, str]:
+    """How many lines, and their SHA-256."""
+    digest, rows = hashlib.sha256(), 0
+    with path.open("wb") as file:
+        for line in lines:
+            content = line.encode()
+            digest.update(content)
+            file.write(content)
+            rows += 1
+    return rows, digest.hexdigest()

@@ -1,0 +1,164 @@
+"""What holds for every engine: what an export refuses, what its manifest vouches for, and how a new one is added."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from odd import export
+from scipy.sparse import csr_matrix, random
+from scipy.sparse import vstack as stack
+
+from sparse_adapt.engines.formats import ENGINES
+from sparse_adapt.engines.manifest import read_export_manifest
+from sparse_adapt.engines.opening import open_engine
+from sparse_adapt.engines.parity import check_engine
+from sparse_adapt.errors import InputError, OutputError
+from sparse_adapt.files.folders import output_folder
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
+
+ODD = [
+    "two words",
+    'quo"te',
+    "it's",
+    "back\\slash",
+    "tab\there",
+    "line\nfeed",
+    "日本",
+    "node.js",
+    "\\u000020",
+]
+ODD += ["Node.js", "[SEP]"]
+HOLDING = [row.name for row in ENGINES if row.holds == "vectors"]
+LOCAL = [row.name for row in ENGINES if row.holds == "vectors" and row.in_process]
+LIBRARIES = ["ciff", "seismic"]
+
+
+def one_each(columns: int) -> EncodedBatch:
+    """Document d0 has token 0 only, d1 token 1 only, and so on; the last has none."""
+    rows = stack([csr_matrix(np.eye(columns, dtype=np.float32)), csr_matrix((1, columns))], format="csr")
+    return EncodedBatch([f"d{row}" for row in range(columns + 1)], rows)
+
+
+@pytest.mark.parametrize("name", LOCAL)
+def test_odd_tokens_are_found_as_they_are(name, tmp_path):
+    documents = one_each(len(ODD))
+    export(name, tmp_path / "out", ODD, documents)
+    queries = EncodedBatch(
+        [f"q{row}" for row in range(len(documents.ids))], documents.vectors
+    )  # the last is empty
+    with open_engine(name, tmp_path / "out") as engine:
+        run = engine.search_all(queries, 5)
+    assert run == {f"q{row}": {f"d{row}": 1.0} for row in range(len(ODD))} | {f"q{len(ODD)}": {}}
+
+
+@pytest.mark.parametrize("name", LOCAL)
+def test_random_vectors_rank_as_in_exact_search(name, tmp_path, capfd):
+    matrix = random(120, 60, density=0.2, random_state=1, format="csr", dtype=np.float32)
+    matrix.data *= 3
+    documents = EncodedBatch([f"d{row}" for row in range(120)], matrix)
+    export(name, tmp_path / "out", [f"t{column}" for column in range(60)], documents)
+    queries = random(25, 60, density=0.1, random_state=2, format="csr", dtype=np.float32)
+    with open_engine(name, tmp_path / "out") as engine:
+        parity = check_engine(engine, documents, EncodedBatch([f"q{row}" for row in range(25)], queries))
+    assert (parity.faults, parity.kinds["tie"]) == ((), 0)
+    assert parity.kinds["same"] > 0
+    assert capfd.readouterr() == ("", "")  # engines that print are kept quiet
+
+
+# -- what goes wrong ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_an_export_without_weights_is_refused_by_its_engine(name, tmp_path):
+    export(name, tmp_path / "out", ["a"], EncodedBatch(["d"], csr_matrix((1, 1))))
+    with (
+        pytest.raises(InputError, match=r"of which .* makes no index"),
+        open_engine(name, tmp_path / "out"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("weight", [-0.5, float("nan"), float("inf")])
+@pytest.mark.parametrize("name", HOLDING)
+def test_a_weight_that_no_model_should_make_is_refused_by_document(name, weight, tmp_path):
+    block = EncodedBatch(["fine", "wrong"], csr_matrix(np.array([[1.0, 2.0], [weight, 1.0]], np.float32)))
+    with pytest.raises(InputError, match=f"wrong: has the weight {weight}"):
+        export(name, tmp_path / "out", ["a", "b"], block)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", HOLDING)
+def test_two_exports_into_one_folder_at_once(name, tmp_path):
+    with (
+        output_folder(tmp_path / "out", resumable=False),
+        pytest.raises(OutputError, match="another process is writing here"),
+    ):
+        export(name, tmp_path / "out", ["a", "b"], one_each(2))
+    export(name, tmp_path / "out", ["a", "b"], one_each(2))
+    with pytest.raises(OutputError, match="already there"):
+        export(name, tmp_path / "out", ["a", "b"], one_each(2))
+
+
+@pytest.mark.parametrize("name", HOLDING)
+def test_a_manifest_vouches_for_every_file(name, tmp_path):
+    manifest = export(name, tmp_path / "out", ["a", "b"], one_each(2), queries=one_each(2))
+    assert read_export_manifest(tmp_path / "out", name) == manifest
+    files = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.*")}
+    assert manifest.queries_file is not None
+    vouched = {*(file.path for file in manifest.parts), manifest.queries_file.path}
+    assert files - vouched == {"tokens.json", "manifest.json"}  # the stamp vouches for the tokens
+    for path in vouched:
+        content = (tmp_path / "out" / path).read_bytes()
+        (tmp_path / "out" / path).write_bytes(content[:-1] + b"x")
+        with pytest.raises(InputError, match="has changed since"):
+            read_export_manifest(tmp_path / "out")
+        (tmp_path / "out" / path).write_bytes(content)
+    (tmp_path / "out" / manifest.parts[0].path).unlink()
+    with pytest.raises(InputError, match="named by its manifest, but can't be read"):
+        read_export_manifest(tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", LOCAL)
+def test_an_export_for_another_engine_is_refused(name, tmp_path):
+    export(name, tmp_path / "out", ["a", "b"], one_each(2))
+    other = next(each for each in LOCAL if each != name)
+    with pytest.raises(InputError, match=f"an export for {name}, not {other}; export again for {other}"):
+        open_engine(other, tmp_path / "out")
+
+
+FULL = """
+import resource, signal, sys
+from pathlib import Path
+import numpy as np
+from scipy.sparse import csr_matrix
+from sparse_adapt.engines.layout import ExportSource
+from sparse_adapt.engines.writing import write
+from sparse_adapt.errors import OutputError
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
+from sparse_adapt.retrieve.vectors.manifest import ModelStamp
+
+encoder = SparseEncoder.load(sys.argv[2])
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+stamp = ModelStamp(name="x", weights_sha256="0", vocabulary_sha256="1", vocabulary_size=200, max_tokens=9)
+block = EncodedBatch([f"d{row}" for row in range(200)], csr_matrix(np.random.default_rng(0).random((200, 200))))
+for name in sys.argv[3:]:
+    try:
+        vectors = Vectors(stamp, [f"t{i}" for i in range(200)], [block])
+        write(name, ExportSource(vectors, encoder=encoder), Path(sys.argv[1]) / name)
+    except OutputError as error:
+        print(error)
+"""
+
+
+@pytest.mark.slow
+def test_a_full_disk_leaves_nothing(tiny_model, tmp_path):
+    names = [row.name for row in ENGINES]
+    command = [sys.executable, "-c", FULL, str(tmp_path), str(tiny_model), *names]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    full = "the disk is full; free some space and run it again"
+    assert done.stdout.splitlines() == [f"{tmp_path / name}: {full}" for name in names]
+    assert list(tmp_path.iterdir()) == []

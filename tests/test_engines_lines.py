@@ -1,0 +1,26 @@
+"""Lines of JSON: blocks are cut so that each fits one request."""
+
+import json
+
+import pytest
+from odd import ODD_TOKENS, odd_documents
+
+from sparse_adapt.engines.lines import LineSize, small_blocks
+
+
+@pytest.mark.parametrize("limit", [1, 200, 500, 10**6])
+def test_blocks_are_cut_to_fit_a_request_and_lose_nothing(limit):
+    documents = odd_documents()
+    keys = [json.dumps(token) for token in ODD_TOKENS[:-2]] + ['"long"', '"longer"']
+    cut = list(small_blocks([documents], LineSize(keys, 20), limit))
+    assert [document_id for block in cut for document_id in block.ids] == documents.ids
+    assert sum(block.vectors.nnz for block in cut) == documents.vectors.nnz
+    for block in cut:
+        text = "".join(
+            f"{document_id!r:20}"
+            + ", ".join(
+                f"{keys[column]}: {weight}" for column, weight in zip(row.indices, row.data, strict=True)
+            )
+            for document_id, row in zip(block.ids, block.vectors, strict=True)
+        )
+        assert len(text.encode()) <= limit or len(block.ids) == 1

@@ -1,0 +1,79 @@
+"""ONNX Runtime encodes as torch does, or the export is refused."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from odd import some_factors
+
+from sparse_adapt.collection.readers import Query
+from sparse_adapt.engines import onnx
+from sparse_adapt.engines.layout import ExportSource
+from sparse_adapt.engines.manifest import read_export
+from sparse_adapt.engines.opening import open_engine
+from sparse_adapt.engines.parity import check_engine
+from sparse_adapt.engines.writing import write
+from sparse_adapt.errors import ConfigError, MissingExtraError, ModelError
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.vectors.folder import Vectors
+from sparse_adapt.retrieve.vectors.manifest import stamp, token_names
+from sparse_adapt.retrieve.vectors.shards import encode_queries
+
+
+@pytest.fixture(scope="module")
+def model(tiny_model: Path) -> SparseEncoder:
+    encoder = SparseEncoder.load(tiny_model)
+    encoder.factors = some_factors(encoder.vocabulary_size)
+    return encoder
+
+
+ASKED = [Query("q1", "a backup of the database"), Query("q2", "zorvex reports"), Query("q3", "the server")]
+
+
+def source_of(model, queries=None):
+    return ExportSource(Vectors(stamp(model), token_names(model), ()), queries, model)
+
+
+@pytest.fixture(scope="module")
+def graph(model, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("onnx") / "out"
+    manifest = write("onnx", source_of(model), folder)
+    assert isinstance(manifest.facts["largest_difference"], float)
+    assert manifest.facts["largest_difference"] < 1e-5
+    return folder
+
+
+@pytest.mark.slow
+def test_onnx_encodes_as_torch_does_in_batches_of_any_shape(model, graph, twelve_documents):
+    texts = [document.full_text for document in twelve_documents]
+    documents = encode_queries(model, [Query(str(row), text) for row, text in enumerate(texts)])
+    with open_engine("onnx", graph, documents=documents) as engine:
+        assert abs(engine.encode(texts) - documents.vectors).max() < 1e-5
+        assert abs(engine.encode(texts[:1]) - documents.vectors[:1]).max() < 1e-5
+        parity = check_engine(
+            engine, documents, encode_queries(model, ASKED), texts=[query.text for query in ASKED]
+        )
+    assert parity.faults == ()
+    snippet = onnx.how_to_load(read_export(graph)).replace("QUERY", texts[0])
+    done = subprocess.run([sys.executable, "-c", snippet], capture_output=True, text=True, check=True)
+    best = eval(done.stdout)
+    heaviest = sorted(documents.vectors[0].data, reverse=True)[:10]
+    assert [weight for weight, _ in best] == pytest.approx(heaviest, abs=1e-5)
+
+
+@pytest.mark.slow
+def test_onnx_is_refused_where_its_weights_are_not_those_of_torch(model, graph, tmp_path, monkeypatch):
+    monkeypatch.setattr(onnx, "BOUND", -1.0)
+    with pytest.raises(ModelError, match=r"ONNX Runtime's weights differ from torch's by .*more than"):
+        write("onnx", source_of(model), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_onnx_holds_no_queries_and_names_its_extra(model, tmp_path, monkeypatch):
+    with pytest.raises(ConfigError, match="onnx holds an encoder and no vectors; leave out --queries"):
+        write("onnx", source_of(model, encode_queries(model, ASKED)), tmp_path / "out")
+    monkeypatch.setattr("sparse_adapt.engines.formats.find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"onnx is not installed: pip install 'sparse-adapt\[onnx\]'"):
+        write("onnx", source_of(model), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
