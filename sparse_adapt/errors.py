@@ -41,6 +41,13 @@ class MissingExtraError(SparseAdaptError):
         super().__init__(f"{package} is not installed: pip install 'sparse-adapt[{extra}]'")
 
 
+class MissingPackageError(SparseAdaptError):
+    """A package that one feature uses is absent; the message holds its `pip install` line."""
+
+    def __init__(self, package: str) -> None:
+        super().__init__(f"{package} is not installed: pip install {package}")
+
+
 def unknown(what: str, found: str, known: Sequence[str]) -> str:
     """That a word isn't known, and the nearest one that is."""
     near = difflib.get_close_matches(found, known, n=1, cutoff=0.5)

@@ -123,3 +123,38 @@ def test_round_trip(tmp_path_factory, entries):
     path = tmp_path_factory.getbasetemp() / "dictionary.jsonl.gz"
     assert write_dictionary(path, entries) == len(entries)
     assert read_dictionary(path) == entries
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("glossary.csv", 'term,definition,examples\nzorvex,"how a team, any, spends",a zorvex; of zorvex\n'),
+        ("glossary.csv", 'Examples;Word;Meaning\n"a zorvex; of zorvex";zorvex;how a team, any, spends\n'),
+        ("glossary.tsv", "zorvex\thow a team, any, spends\ta zorvex;of zorvex\n\n"),
+    ],
+    ids=["commas", "semicolons, other headings", "tabs, no headings"],
+)
+def test_a_glossary_may_be_a_table(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+    assert read_dictionary(path) == [
+        Definition("zorvex", "how a team, any, spends", ("a zorvex", "of zorvex"))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("term,definition\n\nzorvex,\n", 'glossary.csv:3: needs a string "definition"'),
+        ("term,definition\nzorvex,how, it spends\n", "glossary.csv:2: has 3 cells for 2 columns"),
+        ('term,definition\nzorvex,"how\nit spends"\nzorvex,x,y,z', "glossary.csv:4: has 4 cells"),
+        ('term,definition\nzorvex,"how', "glossary.csv:2: a broken table"),
+        ("term,definition\n", "glossary.csv: holds no definitions"),
+    ],
+)
+def test_a_bad_row_of_a_table_is_named_by_its_line(tmp_path, text, said):
+    path = tmp_path / "glossary.csv"
+    path.write_text(text)
+    with pytest.raises(InputError) as raised:
+        read_dictionary(path)
+    assert said in str(raised.value)

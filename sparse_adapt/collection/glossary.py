@@ -1,9 +1,11 @@
 """What the words of a domain mean, as sentences that a model can learn from.
 
-`dictionary.jsonl` holds a `term`, its `definition` and optional `examples` (a list) a line.
+`dictionary.jsonl` holds a `term`, its `definition` and optional `examples` (a list) a line. A glossary may also be a
+table, CSV or TSV, with columns of these names; without headings they come in this order, and examples in one cell
+have semicolons between them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,9 +17,15 @@ from sparse_adapt.collection.lines import (
     readable,
     write_objects,
 )
+from sparse_adapt.collection.sheets import is_sheet, read_sheet
 from sparse_adapt.collection.sources import bundled, locate
 
 DICTIONARY_FILES = ("dictionary.jsonl", "dictionary.jsonl.gz")
+COLUMNS = {
+    "term": ("word", "name"),
+    "definition": ("meaning", "description"),
+    "examples": ("example",),
+}  # of a table, with other headings for them
 STOPS = (".", "!", "?", "…", "\u3002", "\uff01", "\uff1f")  # the last three are full-width
 CLOSING = "\"'”\u2019»)]"
 
@@ -32,7 +40,7 @@ class Definition:
 
 
 def read_dictionary(source: str | Path) -> list[Definition]:
-    """Every definition of `dictionary.jsonl`, of a folder that holds one, or of a bundled corpus.
+    """Every definition of `dictionary.jsonl` or a table, of a folder that holds the first, or of a bundled corpus.
 
     Raises InputError with file and line for whatever is wrong, a definition that occurs twice included.
     """
@@ -40,8 +48,8 @@ def read_dictionary(source: str | Path) -> list[Definition]:
     assert isinstance(path, Path)
     unique = Unique(path, "definition of")
     definitions = []
-    for record in at_least_one(read_objects(path), path, "definitions"):
-        definition = _definition(record)
+    for record in at_least_one(_entries(path), path, "definitions"):
+        definition = definition_of(record)
         unique.add(f"{definition.term}\t= {definition.definition}", record.line)
         definitions.append(definition)
     return definitions
@@ -72,7 +80,18 @@ def sentence(definition: Definition) -> str:
     return f"{first} " + _stopped(f"{term} is used in contexts such as {'; '.join(examples)}")
 
 
-def _definition(record: JsonLine) -> Definition:
+def _entries(path: Path) -> Iterator[JsonLine]:
+    if not is_sheet(path):
+        yield from read_objects(path)
+        return
+    for record in read_sheet(path, COLUMNS):
+        parts = str(record.fields.pop("examples", "")).split(";")
+        record.fields["examples"] = [part.strip() for part in parts if part.strip()]
+        yield record
+
+
+def definition_of(record: JsonLine) -> Definition:
+    """One entry of a glossary. Raises InputError, with the entry's place, where the term or its meaning is missing."""
     examples = record.strings("examples")
     if not all(example.strip() for example in examples):
         raise record.error('"examples" holds an empty text; fill it in or remove it')

@@ -1,0 +1,216 @@
+"""What a caller gives, resolved once: a place to read from, or things in memory, as the same records.
+
+Whatever takes documents takes a place (a BEIR folder, a file, a bundled name, an `ir_datasets` id, an address), a
+list of texts, a dictionary from ids to texts, a list of dictionaries with the keys of `corpus.jsonl`, a data frame
+with these columns, or any iterable of `Document`. Queries, judgements and definitions likewise. Whatever is wrong
+raises InputError that names the item, counted from 1 as lines of a file are: `documents:3: needs a string "text"`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias, TypeGuard
+
+from sparse_adapt.collection.glossary import Definition, definition_of, read_dictionary
+from sparse_adapt.collection.lines import JsonLine, Unique, at_least_one
+from sparse_adapt.collection.readers import (
+    Document,
+    Judgements,
+    Query,
+    read_documents,
+    read_judgements,
+    read_queries,
+    write_documents,
+)
+from sparse_adapt.errors import InputError
+
+DOCUMENT_IDS = ("_id", "id", "document_id", "doc_id", "docno")
+QUERY_IDS = ("_id", "id", "query_id", "query-id", "qid")
+JUDGED_QUERY = ("query_id", "query-id", "qid")
+JUDGED_DOCUMENT = ("document_id", "corpus-id", "doc_id", "docno")
+GRADES = ("grade", "score", "relevance")
+MISSING = ("NAType", "NaTType")  # of pandas, which compare with nothing
+
+Place = str | Path
+DocumentsGiven: TypeAlias = (
+    "Place | Iterable[str | Mapping[str, Any] | Document] | Mapping[str, str] | Corpus"
+)
+QueriesGiven = Place | Iterable[str | Mapping[str, Any] | Query] | Mapping[str, str]
+JudgementsGiven = Place | Mapping[str, Mapping[str, int] | Iterable[str]] | Iterable[Mapping[str, Any]]
+DefinitionsGiven = Place | Iterable[Mapping[str, Any] | tuple[str, str] | Definition] | Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """A corpus that was resolved: a place that is read anew each time, or documents in memory."""
+
+    place: str | None
+    held: tuple[Document, ...] = ()
+
+    @classmethod
+    def of(cls, given: DocumentsGiven) -> "Corpus":
+        """Resolve what a caller gives. Things in memory are read once, here; a place is read when asked for."""
+        if isinstance(given, Corpus):
+            return given
+        if isinstance(given, str | Path):
+            return cls(str(given))
+        held = [_document(number, item) for number, item in _numbered(given, "documents")]
+        _check_ids("documents", "document id", (document.document_id for document in held))
+        return cls(None, tuple(held))
+
+    @property
+    def name(self) -> str:
+        """What messages and records call it."""
+        return self.place if self.place is not None else f"{len(self.held):,} documents in memory"
+
+    def read(self) -> Iterator[Document]:
+        """Every document in its order. Raises InputError for the first thing that is wrong with a file."""
+        return iter(self.held) if self.place is None else read_documents(self.place)
+
+    def placed(self, folder: Path) -> str:
+        """A place that holds the corpus: its own, or `corpus.jsonl` in a folder, written there from memory."""
+        if self.place is not None:
+            return self.place
+        write_documents(folder / "corpus.jsonl", self.held)
+        return str(folder)
+
+
+def documents_of(given: DocumentsGiven) -> list[Document]:
+    """All documents of what a caller gives."""
+    return list(Corpus.of(given).read())
+
+
+def queries_of(given: QueriesGiven) -> list[Query]:
+    """Queries from a place or from memory: texts, a dictionary from ids to texts, dictionaries, `Query`."""
+    if isinstance(given, str | Path):
+        return list(read_queries(given))
+    queries = [_query(number, item) for number, item in _numbered(given, "queries")]
+    _check_ids("queries", "query id", (query.query_id for query in queries))
+    return queries
+
+
+def judgements_of(given: JudgementsGiven, split: str = "test") -> Judgements:
+    """Judgements from a place or from memory.
+
+    In memory: query ids to grades by document id, query ids to lists of relevant ids, or rows of three columns
+    (`query_id`, `document_id`, `grade`; the names of BEIR and TREC are known too).
+    """
+    if isinstance(given, str | Path):
+        return read_judgements(given, split)
+    if isinstance(given, Mapping):
+        return {str(query): _grades(documents) for query, documents in given.items()}
+    judgements: Judgements = {}
+    for number, item in _numbered(given, "judgements"):
+        record = _record("judgements", number, item)
+        query, document = _id(record, JUDGED_QUERY), _id(record, JUDGED_DOCUMENT)
+        judgements.setdefault(query, {})[document] = _grade(record)
+    return judgements
+
+
+def definitions_of(given: DefinitionsGiven) -> list[Definition]:
+    """Definitions from a place or from memory: a dictionary from terms to definitions, pairs, dictionaries."""
+    if isinstance(given, str | Path):
+        return read_dictionary(given)
+    return [_definition(number, item) for number, item in _numbered(given, "definitions")]
+
+
+# -- items ----------------------------------------------------------------------------------------
+
+
+def _numbered(given: object, what: str) -> Iterator[tuple[int, object]]:
+    """The items of a list, the pairs of a dictionary or the rows of a data frame, counted from 1."""
+    return enumerate(at_least_one(_items(given, what), what, what), start=1)
+
+
+def _items(given: object, what: str) -> Iterable[object]:
+    frame: Any = given
+    if hasattr(given, "columns") and hasattr(given, "to_dict"):  # pandas
+        return list(frame.to_dict("records"))
+    if hasattr(given, "columns") and hasattr(given, "to_dicts"):  # polars
+        return list(frame.to_dicts())
+    if isinstance(given, Mapping):
+        if "text" in given or "definition" in given:
+            raise InputError(what, "one dictionary, where a list of them is needed; put it in brackets")
+        return list(given.items())
+    if isinstance(given, bytes) or not isinstance(given, Iterable):
+        problem = f"can't be read from {type(given).__name__}; give a path, a list or a data frame"
+        raise InputError(what, problem)
+    return given
+
+
+def _document(number: int, item: object) -> Document:
+    if isinstance(item, Document):
+        return item
+    if isinstance(item, str):
+        return Document(str(number), item)
+    fields = {"_id": item[0], "text": item[1]} if _is_pair(item) else item
+    record = _record("documents", number, fields)
+    return Document(
+        _id(record, DOCUMENT_IDS, number), record.string("text"), record.string("title", default="")
+    )
+
+
+def _query(number: int, item: object) -> Query:
+    if isinstance(item, Query):
+        return item
+    fields = {"_id": item[0], "text": item[1]} if _is_pair(item) else item
+    record = _record("queries", number, {"text": item} if isinstance(item, str) else fields)
+    return Query(_id(record, QUERY_IDS, number), record.words("text"), record.string("kind", default=""))
+
+
+def _definition(number: int, item: object) -> Definition:
+    if isinstance(item, Definition):
+        return item
+    fields = {"term": item[0], "definition": item[1]} if _is_pair(item) else item
+    return definition_of(_record("definitions", number, fields))
+
+
+def _record(what: str, number: int, item: object) -> JsonLine:
+    """An item's fields by name. Raises InputError for one that has none."""
+    if not isinstance(item, Mapping):
+        names = (*DOCUMENT_IDS[1:], "text", "title")  # rows of ir_datasets, and other objects that name them
+        item = {name: getattr(item, name) for name in names if hasattr(item, name)}
+    fields = {str(key): _plain(value) for key, value in item.items()}
+    return JsonLine(what, number, fields)
+
+
+def _plain(value: object) -> object:
+    """A value without what numpy and pandas put around it; None for one that is missing."""
+    if type(value).__name__ in MISSING or (isinstance(value, float) and value != value):
+        return None
+    if isinstance(value, tuple):
+        return list(value)
+    return value.item() if hasattr(value, "item") else value
+
+
+def _id(record: JsonLine, names: tuple[str, ...], number: int | None = None) -> str:
+    """The id under the first of these names that is there; without one, the item's number where it has one."""
+    for name in names:
+        if record.fields.get(name) is not None:
+            return record.identifier(name)
+    if number is None:
+        raise record.needs("a string", names[0])
+    return str(number)
+
+
+def _grade(record: JsonLine) -> int:
+    for name in GRADES:
+        if isinstance(grade := record.fields.get(name), int | float):
+            return int(grade)
+    raise record.needs("a number", GRADES[0])
+
+
+def _grades(documents: Mapping[str, int] | Iterable[str]) -> dict[str, int]:
+    if isinstance(documents, Mapping):
+        return {str(document): int(grade) for document, grade in documents.items()}
+    return {str(document): 1 for document in documents}
+
+
+def _check_ids(what: str, kind: str, ids: Iterable[str]) -> None:
+    unique = Unique(what, kind)
+    for number, identifier in enumerate(ids, start=1):
+        unique.add(identifier, number)
+
+
+def _is_pair(item: object) -> TypeGuard[tuple[Any, Any]]:
+    return type(item) is tuple and len(item) == 2
