@@ -7,6 +7,7 @@ from scipy.sparse import csr_matrix
 from torch.testing import assert_close
 
 from sparse_adapt.errors import ModelError
+from sparse_adapt.model import threads
 from sparse_adapt.model.head import cpu
 from sparse_adapt.model.head.filter import error_bound, positive_logits, rough_largest
 from sparse_adapt.model.head.pooling import pack, plain_splade_pool
@@ -63,7 +64,7 @@ def test_progress_counts_every_text_once(model, texts):
 
 def test_threads_change_no_bit(model, texts, monkeypatch):
     alone = encode(model, texts, tokens_a_batch=60)
-    monkeypatch.setattr(cpu, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(threads, "WORTH_A_THREAD", 1)
     torch.set_num_threads(3)
     together = encode(model, texts, tokens_a_batch=60)
     assert (alone != together).nnz == 0

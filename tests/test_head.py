@@ -12,8 +12,10 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
+from sparse_adapt.model import threads
 from sparse_adapt.model.head import cpu, dense, device, pooling
 from sparse_adapt.model.head.pooling import activate, pack, plain_splade_pool, splade_pool
+from sparse_adapt.model.threads import share_out
 
 SIZES = [(1, 1, 1, 1), (1, 1, 257, 3), (3, 7, 501, 5), (5, 33, 1031, 16), (2, 130, 2049, 8)]
 
@@ -230,7 +232,7 @@ def test_whole_numbers_pool_to_the_same_bits_in_any_batch(small_blocks):
 
 @pytest.mark.parametrize("share", [0.02, 1.0])
 def test_the_same_input_gives_the_same_bits(share, small_blocks, monkeypatch):
-    monkeypatch.setattr(cpu, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(threads, "WORTH_A_THREAD", 1)
     tensors = inputs(5, 33, 1031, 16)
     for first, second in zip(
         gradients(splade_pool, tensors, share), gradients(splade_pool, tensors, share), strict=True
@@ -241,7 +243,7 @@ def test_the_same_input_gives_the_same_bits(share, small_blocks, monkeypatch):
 def test_threads_change_nothing_but_the_time(small_blocks, monkeypatch):
     tensors = tuple(tensor.round() for tensor in inputs(5, 33, 1031, 16))
     alone = *splade_pool(*tensors), *gradients(splade_pool, tensors, 0.02)
-    monkeypatch.setattr(cpu, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(threads, "WORTH_A_THREAD", 1)
     torch.set_num_threads(3)
     together = *splade_pool(*tensors), *gradients(splade_pool, tensors, 0.02)
     assert torch.get_num_threads() == 3
@@ -266,7 +268,7 @@ def test_rows_multiplied_by_the_dozen_give_the_same_products_in_few_shapes(small
 
 
 def test_an_error_in_a_thread_is_raised_and_ends_the_rest(monkeypatch):
-    monkeypatch.setattr(cpu, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(threads, "WORTH_A_THREAD", 1)
     begun = []
 
     def fail(item: int) -> None:
@@ -275,7 +277,7 @@ def test_an_error_in_a_thread_is_raised_and_ends_the_rest(monkeypatch):
 
     torch.set_num_threads(2)
     with pytest.raises(KeyError):
-        cpu.share(lambda: fail, range(1000), 1000)
+        share_out(lambda: fail, range(1000), 1000)
     assert len(begun) <= 2  # one for each thread
 
 

@@ -84,11 +84,11 @@ def test_ties_keep_the_order_of_the_documents():
 def test_threads_change_nothing(monkeypatch):
     import torch
 
-    from sparse_adapt.model.head import cpu
+    from sparse_adapt.model import threads
 
     queries, documents = random_vectors(1, 90, 30, 0.3), random_vectors(2, 900, 30, 0.3)
     alone = top_k(sparse.csr_matrix(queries), sparse.csr_matrix(documents), 7)
-    monkeypatch.setattr(cpu, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(threads, "WORTH_A_THREAD", 1)
     torch.set_num_threads(3)
     assert_same(top_k(sparse.csr_matrix(queries), sparse.csr_matrix(documents), 7), alone)
 

@@ -18,10 +18,10 @@ from scipy.sparse import csr_matrix
 from sparse_adapt.errors import ModelError
 from sparse_adapt.model.batches import TokenIds, group_by_length, pad
 from sparse_adapt.model.compiled import compiled
-from sparse_adapt.model.head.cpu import share
 from sparse_adapt.model.head.filter import Precision, exact_precision, positive_logits
 from sparse_adapt.model.head.pooling import pack, splade_pool
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.threads import share_out
 from sparse_adapt.report.watching import Heard, silent
 
 TOKENS_A_BATCH = 8192
@@ -85,7 +85,7 @@ def encode_token_ids(
     model.eval()
     try:
         with model.without_decoder():
-            share(lambda: encode_group, groups, work if model.device.type == "cpu" else 0)
+            share_out(lambda: encode_group, groups, work if model.device.type == "cpu" else 0)
     finally:
         model.train(training)
     return parts

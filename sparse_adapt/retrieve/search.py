@@ -16,7 +16,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Run
 from sparse_adapt.model.compiled import compiled
-from sparse_adapt.model.head.cpu import share
+from sparse_adapt.model.threads import share_out
 
 Array = NDArray[Any]
 Number = float | np.floating[Any]
@@ -122,7 +122,7 @@ class Searcher:
         def search_part(first: int) -> None:
             _search(self.postings, *arrays, first, min(first + QUERIES_A_PART, rows), bounded)
 
-        share(lambda: search_part, range(0, rows, QUERIES_A_PART), rows * POSTINGS_A_QUERY)
+        share_out(lambda: search_part, range(0, rows, QUERIES_A_PART), rows * POSTINGS_A_QUERY)
         return [(found[row, :count], scores[row, :count]) for row, count in enumerate(counts)]
 
 

@@ -6,13 +6,11 @@ nobody. One compiled loop reads each logit once and remembers where the largest 
 with indices takes seven times as long on the same layout.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
 from math import prod
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -21,15 +19,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from sparse_adapt.model.compiled import compiled
+from sparse_adapt.model.threads import share_out
 
 Array = NDArray[Any]
-Item = TypeVar("Item")
 
 BLOCK_ROWS = 2048
 BLOCK_LOGITS = 1 << 20  # 4 MB in float32: a core's own cache and a little of the shared one
 NARROWEST, WIDEST = 256, 1 << 14
 ROWS_OF_A_WIDTH = 256
-WORTH_A_THREAD = 1 << 28  # multiply-adds, about a millisecond: to start a thread takes a tenth of that
 
 
 class Block(NamedTuple):
@@ -67,7 +64,7 @@ def hidden_gradient(gradient: Tensor, position: Tensor, weight: Tensor, length: 
     out = torch.zeros(len(gradient), length, weight.shape[1], dtype=gradient.dtype)
     slopes, winners, rows, sums = _arrays(gradient, position, weight, out)
     add = partial(_add_rows, slopes, winners, rows, sums)
-    share(lambda: add, _parts(len(slopes)), _additions(slopes, weight.shape[1]))
+    share_out(lambda: add, _parts(len(slopes)), _additions(slopes, weight.shape[1]))
     return out
 
 
@@ -79,7 +76,7 @@ def weight_gradient(gradient: Tensor, position: Tensor, hidden: Tensor) -> Tenso
     out = torch.zeros(gradient.shape[1], hidden.shape[2], dtype=gradient.dtype)
     slopes, winners, states, sums = _arrays(gradient, position, hidden, out)
     add = partial(_add_states, slopes, winners, states, sums)
-    share(lambda: add, _parts(len(out)), _additions(slopes, hidden.shape[2]))
+    share_out(lambda: add, _parts(len(out)), _additions(slopes, hidden.shape[2]))
     return out
 
 
@@ -90,43 +87,6 @@ def _arrays(*tensors: Tensor) -> tuple[Array, ...]:
 def _additions(slopes: Array, units: int) -> int:
     """The work of adding rows, in multiply-adds of a matrix product of the same duration."""
     return int(np.count_nonzero(slopes)) * units * 24
-
-
-def share(
-    make_worker: Callable[[], Callable[[Item], None]], items: Sequence[Item], multiply_adds: int
-) -> None:
-    """Work on every item, on as many threads as torch has where there is enough to do; each makes its worker.
-
-    A torch operation inside such a thread stays on it, so that blocks don't wait for each other.
-    """
-    threads = min(torch.get_num_threads(), len(items), 1 + multiply_adds // WORTH_A_THREAD)
-    if threads <= 1:
-        worker = make_worker()
-        for item in items:
-            worker(item)
-        return
-    remaining, allowed = deque(items), torch.get_num_threads()
-
-    def work_on_next() -> None:
-        torch.set_num_threads(1)  # of this thread only
-        with torch.no_grad():
-            worker = make_worker()
-            while remaining:
-                try:
-                    item = remaining.popleft()
-                except IndexError:  # another thread was faster
-                    return
-                worker(item)
-
-    try:
-        with ThreadPoolExecutor(threads) as executor:
-            try:
-                for done in [executor.submit(work_on_next) for _ in range(threads)]:
-                    done.result()
-            finally:
-                remaining.clear()  # after an error nobody starts on the rest
-    finally:
-        torch.set_num_threads(allowed)  # threads that start later take their number from the last call
 
 
 def multiply(
@@ -157,7 +117,7 @@ def multiply(
 
         return multiply
 
-    share(make_worker, blocks, len(states) * weight.numel())
+    share_out(make_worker, blocks, len(states) * weight.numel())
 
 
 def _blocks(bounds: Array, vocabulary: int) -> Iterator[Block]:
