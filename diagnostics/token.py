@@ -150,7 +150,7 @@ def _logits_and_weights(
 
 
 def _weight(token_id: int, token: str, maximum_logit: float, encoder_weight: float, factor: float) -> Weight:
-    """`factor`: what the encoder multiplies the token's weight with, 1 unless the model has idf.json."""
+    """`factor`: what the encoder multiplies the token's weight with, 1 unless the model has factors.json."""
     after_relu = max(0.0, maximum_logit)
     after_log1p = float(np.log1p(after_relu))
     assert abs(factor * after_log1p - encoder_weight) <= AGREEMENT * max(1.0, factor), (token, encoder_weight)

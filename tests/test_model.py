@@ -259,6 +259,15 @@ def test_a_token_without_a_factor_counts_as_the_most_telling(tiny_model):
 def test_factors_that_are_none_are_refused(tiny_model, tmp_path, text):
     folder = tmp_path / "model"
     SparseEncoder.load(tiny_model).save(folder)
-    (folder / "idf.json").write_text(text)
-    with pytest.raises(ModelError, match=r"idf\.json: .*delete it to do without idf"):
+    (folder / "factors.json").write_text(text)
+    with pytest.raises(ModelError, match=r"factors\.json: .*delete it to do without idf"):
         SparseEncoder.load(folder)
+
+
+def test_factors_saved_by_an_earlier_version_are_read(tiny_model, tmp_path):
+    folder = tmp_path / "model"
+    SparseEncoder.load(tiny_model).save(folder)
+    (folder / "idf.json").write_text('{"factors": [0.5, 1.5]}')
+    factors = SparseEncoder.load(folder).factors
+    assert factors is not None
+    assert factors.tolist() == [0.5, 1.5]

@@ -7,7 +7,7 @@
     FOLDER/tokens.json, manifest.json
 
 The tensors are those of `torch.sparse_coo_tensor`, which `sentence_transformers.util.semantic_search` takes.
-Its SparseEncoder knows no factors (`idf.json`): where the model has some, documents hold the queries' as well as
+Its SparseEncoder knows no factors (`factors.json`): where the model has some, documents hold the queries' as well as
 their own, and queries none, which gives the same scores.
 
 It is opened as a user would: its SparseEncoder encodes the queries, its semantic search ranks. Scores are sums in

@@ -22,6 +22,7 @@ from sparse_adapt.model.batches import TokenIds, group_by_length, pad
 from sparse_adapt.model.encoder import DEFAULT_MAX_TOKENS, Encoder, read_vocabulary, write_vocabulary
 from sparse_adapt.model.encoder import VOCABULARY_FILE as VOCABULARY_FILE
 from sparse_adapt.model.encoder import NewToken as NewToken
+from sparse_adapt.model.forms import check_form
 from sparse_adapt.model.head.pooling import activate, splade_pool
 from sparse_adapt.model.idf import Factors, scaled
 from sparse_adapt.model.layout import is_dense
@@ -37,7 +38,8 @@ from sparse_adapt.model.saved import (
 )
 from sparse_adapt.model.saved import resolve as resolve
 
-FACTORS_FILE = "idf.json"
+FACTORS_FILE = "factors.json"
+FORMER_FACTORS_FILE = "idf.json"  # of models saved by version 0.1
 PADDED_TOKENS_A_PASS = 4096
 
 
@@ -81,6 +83,7 @@ class SparseEncoder(Encoder):
             raise ModelError(
                 f"{source}: is a dense model, where a SPLADE model is needed, such as splade-tiny"
             )
+        check_form(folder, source)
         masked_lm = read_masked_lm(folder, source)
         tokenizer = read_tokenizer(folder, source)
         new_tokens, max_tokens = read_vocabulary(folder)
@@ -152,7 +155,7 @@ class SparseEncoder(Encoder):
     def weighed(self, vectors: csr_matrix) -> csr_matrix:
         """Vectors (B, V) with every weight times the factor of its token, where the model has factors.
 
-        `idf.json` beside the weights holds them: how much a token tells in the corpus that the model was
+        `factors.json` beside the weights holds them: how much a token tells in the corpus that the model was
         adapted to, the fourth root of its inverse document frequency, so that a product of two weights has the
         square root. No layer can hold them, for they stand outside log1p.
         """
@@ -268,6 +271,8 @@ def _identity(hidden: Tensor) -> Tensor:
 def read_factors(folder: Path, size: int) -> Factors | None:
     """The factor of each token, where a model's folder has them: never negative, at most `size`."""
     path = folder / FACTORS_FILE
+    if not path.is_file():
+        path = folder / FORMER_FACTORS_FILE
     if not path.is_file():
         return None
     try:
