@@ -1,12 +1,7 @@
 import copy
 import json
-import pickle
-import subprocess
-import sys
-import time
 
 import numpy as np
-import psutil
 import pytest
 import torch
 from scipy.sparse import csr_matrix
@@ -20,7 +15,7 @@ from sparse_adapt.lab.demo.verdict import criteria, tabulate, verdict_lines
 from sparse_adapt.made_up.everyday import made_up
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import make_plan
-from sparse_adapt.pipeline.run import Silence, run
+from sparse_adapt.pipeline.run import run
 from sparse_adapt.report.tables import to_json
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.stages.runner import Place
@@ -86,7 +81,6 @@ def test_figures_are_those_of_the_vectors(tiny_model, zorvex_collection, monkeyp
 
 
 def test_the_least_logit_is_that_of_the_plain_head(tiny_model, zorvex_collection):
-    import torch
 
     scene = read_scene(str(zorvex_collection), ["database"])
     model = SparseEncoder.load(tiny_model)
@@ -242,7 +236,6 @@ def test_every_model_is_a_column(tmp_path, plan):
 
 
 def test_fine_tuning_alone_is_distill_on_the_base_model(tmp_path, plan):
-    torch.set_num_threads(1)  # or each of two processes would have half of them, and other sums
     done = run_demo(plan, Place(tmp_path / "demo"))
     alone = make_plan(plan.corpus, model=plan.model, stages=["distill"], overrides=QUICK)
     other = run(alone, Place(tmp_path / "alone"))
@@ -250,83 +243,6 @@ def test_fine_tuning_alone_is_distill_on_the_base_model(tmp_path, plan):
         (folder / "model.safetensors").read_bytes() for folder in (done.folder / "distill-alone", other.model)
     )
     assert first == second
-
-
-class Watching(Silence):
-    """A listener that remembers who told it of steps."""
-
-    def __init__(self):
-        self.heard = []
-
-    def begin(self, stage):
-        return lambda step, steps, values: self.heard.append((stage, step, steps))
-
-
-def beside(plan, folder, listener=None):
-    """The demo on two threads, fine-tuning alone in a process of its own; that process."""
-    started = []
-
-    class Started(subprocess.Popen):
-        def __init__(self, *arguments, **given):
-            super().__init__(*arguments, **given)
-            started.append(self)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(subprocess, "Popen", Started)
-        torch.set_num_threads(2)
-        run_demo(plan, Place(folder), listener)
-        assert torch.get_num_threads() == 2
-    return started
-
-
-def test_on_two_threads_fine_tuning_alone_has_a_process_of_its_own(tmp_path, plan):
-    torch.set_num_threads(1)
-    run_demo(plan, Place(tmp_path / "after"))
-    listener = Watching()
-    (process,) = beside(plan, tmp_path / "beside", listener)
-    assert process.returncode == 0
-    assert [heard for heard in listener.heard if heard[0] == "alone"] == [("alone", 1, 2), ("alone", 2, 2)]
-    for name in ("distill-alone", "4-distill"):  # each on one thread, as without it
-        first, second = (tmp_path / way / name / "model.safetensors" for way in ("after", "beside"))
-        assert first.read_bytes() == second.read_bytes()
-
-
-def test_what_the_other_process_leaves_undone_is_done_here(tmp_path, plan, monkeypatch):
-    monkeypatch.setattr(sys, "executable", "false")
-    (process,) = beside(plan, tmp_path / "run")
-    assert process.returncode == 1
-    assert (tmp_path / "run" / "distill-alone" / "model.safetensors").is_file()
-
-
-def test_the_other_process_ends_when_its_sender_is_killed(tmp_path, zorvex_collection, tiny_model):
-    endless = {**QUICK, "steps": 10**6}
-    plan = make_plan(str(zorvex_collection), model=str(tiny_model), overrides=endless)
-    code = (
-        "import pickle, sys, time; from pathlib import Path; from sparse_adapt.lab.demo.demo import alone;"
-        "plan, work = pickle.load(sys.stdin.buffer);"
-        "from sparse_adapt.pipeline.run import Silence; import torch; torch.set_num_threads(2);"
-        "Path.mkdir(work); context = alone.fine_tuned_alone(plan, work, Silence()); context.__enter__();"
-        "print('ready', flush=True); time.sleep(600)"
-    )
-    sender = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    with sender.stdin, sender.stdout:
-        pickle.dump((plan, tmp_path / "work"), sender.stdin)
-        sender.stdin.flush()
-        assert sender.stdout.readline() == b"ready\n"
-        (other,) = psutil.Process(sender.pid).children()
-        history = tmp_path / "work" / "distill-alone.partial" / "history.jsonl"
-        wait_until(lambda: history.is_file() and history.stat().st_size > 0)
-        sender.kill()
-        sender.wait()
-    wait_until(lambda: not other.is_running())
-
-
-def wait_until(condition):
-    for _ in range(1200):
-        if condition():
-            return
-        time.sleep(0.1)
-    raise AssertionError("two minutes have passed")
 
 
 def test_a_demo_goes_on_where_it_stopped(tmp_path, plan, monkeypatch):

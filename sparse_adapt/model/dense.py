@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from sparse_adapt.errors import ModelError
 from sparse_adapt.files.checksum import checksum, checksum_of_texts
 from sparse_adapt.files.kept import keep_arrays, kept_arrays
-from sparse_adapt.files.threads import called_back
 from sparse_adapt.model.head.filter import exact_precision
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.vocabulary import Extension, extend
@@ -118,8 +117,7 @@ class DenseEncoder:
         if self._module is not None:
             return self._module.encode(texts)
         a_pass = CHARACTERS_A_PASS * len(texts) // max(1, sum(map(len, texts)))
-        half = torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=self.rough)
-        with called_back(), half:
+        with torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=self.rough):
             vectors: Vectors = self._loaded().encode(
                 list(texts),
                 batch_size=max(LEAST_A_PASS, min(MOST_A_PASS, a_pass)),

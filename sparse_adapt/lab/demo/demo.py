@@ -1,10 +1,10 @@
 """All stages on a corpus of new terms, with fine-tuning alone beside them, and every model measured."""
 
+from pathlib import Path
 from typing import Any
 
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.folders import output_folder
-from sparse_adapt.lab.demo.alone import fine_tuned_alone
 from sparse_adapt.lab.demo.scorecard import measure, read_scene
 from sparse_adapt.lab.demo.verdict import ALONE, BASE, criteria
 from sparse_adapt.model.sparse import SparseEncoder
@@ -14,14 +14,18 @@ from sparse_adapt.pipeline.run import (
     Listener,
     Silence,
     check_files,
+    done_before,
     is_whole,
     read_finished,
+    run_stage,
     run_stages,
     whole_run,
     write_report,
 )
 from sparse_adapt.stages.runner import Place
 from sparse_adapt.terms.mining import read_terms
+
+FINE_TUNED = "distill"  # the stage that is carried out on the base model, too
 
 
 def run_demo(plan: Plan, place: Place, listener: Listener | None = None) -> Finished:
@@ -36,9 +40,8 @@ def run_demo(plan: Plan, place: Place, listener: Listener | None = None) -> Fini
     assert plan.corpus is not None
     scene = read_scene(plan.corpus, [term.text for term in read_terms(plan.files["terms"])])
     with output_folder(place.folder, overwrite=place.overwrite, resume=place.resume) as work:
-        with fine_tuned_alone(plan, work, listener) as finish:
-            outcomes = run_stages(plan, work, listener)
-            alone = finish()
+        outcomes = run_stages(plan, work, listener)
+        alone = _fine_tuned_alone(plan, work, listener)
         models = {BASE: plan.model, ALONE: str(alone)}
         models |= {stage: str(outcome.folder) for stage, outcome in zip(plan.stages, outcomes, strict=True)}
         progress = listener.begin("measure")
@@ -56,6 +59,17 @@ def run_demo(plan: Plan, place: Place, listener: Listener | None = None) -> Fini
         }
         write_report(work, place.folder, plan, outcomes, {"demo": shown})
     return read_finished(place.folder)
+
+
+def _fine_tuned_alone(plan: Plan, work: Path, listener: Listener) -> Path:
+    """The folder of the base model after the last stage alone: what training does without new vocabulary."""
+    folder = work / f"{FINE_TUNED}-{ALONE}"
+    progress = listener.begin(ALONE)
+    outcome = done_before(FINE_TUNED, plan, plan.model, folder) or run_stage(
+        FINE_TUNED, plan, plan.model, Place(folder, resume=True), progress
+    )
+    listener.end(ALONE, outcome)
+    return folder
 
 
 def _checked(finished: Finished) -> Finished:
