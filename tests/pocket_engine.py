@@ -1,0 +1,50 @@
+"""Pocket, an engine that tests add to the others: its files, the command that loads them, and its search."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from sparse_adapt.collection.readers import Run
+from sparse_adapt.engines.layout import ExportSource, Layout
+from sparse_adapt.engines.lines import json_string, vector_lines
+from sparse_adapt.engines.loading import json_lines
+from sparse_adapt.engines.manifest import ExportFolder
+from sparse_adapt.engines.opened import FloatEngine
+from sparse_adapt.engines.writing import in_parts
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
+
+
+def layout(source: ExportSource) -> Layout:
+    lines = partial(vector_lines, [json_string(token) for token in source.vectors.tokens])
+    return Layout(documents=in_parts(lines), query_lines=lines)
+
+
+def how_to_load(export: ExportFolder) -> str:
+    return f"pocket load {export.path}"
+
+
+@contextmanager
+def open_export(export: ExportFolder, url: str, documents: EncodedBatch | None) -> "Iterator[Pocket]":
+    yield Pocket(export)
+
+
+class Pocket(FloatEngine):
+    name = "pocket 1.0"
+
+    def __init__(self, export: ExportFolder) -> None:
+        super().__init__(export.manifest)
+        self._tokens = export.tokens
+        files = [export.path / file.path for file in export.manifest.document_files]
+        self._texts = {text["id"]: text["vector"] for path in files for text in json_lines(path)}
+
+    def search_all(self, queries: EncodedBatch, k: int) -> Run:
+        run: Run = {}
+        for query_id, columns, weights in self.manifest.take(queries).rows():
+            wanted = [(self._tokens[column], weight) for column, weight in zip(columns, weights, strict=True)]
+            scores = {
+                name: sum(weight * text[token] for token, weight in wanted if token in text)
+                for name, text in self._texts.items()
+            }
+            best = sorted(scores.items(), key=lambda pair: -pair[1])[:k]
+            run[query_id] = {name: score for name, score in best if score}
+        return run
