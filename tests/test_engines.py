@@ -66,6 +66,38 @@ def test_random_vectors_rank_as_in_exact_search(name, tmp_path, capfd):
     assert capfd.readouterr() == ("", "")  # engines that print are kept quiet
 
 
+def twice(block: EncodedBatch) -> EncodedBatch:
+    """The same weights, each in two entries of half of it, in no order: what scipy takes for the same matrix."""
+    weights = block.vectors.tocoo()
+    row, column = (
+        np.concatenate([weights.row, weights.row[::-1]]),
+        np.concatenate([weights.col, weights.col[::-1]]),
+    )
+    order = np.argsort(row, kind="stable")
+    halves = np.concatenate([weights.data, weights.data[::-1]]) / 2
+    starts = np.searchsorted(row[order], np.arange(weights.shape[0] + 1))
+    return EncodedBatch(block.ids, csr_matrix((halves[order], column[order], starts), shape=weights.shape))
+
+
+@pytest.mark.parametrize("name", HOLDING)
+def test_entries_of_one_token_in_one_text_add_up(name, tmp_path):
+    weights = np.array([[1.25, 0.5, 0], [0, 2.5, 0.25], [0.005, 0, 0.75]], np.float32)
+    once = EncodedBatch(["d0", "d1", "d2"], csr_matrix(weights))
+    doubled = twice(once)
+    assert not doubled.vectors.has_canonical_format and (doubled.vectors != once.vectors).nnz == 0
+    export(name, tmp_path / "once", ["a", "b", "c"], once, queries=once)
+    export(name, tmp_path / "twice", ["a", "b", "c"], doubled, queries=doubled)
+    content = [
+        {path.name: path.read_bytes() for path in (tmp_path / kind).rglob("*.*") if path.is_file()}
+        for kind in ("once", "twice")
+    ]
+    assert content[0] == content[1]
+    if name in LOCAL:
+        with open_engine(name, tmp_path / "twice") as engine:
+            assert engine.search_all(doubled, 3) == engine.search_all(once, 3)
+            assert check_engine(engine, doubled, doubled).faults == ()
+
+
 # -- what goes wrong ------------------------------------------------------------------------------
 
 

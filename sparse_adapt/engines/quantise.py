@@ -37,7 +37,8 @@ class Quantisation(Record):
 
     def impacts(self, block: EncodedBatch) -> "Entries":
         """The impacts of a block of weights. Raises InputError for a weight that is negative or no number."""
-        rounded = np.rint(_checked(block).astype(np.float64) * self.scale)
+        block = _checked(block)
+        rounded = np.rint(block.vectors.data.astype(np.float64) * self.scale)
         return _entries(block, rounded, self.largest, np.int32)
 
     def score(self, impact: float) -> float:
@@ -68,12 +69,23 @@ def as_floats(block: EncodedBatch, largest: float = float(np.finfo(np.float32).m
 
     What is below the smallest normal float32 (1.2e-38) becomes nothing: Lucene refuses it, others disagree on it.
     """
-    values = _checked(block)
+    block = _checked(block)
+    values = block.vectors.data
     return _entries(block, np.where(values < np.finfo(np.float32).tiny, 0, values), largest, np.float32)
 
 
-def _checked(block: EncodedBatch) -> NDArray[Any]:
-    vectors = block.vectors
+def summed(vectors: csr_matrix) -> csr_matrix:
+    """The same rows with each token once: entries of one token in one row add up, as they do in scipy's arithmetic."""
+    if vectors.has_canonical_format:
+        return vectors
+    vectors = vectors.copy()
+    vectors.sum_duplicates()
+    return vectors
+
+
+def _checked(block: EncodedBatch) -> EncodedBatch:
+    """A block whose rows have each token once, all weights sound."""
+    vectors = summed(block.vectors)
     wrong = ~((vectors.data >= 0) & np.isfinite(vectors.data))
     if wrong.any():
         entry = int(wrong.argmax())
@@ -81,7 +93,7 @@ def _checked(block: EncodedBatch) -> NDArray[Any]:
         raise InputError(
             block.ids[row], f"has the weight {vectors.data[entry]}; encode again with a sound model"
         )
-    return vectors.data  # type: ignore[no-any-return]
+    return EncodedBatch(block.ids, vectors)
 
 
 def _entries(block: EncodedBatch, values: NDArray[Any], largest: float, kind: type[np.generic]) -> Entries:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, diags, vstack
 from scipy.sparse.linalg import lsqr
 
+from sparse_adapt.engines.quantise import summed
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.model.sparse import SparseEncoder
@@ -33,7 +34,8 @@ def idf_weights(blocks: Iterable[EncodedBatch], vocabulary_size: int) -> Weights
     """The inverse document frequency of each token (V), and 0 for those that no document has."""
     holding, documents = np.zeros(vocabulary_size, np.int64), 0
     for block in blocks:
-        holding += np.bincount(block.vectors.indices[block.vectors.data > 0], minlength=vocabulary_size)
+        vectors = summed(block.vectors)
+        holding += np.bincount(vectors.indices[vectors.data > 0], minlength=vocabulary_size)
         documents += len(block.ids)
     weights = np.log1p((documents - holding + 0.5) / (holding + 0.5))
     return np.asarray(np.where(holding > 0, weights, 0.0))
