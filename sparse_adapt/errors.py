@@ -48,6 +48,11 @@ class MissingPackageError(SparseAdaptError):
         super().__init__(f"{package} is not installed: pip install {package}")
 
 
+def first_line(error: BaseException | str) -> str:
+    """The first line of what another library says, which may be a whole page, or the name of its error."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+
+
 def unknown(what: str, found: str, known: Sequence[str]) -> str:
     """That a word isn't known, and the nearest one that is."""
     near = difflib.get_close_matches(found, known, n=1, cutoff=0.5)

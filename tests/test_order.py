@@ -44,6 +44,13 @@ def test_a_module_imports_only_from_those_before_it(path):
     assert set(imported(path, "sparse_adapt")) <= allowed
 
 
+def test_data_is_cut_into_lines_at_newlines_only():
+    """`str.splitlines` cuts at U+2028 and seven more, which JSON leaves inside a line; messages alone may be cut so."""
+    of_messages = {"errors.py", "cli/app.py", "cli/page.py"}
+    cutting = {path for path in MODULES if ".splitlines(" in path.read_text(encoding="utf-8")}
+    assert {path.relative_to(ROOT).as_posix() for path in cutting} <= of_messages
+
+
 def test_only_commands_import_diagnostics():
     users = {unit(path) for path in MODULES if "from diagnostics" in path.read_text(encoding="utf-8")}
     assert users == {"cli"}

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from sparse_adapt.engines.sentence_transformers import how_to_load
 from sparse_adapt.engines.writing import write
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.vectors.folder import join_blocks
 from sparse_adapt.retrieve.vectors.shards import encode_queries, encode_vectors
 
 
@@ -48,3 +50,12 @@ def test_sentence_transformers_loads_model_and_documents(model, twelve_documents
     with pytest.raises(ConfigError, match="sentence-transformers keeps weights as they are"):
         write("sentence-transformers", source, tmp_path / "no", quantisation=Quantisation())
     assert not (tmp_path / "no").exists()
+
+
+def test_an_id_with_a_line_separator_stays_whole(model, twelve_documents, tmp_path):
+    odd = [replace(each, document_id=f"{each.document_id}\u2028\x85") for each in twelve_documents]
+    source = ExportSource(encode_vectors(model, odd, documents_a_block=5), encoder=model)
+    write("sentence-transformers", source, tmp_path / "out")
+    documents = join_blocks(encode_vectors(model, odd).blocks)
+    with open_engine("sentence-transformers", tmp_path / "out") as engine:
+        assert check_engine(engine, documents, encode_queries(model, ASKED)).faults == ()

@@ -125,7 +125,7 @@ def export(
         say(_losses(manifest))
     wrote(out, _counts(manifest))
     say("next:")
-    for line in module_of(row).how_to_load(ExportFolder(out, manifest, documents.tokens)).splitlines():
+    for line in module_of(row).how_to_load(ExportFolder(out, manifest, documents.tokens)).split("\n"):
         say(f"  {line}")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from sparse_adapt.collection.compression import check_readable, decompressed
-from sparse_adapt.errors import InputError, MissingExtraError
+from sparse_adapt.errors import InputError, MissingExtraError, first_line
 
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.")
 PACKAGE = re.compile(r"(?:[Ii]nstall|requires|[Nn]o module named) [\"']?([\w-]+)")
@@ -134,8 +134,3 @@ def _ask(address: Address, question: Callable[[], Any]) -> Any:  # noqa: ANN401 
     except Exception as error:
         problem = f"can't be read ({first_line(error)}); check the address and your access"
         raise InputError(address, problem) from error
-
-
-def first_line(error: Exception) -> str:
-    """What another library says, which may be a whole page."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]

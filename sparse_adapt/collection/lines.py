@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sparse_adapt.collection.addresses import first_line, open_bytes, place_of
+from sparse_adapt.collection.addresses import open_bytes, place_of
 from sparse_adapt.collection.addresses import readable as readable
 from sparse_adapt.collection.compression import broken, compressed_as
-from sparse_adapt.errors import InputError, SparseAdaptError
+from sparse_adapt.errors import InputError, SparseAdaptError, first_line
 from sparse_adapt.files.folders import open_output
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from typing import Any
 import corpora
 from sparse_adapt.collection.addresses import Address, Location, names_in, place_of, reachable
 from sparse_adapt.collection.compression import READ, variants
-from sparse_adapt.errors import InputError
+from sparse_adapt.errors import InputError, first_line
 
 READ_AS = (".jsonl", ".tsv", ".txt", ".json", ".trec", ".xml", *(each.ending for each in READ))
 DATASET_ID = re.compile(r"\w[\w.-]*(/[\w.-]+)*")
@@ -159,5 +159,4 @@ def _dataset(name: str) -> Dataset:
 
 def _reason(error: Exception) -> str:
     """The first line of what another library says, which may be a whole page."""
-    text = str(error.args[0] if error.args else "") or type(error).__name__
-    return text.strip().splitlines()[0][:200]
+    return first_line(str(error.args[0] if error.args else "") or type(error).__name__)

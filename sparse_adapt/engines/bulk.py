@@ -35,10 +35,10 @@ def load_documents(export: ExportFolder, server: Server, index: str) -> int:
 
 def _pairs(path: Path) -> list[bytes]:
     """The documents of a part, two lines each."""
-    lines = path.read_bytes().splitlines(keepends=True)
-    if len(lines) % 2 or not all(line.endswith(b"\n") for line in lines):
+    *lines, rest = path.read_bytes().split(b"\n")
+    if rest or len(lines) % 2:
         raise InputError(path, "isn't made of pairs of lines; export again")
-    return [action + source for action, source in zip(lines[::2], lines[1::2], strict=True)]
+    return [b"%b\n%b\n" % pair for pair in zip(lines[::2], lines[1::2], strict=True)]
 
 
 def _send(server: Server, index: str, pairs: list[bytes], tries: int = TRIES) -> list[Refused]:

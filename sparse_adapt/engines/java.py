@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sparse_adapt.errors import MissingExtraError
+from sparse_adapt.errors import MissingExtraError, first_line
 
 OLDEST_JAVA = 21
 EXTRA = "lucene"
@@ -87,7 +87,7 @@ def detach() -> None:
 def reason(error: Exception) -> str:
     """A Java exception in one line, without its stack."""
     message = getattr(error, "innermessage", None) or str(error)
-    return str(message).strip().splitlines()[0]
+    return first_line(str(message))
 
 
 def forget_errors() -> None:
@@ -97,7 +97,7 @@ def forget_errors() -> None:
 
 def logged_error() -> str:
     """The first error that Java has logged since, in one line; an exception's own words; nothing if none."""
-    lines = str(_log().toString()).splitlines()
+    lines = str(_log().toString()).split("\n")
     first = next((number for number, line in enumerate(lines) if " ERROR " in line), len(lines))
     said = [line.split(" - ", 1)[-1].strip() for line in lines[first : first + 2]]
     return next((line for line in said if "Exception: " in line), "".join(said[:1]))

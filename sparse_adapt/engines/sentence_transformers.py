@@ -14,7 +14,6 @@ It is opened as a user would: its SparseEncoder encodes the queries, its semanti
 float32. Dimensions: V vocabulary.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -30,6 +29,7 @@ from scipy.sparse import csr_matrix
 from sparse_adapt.collection.readers import Run
 from sparse_adapt.engines.layout import ExportSource, Layout
 from sparse_adapt.engines.lines import json_string, vector_lines
+from sparse_adapt.engines.loading import json_lines
 from sparse_adapt.engines.manifest import DOCUMENTS_FOLDER, ExportFolder, ExportManifest, file_there
 from sparse_adapt.engines.quantise import Entries
 from sparse_adapt.model.idf import of_all, reciprocal, scaled
@@ -132,9 +132,9 @@ class SemanticSearch:
             read_factors(folder / MODEL_FOLDER, size), size
         )  # queries', which documents hold
         self._ids = [
-            json.loads(line)
+            document_id
             for path in sorted((folder / DOCUMENTS_FOLDER).glob("*.jsonl"))
-            for line in path.read_text(encoding="utf-8").splitlines()
+            for document_id in json_lines(path)
         ]
 
     def encode(self, texts: Sequence[str]) -> csr_matrix:

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from sparse_adapt.errors import ModelError
+from sparse_adapt.errors import ModelError, first_line
 from sparse_adapt.files.checksum import checksum, checksum_of_texts
 from sparse_adapt.files.kept import keep_arrays, kept_arrays
 from sparse_adapt.model.head.filter import exact_precision
@@ -172,5 +172,4 @@ def _read(place: str, source: str, device: str) -> Any:  # noqa: ANN401
             model_kwargs={"use_safetensors": True},
         )
     except Exception as error:  # broken files raise whatever the library that reads them likes
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise ModelError(f"{source}: not a dense model that can be loaded ({reason[:200]})") from error
+        raise ModelError(f"{source}: not a dense model that can be loaded ({first_line(error)})") from error

@@ -23,7 +23,7 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from sparse_adapt import __version__
-from sparse_adapt.errors import ModelError
+from sparse_adapt.errors import ModelError, first_line
 from sparse_adapt.files.folders import write_json
 
 transformers_logging.disable_progress_bar()
@@ -82,7 +82,7 @@ def fetch(source: str | Path, without: Sequence[str] = HUB_FOLDERS) -> Path:
         return Path(snapshot_download(place, allow_patterns=HUB_FILES, ignore_patterns=list(without)))
     except (OSError, ValueError) as error:
         raise ModelError(
-            f"{source}: no folder of that name, and the Hub didn't give a model ({_first_line(error)}); "
+            f"{source}: no folder of that name, and the Hub didn't give a model ({first_line(error)}); "
             "give a folder or the alias splade-tiny, or check the name and the connection"
         ) from error
 
@@ -132,7 +132,7 @@ def _read(
             dtype=torch.float32,
         )
     except Exception as error:  # broken files raise whatever the library that reads them likes
-        raise ModelError(f"{source}: not {what} that can be loaded ({_first_line(error)})") from error
+        raise ModelError(f"{source}: not {what} that can be loaded ({first_line(error)})") from error
     for name, found, wanted in sorted(report["mismatched_keys"]):
         raise ModelError(
             f"{source}: {name} has shape {tuple(found)}, but config.json says {tuple(wanted)}; "
@@ -183,7 +183,7 @@ def read_tokenizer(folder: Path, source: str | Path) -> PreTrainedTokenizerFast:
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     except Exception as error:  # broken files raise whatever the library that reads them likes
-        raise ModelError(f"{source}: its tokenizer can't be loaded ({_first_line(error)})") from error
+        raise ModelError(f"{source}: its tokenizer can't be loaded ({first_line(error)})") from error
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         raise ModelError(
             f"{source}: needs a fast tokenizer (a tokenizer.json); found {type(tokenizer).__name__}"
@@ -204,10 +204,6 @@ def most_positions(masked_lm: PreTrainedModel) -> int:
             first = 0 if module.padding_idx is None else module.padding_idx + 1  # RoBERTa counts from there
             positions = min(positions, module.num_embeddings - first)
     return int(positions)
-
-
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).splitlines()), "") or type(error).__name__
 
 
 # -- writing -------------------------------------------------------------------------------------

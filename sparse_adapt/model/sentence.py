@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from sparse_adapt.errors import ModelError
+from sparse_adapt.errors import ModelError, first_line
 from sparse_adapt.model.batches import group_by_length, pad
 from sparse_adapt.model.encoder import Encoder, NewToken, read_vocabulary, write_vocabulary
 from sparse_adapt.model.layout import FOLDERS_LEFT, Layout, read_layout, read_word_weights, write_layout
@@ -190,7 +190,6 @@ def _read_head(path: Path, head: MaskedWords) -> None:
     try:
         head.load_state_dict(load_file(path))
     except (OSError, RuntimeError, SafetensorError) as error:
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise ModelError(
-            f"{path}: not this model's head ({reason}); delete it to begin with a fresh one"
+            f"{path}: not this model's head ({first_line(error)}); delete it to begin with a fresh one"
         ) from error

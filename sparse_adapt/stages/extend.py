@@ -44,7 +44,7 @@ def _told_of(extension: "Extension", size: int) -> str:
 def _line_of(path: Path, term: str) -> int | None:
     """The line of a file that first holds a term as a JSON string."""
     wanted = json.dumps(term, ensure_ascii=False)
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
         if wanted in line or json.dumps(term) in line:
             return number
     return None

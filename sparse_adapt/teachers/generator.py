@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sparse_adapt.errors import ModelError
+from sparse_adapt.errors import ModelError, first_line
 from sparse_adapt.made_up.queries import Generate
 
 TEXTS_AT_ONCE = 16
@@ -23,8 +23,9 @@ def generator(source: str) -> Generate:
             source, trust_remote_code=False, use_safetensors=True
         ).eval()
     except Exception as error:  # broken files raise whatever the library that reads them likes
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise ModelError(f"{source}: not a query generator that can be loaded ({reason[:200]})") from error
+        raise ModelError(
+            f"{source}: not a query generator that can be loaded ({first_line(error)})"
+        ) from error
 
     @torch.inference_mode()
     def generate(texts: Sequence[str]) -> list[str]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Document, read_candidates, read_run
-from sparse_adapt.errors import InputError, MissingExtraError, ModelError
+from sparse_adapt.errors import InputError, MissingExtraError, ModelError, first_line
 from sparse_adapt.model.dense import SMALL, DenseEncoder
 from sparse_adapt.model.idf import scaled, sqrt_idf
 from sparse_adapt.model.sparse import SparseEncoder
@@ -194,8 +194,7 @@ def cross_encoder(source: str) -> Reranker:
             model_kwargs={"use_safetensors": True},
         )
     except Exception as error:  # broken files raise whatever the library that reads them likes
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise ModelError(f"{source}: not a cross-encoder that can be loaded ({reason[:200]})") from error
+        raise ModelError(f"{source}: not a cross-encoder that can be loaded ({first_line(error)})") from error
 
     def score(query: JudgedQuery, documents: Sequence[Document]) -> list[float]:
         pairs = [(query.text, document.full_text) for document in documents]

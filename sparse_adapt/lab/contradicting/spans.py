@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sparse_adapt.errors import ModelError
+from sparse_adapt.errors import ModelError, first_line
 from sparse_adapt.lab.contradicting.gaps import Gap, Spans, compared_as
 from sparse_adapt.model.batches import pad
 
@@ -42,8 +42,7 @@ class SpanFiller:
                 folder, trust_remote_code=False, use_safetensors=True
             )
         except Exception as error:  # broken files raise whatever the library that reads them likes
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise ModelError(f"{source}: not a generator that can be loaded ({reason[:200]})") from error
+            raise ModelError(f"{source}: not a generator that can be loaded ({first_line(error)})") from error
         self.model.to(device).eval()
         self.device = device
         vocabulary = self.tokenizer.get_vocab()

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.errors import ConfigError, MissingExtraError, OutputError, SparseAdaptError
+from sparse_adapt.errors import ConfigError, MissingExtraError, OutputError, SparseAdaptError, first_line
 from sparse_adapt.model.saved import fetch
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.watching import Heard, silent
@@ -58,9 +58,8 @@ def connected(workers: int | None = None) -> Iterator[Cluster]:
             with handlers_kept():
                 ray.init(log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR)
         except (ConnectionError, ValueError, RuntimeError) as error:
-            reason = str(error).strip().splitlines()[0][:200]
             raise ConfigError(
-                f"Ray: no cluster ({reason}); check RAY_ADDRESS, or run without --engine ray"
+                f"Ray: no cluster ({first_line(error)}); check RAY_ADDRESS, or run without --engine ray"
             ) from error
     try:
         resources = ray.cluster_resources()  # type: ignore[no-untyped-call]
