@@ -32,7 +32,6 @@ import torch
 from benchmarks.contradiction import TUNING
 from benchmarks.tables import CONTROL, MEASURE, RESULTS, line, spread
 from benchmarks.teaching import HELD_FAST
-from sparse_adapt import config
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.lab.coin import coining
 from sparse_adapt.lab.coin.recovery import measure_recovery, read_trial
@@ -45,6 +44,7 @@ from sparse_adapt.pipeline.choice import merge
 from sparse_adapt.pipeline.plan import merged
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.pipeline.run import Silence
+from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.pipeline.work import move_paths
 from sparse_adapt.report.watching import unwatched
 from sparse_adapt.retrieve.evaluate import randomisation_test
@@ -53,6 +53,7 @@ from sparse_adapt.stages.inputs import PAIRS
 from sparse_adapt.stages.record import RECORD_FILE
 from sparse_adapt.stages.runner import Outcome, Place
 from sparse_adapt.stages.table import find_stage
+from sparse_adapt.stages.triplets import Triplets
 from sparse_adapt.suite.compare import holm
 from sparse_adapt.suite.measure import run_suite
 from sparse_adapt.suite.settings import Suite, SuiteFile, SuiteRanker
@@ -91,7 +92,7 @@ class Recipe(NamedTuple):
     @property
     def stages(self) -> tuple[str, ...]:
         """Stages in their order."""
-        return tuple(self.settings.get("stages", config.Adapt().stages))
+        return tuple(self.settings.get("stages", AdaptSettings().stages))
 
     @property
     def begins_alike(self) -> bool:
@@ -233,7 +234,7 @@ def carry_out(job: Job, asked: Asked) -> None:
     request = Request(
         corpus=str(asked.source(job.collection)),
         model=BASE,
-        settings=config.Adapt.model_validate(merged(config.Adapt.seeds(job.seed), recipe.settings)),
+        settings=AdaptSettings.model_validate(merged(AdaptSettings.seeds(job.seed), recipe.settings)),
         of_stages=asked.of_stages(recipe),
     )
     if recipe.without:
@@ -272,7 +273,7 @@ def _contradict(sentences: int, corpus: str, seed: int, partial: Path) -> None:
     before, taught, file = (partial / name for name in ("2-behaviour", "contradicted", "triplets.jsonl"))
     if not taught.is_dir():
         write(Asking(corpus, BASE, sentences=sentences, tune=TUNING, seed=seed), file, resume=True)
-        settings = config.Triplets(steps=100, seed=seed)
+        settings = Triplets(steps=100, seed=seed)
         runner.carry_out("triplets", str(before), {"triplets": file}, Place(taught, resume=True), settings)
     shutil.copytree(taught, before, dirs_exist_ok=True, ignore=shutil.ignore_patterns(RECORD_FILE))
 

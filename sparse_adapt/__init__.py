@@ -18,7 +18,7 @@ __version__ = "0.1.0"
 READING_ORDER = (
     # what every room may need
     "errors",
-    "config",
+    "settings",
     "files",
     "report",
     # texts: documents, queries, judgements, candidates; terms and what they mean

@@ -15,18 +15,20 @@ import torch
 
 from benchmarks import adapting as benchmark
 from benchmarks.adapting import Asked, Job
-from sparse_adapt import config
 from sparse_adapt.collection.glossary import Definition, read_dictionary, write_dictionary
 from sparse_adapt.collection.pairs import read_pairs
 from sparse_adapt.collection.readers import Document, Query, read_candidates, write_documents, write_queries
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.made_up.queries import read_pseudo_queries
+from sparse_adapt.made_up.settings import QuerySettings
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.adapt import Stopped, adapt
 from sparse_adapt.pipeline.choice import POWERS
 from sparse_adapt.pipeline.request import Request
+from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.pipeline.verdict import tabulate, verdict
 from sparse_adapt.stages.runner import Place
+from sparse_adapt.teachers.settings import CandidateSettings
 from sparse_adapt.terms.mining import read_terms
 
 SUBJECTS = [
@@ -46,8 +48,8 @@ SUBJECTS = [
     *("plane", "pool", "report", "saw", "secret", "server", "shop", "spending", "store", "team", "token"),
     *("tool", "week", "wood", "month", "cells", "access", "copies", "kubectl"),
 ]
-SETTINGS = config.Adapt(
-    queries=config.Queries(count=12, held=8), candidates=config.Candidates(consistent=40, count=4)
+SETTINGS = AdaptSettings(
+    queries=QuerySettings(count=12, held=8), candidates=CandidateSettings(consistent=40, count=4)
 )
 SHORT = {"steps": 2, "batch_size": 2, "device": "cpu"}
 

@@ -6,11 +6,11 @@ import pytest
 import torch
 from dense_models import tiny_dense
 
-from sparse_adapt import config
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model import vocabulary
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.stages.behaviour import Behaviour
 from sparse_adapt.stages.parts.balance import balanced
 from sparse_adapt.stages.parts.behaviour import Batch, DenseBehaviour, SparseBehaviour, reaching
 from sparse_adapt.stages.record import extended_from
@@ -27,7 +27,7 @@ def texts(twelve_documents) -> list[str]:
 def stage_of(tiny_model, texts, **settings) -> tuple[SparseEncoder, SparseBehaviour]:
     encoder, before = SparseEncoder.load(tiny_model), SparseEncoder.load(tiny_model)
     vocabulary.extend(encoder, [Term("zorvex", "coined"), Term("kubectl", "coined")])
-    wanted = config.Behaviour(**{"batch_size": 4, "steps": 3, "device": "cpu", **settings})
+    wanted = Behaviour(**{"batch_size": 4, "steps": 3, "device": "cpu", **settings})
     return encoder, SparseBehaviour(encoder, before, texts, wanted)
 
 
@@ -108,7 +108,7 @@ def dense_stage(tiny_model, texts, folder, **settings) -> tuple[SentenceEncoder,
         SentenceEncoder.load(tiny_dense(tiny_model, folder / name)) for name in ("after", "before")
     )
     vocabulary.extend(encoder, [Term("zorvex", "coined"), Term("kubectl", "coined")])
-    wanted = config.Behaviour(**{"batch_size": 4, "steps": 3, "device": "cpu", **settings})
+    wanted = Behaviour(**{"batch_size": 4, "steps": 3, "device": "cpu", **settings})
     return encoder, DenseBehaviour(encoder, before, texts, wanted)
 
 
@@ -148,11 +148,11 @@ def test_what_stands_before_a_sparse_model_is_sparse(tiny_model, zorvex_collecti
 def test_a_model_without_new_tokens_is_refused(tiny_model, texts):
     same = SparseEncoder.load(tiny_model)
     with pytest.raises(ConfigError, match="no tokens beyond the 200 of the model before it; extend it first"):
-        SparseBehaviour(same, SparseEncoder.load(tiny_model), texts, config.Behaviour())
+        SparseBehaviour(same, SparseEncoder.load(tiny_model), texts, Behaviour())
 
 
 def test_the_model_before_is_found_behind_the_folder(tiny_model, zorvex_collection, tmp_path):
-    settings = config.Behaviour(steps=1, batch_size=2, device="cpu")
+    settings = Behaviour(steps=1, batch_size=2, device="cpu")
     write_terms(tmp_path / "terms.json", [Term("zorvex", "coined")])
     carry_out("extend", str(tiny_model), {"terms": tmp_path / "terms.json"}, Place(tmp_path / "extended"))
     corpus = str(zorvex_collection)

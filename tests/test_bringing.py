@@ -7,8 +7,8 @@ import pytest
 
 from benchmarks import adapting as benchmark
 from benchmarks.adapting import Job, Recipe
-from sparse_adapt import config
 from sparse_adapt.pipeline import adapt
+from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.teachers.teacher import Ranker, Teacher
 
 BOTH = [Job("first", seed, "default") for seed in (0, 1)] + [Job("first", 1, "no idf")]
@@ -85,7 +85,7 @@ def test_recoveries_of_several_seeds_are_one_row():
 def test_every_recipe_has_settings_that_exist():
     for recipe in benchmark.RECIPES.values():
         adapt.settings_for("distill", "corpus", recipe.distill)
-        config.Adapt.model_validate(recipe.settings)
+        AdaptSettings.model_validate(recipe.settings)
     assert Recipe().begins_alike and not Recipe(without="BM25").begins_alike
     assert not benchmark.RECIPES["with contrast"].begins_alike  # pairs want sentences cut out of documents
     assert benchmark.RECIPES["no sparsity"].begun() == ["1-extend", "2-behaviour"]

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from sparse_adapt.collection.readers import Document, read_candidates, write_candidates
-from sparse_adapt.config import Candidates as Settings
 from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.made_up.queries import PseudoQuery
 from sparse_adapt.teachers.candidates import gather
+from sparse_adapt.teachers.settings import CandidateSettings as Settings
 from sparse_adapt.teachers.teacher import (
     JudgedQuery,
     Ranker,

@@ -9,11 +9,11 @@ import pytest
 import torch
 from dense_models import tiny_dense
 
-from sparse_adapt import config
 from sparse_adapt.collection.readers import Candidates, Document, write_candidates, write_documents
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.sentence import SentenceEncoder
-from sparse_adapt.pipeline.presets import preset
+from sparse_adapt.pipeline.plan import settings_for
+from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.parts.distill_dense import SCALE, DenseDistill
 from sparse_adapt.stages.runner import Place, carry_out
 from sparse_adapt.terms.mining import Term, write_terms
@@ -45,7 +45,7 @@ def encoder(base: Path) -> SentenceEncoder:
 
 def stage_of(encoder: SentenceEncoder, **given: object) -> DenseDistill:
     wanted = {**QUICK, "kd": "kl", "weights": NO_ANCHOR, **given}
-    return DenseDistill(encoder, CANDIDATES, DOCUMENTS, config.Distill.model_validate(wanted))
+    return DenseDistill(encoder, CANDIDATES, DOCUMENTS, Distill.model_validate(wanted))
 
 
 def cosines(encoder: SentenceEncoder) -> torch.Tensor:
@@ -92,7 +92,7 @@ def test_a_teacher_that_prefers_another_document_is_followed(encoder, tmp_path):
     for number, entries in enumerate((CANDIDATES, turned)):
         student = deepcopy(encoder)
         given = {**QUICK, "steps": 40, "kd": "kl", "calibrate": False, "weights": NO_ANCHOR}
-        stage = DenseDistill(student, entries, DOCUMENTS, config.Distill.model_validate(given))
+        stage = DenseDistill(student, entries, DOCUMENTS, Distill.model_validate(given))
         (tmp_path / str(number)).mkdir()
         train(student, stage, tmp_path / str(number))
         first, second = cosines(student)[1, :2]
@@ -113,7 +113,7 @@ def test_a_step_leaves_a_dense_model_and_holds_what_the_base_model_said(base, tm
     write_candidates(tmp_path / "candidates.jsonl", CANDIDATES)
     write_terms(tmp_path / "terms.json", [Term("zorvex", "jargon")])
     carry_out("extend", str(base), {"terms": tmp_path / "terms.json"}, Place(tmp_path / "extended"))
-    settings = preset("corpus")["distill"].model_copy(update=QUICK)
+    settings = settings_for("distill", "corpus").model_copy(update=QUICK)
     named = {"candidates": tmp_path / "candidates.jsonl", "corpus": tmp_path / "corpus.jsonl"}
     carry_out("distill", str(tmp_path / "extended"), named, Place(tmp_path / "taught"), settings)
     taught = load_encoder(tmp_path / "taught")

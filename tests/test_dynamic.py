@@ -16,7 +16,6 @@ from families import build
 from test_sharing import start
 from torch.testing import assert_close
 
-from sparse_adapt import config
 from sparse_adapt.collection.pairs import Pair, write_pairs
 from sparse_adapt.collection.readers import Document, write_documents
 from sparse_adapt.errors import ConfigError
@@ -25,6 +24,7 @@ from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.pipeline.run import run
 from sparse_adapt.pipeline.runfile import read_plan
+from sparse_adapt.stages.dynamic import Dynamic as DynamicSettings
 from sparse_adapt.stages.parts.dynamic import Dynamic
 from sparse_adapt.stages.parts.masked import SHOWN
 from sparse_adapt.stages.parts.sentences import Sentences
@@ -70,11 +70,11 @@ def files(base: Path, tmp_path: Path) -> Path:
 
 
 def dynamic(encoder: Encoder, texts: list[str] | None = None, **given: object) -> Dynamic:
-    return Dynamic(encoder, texts or TEXTS, config.Dynamic.model_validate({**QUICK, **given}))
+    return Dynamic(encoder, texts or TEXTS, DynamicSettings.model_validate({**QUICK, **given}))
 
 
 def teach(files: Path, name: str, resume: bool = False, **given: object) -> Path:
-    settings = config.Dynamic.model_validate({**QUICK, **given})
+    settings = DynamicSettings.model_validate({**QUICK, **given})
     place = Place(files / name, resume=resume)
     carry_out("dynamic", str(files / "model"), {"corpus": files / "corpus.jsonl"}, place, settings)
     return files / name
@@ -266,7 +266,7 @@ import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from test_dynamic import QUICK
-from sparse_adapt import config
+from sparse_adapt.stages.dynamic import Dynamic as DynamicSettings
 from sparse_adapt.stages.runner import Place, carry_out
 
 def progress(step, *_):
@@ -274,7 +274,7 @@ def progress(step, *_):
         os.kill(os.getpid(), signal.SIGKILL)
 
 folder = Path({folder!r})
-settings = config.Dynamic.model_validate({{**QUICK, **{given!r}}})
+settings = DynamicSettings.model_validate({{**QUICK, **{given!r}}})
 named, killed = {{"corpus": folder / "corpus.jsonl"}}, Place(folder / "killed")
 carry_out("dynamic", str(folder / "model"), named, killed, settings, progress)
 """

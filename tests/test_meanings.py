@@ -8,13 +8,13 @@ import torch
 from families import build
 from numpy.typing import NDArray
 
-from sparse_adapt import config
 from sparse_adapt.made_up.everyday import LIKE_QUERIES, TEXTS, made_up
 from sparse_adapt.made_up.judged import EVERYDAY, JudgedMeanings
 from sparse_adapt.made_up.nearness import Judge
 from sparse_adapt.made_up.windows import Meanings, Samples
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
+from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.parts.term_lessons import kindred
 from sparse_adapt.terms.mining import Term
 
@@ -219,7 +219,7 @@ def test_words_of_any_kind_are_common_ones_more_often(encoder):
 
 
 def test_words_learn_together_by_what_the_judge_knows_of_them(encoder):
-    texts, settings = [*SAYING, *OTHER], config.Dictionary(learning_rate=1e-4)
+    texts, settings = [*SAYING, *OTHER], Dictionary(learning_rate=1e-4)
     source = judged(encoder, texts)
     found = kindred(source, settings)
     assert found is not None

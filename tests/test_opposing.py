@@ -10,7 +10,6 @@ from dense_models import tiny_dense
 from safetensors.torch import load_file
 from torch.testing import assert_close
 
-from sparse_adapt import config
 from sparse_adapt.collection.triplets import Triplet, write_triplets
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.encoder import Encoder
@@ -19,6 +18,7 @@ from sparse_adapt.pipeline.run import run
 from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.stages.parts.triplets import Opposing, dropping_out
 from sparse_adapt.stages.runner import Place, carry_out
+from sparse_adapt.stages.triplets import Triplets
 from sparse_adapt.training import losses
 from sparse_adapt.training.loop import random_at, train
 
@@ -47,7 +47,7 @@ def encoder(base: Path) -> Encoder:
 
 
 def opposing(encoder: Encoder, triplets: list[Triplet] = TRIPLETS, **given: object) -> Opposing:
-    return Opposing("triplets", encoder, triplets, config.Triplets.model_validate({**QUICK, **given}))
+    return Opposing("triplets", encoder, triplets, Triplets.model_validate({**QUICK, **given}))
 
 
 # -- the loss ----------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ def test_contradictions_move_away(encoder, tmp_path):
 
 def teach(base: Path, folder: Path, resume: bool = False, **given: object) -> Path:
     write_triplets(folder / "triplets.jsonl", TRIPLETS)
-    settings = config.Triplets.model_validate({**QUICK, **given})
+    settings = Triplets.model_validate({**QUICK, **given})
     place = Place(folder / "out", resume=resume)
     carry_out("triplets", str(base), {"triplets": folder / "triplets.jsonl"}, place, settings)
     return folder / "out"
@@ -191,7 +191,7 @@ def test_a_stopped_stage_goes_on_to_the_same_bits(base, tmp_path):
         (tmp_path / name).mkdir()
     whole = teach(base, tmp_path / "whole")
     write_triplets(tmp_path / "parts" / "triplets.jsonl", TRIPLETS)
-    settings = config.Triplets.model_validate(QUICK)
+    settings = Triplets.model_validate(QUICK)
     place = Place(tmp_path / "parts" / "out")
     with pytest.raises(Stopped):
         named = {"triplets": tmp_path / "parts" / "triplets.jsonl"}

@@ -16,7 +16,6 @@ from safetensors.torch import load_file
 from test_sharing import start
 from torch.testing import assert_close
 
-from sparse_adapt import config
 from sparse_adapt.collection.pairs import Pair, write_pairs
 from sparse_adapt.collection.readers import Document, write_documents
 from sparse_adapt.errors import ConfigError, InputError, ModelError
@@ -27,10 +26,12 @@ from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.pipeline.run import run
 from sparse_adapt.pipeline.runfile import read_plan
+from sparse_adapt.stages.pairs import Contrast, Joint
 from sparse_adapt.stages.parts import pairing
 from sparse_adapt.stages.parts.pairing import SHOWN, Batch, Pairing, related
 from sparse_adapt.stages.parts.projection import Projection
 from sparse_adapt.stages.runner import Place, carry_out
+from sparse_adapt.stages.warmup import Warmup
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training import losses
 from sparse_adapt.training.loop import random_at, train
@@ -86,17 +87,17 @@ def extended(base: Path) -> Encoder:
 
 
 def joint(encoder: Encoder, pairs: list[Pair] | None = None, **given: object) -> Pairing:
-    settings = config.Joint.model_validate({**QUICK, **given})
+    settings = Joint.model_validate({**QUICK, **given})
     return Pairing("joint", encoder, pairs or PAIRS, DOCUMENTS, settings)
 
 
 def contrast(encoder: Encoder, pairs: list[Pair] | None = None, **given: object) -> Pairing:
-    settings = config.Contrast.model_validate({**QUICK, **given})
+    settings = Contrast.model_validate({**QUICK, **given})
     return Pairing("contrast", encoder, pairs or PAIRS, DOCUMENTS, settings)
 
 
 def teach(files: Path, name: str, stage: str = "joint", resume: bool = False, **given: object) -> Path:
-    kind = config.Joint if stage == "joint" else config.Contrast
+    kind = Joint if stage == "joint" else Contrast
     settings = kind.model_validate({**QUICK, **given})
     place = Place(files / name, resume=resume)
     named = {"pairs": files / "pairs.jsonl", "corpus": files / "corpus.jsonl"}
@@ -457,7 +458,9 @@ import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from test_pairing import QUICK
-from sparse_adapt import config
+from sparse_adapt.stages.pairs import Contrast
+from sparse_adapt.stages.pairs import Joint
+from sparse_adapt.stages.warmup import Warmup
 from sparse_adapt.stages.runner import Place, carry_out
 
 def progress(step, *_):
@@ -465,7 +468,7 @@ def progress(step, *_):
         os.kill(os.getpid(), signal.SIGKILL)
 
 folder = Path({folder!r})
-kind = {{"joint": config.Joint, "contrast": config.Contrast}}[{stage!r}]
+kind = {{"joint": Joint, "contrast": Contrast}}[{stage!r}]
 settings = kind.model_validate({{**QUICK, **{given!r}}})
 named = {{"pairs": folder / "pairs.jsonl", "corpus": folder / "corpus.jsonl"}}
 carry_out({stage!r}, str(folder / "model"), named, Place(folder / "killed"), settings, progress)
@@ -573,7 +576,7 @@ def test_bad_settings_are_named_with_their_line(files):
 
 
 def test_a_model_without_new_words_has_nothing_to_mask(base, files):
-    settings = config.Joint.model_validate(QUICK)
+    settings = Joint.model_validate(QUICK)
     given = "joint", str(base), {"pairs": files / "pairs.jsonl", "corpus": files / "corpus.jsonl"}
     with pytest.raises(ConfigError, match="no new tokens to mask; extend it first"):
         carry_out(*given, Place(files / "joint"), settings)
@@ -592,7 +595,7 @@ def test_a_pair_of_no_document_is_named_before_anything_is_written(files):
 
 @pytest.mark.parametrize("base", ["dense"], indirect=True)
 def test_stages_of_sparse_models_refuse_a_dense_one(files):
-    settings = config.Warmup.model_validate({**QUICK})
+    settings = Warmup.model_validate({**QUICK})
     with pytest.raises(ModelError, match="is a dense model, where a SPLADE model is needed"):
         named = {"corpus": files / "corpus.jsonl"}
         carry_out("warmup", str(files / "model"), named, Place(files / "warmup"), settings)

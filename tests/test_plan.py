@@ -3,11 +3,12 @@ from pathlib import Path
 
 import pytest
 
-from sparse_adapt import config
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.pipeline.plan import make_plan, plan_text, settings_for
-from sparse_adapt.pipeline.presets import preset
 from sparse_adapt.pipeline.runfile import read_plan
+from sparse_adapt.stages.dictionary import Dictionary
+from sparse_adapt.stages.distill import Distill
+from sparse_adapt.stages.warmup import Warmup
 
 
 @pytest.fixture
@@ -30,9 +31,9 @@ def test_a_corpus_folder_brings_its_files(run_file, zorvex_collection):
         "candidates": str(zorvex_collection / "candidates.jsonl"),
     }
     assert {name: type(settings) for name, settings in plan.settings.items()} == {
-        "warmup": config.Warmup,
-        "dictionary": config.Dictionary,
-        "distill": config.Distill,
+        "warmup": Warmup,
+        "dictionary": Dictionary,
+        "distill": Distill,
     }
 
 
@@ -166,7 +167,8 @@ def test_a_missing_run_file(tmp_path):
 
 def test_a_preset_is_where_settings_start_from():
     plain = settings_for("distill", "plain", {"margin": 3.0})
-    assert plain == preset("plain")["distill"].model_copy(update={"margin": 3.0})
+    assert plain == settings_for("distill", "plain").model_copy(update={"margin": 3.0})
+    assert plain.kd == "mse"
     assert plain != settings_for("distill", "default", {"margin": 3.0})
 
 

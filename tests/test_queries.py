@@ -4,7 +4,6 @@ import pytest
 
 from sparse_adapt.collection.readers import Document, read_documents, read_judgements
 from sparse_adapt.collection.sentences import sentences
-from sparse_adapt.config import Queries
 from sparse_adapt.errors import InputError
 from sparse_adapt.made_up.queries import (
     GENERATED,
@@ -19,6 +18,7 @@ from sparse_adapt.made_up.queries import (
     without,
     write_collection,
 )
+from sparse_adapt.made_up.settings import QuerySettings as Queries
 
 SUBJECTS = ("valve", "rotor", "piston", "gasket", "bearing", "flange", "nozzle", "sensor", "clutch", "damper")
 

@@ -6,13 +6,13 @@ import torch
 from families import build
 from test_meanings import OTHER, SAYING, Words, about, extended, told
 
-from sparse_adapt import config
 from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.collection.readers import Candidates
 from sparse_adapt.made_up.judged import FEWER_EVERYDAY, JudgedMeanings
 from sparse_adapt.made_up.windows import Samples
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.stages.dictionary import dictionary
+from sparse_adapt.stages.dictionary import Dictionary, dictionary
+from sparse_adapt.stages.distill import Distill as DistillSettings
 from sparse_adapt.stages.parts import ranking, term_lessons
 from sparse_adapt.stages.parts.about import Asked
 from sparse_adapt.stages.parts.distill import Distill
@@ -77,13 +77,11 @@ def test_one_stage_s_made_up_texts_are_the_next_one_s(encoder, monkeypatch):
     relevant = [Candidates("q", "who signs for what is spent", ("1", "4", "5"), (9.0, -8.0, -8.0))]
     queries = [Asked("who signs for what is spent", [documents["1"]])]
 
-    first = dictionary(
-        encoder, entries, list(documents.values()), config.Dictionary(**TINY), queries
-    ).meanings
+    first = dictionary(encoder, entries, list(documents.values()), Dictionary(**TINY), queries).meanings
     with torch.no_grad():
         encoder.output_bias.add_(torch.rand_like(encoder.output_bias))  # it associates something else now
     before = len(read)
-    second = Distill(encoder, relevant, documents, config.Distill(**TINY), definitions=entries).meanings
+    second = Distill(encoder, relevant, documents, DistillSettings(**TINY), definitions=entries).meanings
     again = len(read) - before
     same = [one == other for one, other in zip(first.pool, second.pool, strict=True)]
     assert 0.85 < np.mean(same) < 1.0
@@ -173,7 +171,7 @@ def test_the_dictionary_stage_learns_it_and_documents_are_those_of_the_corpus(en
     monkeypatch.setattr(term_lessons, "_judge", lambda name: Words())
     monkeypatch.setattr("sparse_adapt.made_up.judged.POOL", 400)
     entry = Definition("zorvex", "What a team may spend.", ())
-    stage = dictionary(encoder, [entry], [*SAYING, *OTHER], config.Dictionary(steps=1, samples=16))
+    stage = dictionary(encoder, [entry], [*SAYING, *OTHER], Dictionary(steps=1, samples=16))
     assert stage.meanings.documents.tolist() == list(range(2, 2 + len(SAYING) + len(OTHER)))
     batch = stage.batch(random_at(0, 0))
     optimizer = torch.optim.Adam(encoder.parameters(), 1e-3)

@@ -11,16 +11,18 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from sparse_adapt import config
 from sparse_adapt.errors import OutputError
 from sparse_adapt.files import processes
 from sparse_adapt.files.processes import common_folder
+from sparse_adapt.stages.dictionary import Dictionary
+from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.runner import Place, carry_out
+from sparse_adapt.stages.warmup import Warmup
 from sparse_adapt.training.sharing import own_share, shared_out, sharing, summed_over_processes
 
 STAGES = ("warmup", "dictionary", "distill")
 GIVEN = {"device": "cpu", "steps": 6, "checkpoint_every": 4, "batch_size": 3, "learning_rate": 1e-3}
-DISTILL = config.Distill.model_validate({**GIVEN, "judge": "none"})
+DISTILL = Distill.model_validate({**GIVEN, "judge": "none"})
 TOGETHER = """
 import os, sys
 from pathlib import Path
@@ -73,9 +75,9 @@ def three_stages(model: Path, collection: Path, out: Path) -> None:
     """Extend, and each training stage for a few steps, from a model folder to model folders in `out`."""
     source = str(collection)
     carry_out("extend", str(model), {"terms": source + "/terms.json"}, Place(out / "extend"))
-    warmup = config.Warmup.model_validate(GIVEN)
+    warmup = Warmup.model_validate(GIVEN)
     carry_out("warmup", str(out / "extend"), {"corpus": source}, Place(out / "warmup"), warmup)
-    dictionary = config.Dictionary.model_validate({**GIVEN, "gradient_accumulation": 2})
+    dictionary = Dictionary.model_validate({**GIVEN, "gradient_accumulation": 2})
     named = {"dictionary": source, "candidates": source, "corpus": source}
     carry_out("dictionary", str(out / "warmup"), named, Place(out / "dictionary"), dictionary)
     carry_out("distill", str(out / "dictionary"), named, Place(out / "distill"), DISTILL)

@@ -10,16 +10,16 @@ from families import build
 from torch.nn import functional
 from torch.testing import assert_close
 
-from sparse_adapt import config
 from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.collection.readers import Candidates
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
-from sparse_adapt.stages.dictionary import dictionary
+from sparse_adapt.stages.dictionary import Dictionary, dictionary
+from sparse_adapt.stages.distill import Distill as DistillSettings
 from sparse_adapt.stages.parts.distill import Distill
 from sparse_adapt.stages.parts.term_lessons import domain_vocabulary, new_logits
 from sparse_adapt.stages.parts.texts import Remembered, Texts
-from sparse_adapt.stages.warmup import warmup
+from sparse_adapt.stages.warmup import Warmup, warmup
 from sparse_adapt.terms.mining import Term
 from sparse_adapt.training.loop import Stage, random_at, train
 
@@ -56,9 +56,9 @@ def encoder(tiny_model) -> SparseEncoder:
 def stages(encoder: SparseEncoder, **given: object) -> list[Stage]:
     settings = {**QUICK, **given}
     return [
-        warmup(encoder, TEXTS, config.Warmup.model_validate(settings)),
-        dictionary(encoder, DEFINITIONS, TEXTS, config.Dictionary.model_validate(settings)),
-        Distill(encoder, CANDIDATES, DOCUMENTS, config.Distill.model_validate(settings)),
+        warmup(encoder, TEXTS, Warmup.model_validate(settings)),
+        dictionary(encoder, DEFINITIONS, TEXTS, Dictionary.model_validate(settings)),
+        Distill(encoder, CANDIDATES, DOCUMENTS, DistillSettings.model_validate(settings)),
     ]
 
 
@@ -110,7 +110,7 @@ def test_a_batch_is_a_function_of_the_seed_alone(encoder):
 
 def test_masked_words_cost_what_the_whole_softmax_says(encoder):
     for softmax in ("full", "domain"):
-        stage = warmup(encoder, TEXTS, config.Warmup.model_validate({**QUICK, "softmax": softmax}))
+        stage = warmup(encoder, TEXTS, Warmup.model_validate({**QUICK, "softmax": softmax}))
         batch = stage.batch(random_at(0, 1))
         kept = domain_vocabulary(stage.texts, softmax)
         costs = []
@@ -140,7 +140,7 @@ def test_every_stage_has_a_finite_term_for_each_weight(encoder):
 
 def test_scores_stay_in_float32_where_the_model_runs_in_bfloat16(encoder):
     """A score of 40 has steps of a quarter in bfloat16."""
-    settings = config.Distill.model_validate({**QUICK, "kd": "mse", "calibrate": False})
+    settings = DistillSettings.model_validate({**QUICK, "kd": "mse", "calibrate": False})
     stage = Distill(encoder, CANDIDATES, DOCUMENTS, settings)
     batch = stage.batch(random_at(0, 0))
     ids = [*stage.queries.ids, *(stage.documents.ids[row] for row in batch.documents)]

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from sparse_adapt import config
 from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.collection.readers import Candidates
 from sparse_adapt.errors import ConfigError
@@ -15,16 +14,19 @@ from sparse_adapt.made_up.everyday import LIKE_PASSAGES, TEXTS, made_up
 from sparse_adapt.model import vocabulary
 from sparse_adapt.model.idf import fourth_root, shares_of
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.presets import preset
+from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.stages.dictionary import dictionary
+from sparse_adapt.stages.dictionary import Dictionary, dictionary
+from sparse_adapt.stages.distill import Distill as DistillSettings
+from sparse_adapt.stages.distill import DistillWeights
 from sparse_adapt.stages.parts.about import Asked, asked
 from sparse_adapt.stages.parts.distill import Distill
 from sparse_adapt.stages.parts.everyday import SparseEveryday
 from sparse_adapt.stages.parts.factors import LearntFactors
+from sparse_adapt.stages.parts.targets import Targets
 from sparse_adapt.stages.parts.term_lessons import HELD, domain_vocabulary
 from sparse_adapt.stages.parts.texts import Remembered, Texts
-from sparse_adapt.stages.warmup import warmup
+from sparse_adapt.stages.warmup import Warmup, warmup
 from sparse_adapt.terms.mining import Term
 from sparse_adapt.training import losses
 from sparse_adapt.training.loop import random_at, train
@@ -50,7 +52,7 @@ def encoder() -> SparseEncoder:
 
 
 def the_warmup(encoder, **settings):
-    return warmup(encoder, list(DOCUMENTS.values()), config.Warmup(**{**SHORT, **settings}))
+    return warmup(encoder, list(DOCUMENTS.values()), Warmup(**{**SHORT, **settings}))
 
 
 def test_half_of_a_warmup_batch_says_a_term(encoder):
@@ -114,12 +116,12 @@ def test_warm_up_moves_new_rows_and_nothing_else(encoder, tmp_path):
 
 def test_warm_up_needs_documents_that_say_a_term(encoder):
     with pytest.raises(ConfigError, match="none of the 1 documents holds any of the 1 new terms"):
-        warmup(encoder, [DOCUMENTS["b"]], config.Warmup())
+        warmup(encoder, [DOCUMENTS["b"]], Warmup())
 
 
 def test_a_definition_alone_is_about_its_term(encoder):
     entry = Definition("zorvex", "A valve between pump and tap.", ("cleaning it in spring",))
-    stage = dictionary(encoder, [entry], [DOCUMENTS["b"]], config.Dictionary(**SHORT))
+    stage = dictionary(encoder, [entry], [DOCUMENTS["b"]], Dictionary(**SHORT))
     assert stage.about.ravel().tolist() == [
         True,
         True,
@@ -144,7 +146,7 @@ def test_a_query_is_about_what_its_answers_say(encoder):
 
 def test_queries_are_sources_of_made_up_texts_and_not_read(encoder):
     entry = Definition("zorvex", "A valve between pump and tap.", ())
-    settings = config.Dictionary(**SHORT)
+    settings = Dictionary(**SHORT)
     without = dictionary(encoder, [entry], [DOCUMENTS["b"]], settings)
     stage = dictionary(encoder, [entry], [DOCUMENTS["b"]], settings, ASKED)
     assert len(stage.texts) == len(without.texts) == 3
@@ -154,7 +156,7 @@ def test_queries_are_sources_of_made_up_texts_and_not_read(encoder):
 
 def test_definitions_are_sources_of_made_up_texts_while_distilling(encoder):
     entry = Definition("zorvex", "A valve between pump and tap.", ("cleaning it in spring",))
-    settings = config.Distill(**SHORT)
+    settings = DistillSettings(**SHORT)
     without = Distill(encoder, CANDIDATES, DOCUMENTS, settings)
     stage = Distill(encoder, CANDIDATES, DOCUMENTS, settings, definitions=[entry])
     more = len(stage.meanings.about) - len(without.meanings.about)
@@ -164,13 +166,13 @@ def test_definitions_are_sources_of_made_up_texts_while_distilling(encoder):
 
 
 def test_the_dictionary_stage_takes_more_steps_for_more_terms():
-    assert [config.Dictionary().settled(terms).steps for terms in (1, 16)] == [400, 800]  # 400 x 16^(1/4)
-    assert config.Dictionary(steps=7).settled(16).steps == 7
+    assert [Dictionary().settled(terms).steps for terms in (1, 16)] == [400, 800]  # 400 x 16^(1/4)
+    assert Dictionary(steps=7).settled(16).steps == 7
 
 
 def test_where_every_weight_learns_all_texts_are_held(encoder):
     entry = Definition("zorvex", "A valve between pump and tap.", ())
-    stage = dictionary(encoder, [entry], [DOCUMENTS["b"]], config.Dictionary(**SHORT, samples=8))
+    stage = dictionary(encoder, [entry], [DOCUMENTS["b"]], Dictionary(**SHORT, samples=8))
     batch = replace(stage.batch(random_at(0, 0)), rows=[2, 2])  # a document that says no term
     assert len(batch.samples.token_ids) == 16  # eight from anywhere, eight that mean the term
     with torch.no_grad():
@@ -191,8 +193,8 @@ def test_what_a_document_lost_comes_back(encoder):
     """Where a weight is zero it has no gradient, but what had weight before is held by its logit."""
     entry = Definition("zorvex", "A valve between pump and tap.", ())
     stages = [
-        dictionary(encoder, [entry], [DOCUMENTS["b"]], config.Dictionary(**SHORT)),
-        Distill(encoder, CANDIDATES, DOCUMENTS, config.Distill(**SHORT)),
+        dictionary(encoder, [entry], [DOCUMENTS["b"]], Dictionary(**SHORT)),
+        Distill(encoder, CANDIDATES, DOCUMENTS, DistillSettings(**SHORT)),
     ]
     (before,) = encoder.weights(encoder.tokenize([DOCUMENTS["b"]]))
     lost = int(before[: encoder.old_size].argmax())
@@ -215,11 +217,11 @@ def test_where_new_rows_alone_learn_only_texts_that_say_a_term_are_held(encoder)
 
 def test_a_dictionary_of_other_words_is_refused(encoder):
     with pytest.raises(ConfigError, match="none of the 1 definitions is of a new term"):
-        dictionary(encoder, [Definition("valve", "A tap.", ())], [], config.Dictionary())
+        dictionary(encoder, [Definition("valve", "A tap.", ())], [], Dictionary())
 
 
 def test_documents_that_queries_share_are_encoded_once(encoder):
-    stage = Distill(encoder, CANDIDATES, DOCUMENTS, config.Distill(**SHORT))
+    stage = Distill(encoder, CANDIDATES, DOCUMENTS, DistillSettings(**SHORT))
     batch = stage.batch(random_at(0, 0))
     assert sorted(batch.documents) == [0, 1, 2, 3]
     for row, entry in enumerate(CANDIDATES):
@@ -228,7 +230,7 @@ def test_documents_that_queries_share_are_encoded_once(encoder):
 
 
 def test_a_query_wants_the_terms_of_its_relevant_documents(encoder):
-    stage = Distill(encoder, CANDIDATES, DOCUMENTS, config.Distill(**SHORT))
+    stage = Distill(encoder, CANDIDATES, DOCUMENTS, DistillSettings(**SHORT))
     assert stage.positive.ravel().tolist() == [True, False]
 
 
@@ -242,22 +244,22 @@ def test_a_query_wants_the_terms_of_its_relevant_documents(encoder):
     ],
 )
 def test_many_queries_and_terms_are_learnt_from_in_more_steps(queries, terms, pace):
-    settled = config.Distill().settled(queries, terms)
+    settled = DistillSettings().settled(queries, terms)
     assert (settled.learning_rate, settled.steps, settled.batch_size) == pace
-    given = config.Distill(learning_rate=2e-5, steps=7, batch_size=3)
+    given = DistillSettings(learning_rate=2e-5, steps=7, batch_size=3)
     assert given.settled(queries, terms) == given
 
 
 def test_a_stage_settles_its_pace(encoder):
     many = [replace(CANDIDATES[0], query_id=str(number)) for number in range(40)]
     for candidates, steps, drawn in ((CANDIDATES, 200, 2), (many, 400, 2)):
-        stage = Distill(encoder, candidates, DOCUMENTS, config.Distill(judge="none"))
+        stage = Distill(encoder, candidates, DOCUMENTS, DistillSettings(judge="none"))
         assert (stage.steps, len(stage.batch(random_at(0, 0)).queries)) == (steps, drawn)
 
 
 def test_sparsity_weighs_a_small_batch_less(encoder):
     many = [replace(CANDIDATES[0], query_id=str(number)) for number in range(16)]
-    stage = Distill(encoder, many, DOCUMENTS, config.Distill(judge="none"))
+    stage = Distill(encoder, many, DOCUMENTS, DistillSettings(judge="none"))
     documents = encoder.weights(stage.documents.ids).detach()
     queries = encoder.weights(stage.queries.ids).detach()
     whole, half = (float(stage._sparsity(queries[:count], documents)) for count in (8, 4))
@@ -269,7 +271,7 @@ def test_stop_words_cost_more_than_the_words_of_the_field(encoder):
     the, stop, valve = encoder.tokenizer.convert_tokens_to_ids(["the", ".", "valve"])
     costs = {}
     for penalised in ("none", "frequent", "function"):
-        stage = Distill(encoder, CANDIDATES, DOCUMENTS, config.Distill(**SHORT, penalised=penalised))
+        stage = Distill(encoder, CANDIDATES, DOCUMENTS, DistillSettings(**SHORT, penalised=penalised))
         costs[penalised] = stage._penalty(encoder, share)
     assert costs["none"] is None
     assert (costs["frequent"] > 0.9).all()  # a word of every fifth document is a common one to it
@@ -280,19 +282,19 @@ def test_stop_words_cost_more_than_the_words_of_the_field(encoder):
 
 
 def test_a_single_term_has_no_rival_and_is_lit_the_later():
-    one, many = config.Targets.of(1), config.Targets.of(28)
+    one, many = Targets.of(1), Targets.of(28)
     assert many.border > one.border > 0
-    assert config.Targets.of(1, judged=False).meant < one.meant  # what nobody judged isn't sure
+    assert Targets.of(1, judged=False).meant < one.meant  # what nobody judged isn't sure
     for targets in (one, many):
         assert targets.far < targets.quiet < 0 < targets.meant < targets.said
     sure = [(targets.meant - targets.border) / targets.slope for targets in (one, many)]
     assert sure == pytest.approx([0.15, 0.1])  # so near is what surely means it
 
 
-@pytest.mark.parametrize("given", [None, config.Targets(border=0.5)])
+@pytest.mark.parametrize("given", [None, Targets(border=0.5)])
 def test_targets_that_are_given_stand(encoder, given):
-    stage = Distill(encoder, CANDIDATES, DOCUMENTS, config.Distill(**SHORT, targets=given))
-    assert stage.targets == stage.settings.targets == (given or config.Targets.of(1, judged=False))
+    stage = Distill(encoder, CANDIDATES, DOCUMENTS, DistillSettings(**SHORT, targets=given))
+    assert stage.targets == stage.settings.targets == (given or Targets.of(1, judged=False))
     assert the_warmup(encoder, targets=given).targets == stage.targets
 
 
@@ -300,7 +302,7 @@ LEARNT = {**SHORT, "factors": "learnt", "kd": "kl", "factor_rate": 0.1}
 
 
 def test_factors_begin_with_the_idf_of_the_documents(encoder):
-    stage = Distill(encoder, CANDIDATES, DOCUMENTS, config.Distill(**LEARNT))
+    stage = Distill(encoder, CANDIDATES, DOCUMENTS, DistillSettings(**LEARNT))
     documents = encode(encoder, list(DOCUMENTS.values()))
     np.testing.assert_allclose(stage.beside.values, fourth_root(documents), rtol=1e-6)
     weights = torch.from_numpy(documents.toarray())
@@ -309,7 +311,7 @@ def test_factors_begin_with_the_idf_of_the_documents(encoder):
 
 
 def test_factors_begin_with_how_common_a_token_is_in_everyday_texts_too(encoder):
-    anchored = config.Distill(**LEARNT, anchored="everyday")
+    anchored = DistillSettings(**LEARNT, anchored="everyday")
     stage = Distill(encoder, CANDIDATES, DOCUMENTS, anchored, SparseEncoder.load("splade-tiny"))
     documents = encode(encoder, list(DOCUMENTS.values()))
     passages = encode(SparseEncoder.load("splade-tiny"), made_up(TEXTS, anchored.seed)[LIKE_PASSAGES])
@@ -322,7 +324,7 @@ def test_factors_begin_with_how_common_a_token_is_in_everyday_texts_too(encoder)
 
 def test_a_divergence_from_the_teacher_counts_factors(encoder):
     asked, told = [entry.query for entry in CANDIDATES], [entry.teacher_scores for entry in CANDIDATES]
-    stage = Distill(encoder, CANDIDATES, DOCUMENTS, config.Distill(**LEARNT, calibrate=False))
+    stage = Distill(encoder, CANDIDATES, DOCUMENTS, DistillSettings(**LEARNT, calibrate=False))
     encoder.factors = stage.beside.values
     scores = (encode(encoder, asked) @ encode(encoder, list(DOCUMENTS.values())).T).toarray()
     places = [[list(DOCUMENTS).index(name) for name in entry.document_ids] for entry in CANDIDATES]
@@ -337,7 +339,7 @@ def test_a_divergence_from_the_teacher_counts_factors(encoder):
 
 
 def test_factors_learn_where_texts_match_and_go_with_the_model(encoder, tmp_path):
-    stage = Distill(encoder, CANDIDATES, DOCUMENTS, config.Distill(**LEARNT))
+    stage = Distill(encoder, CANDIDATES, DOCUMENTS, DistillSettings(**LEARNT))
     start = stage.beside.values
     train(encoder, stage, tmp_path)
     moved = np.flatnonzero(stage.beside.values != start)
@@ -352,13 +354,13 @@ def test_factors_learn_where_texts_match_and_go_with_the_model(encoder, tmp_path
         SparseEncoder.load(tmp_path / "model"),
         CANDIDATES,
         DOCUMENTS,
-        config.Distill(**{**LEARNT, "factors": "none"}),
+        DistillSettings(**{**LEARNT, "factors": "none"}),
     )
     np.testing.assert_allclose(again.beside.values, encoder.factors, atol=1e-5)  # a model's own are kept
 
 
 def test_factors_of_idf_stay_as_they_are(encoder, tmp_path):
-    stage = Distill(encoder, CANDIDATES, DOCUMENTS, config.Distill(**{**LEARNT, "factors": "idf"}))
+    stage = Distill(encoder, CANDIDATES, DOCUMENTS, DistillSettings(**{**LEARNT, "factors": "idf"}))
     start = stage.beside.values
     train(encoder, stage, tmp_path)
     np.testing.assert_array_equal(stage.beside.values, start)
@@ -403,7 +405,7 @@ def test_everyday_texts_are_far_from_a_model_whose_factors_moved(encoder):
 
 
 def test_an_anchor_reads_no_document_again_that_the_batch_has_read(encoder):
-    stage = Distill(encoder, CANDIDATES, DOCUMENTS, config.Distill(**SHORT))
+    stage = Distill(encoder, CANDIDATES, DOCUMENTS, DistillSettings(**SHORT))
     batch = stage.batch(random_at(0, 0))
     short = batch.samples.token_ids[:32]
     with torch.no_grad():
@@ -427,7 +429,7 @@ def test_an_anchor_reads_no_document_again_that_the_batch_has_read(encoder):
 
 
 def test_a_step_reads_each_text_once(encoder):
-    stage = Distill(encoder, CANDIDATES, DOCUMENTS, config.Distill(**SHORT))
+    stage = Distill(encoder, CANDIDATES, DOCUMENTS, DistillSettings(**SHORT))
     batch, read = stage.batch(random_at(0, 0)), []
     hook = encoder.masked_lm.register_forward_pre_hook(
         lambda _, given, named: read.extend(named["attention_mask"].sum(1).tolist()), with_kwargs=True
@@ -445,9 +447,9 @@ def test_an_anchor_in_everyday_texts_keeps_what_others_mean(tmp_path):
     before = encode(SparseEncoder.load("splade-tiny"), texts)
     for anchor in (0.0, 50.0):
         model = SparseEncoder.load("splade-tiny")
-        settings = config.Distill(
+        settings = DistillSettings(
             **{**SHORT, "steps": 8, "learning_rate": 1e-3, "anchored": "everyday"},
-            weights=config.DistillWeights(anchor=anchor, recall=0.0),
+            weights=DistillWeights(anchor=anchor, recall=0.0),
         )
         stage = Distill(model, CANDIDATES, DOCUMENTS, settings)
         assert stage.meanings is None
@@ -459,7 +461,7 @@ def test_an_anchor_in_everyday_texts_keeps_what_others_mean(tmp_path):
 
 def test_a_teacher_without_an_opinion_finds_nothing_relevant(encoder):
     flat = [Candidates("1", "trains", ("a", "b"), (3.0, 3.0))]
-    stage = Distill(encoder, flat, DOCUMENTS, config.Distill(**SHORT))
+    stage = Distill(encoder, flat, DOCUMENTS, DistillSettings(**SHORT))
     with torch.no_grad():
         terms = stage.terms(encoder, stage.batch(random_at(0, 0)))
     assert float(terms["contrast"]) == 0.0
@@ -470,7 +472,7 @@ def test_a_teacher_without_an_opinion_finds_nothing_relevant(encoder):
 @pytest.mark.parametrize("extended", [True, False])
 def test_every_preset_trains_with_and_without_new_tokens(encoder, tmp_path, name, extended):
     model = encoder if extended else SparseEncoder.load("splade-tiny")
-    settings = preset(name)["distill"].model_copy(update=SHORT)
+    settings = settings_for("distill", name).model_copy(update=SHORT)
     stage = Distill(model, CANDIDATES, DOCUMENTS, settings)
     history = train(model, stage, tmp_path)
     assert set(stage.weights) <= set(history[-1])

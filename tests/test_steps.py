@@ -9,14 +9,17 @@ from pathlib import Path
 import pytest
 import torch
 
-from sparse_adapt import config
 from sparse_adapt.collection.glossary import Definition, write_dictionary
 from sparse_adapt.collection.readers import Candidates, Document, write_candidates, write_documents
 from sparse_adapt.errors import InputError, OutputError
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.stages.dictionary import Dictionary
+from sparse_adapt.stages.distill import Distill
+from sparse_adapt.stages.parts.targets import Targets
 from sparse_adapt.stages.record import read_before
 from sparse_adapt.stages.runner import Outcome, Place, carry_out
+from sparse_adapt.stages.warmup import Warmup
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training.loop import HISTORY_FILE, STATE_FILE
 
@@ -38,7 +41,7 @@ def files(tmp_path, tiny_model) -> Path:
 
 
 def run(files: Path, name: str, **place: bool) -> Outcome:
-    settings = config.Warmup.model_validate(QUICK)
+    settings = Warmup.model_validate(QUICK)
     named = {"corpus": files / "corpus.jsonl"}
     return carry_out("warmup", str(files / "model"), named, Place(files / name, **place), settings)
 
@@ -49,11 +52,11 @@ def test_a_step_leaves_a_model_its_history_and_a_record(files):
     assert not (files / "warmup" / STATE_FILE).exists()
     record = json.loads((files / "warmup" / "stage.json").read_text())
     assert record["stage"] == "warmup"
-    assert record["settings"] == config.Warmup.model_validate(QUICK).model_dump(mode="json")
+    assert record["settings"] == Warmup.model_validate(QUICK).model_dump(mode="json")
     assert record["files"]["corpus"]["sha256"]
     assert record["steps"] == 3
     assert record["settled"] == {
-        "targets": config.Targets.of(2, judged=False).model_dump()
+        "targets": Targets.of(2, judged=False).model_dump()
     }  # which QUICK leaves open
     assert "3 steps" in outcome.said
     trained = SparseEncoder.load(files / "warmup")
@@ -153,13 +156,13 @@ def test_what_lies_beside_or_was_read_before_tells_what_means_a_term(files):
     write_candidates(files / "candidates.jsonl", [entry])
     quick = {"steps": 2, "batch_size": 2, "judge": "none"}
     taught = files / "dictionary"
-    settings = config.Dictionary.model_validate(quick)
+    settings = Dictionary.model_validate(quick)
     named = {"dictionary": definitions, "corpus": corpus}
     carry_out("dictionary", str(files / "model"), named, Place(taught), settings)
     assert set(read_before(str(taught))) == {"dictionary", "corpus", "candidates"}
     candidates, last = files / "candidates.jsonl", files / "distill"
     scored = {"candidates": candidates, "corpus": corpus}
-    carry_out("distill", str(taught), scored, Place(last), config.Distill.model_validate(quick))
+    carry_out("distill", str(taught), scored, Place(last), Distill.model_validate(quick))
     assert read_before(str(last))["dictionary"] == str(definitions)
     (files / "candidates.jsonl").unlink()
     carry_out("dictionary", str(files / "model"), named, Place(files / "alone"), settings)

@@ -14,7 +14,6 @@ from families import build
 from torch import Tensor
 from torch.testing import assert_close
 
-from sparse_adapt.config import Training
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
@@ -22,6 +21,7 @@ from sparse_adapt.terms.mining import Term
 from sparse_adapt.training import loop
 from sparse_adapt.training.loop import HISTORY_FILE, STATE_FILE, random_at, schedule, train
 from sparse_adapt.training.losses import flops
+from sparse_adapt.training.settings import Training
 from sparse_adapt.training.shared_steps import Kindred
 
 TEXTS = [

@@ -17,11 +17,14 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from sparse_adapt import config
 from sparse_adapt.cli.app import app
+from sparse_adapt.made_up.settings import QuerySettings
 from sparse_adapt.pipeline.runfile import Top
+from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.stages.table import find_stage, trained
 from sparse_adapt.suite import settings as suite
+from sparse_adapt.teachers.settings import CandidateSettings
+from sparse_adapt.training.settings import Training
 
 BOUNDS = {annotated_types.Ge: "≥", annotated_types.Gt: ">", annotated_types.Le: "≤", annotated_types.Lt: "<"}
 COMMANDS_HEAD = """# Commands
@@ -112,16 +115,16 @@ def _paragraphs(text: str | None) -> str:
 def settings() -> str:
     """The page of settings: what stands above the tables, what all stages share, then each stage's own."""
     parts = [SETTINGS_HEAD, "## A run file\n", _doc(Top), "", _table(Top)]
-    parts += ["## Every stage that trains\n", _doc(config.Training), "", _table(config.Training)]
+    parts += ["## Every stage that trains\n", _doc(Training), "", _table(Training)]
     for name, kind in ((name, find_stage(name).settings) for name in trained()):
         parts += [f"## {name}\n", _doc(kind), "", f"Under `[{name}]`, beside what every stage has:\n"]
-        parts.append(_table(kind, beside=config.Training))
-    for title, kind in (("adapt", config.Adapt), ("Made-up queries", config.Queries)):
+        parts.append(_table(kind, beside=Training))
+    for title, kind in (("adapt", AdaptSettings), ("Made-up queries", QuerySettings)):
         parts += [f"## {title}\n", _doc(kind), "", _table(kind, nested=False)]
-    parts += ["## Candidates\n", _doc(config.Candidates), "", _table(config.Candidates)]
-    for title, kind in (("A suite file", suite.Top), ("A row of a suite", suite.Row)):
+    parts += ["## Candidates\n", _doc(CandidateSettings), "", _table(CandidateSettings)]
+    for title, kind in (("A suite file", suite.SuiteFile), ("A row of a suite", suite.SuiteRanker)):
         parts += [f"## {title}\n", _doc(kind), "", _table(kind)]
-    parts += ["## A collection of a suite\n", _doc(suite.Place), "", _table(suite.Place)]
+    parts += ["## A collection of a suite\n", _doc(suite.SuiteCollection), "", _table(suite.SuiteCollection)]
     return "\n".join(parts)
 
 

@@ -120,16 +120,14 @@ def queries(
 
     Titles, telling sentences and key phrases become queries. Some are set aside to measure with.
     """
-    from sparse_adapt import config
     from sparse_adapt.collection.readers import read_documents
     from sparse_adapt.files.folders import output_folder
+    from sparse_adapt.made_up.settings import QuerySettings
     from sparse_adapt.pipeline.preparing import prepare_collection
     from sparse_adapt.teachers.generator import generator
 
     named = {"count": count, "held": held, "seed": seed}
-    settings = config.Queries.model_validate(
-        {key: value for key, value in named.items() if value is not None}
-    )
+    settings = QuerySettings.model_validate({key: value for key, value in named.items() if value is not None})
     generate = generator(query_generator) if query_generator is not None else None
     with Bars() as bars:
         documents = list(bars.watch(read_documents(corpus), "documents"))
@@ -157,11 +155,11 @@ def candidates(
 
     Some documents are easy to tell from the right one, some hard.
     """
-    from sparse_adapt import config
     from sparse_adapt.collection.readers import read_documents
     from sparse_adapt.errors import unknown
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.pipeline.preparing import prepare_candidates
+    from sparse_adapt.teachers.settings import CandidateSettings
     from sparse_adapt.teachers.teacher import make_teacher
 
     if split not in ("train", "held"):
@@ -169,7 +167,7 @@ def candidates(
     if out.exists() and not overwrite:
         raise OutputError(f"{out}: already there; choose another -o or pass --overwrite")
     documents = list(read_documents(collection))
-    settings = config.Candidates() if seed is None else config.Candidates(seed=seed)
+    settings = CandidateSettings() if seed is None else CandidateSettings(seed=seed)
     with Bars() as bars:
         student = SparseEncoder.load(model)
         whole_teacher = make_teacher(student, documents, teacher, watch=bars.count)

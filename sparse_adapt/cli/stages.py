@@ -1,7 +1,7 @@
 """The stages as commands: each reads a model folder and writes its own; `run` carries out several."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,7 +22,6 @@ from sparse_adapt.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from sparse_adapt import config
     from sparse_adapt.stages.runner import Outcome, Place
 
 
@@ -77,7 +76,7 @@ def behaviour(
     from sparse_adapt.report.progress import Bars
     from sparse_adapt.stages.runner import Place, carry_out
 
-    settings = cast("config.Behaviour", settings_for("behaviour", "default", overrides(context)))
+    settings = settings_for("behaviour", "default", overrides(context))
     with Bars() as bars:
         place, progress = Place(out, overwrite, resume), bars.begin("behaviour")
         named = {"corpus": corpus} | ({} if baseline is None else {"before": baseline})
@@ -107,7 +106,7 @@ def warmup(
     from sparse_adapt.report.progress import Bars
     from sparse_adapt.stages.runner import Place, carry_out
 
-    settings = cast("config.Warmup", settings_for("warmup", preset, overrides(context)))
+    settings = settings_for("warmup", preset, overrides(context))
     with Bars() as bars:
         place = Place(out, overwrite, resume)
         progress = bars.begin("warmup")
@@ -140,7 +139,7 @@ def dictionary(
     from sparse_adapt.report.progress import Bars
     from sparse_adapt.stages.runner import Place, carry_out
 
-    settings = cast("config.Dictionary", settings_for("dictionary", preset, overrides(context)))
+    settings = settings_for("dictionary", preset, overrides(context))
     with Bars() as bars:
         place = Place(out, overwrite, resume)
         progress = bars.begin("dictionary")
@@ -173,7 +172,7 @@ def distill(
     from sparse_adapt.report.progress import Bars
     from sparse_adapt.stages.runner import Place, carry_out
 
-    settings = cast("config.Distill", settings_for("distill", preset, overrides(context)))
+    settings = settings_for("distill", preset, overrides(context))
     with Bars() as bars:
         place = Place(out, overwrite, resume)
         named, progress = {"candidates": candidates, "corpus": corpus}, bars.begin("distill")
@@ -218,7 +217,7 @@ def dynamic(
     from sparse_adapt.stages.runner import Place, carry_out
 
     given = overrides(context)
-    settings = cast("config.Dynamic", settings_for("dynamic", "default", given))
+    settings = settings_for("dynamic", "default", given)
     place = Place(out, overwrite, resume)
     if pairs is not None:
         _teach_both(model, corpus, pairs, given, place)
@@ -307,7 +306,7 @@ def _teach(stage: str, context: typer.Context, model: str, pairs: str, corpus: s
     from sparse_adapt.report.progress import Bars
     from sparse_adapt.stages.runner import Place, carry_out
 
-    settings = cast("config.Contrast", settings_for(stage, "default", overrides(context)))
+    settings = settings_for(stage, "default", overrides(context))
     place = Place(out, context.params["overwrite"], context.params["resume"])
     with Bars() as bars:
         named = {"pairs": pairs, "corpus": corpus}
@@ -364,7 +363,7 @@ def _teach_triplets(stage: str, context: typer.Context, model: str, file: Path, 
     from sparse_adapt.report.progress import Bars
     from sparse_adapt.stages.runner import Place, carry_out
 
-    settings = cast("config.Triplets", settings_for(stage, "default", overrides(context)))
+    settings = settings_for(stage, "default", overrides(context))
     place = Place(out, context.params["overwrite"], context.params["resume"])
     with Bars() as bars:
         named = {stage: file}

@@ -253,12 +253,12 @@ def adapt(
 def _settings(
     seed: int | None, documents: int | None, max_tokens: int | None, only_new: bool, stages: str | None
 ) -> Any:  # noqa: ANN401 - config loads late
-    from sparse_adapt import config
     from sparse_adapt.errors import unknown
+    from sparse_adapt.pipeline.settings import AdaptSettings
 
     content: dict[str, Any] = {"frozen": only_new}
     if seed is not None:
-        content |= config.Adapt.seeds(seed)
+        content |= AdaptSettings.seeds(seed)
     if documents is not None:
         content["documents"] = documents
     if max_tokens is not None:
@@ -269,7 +269,7 @@ def _settings(
             if name not in OF_ADAPT:
                 raise ConfigError(unknown("stage", name, OF_ADAPT))
         content["stages"] = tuple(name for name in OF_ADAPT if name in named)
-    return config.Adapt.model_validate(content)
+    return AdaptSettings.model_validate(content)
 
 
 def _named(corpus: str, model: str, out: Path) -> list[str]:

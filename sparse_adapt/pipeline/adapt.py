@@ -23,7 +23,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sparse_adapt import config
 from sparse_adapt.collection.glossary import DICTIONARY_FILES
 from sparse_adapt.collection.readers import (
     CANDIDATE_FILES,
@@ -75,6 +74,7 @@ from sparse_adapt.stages.runner import Outcome, Place
 from sparse_adapt.stages.table import find_stage
 from sparse_adapt.teachers.teacher import make_teacher
 from sparse_adapt.terms.mining import Term, read_terms
+from sparse_adapt.training.settings import Training
 
 STEPS = ("terms", "dictionary", "queries", "candidates", "stages", "choice")
 REENCODE_FILE = "reencode.txt"
@@ -256,7 +256,7 @@ def _plan(work: Work) -> Plan:
     files |= {"candidates": folder / "candidates.jsonl", "pairs": folder / "pairs.jsonl"}
     settled = {"seed": request.settings.seed, "max_tokens": request.settings.longest}
     overrides = {**settled, **request.overrides}
-    settings: dict[str, config.Training] = {}
+    settings: dict[str, Training] = {}
     for name in stages:
         if name != "extend":
             held_still = {"train": "new"} if request.settings.frozen else {}

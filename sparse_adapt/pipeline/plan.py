@@ -12,13 +12,12 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from sparse_adapt import config
 from sparse_adapt.collection.sources import beside
 from sparse_adapt.errors import ConfigError, unknown
-from sparse_adapt.pipeline import presets
+from sparse_adapt.settings import Settings
 from sparse_adapt.stages.table import USUAL, find_stage, names
+from sparse_adapt.training.settings import Training
 
-PRESETS = ("default", "plain", "corpus")
 BASE_MODEL = "splade-tiny"
 
 
@@ -31,7 +30,7 @@ class Plan:
     stages: tuple[str, ...]
     preset: str
     files: Mapping[str, str]  # by key: terms, dictionary, pairs, triplets, ...
-    settings: Mapping[str, config.Training]  # by stage, for those that train
+    settings: Mapping[str, Training]  # by stage, for those that train
 
     def files_of(self, stage: str) -> dict[str, str]:
         """What a stage is given to read, by the keys of its inputs: the files that it needs, and the corpus."""
@@ -59,23 +58,28 @@ def make_plan(
     )
 
 
-def settings_for(
-    stage: str, preset: str = "default", overrides: Mapping[str, Any] | None = None
-) -> config.Training:
+def settings_for(stage: str, preset: str = "default", overrides: Mapping[str, Any] | None = None) -> Training:
     """Settings of a stage that trains: a preset's, but for what differs. Raises ConfigError for bad ones."""
-    kind: type[config.Training] = find_stage(stage).settings
+    kind: type[Training] = find_stage(stage).settings
     try:
         return kind.model_validate(merged(preset_of(stage, preset), overrides or {}))
     except ValidationError as error:
         raise ConfigError(f"{stage}: {first_error(error, kind)[1]}") from error
 
 
+def presets() -> tuple[str, ...]:
+    """The names of all presets. A stage without settings under a name takes its defaults."""
+    named = [name for stage in names() for name in find_stage(stage).presets]
+    return ("default", *dict.fromkeys(named))
+
+
 def preset_of(stage: str, preset: str) -> dict[str, Any]:
     """What a preset holds for one stage, as keys and values."""
-    if preset not in PRESETS:
-        raise ConfigError(unknown("preset", preset, PRESETS))
-    held = presets.preset(preset)
-    return held[stage].model_dump() if stage in held else {}
+    if preset not in presets():
+        raise ConfigError(unknown("preset", preset, presets()))
+    found = find_stage(stage)
+    settings: Settings = found.settings.model_validate(found.presets.get(preset, {}))
+    return settings.model_dump()
 
 
 def files_for(

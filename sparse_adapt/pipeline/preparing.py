@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 from numpy.random import default_rng
 
-from sparse_adapt import config
 from sparse_adapt.collection.glossary import Definition, read_dictionary
 from sparse_adapt.collection.pairs import Pair, write_pairs
 from sparse_adapt.collection.readers import (
@@ -29,10 +28,12 @@ from sparse_adapt.made_up.queries import (
     read_pseudo_queries,
     write_collection,
 )
+from sparse_adapt.made_up.settings import QuerySettings
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.choice import GRADES
 from sparse_adapt.report.watching import Watch, unwatched
 from sparse_adapt.teachers.candidates import gather
+from sparse_adapt.teachers.settings import CandidateSettings
 from sparse_adapt.teachers.teacher import Teacher
 from sparse_adapt.terms.criterion import from_glossary, paying
 from sparse_adapt.terms.definitions import mine_definitions, write_mined
@@ -90,7 +91,7 @@ def prepare_dictionary(
 def prepare_collection(
     corpus: str,
     documents: Sequence[Document],
-    settings: config.Queries,
+    settings: QuerySettings,
     given: str | None,
     generate: Generate | None,
     folder: Path,
@@ -109,7 +110,7 @@ def prepare_collection(
 def prepare_candidates(
     collection: Path,
     teacher: Teacher,
-    settings: config.Candidates,
+    settings: CandidateSettings,
     split: str,
     path: Path,
     watch: Watch = unwatched,

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sparse_adapt import config
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.paths import absolute
+from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.teachers.teacher import ENSEMBLE
 
 
@@ -26,7 +26,7 @@ class Request:
     candidates: str | None = None
     teacher: str = ENSEMBLE
     generator: str | None = None
-    settings: config.Adapt = field(default_factory=config.Adapt)
+    settings: AdaptSettings = field(default_factory=AdaptSettings)
     overrides: Mapping[str, Any] = field(default_factory=dict)
     of_stages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 

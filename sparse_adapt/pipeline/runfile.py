@@ -45,27 +45,27 @@ from typing import Any, NoReturn, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 
 import corpora
-from sparse_adapt import config
 from sparse_adapt.collection.lines import read_lines, readable
 from sparse_adapt.collection.sources import READ_AS
 from sparse_adapt.errors import ConfigError, InputError, unknown
 from sparse_adapt.pipeline.plan import (
     BASE_MODEL,
-    PRESETS,
     Plan,
     files_for,
     first_error,
     merged,
     preset_of,
+    presets,
     settings_for,
 )
+from sparse_adapt.settings import Settings
 from sparse_adapt.stages.table import USUAL, find_stage, names
 
 Keys = tuple[str, ...]
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 
-class Top(config.Settings):
+class Top(Settings):
     """What stands above the tables."""
 
     model: str = BASE_MODEL
@@ -88,7 +88,7 @@ def read_plan(path: str | Path, overrides: Mapping[str, Any] | None = None) -> P
         file.fail(f"no stages; there are {', '.join(known)}", (), "stages")
     for name in top.stages:
         file.check_known("stage", name, known, "stages")
-    file.check_known("preset", top.preset, PRESETS, "preset")
+    file.check_known("preset", top.preset, presets(), "preset")
     named = _named_files(file, tables)
     seed = {} if top.seed is None else {"seed": top.seed}
     settings = {}

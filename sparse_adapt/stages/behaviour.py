@@ -2,15 +2,43 @@
 
 from typing import TYPE_CHECKING, Any
 
-from sparse_adapt.config import Behaviour
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.inputs import BEFORE, CORPUS, Inputs
 from sparse_adapt.stages.record import extended_from
 from sparse_adapt.stages.stage import Stage
+from sparse_adapt.training.settings import Trained, Training
 
 if TYPE_CHECKING:
     from sparse_adapt.model.kinds import EitherEncoder
     from sparse_adapt.training.loop import Stage as Task
+
+
+class BehaviourWeights(Settings):
+    """Weights of the loss terms."""
+
+    old: float = setting(1.0, "Distance of the old dimensions to what they were.", ge=0)
+    new: float = setting(1.0, "Distance of the added dimensions to what they take over.", ge=0)
+    extra: float = setting(0.3, "Weight of tokens that had none, beside all the weight there was.", ge=0)
+
+
+class Behaviour(Training):
+    """The extended model gives the vectors of the model before the extension."""
+
+    weights: BehaviourWeights = setting(BehaviourWeights(), "Weights of the loss terms.")
+    train: Trained = setting("all")
+    steps: int | None = setting(300, ge=1)
+    learning_rate: float = setting(1e-4, gt=0)
+    everyday: float = setting(
+        0.25, "Share of the texts that are made of everyday words.", unit="share of the texts", ge=0, le=1
+    )
+    handed: float = setting(
+        0.5, "Share of a term's match that its own token takes over from its pieces.", ge=0, le=1
+    )
+    document_words: int = setting(
+        96, "Words of the longest text. Half of the texts are that long.", unit="words", ge=1
+    )
+    snippet_words: int = setting(12, "Words of the longest snippet, a text like a query.", unit="words", ge=2)
 
 
 def build(encoder: "EitherEncoder", inputs: Inputs, settings: Behaviour) -> "Task[Any]":

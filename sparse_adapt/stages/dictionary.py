@@ -11,11 +11,15 @@ from collections.abc import Sequence
 from itertools import compress
 from typing import TYPE_CHECKING
 
-from sparse_adapt.config import Dictionary
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.settings import setting
 from sparse_adapt.stages.inputs import CANDIDATES, CORPUS, Inputs, beside, inherited
 from sparse_adapt.stages.inputs import DICTIONARY as DEFINITIONS
+from sparse_adapt.stages.parts.targets import JUDGE, many_steps
 from sparse_adapt.stages.stage import Stage
+from sparse_adapt.stages.warmup import PLAIN as PLAIN_WARMUP
+from sparse_adapt.stages.warmup import Warmup, WarmupWeights
+from sparse_adapt.training.settings import Trained
 
 if TYPE_CHECKING:
     from sparse_adapt.collection.glossary import Definition
@@ -23,6 +27,46 @@ if TYPE_CHECKING:
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.stages.parts.about import Asked
     from sparse_adapt.stages.parts.term_lessons import Lesson
+
+
+class DictionaryWeights(WarmupWeights):
+    """Weights of the loss terms."""
+
+    anchor: float = setting(20.0, ge=0)
+    listwise: float = setting(
+        30.0,
+        "Made-up texts rank the documents as the judge does.",
+        source="Cao et al. 2007, ICML",
+        ge=0,
+    )
+
+
+class Dictionary(Warmup):
+    """The same on definitions; the whole model learns, from made-up texts above all, which term is meant."""
+
+    weights: DictionaryWeights = setting(DictionaryWeights())
+    train: Trained = setting("all")
+    learning_rate: float = setting(
+        5e-4,
+        "Highest learning rate of the weights that the base model brought, here of 4 M; a larger model takes 3e-5.",
+        gt=0,
+    )
+    new_learning_rate: float = setting(1e-3, gt=0)
+    steps: int | None = setting(
+        None, "How many times the weights move; by default by the number of terms.", unit="steps", ge=1
+    )
+    batch_size: int = setting(
+        4, "Definitions and documents of a step, beside many made-up texts.", unit="texts", ge=1
+    )
+    judge: str = setting(JUDGE)
+    samples: int | None = setting(64, ge=1)
+
+    def settled(self, terms: int) -> "Dictionary":
+        """These settings with nothing open: for so many new terms."""
+        return self if self.steps is not None else self.model_copy(update={"steps": many_steps(terms)})
+
+
+PLAIN = PLAIN_WARMUP | {"weights": {"mlm": 1.0, "anchor": 0.0, "domain": 0.0, "recall": 0.0, "listwise": 0.0}}
 
 
 def build(encoder: "EitherEncoder", inputs: Inputs, settings: Dictionary) -> "Lesson":
@@ -80,5 +124,10 @@ def dictionary(
 
 
 DICTIONARY = Stage(
-    "dictionary", Dictionary, (DEFINITIONS, inherited(CORPUS), beside(CANDIDATES)), build, dense=False
+    "dictionary",
+    Dictionary,
+    (DEFINITIONS, inherited(CORPUS), beside(CANDIDATES)),
+    build,
+    dense=False,
+    presets={"plain": PLAIN},
 )

@@ -1,15 +1,162 @@
 """Distill: the whole model, of either kind, learns to score as a teacher does."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from sparse_adapt.config import Distill
+from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.inputs import CANDIDATES, CORPUS, DICTIONARY, Inputs, inherited
+from sparse_adapt.stages.parts.targets import JUDGE, Targets, many_steps
 from sparse_adapt.stages.record import extended_from
 from sparse_adapt.stages.stage import Stage
+from sparse_adapt.training.settings import Trained, Training
 
 if TYPE_CHECKING:
     from sparse_adapt.model.kinds import EitherEncoder
     from sparse_adapt.training.loop import Stage as Task
+
+
+FEW = 32  # queries up to which a distillation is short
+
+
+class DistillWeights(Settings):
+    """Weights of the six terms, and of those that keep the rest: the anchor, and lessons of made-up texts."""
+
+    kd: float = setting(0.05, "Distance of the scores to the teacher's, as `kd` counts it.", ge=0)
+    rank: float = setting(0.5, "The teacher's best candidate before the others.", ge=0)
+    sparsity: float = setting(
+        0.1,
+        "Expected work of scoring queries and documents.",
+        source="Paria et al. 2020, arXiv:2004.05665",
+        ge=0,
+    )
+    domain: float = setting(1.0, "A term lights up where it is said, and nowhere else.", ge=0)
+    contrast: float = setting(0.2, "Relevant candidates score a margin above the others.", ge=0)
+    expand: float = setting(1.0, "A query lights the terms that its relevant documents say.", ge=0)
+    anchor: float = setting(20.0, "Distance of texts to the vectors that they had.", ge=0)
+    recall: float = setting(1.0, "A term lights up where it is meant, in made-up texts.", ge=0)
+    listwise: float = setting(
+        30.0, "Made-up texts rank the documents as the judge does.", source="Cao et al. 2007, ICML", ge=0
+    )
+
+
+class Distill(Training):
+    """Match a teacher's scores with the six terms."""
+
+    weights: DistillWeights = setting(DistillWeights(), "Weights of the loss terms.")
+    train: Trained = setting("all")
+    steps: int | None = setting(
+        None,
+        "How many times the weights move; by default by how many queries and terms there are.",
+        unit="steps",
+        ge=1,
+    )
+    batch_size: int | None = setting(  # type: ignore[assignment] # settled before use
+        None, "Queries of a step; by default by how many queries there are.", unit="queries", ge=1
+    )
+    new_learning_rate: float = setting(1e-3, gt=0)
+    kd: Literal["mse", "margin_mse", "kl"] = setting(
+        "margin_mse",
+        "How scores are held to the teacher's: each by itself, by gaps to the best, or by their softmax.",
+        source="margin_mse: Hofstätter et al. 2020, arXiv:2010.02666; kl: Hinton et al. 2015, arXiv:1503.02531",
+    )
+    temperature: float = setting(1.0, "What scores are divided by in both softmaxes of `kl`.", gt=0)
+    calibrate: bool = setting(
+        True, "Whether the teacher's scores are brought to the mean and spread of the model's own."
+    )
+    tau: float = setting(1.0, "What scores are divided by in `rank`. Below 1 the best counts more.", gt=0)
+    margin: float = setting(
+        5.0, "Gap between relevant and other candidates in `contrast`.", unit="score", gt=0
+    )
+    targets: Targets | None = setting(
+        None, "Logits that a term should have; by default by the number of terms."
+    )
+    judge: str = setting(
+        JUDGE,
+        "Dense encoder that judges which term a made-up text means; with `none` a text means what it was made from.",
+    )
+    longest: int | None = setting(
+        None, "Tokens of a text that teach; by default as many as the model reads.", unit="tokens", ge=8
+    )
+    samples: int = setting(
+        64,
+        "Made-up texts of a step that are drawn from everywhere; as many more mean a term.",
+        unit="texts",
+        ge=1,
+    )
+    raw_logits: bool = setting(
+        True, "Whether terms are held to raw logits. Pooled weights give a silent token no gradient."
+    )
+    flops_query: float = setting(
+        0.01, "What the work of all tokens of queries counts within `sparsity`.", ge=0
+    )
+    flops_document: float = setting(
+        0.01, "What the work of all tokens of documents counts within `sparsity`.", ge=0
+    )
+    penalised: Literal["none", "frequent", "function"] = setting(
+        "function",
+        "Tokens that cost more than others: none, frequent ones, or those and words that say nothing of a topic.",
+        source="Porco et al. 2025, arXiv:2505.15070",
+    )
+    anchored: Literal["corpus", "everyday"] = setting(
+        "corpus", "Texts whose vectors the anchor holds: those of the corpus, or everyday ones."
+    )
+    factors: Literal["none", "idf", "learnt"] = setting(
+        "none", "What a match on each token counts: as it is, by its idf, or by a factor that is learnt."
+    )
+    factor_rate: float = setting(3e-3, "Highest learning rate of the factors' logarithms.", gt=0)
+    common: float = setting(10.0, "What penalised tokens cost within `sparsity`.", ge=0)
+    silence: float = setting(
+        2.0,
+        "How much it counts that a term is silent where it isn't meant, beside that it is lit where it is.",
+        ge=0,
+    )
+    balanced: bool = setting(
+        False,
+        "Whether loss weights are shares of the gradient, beside that of the first term that has one.",
+        source="Chen et al. 2018, arXiv:1711.02257",
+    )
+
+    def settled(self, queries: int, terms: int) -> "Distill":
+        """These settings with nothing open: what isn't given is that for so many queries and new terms.
+
+        Many queries are drawn two at a time, so that more steps teach, by made-up texts, which of many terms is
+        meant.
+        """
+        steps, size = (200, 8) if queries <= FEW else (many_steps(terms), 2)
+        return self.model_copy(update={"steps": self.steps or steps, "batch_size": self.batch_size or size})
+
+
+# Teacher scores as they come, hinges on pooled weights, no regard for how common a token is, and nothing that keeps
+# the base model: the six terms as published.
+PLAIN = {
+    "learning_rate": 5e-5,
+    "steps": 200,
+    "batch_size": 8,
+    "kd": "mse",
+    "calibrate": False,
+    "raw_logits": False,
+    "targets": {"said": 1.0, "meant": 0.0},
+    "silence": 0.0,
+    "penalised": "none",
+    "weights": {"kd": 1.0, "rank": 1.0, "sparsity": 1.0, "domain": 1.0, "contrast": 1.0, "expand": 1.0}
+    | {"anchor": 0.0, "recall": 0.0, "listwise": 0.0},
+}
+# For queries that nobody asked: the teacher's ranking alone, gently, at no more weights a text.
+FROM_CORPUS = {
+    "steps": 600,
+    "batch_size": 8,
+    "learning_rate": 6e-5,
+    "new_learning_rate": 3e-4,
+    "kd": "kl",
+    "temperature": 2.0,
+    "factors": "learnt",
+    "factor_rate": 6e-3,
+    "anchored": "everyday",
+    "penalised": "frequent",
+    "common": 1.0,
+    "balanced": True,
+    "weights": {"kd": 1.0, "rank": 0.0, "sparsity": 0.05, "domain": 0.0, "contrast": 0.0, "expand": 0.0}
+    | {"anchor": 10.0, "recall": 0.0, "listwise": 0.0},
+}
 
 
 def build(encoder: "EitherEncoder", inputs: Inputs, settings: Distill) -> "Task[Any]":
@@ -40,4 +187,10 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Distill) -> "Task[
     return task
 
 
-DISTILL = Stage("distill", Distill, (CANDIDATES, CORPUS, inherited(DICTIONARY)), build)
+DISTILL = Stage(
+    "distill",
+    Distill,
+    (CANDIDATES, CORPUS, inherited(DICTIONARY)),
+    build,
+    presets={"plain": PLAIN, "corpus": FROM_CORPUS},
+)

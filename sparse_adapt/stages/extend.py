@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sparse_adapt.config import Settings
 from sparse_adapt.errors import InputError
+from sparse_adapt.settings import Settings
 from sparse_adapt.stages.inputs import TERMS, Inputs
 from sparse_adapt.stages.stage import Changed, Stage
 

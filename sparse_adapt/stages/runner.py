@@ -11,19 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from sparse_adapt.collection.sources import beside
-from sparse_adapt.config import Settings, Training
 from sparse_adapt.errors import ConfigError, SparseAdaptError
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.journal import check_same
 from sparse_adapt.files.processes import common_folder, is_main
 from sparse_adapt.model.kinds import EitherEncoder, load_encoder
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.settings import Settings
 from sparse_adapt.stages.inputs import Inputs
 from sparse_adapt.stages.record import BEGUN_WITH, RECORD_FILE, new_record, read_before
 from sparse_adapt.stages.stage import Changed, Stage
 from sparse_adapt.stages.table import find_stage
 from sparse_adapt.training.loop import STATE_FILE, Concluding, Progress, Telling, device_of, forget, train
 from sparse_adapt.training.loop import Stage as Task
+from sparse_adapt.training.settings import Training
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from sparse_adapt.config import Settings, Training
+from sparse_adapt.settings import Settings
 from sparse_adapt.stages.inputs import Input, Inputs
+from sparse_adapt.training.settings import Training
 
 if TYPE_CHECKING:  # a stage is known before torch is loaded
     from sparse_adapt.model.kinds import EitherEncoder

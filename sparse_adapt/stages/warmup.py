@@ -5,17 +5,88 @@ costs the model its sparsity. Here it is one of four terms, over the domain's vo
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from sparse_adapt.config import Warmup
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.inputs import CORPUS, Inputs
+from sparse_adapt.stages.parts.targets import Targets
 from sparse_adapt.stages.stage import Stage
+from sparse_adapt.training.settings import Training
 
 if TYPE_CHECKING:
     from sparse_adapt.model.kinds import EitherEncoder
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.stages.parts.term_lessons import Lesson
+
+
+class WarmupWeights(Settings):
+    """Weights of the loss terms."""
+
+    mlm: float = setting(0.1, "Masked words, guessed among the domain's words.", ge=0)
+    anchor: float = setting(1.0, "Distance of the old dimensions to what the base model has there.", ge=0)
+    domain: float = setting(1.0, "A term lights up where it is said, and nowhere else.", ge=0)
+    recall: float = setting(1.0, "A term lights up where it is meant, in made-up texts.", ge=0)
+
+
+class Warmup(Training):
+    """Masked language modelling on the domain, for the new rows."""
+
+    weights: WarmupWeights = setting(WarmupWeights(), "Weights of the loss terms.")
+    mask_rate: float = setting(
+        0.15,
+        "How often an ordinary token is masked.",
+        unit="share of the tokens",
+        source="Devlin et al. 2019, arXiv:1810.04805",
+        gt=0,
+        lt=1,
+    )
+    new_mask_rate: float = setting(
+        0.5, "How often the token of a new term is masked.", unit="share of the tokens", gt=0, lt=1
+    )
+    softmax: Literal["domain", "full"] = setting(
+        "domain",
+        "What a masked word is guessed among: the tokens of the stage's texts, or the whole vocabulary.",
+    )
+    targets: Targets | None = setting(
+        None, "Logits that a term should have; by default by the number of terms."
+    )
+    silence: float = setting(
+        2.0,
+        "How much it counts that a term is silent where it isn't meant, beside that it is lit where it is.",
+        ge=0,
+    )
+    judge: str = setting(
+        "none",
+        "Dense encoder that judges which term a made-up text means; with `none` a text means what it was made from.",
+    )
+    samples: int | None = setting(
+        None,
+        "Made-up texts of a step that are drawn from everywhere; by default by the number of terms.",
+        unit="texts",
+        ge=1,
+    )
+    kindred: float = setting(
+        2.0,
+        "How fast words that the judge finds alike learn together, beside the learning rate of all weights.",
+        source="Mikolov et al. 2013, arXiv:1309.4168",
+        ge=0,
+    )
+    raw_logits: bool = setting(
+        True, "Whether terms are held to raw logits. Pooled weights give a silent token no gradient."
+    )
+
+
+PLAIN = {
+    "train": "all",
+    "learning_rate": 5e-5,
+    "new_learning_rate": 1e-2,
+    "steps": 200,
+    "batch_size": 16,
+    "softmax": "full",
+    "judge": "none",
+    "weights": {"mlm": 1.0, "anchor": 0.0, "domain": 0.0, "recall": 0.0},
+}  # masked language modelling of all weights over the whole vocabulary, as published
 
 
 def build(encoder: "EitherEncoder", inputs: Inputs, settings: Warmup) -> "Lesson":
@@ -41,4 +112,4 @@ def warmup(encoder: "SparseEncoder", documents: Sequence[str], settings: Warmup)
     return Lesson("warmup", encoder, texts, texts.says, settings, epochs_to_steps(settings, len(documents)))
 
 
-WARMUP = Stage("warmup", Warmup, (CORPUS,), build, dense=False)
+WARMUP = Stage("warmup", Warmup, (CORPUS,), build, dense=False, presets={"plain": PLAIN})

@@ -26,16 +26,16 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import Field
 
-from sparse_adapt import config
 from sparse_adapt.pipeline.runfile import TomlFile
 from sparse_adapt.retrieve.evaluate import MEASURES
+from sparse_adapt.settings import Settings
 
 Entry = TypeVar("Entry", "SuiteRanker", "SuiteCollection")
 
 KINDS = ("model", "bm25", "dense", "sum")
 
 
-class SuiteFile(config.Settings):
+class SuiteFile(Settings):
     """What stands above the tables."""
 
     baseline: str = ""  # the first row, if none is named
@@ -44,7 +44,7 @@ class SuiteFile(config.Settings):
     seed: int = Field(0, ge=0)
 
 
-class SuiteRanker(config.Settings):
+class SuiteRanker(Settings):
     """One ranker: a SPLADE model, BM25, a dense model, or other rows z-scored and added."""
 
     model: str | None = None
@@ -54,7 +54,7 @@ class SuiteRanker(config.Settings):
     sum: list[str] | None = None
 
 
-class SuiteCollection(config.Settings):
+class SuiteCollection(Settings):
     """One collection. A control is one that no row was adapted to: it may lose `loses_at_most`."""
 
     path: str = ""
@@ -65,7 +65,7 @@ class SuiteCollection(config.Settings):
     coined_from: str | None = None  # the collection that this one was coined from: recovery is worked out
 
 
-class Suite(config.Settings):
+class Suite(Settings):
     """A whole suite, nothing left to assume."""
 
     top: SuiteFile

@@ -23,13 +23,13 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from sparse_adapt.config import Training
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError
 from sparse_adapt.files.folders import write_text
 from sparse_adapt.files.processes import from_first, is_main, several
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.training.losses import total
 from sparse_adapt.training.parameters import Parameters
+from sparse_adapt.training.settings import Training
 from sparse_adapt.training.shared_steps import Kindred
 from sparse_adapt.training.sharing import add_gradients, sharing
 

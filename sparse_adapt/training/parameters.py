@@ -5,9 +5,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from sparse_adapt.config import Trained, Training
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.encoder import Encoder
+from sparse_adapt.training.settings import Trained, Training
 from sparse_adapt.training.shared_steps import Kindred, SharedSteps
 
 ATTENTION = frozenset(("attention", "attn", "self_attn"))  # what families call the module

@@ -20,13 +20,13 @@ import torch
 from numpy.random import Generator
 from torch import Tensor
 
-from sparse_adapt import config
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.made_up.everyday import LIKE_PASSAGES, LIKE_QUERIES, TEXTS, made_up
 from sparse_adapt.model.batches import TokenIds
 from sparse_adapt.model.head.pooling import activate
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.stages.behaviour import Behaviour as BehaviourSettings
 from sparse_adapt.stages.parts.masked import unmasked
 from sparse_adapt.training.loop import Either, epochs_to_steps
 
@@ -52,7 +52,7 @@ class Behaviour(ABC, Generic[Either]):
         encoder: Either,
         reference: Either,
         documents: Sequence[str],
-        settings: config.Behaviour,
+        settings: BehaviourSettings,
     ) -> None:
         """`reference`: the model before the extension. Raises ConfigError where the two don't belong together."""
         self.settings = settings

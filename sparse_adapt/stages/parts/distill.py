@@ -18,18 +18,19 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from sparse_adapt import config
 from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.collection.readers import Candidates
 from sparse_adapt.made_up.windows import Samples
 from sparse_adapt.model.head.pooling import activate
 from sparse_adapt.model.idf import Factors, scaled, shares_of
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.stages.distill import Distill as DistillSettings
 from sparse_adapt.stages.parts.about import Sources, defined, sayings
 from sparse_adapt.stages.parts.everyday import SparseEveryday
 from sparse_adapt.stages.parts.factors import LearntFactors, first_factors
 from sparse_adapt.stages.parts.ranking import ranking
 from sparse_adapt.stages.parts.scored import Drawn, Scored, relevant_to
+from sparse_adapt.stages.parts.targets import Targets
 from sparse_adapt.stages.parts.term_lessons import marks, meanings, ranked, recall
 from sparse_adapt.stages.parts.texts import Remembered, Texts, vectors
 from sparse_adapt.terms.function_words import function_tokens
@@ -60,7 +61,7 @@ class Distill:
         encoder: SparseEncoder,
         candidates: Sequence[Candidates],
         documents: Mapping[str, str],
-        settings: config.Distill,
+        settings: DistillSettings,
         before: SparseEncoder | None = None,
         definitions: Sequence[Definition] = (),
     ) -> None:
@@ -71,7 +72,7 @@ class Distill:
         `before`: whose vectors of everyday texts are held, where the anchor is such; by default the encoder's own.
         """
         terms = len(encoder.new_tokens)
-        self.targets = settings.targets or config.Targets.of(terms, judged=settings.judge != "none")
+        self.targets = settings.targets or Targets.of(terms, judged=settings.judge != "none")
         settings = settings.settled(len(candidates), terms).model_copy(update={"targets": self.targets})
         self.settings = settings
         self.scored = Scored(candidates, list(documents))

@@ -14,10 +14,10 @@ import torch
 from numpy.random import Generator
 from torch import Tensor
 
-from sparse_adapt import config
 from sparse_adapt.collection.readers import Candidates
 from sparse_adapt.model.batches import cut
 from sparse_adapt.model.sentence import SentenceEncoder
+from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.parts.everyday import everyday_for
 from sparse_adapt.stages.parts.masked import unmasked
 from sparse_adapt.stages.parts.scored import Drawn, Scored
@@ -45,7 +45,7 @@ class DenseDistill:
         encoder: SentenceEncoder,
         candidates: Sequence[Candidates],
         documents: Mapping[str, str],
-        settings: config.Distill,
+        settings: Distill,
         before: SentenceEncoder | None = None,
     ) -> None:
         """`documents`: text of every document, by id; the candidates are among them.

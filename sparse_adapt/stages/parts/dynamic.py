@@ -21,11 +21,11 @@ import torch
 from numpy.random import Generator
 from torch import Tensor, nn
 
-from sparse_adapt import config
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.batches import group_by_length, pad
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.sparse import PADDED_TOKENS_A_PASS, SparseEncoder
+from sparse_adapt.stages.dynamic import Dynamic as DynamicSettings
 from sparse_adapt.stages.parts.masked import SHOWN, mask_token, read_masked
 from sparse_adapt.stages.parts.sentences import Sentence, Sentences
 from sparse_adapt.training import losses
@@ -62,7 +62,7 @@ class Dynamic:
 
     name = "dynamic"
 
-    def __init__(self, encoder: Encoder, texts: Iterable[str], settings: config.Dynamic) -> None:
+    def __init__(self, encoder: Encoder, texts: Iterable[str], settings: DynamicSettings) -> None:
         """Raises ConfigError where there is nothing to mask, or nothing to mask it with."""
         self.settings, self.encoder = settings, encoder
         self.mask_id = mask_token(encoder, self.name)

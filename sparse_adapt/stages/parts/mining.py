@@ -13,11 +13,11 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from sparse_adapt import config
 from sparse_adapt.model.batches import TokenIds
 from sparse_adapt.model.idf import Factors, scaled
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.stages.pairs import Contrast
 from sparse_adapt.stages.parts.masked import unmasked
 from sparse_adapt.stages.parts.texts import vectors as sparse_vectors
 
@@ -37,7 +37,7 @@ def hard_negatives(
     asked: Sequence[Asked],
     documents: Sequence[TokenIds],
     among: Sequence[int],
-    settings: config.Contrast,
+    settings: Contrast,
     factors: Factors | None = None,
 ) -> list[list[int]]:
     """For each query at most `depth` rows of documents, best first: see `settings.below`.

@@ -16,7 +16,6 @@ import torch
 from numpy.random import Generator
 from torch import Tensor, nn
 
-from sparse_adapt import config
 from sparse_adapt.collection.pairs import Pair
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.batches import cut
@@ -25,6 +24,7 @@ from sparse_adapt.model.idf import of_mean, rows_for_idf
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.stages.pairs import Contrast, Joint
 from sparse_adapt.stages.parts.everyday import DenseEveryday, everyday_for
 from sparse_adapt.stages.parts.factors import LearntFactors, first_factors
 from sparse_adapt.stages.parts.masked import SHOWN as SHOWN
@@ -59,7 +59,7 @@ class Pairing:
         encoder: EitherEncoder,
         pairs: Sequence[Pair],
         documents: Mapping[str, str],
-        settings: config.Contrast,
+        settings: Contrast,
         before: EitherEncoder | None = None,
     ) -> None:
         """`documents`: text of every document, by id. Raises ConfigError where there is nothing to mask.
@@ -95,7 +95,7 @@ class Pairing:
             asked = [Asked(*each) for each in zip(self.queries, self.own, self.relevant, strict=True)]
             factors = None if self.factors is None else self.factors.values
             self.hard = hard_negatives(encoder, asked, self.documents, among, settings, factors)
-        self.vocabulary = _vocabulary(encoder, settings) if isinstance(settings, config.Joint) else []
+        self.vocabulary = _vocabulary(encoder, settings) if isinstance(settings, Joint) else []
         self.maskable = frozenset(self.vocabulary) - set(encoder.tokenizer.all_special_ids)
         self.mask_id = mask_token(encoder, name) if self.vocabulary else 0
 
@@ -187,7 +187,7 @@ class Pairing:
     def _mask(self, ids: list[int], random: Generator) -> tuple[list[int], list[int]]:
         """Words that the softmax runs over, hidden at the stage's rate; labels are SHOWN elsewhere."""
         labels = [SHOWN] * len(ids)
-        if not isinstance(self.settings, config.Joint):
+        if not isinstance(self.settings, Joint):
             return ids, labels
         chances, masked = random.random(len(ids)), list(ids)
         for place, token in enumerate(ids):
@@ -207,7 +207,7 @@ def related(relevant: Tensor) -> Tensor:
     return torch.cat([above, below])
 
 
-def _projection(name: str, encoder: Encoder, settings: config.Contrast) -> nn.Module:
+def _projection(name: str, encoder: Encoder, settings: Contrast) -> nn.Module:
     """What stands between vectors and loss: an empty module where nothing does."""
     if settings.projection and not isinstance(encoder, SentenceEncoder):
         raise ConfigError(
@@ -219,7 +219,7 @@ def _projection(name: str, encoder: Encoder, settings: config.Contrast) -> nn.Mo
     return nn.Module()
 
 
-def _vocabulary(encoder: Encoder, settings: config.Joint) -> list[int]:
+def _vocabulary(encoder: Encoder, settings: Joint) -> list[int]:
     """The tokens that are masked, and that the softmax runs over: the new ones, or all."""
     if settings.masked == "all":
         return list(range(encoder.vocabulary_size))

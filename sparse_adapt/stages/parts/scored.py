@@ -12,8 +12,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sparse_adapt import config
 from sparse_adapt.collection.readers import Candidates
+from sparse_adapt.stages.distill import Distill
 from sparse_adapt.training import losses
 
 SCALE_QUERIES = 300  # queries from which the scale is taken, where there are more
@@ -78,7 +78,7 @@ class Scored:
         return losses.Scale.between(teacher, scores[drawn.present].tolist())
 
     def terms(
-        self, scores: Tensor, drawn: Drawn, scale: losses.Scale, settings: config.Distill
+        self, scores: Tensor, drawn: Drawn, scale: losses.Scale, settings: Distill
     ) -> dict[str, Tensor]:
         """`kd`, `rank` and `contrast` of a student's scores (Q, N), unweighted."""
         device = scores.device

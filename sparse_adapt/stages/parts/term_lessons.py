@@ -20,16 +20,18 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sparse_adapt import config
 from sparse_adapt.made_up.judged import JudgedMeanings
 from sparse_adapt.made_up.windows import Meanings, Samples
 from sparse_adapt.model.batches import pad, read_by_length
 from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.head.pooling import activate, splade_pool
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.parts.about import Sources
 from sparse_adapt.stages.parts.ranking import Ranking, ranking
+from sparse_adapt.stages.parts.targets import Targets
 from sparse_adapt.stages.parts.texts import Remembered, Texts
+from sparse_adapt.stages.warmup import Warmup
 from sparse_adapt.training import losses
 from sparse_adapt.training.shared_steps import Kindred
 from sparse_adapt.training.sharing import own_share, shared_out, summed_over_processes
@@ -61,7 +63,7 @@ class Lesson:
         encoder: SparseEncoder,
         texts: Texts,
         about: NDArray[np.bool_],
-        settings: config.Warmup,
+        settings: Warmup,
         steps: int,
         also: Sources | None = None,
         documents: Sequence[int] = (),
@@ -72,7 +74,7 @@ class Lesson:
         that a search is to find.
         """
         self.name, self.steps = name, steps
-        self.targets = settings.targets or config.Targets.of(about.shape[1], judged=settings.judge != "none")
+        self.targets = settings.targets or Targets.of(about.shape[1], judged=settings.judge != "none")
         self.settings = settings = settings.model_copy(update={"targets": self.targets})
         self.weights: Mapping[str, float] = settings.weights.model_dump()
         self.texts, self.about = texts, about
@@ -218,7 +220,7 @@ def new_logits(
 def meanings(
     reference: SparseEncoder,
     sources: Sources,
-    settings: config.Warmup | config.Distill,
+    settings: Warmup | Distill,
     documents: Sequence[int] = (),
 ) -> Meanings | JudgedMeanings:
     """Made-up texts from a stage's sources, judged by the dense encoder that the settings name, if any.
@@ -238,7 +240,7 @@ def _judge(name: str) -> DenseEncoder:
     return DenseEncoder(name, rough=True)
 
 
-def kindred(meanings: Meanings | JudgedMeanings, settings: config.Warmup) -> Kindred | None:
+def kindred(meanings: Meanings | JudgedMeanings, settings: Warmup) -> Kindred | None:
     """What the dense encoder that judges knows of words; None without one, or where they shall not learn by it."""
     if not isinstance(meanings, JudgedMeanings) or settings.kindred == 0.0:
         return None
@@ -246,7 +248,7 @@ def kindred(meanings: Meanings | JudgedMeanings, settings: config.Warmup) -> Kin
     return Kindred(torch.from_numpy(meanings.words), torch.from_numpy(meanings.features), rate)
 
 
-def recall(meant: Tensor, samples: Samples, targets: config.Targets, silence: float) -> Tensor:
+def recall(meant: Tensor, samples: Samples, targets: Targets, silence: float) -> Tensor:
     """How far made-up texts are from lighting what they mean; `meant` (B, D) as the hinges take it.
 
     Judged by degrees, a term's logit follows the nearness; else it is lit above or silent below a bound.

@@ -18,13 +18,13 @@ import torch
 from numpy.random import Generator
 from torch import Tensor, distributed
 
-from sparse_adapt import config
 from sparse_adapt.collection.triplets import Triplet
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.batches import cut, read_by_length
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.sparse import PADDED_TOKENS_A_PASS, SparseEncoder
 from sparse_adapt.stages.parts.pairing import DOT_PRODUCT, key_of
+from sparse_adapt.stages.triplets import Triplets
 from sparse_adapt.training import losses
 from sparse_adapt.training.loop import epochs_to_steps
 from sparse_adapt.training.sharing import shared_out
@@ -44,9 +44,7 @@ class Batch:
 class Opposing:
     """One stage over triplets, for `training.train`."""
 
-    def __init__(
-        self, name: str, encoder: Encoder, triplets: Sequence[Triplet], settings: config.Triplets
-    ) -> None:
+    def __init__(self, name: str, encoder: Encoder, triplets: Sequence[Triplet], settings: Triplets) -> None:
         """Raises ConfigError where no contradiction is left that the encoder can tell from its anchor."""
         self.name, self.settings = name, settings
         sparse = isinstance(encoder, SparseEncoder)

@@ -1,0 +1,53 @@
+"""How a model is adapted to a bare corpus."""
+
+from typing import Any, Literal
+
+from sparse_adapt.made_up.settings import QuerySettings
+from sparse_adapt.settings import Settings, setting
+from sparse_adapt.teachers.settings import CandidateSettings
+
+AdaptStage = Literal["extend", "behaviour", "warmup", "dictionary", "dynamic", "joint", "contrast", "distill"]
+
+
+class AdaptSettings(Settings):
+    """A model adapted from a bare corpus."""
+
+    seed: int = setting(0, "Seed of every random draw.", ge=0)
+    documents: int = setting(
+        20_000,
+        "Documents of a larger corpus that are learnt from. Terms come from all of it.",
+        unit="documents",
+        ge=8,
+    )
+    share: float = setting(
+        0.25, "Gain that one more term has to reach.", unit="share of the mean gain of those before it", ge=0
+    )
+    stages: tuple[AdaptStage, ...] = setting(
+        ("extend", "behaviour", "distill"),
+        "Stages that are carried out where there is something to learn in them.",
+    )
+    queries: QuerySettings = setting(QuerySettings(), "How queries are made of the documents.")
+    candidates: CandidateSettings = setting(
+        CandidateSettings(), "Which documents of a query the teacher scores."
+    )
+    merges: tuple[float, ...] = setting(
+        (0.5,),
+        "Models between the one before distillation and the distilled one that are tried.",
+        unit="share of the way back",
+    )
+    frozen: bool = setting(
+        False, "Whether new rows learn alone. Documents without a new term keep their vectors then."
+    )
+    max_tokens: int | None = setting(
+        None, "Tokens of a text that are read; by default as many as before.", unit="tokens", ge=8
+    )
+
+    @staticmethod
+    def seeds(seed: int) -> dict[str, Any]:
+        """Settings by which everything is drawn with one seed."""
+        return {"seed": seed, "queries": {"seed": seed}, "candidates": {"seed": seed}}
+
+    @property
+    def longest(self) -> int | None:
+        """Tokens of a text that the stages read; None, as many as before, where vectors are to stay."""
+        return None if self.frozen else self.max_tokens

