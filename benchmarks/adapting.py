@@ -47,14 +47,13 @@ from sparse_adapt.pipeline.run import Silence
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.pipeline.work import move_paths
 from sparse_adapt.report.watching import unwatched
-from sparse_adapt.retrieve.evaluate import randomisation_test
+from sparse_adapt.retrieve.significance import holm, randomisation_test
 from sparse_adapt.stages import runner
 from sparse_adapt.stages.inputs import PAIRS
 from sparse_adapt.stages.record import RECORD_FILE
 from sparse_adapt.stages.runner import Outcome, Place
 from sparse_adapt.stages.table import find_stage
 from sparse_adapt.stages.triplets import Triplets
-from sparse_adapt.suite.compare import holm
 from sparse_adapt.suite.measure import run_suite
 from sparse_adapt.suite.settings import Suite, SuiteFile, SuiteRanker
 from sparse_adapt.suite.settings import SuiteCollection as Where

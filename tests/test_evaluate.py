@@ -26,9 +26,9 @@ from sparse_adapt.retrieve.evaluate import (
     evaluate_run,
     evaluate_vectors,
     evaluation,
-    randomisation_test,
     read_collection,
 )
+from sparse_adapt.retrieve.significance import holm, randomisation_test
 
 LOG3 = math.log2(3)
 
@@ -264,3 +264,13 @@ def test_a_split_that_measures_nothing_is_refused(folder):
     ):
         with pytest.raises(InputError, match=problem):
             read_collection(folder, split)
+
+
+def test_p_values_of_an_evaluation_are_corrected_over_all_its_tests(tiny_model, zorvex_collection):
+    model = SparseEncoder.load(tiny_model)
+    result = evaluate_model(model, zorvex_collection)
+    worse = Result(result.queries, {name: values * 0.5 for name, values in result.values.items()})
+    content = evaluation(result, worse)
+    groups = [content, *content["kinds"].values()]
+    plain = [value for group in groups for value in group["p_value"].values()]
+    assert [value for group in groups for value in group["adjusted"].values()] == holm(plain)

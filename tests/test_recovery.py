@@ -8,8 +8,9 @@ import pytest
 from sparse_adapt.collection.readers import Document, Query, write_documents, write_judgements, write_queries
 from sparse_adapt.errors import InputError
 from sparse_adapt.lab.coin.coining import CoinSettings, coin
-from sparse_adapt.lab.coin.recovery import interval, measure_recovery, read_trial, recovered, resampled_means
+from sparse_adapt.lab.coin.recovery import measure_recovery, read_trial, recovered
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.significance import interval, resampled_means
 
 
 def test_recovery_by_hand():

@@ -94,6 +94,7 @@ def test_evaluation_table():
         "baseline": half,
         "difference": half,
         "p_value": dict.fromkeys(figures, 0.01),
+        "adjusted": dict.fromkeys(figures, 0.02),
     }
     table = tabulate_evaluation({**compared, "kinds": {"hidden": compared}, "queries": []})
     assert [(row["kind"], row["measure"], row["difference"]) for row in table.rows] == [
@@ -103,6 +104,6 @@ def test_evaluation_table():
         ("hidden", "nonzero_document", 60.0),
     ]
     text = shown(to_rich(table))
-    assert "+0.250" in text and "0.0100" in text and "randomisation" in text
+    assert "+0.250" in text and "0.0200" in text and "randomisation" in text
     alone = tabulate_evaluation({"model": figures, "queries": []})
     assert [column.key for column in alone.columns] == ["measure", "model"]

@@ -21,13 +21,8 @@ from sparse_adapt.model.idf import Factors, fourth_root, rows_for_idf, scaled
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.retrieve.evaluate import (
-    Collection,
-    Result,
-    evaluate_model,
-    evaluate_vectors,
-    randomisation_test,
-)
+from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_model, evaluate_vectors
+from sparse_adapt.retrieve.significance import randomisation_test
 
 MEASURE = "ndcg@10"
 GRADES = 10  # documents of a query that are to be found

@@ -21,7 +21,7 @@ Kind = Literal["text", "token", "number", "share"]
 NOTHING = "-"
 EIGHTHS = " ▏▎▍▌▋▊▉"
 GOOD, BAD, QUIET, LOUD, TOKEN = "green", "red", "bright_black", "bold", "cyan"
-P_VALUE_NOTE = "p: paired randomisation test, two-sided"
+P_VALUE_NOTE = "p: paired randomisation test, two-sided, with Holm's correction over the tests of this table"
 MARKDOWN_SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "\\|*_<>[]#~$"} | {"`": "&#96;", "\n": " "})
 
 
@@ -173,7 +173,7 @@ def tabulate_evaluation(evaluation: Mapping[str, Any], title: str = "") -> Table
         columns += [
             Column("baseline", "baseline", decimals=3),
             Column("difference", "difference", decimals=3, signed=True),
-            Column("p_value", "p", decimals=4),
+            Column("adjusted", "p", decimals=4),
         ]
     rows = [
         {"kind": kind or "all", "measure": measure, **_measure_row(group, measure)}
@@ -184,6 +184,5 @@ def tabulate_evaluation(evaluation: Mapping[str, Any], title: str = "") -> Table
 
 
 def _measure_row(group: Mapping[str, Any], measure: str) -> dict[str, Cell]:
-    return {
-        name: group[name][measure] for name in ("model", "baseline", "difference", "p_value") if name in group
-    }
+    names = ("model", "baseline", "difference", "p_value", "adjusted")
+    return {name: group[name][measure] for name in names if name in group}

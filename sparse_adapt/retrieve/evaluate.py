@@ -35,6 +35,7 @@ from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.search import search
+from sparse_adapt.retrieve.significance import Values, holm, randomisation_test
 
 DEPTH = 1000
 MEASURES = {
@@ -46,11 +47,7 @@ MEASURES = {
     "recall@100": "recall@100",
 }
 SIZES = ("nonzero_document", "nonzero_query")
-ROUNDS = 10_000  # random sign patterns of a test
-EXACT = 13  # with up to this many differences all sign patterns are tried: 2 ** 13 is less than ROUNDS
-ROUNDS_AT_ONCE = 500
 
-Values = NDArray[np.float64]
 Figures = dict[str, float]
 
 
@@ -104,12 +101,16 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A model beside a baseline: means, model minus baseline, and how likely chance alone gives as much."""
+    """A model beside a baseline: means, model minus baseline, and how likely chance alone gives as much.
+
+    `adjusted`: p-values after Holm's correction over the tests that are shown together.
+    """
 
     model: Figures
     baseline: Figures
     difference: Figures
     p_value: Figures
+    adjusted: Figures
 
 
 # -- one run ----------------------------------------------------------------------------------
@@ -249,47 +250,28 @@ def compare(result: Result, baseline: Result, kind: str | None = None, *, seed: 
     """Two models on the same queries and documents. A `p_value` comes from `randomisation_test`."""
     assert result.queries == baseline.queries, "two results can be compared on the same queries only"
     ours, theirs = result.select(kind), baseline.select(kind)
+    p_values = {
+        name: randomisation_test(ours[name] - theirs[name], np.random.default_rng(seed)) for name in ours
+    }
     return Comparison(
         model=result.means(kind),
         baseline=baseline.means(kind),
         difference={name: float((ours[name] - theirs[name]).mean()) for name in ours},
-        p_value={
-            name: randomisation_test(ours[name] - theirs[name], np.random.default_rng(seed)) for name in ours
-        },
+        p_value=p_values,
+        adjusted=dict(zip(p_values, holm(list(p_values.values())), strict=True)),
     )
 
 
-def randomisation_test(differences: Values, generator: np.random.Generator) -> float:
-    """The chance that a mean difference is at least this far from 0 if it didn't matter which model is which.
-
-    differences: (pairs,). Two-sided paired randomisation test: under the null hypothesis each difference
-    could as well have the other sign. All sign patterns are tried where that is possible, else `ROUNDS`
-    random ones, with the observed one among them (Smucker, Allan and Carterette 2007, CIKM; Phipson and
-    Smyth 2010). It needs no normal distribution, and models that never differ get 1.
-    """
-    sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
-    observed = abs(differences.sum()) - 1e-9 * sizes.sum()  # sums in another order differ in the last bits
-    if counts.sum() <= EXACT:
-        signs = _sign_patterns(int(counts.sum()))
-        return float(np.mean(np.abs(signs @ np.repeat(sizes, counts)) >= observed))
-    extreme = 0
-    for _ in range(ROUNDS // ROUNDS_AT_ONCE):  # `counts` equal differences turn into a binomial each
-        heads = generator.binomial(counts, 0.5, size=(ROUNDS_AT_ONCE, len(counts)))
-        extreme += int(np.sum(np.abs((2 * heads - counts) @ sizes) >= observed))
-    return (extreme + 1) / (ROUNDS + 1)
-
-
-def _sign_patterns(length: int) -> Values:
-    """Every row of `length` signs: (2 ** length, length)."""
-    bits = np.arange(2**length)[:, None] >> np.arange(length) & 1
-    return np.where(bits == 1, -1.0, 1.0)
-
-
 def evaluation(result: Result, baseline: Result | None = None) -> dict[str, Any]:
-    """The object that `sparse-adapt evaluate --json` prints: means, differences, then kinds and queries."""
+    """The object that `sparse-adapt evaluate --json` prints: means, differences, then kinds and queries.
+
+    `adjusted` holds the p-values after Holm's correction over every test of the object.
+    """
     content = _figures(result, baseline)
     if result.kinds:
         content["kinds"] = {kind: _figures(result, baseline, kind) for kind in result.kinds}
+    if baseline is not None:
+        _correct([content, *content.get("kinds", {}).values()])
     content["queries"] = [
         {"query_id": query.query_id, "kind": query.kind, **_query_figures(row, result, baseline)}
         for row, query in enumerate(result.queries)
@@ -302,7 +284,17 @@ def _figures(result: Result, baseline: Result | None, kind: str | None = None) -
     if baseline is None:
         return {"model": result.means(kind)}
     compared = compare(result, baseline, kind)
-    return {name: getattr(compared, name) for name in ("model", "baseline", "difference", "p_value")}
+    return {
+        name: getattr(compared, name) for name in ("model", "baseline", "difference", "p_value", "adjusted")
+    }
+
+
+def _correct(groups: Sequence[dict[str, Any]]) -> None:
+    """Put Holm's correction over the tests of all groups into each group."""
+    tests = [(group, name) for group in groups for name in group["p_value"]]
+    corrected = holm([group["p_value"][name] for group, name in tests])
+    for (group, name), value in zip(tests, corrected, strict=True):
+        group["adjusted"][name] = value
 
 
 def _query_figures(row: int, result: Result, baseline: Result | None) -> dict[str, Figures]:

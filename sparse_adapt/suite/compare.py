@@ -1,12 +1,12 @@
 """Each row beside the baseline: the difference, how sure it is, and whether a control was harmed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from sparse_adapt.lab.coin.recovery import Interval, interval
-from sparse_adapt.retrieve.evaluate import Measured, randomisation_test
+from sparse_adapt.retrieve.evaluate import Measured
+from sparse_adapt.retrieve.significance import Interval, holm, interval, randomisation_test
 from sparse_adapt.suite.settings import Suite
 
 
@@ -38,17 +38,3 @@ def differences(suite: Suite, measured: Mapping[tuple[str, str], Measured]) -> I
         place = suite.collections[name]
         holds = bool(gap.mean() >= -place.loses_at_most) if place.control else None
         yield BaselineDifference(row, name, interval(gap, seed=top.seed), p_value, adjusted, holds)
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """The same p-values, each as if it were the only one: the chance of any false alarm is bounded.
-
-    The smallest of m times m, the next times m - 1, and so on; never smaller than one before it, at most 1
-    (Holm 1979).
-    """
-    adjusted = [1.0] * len(p_values)
-    largest = 0.0
-    for rank, index in enumerate(sorted(range(len(p_values)), key=lambda index: p_values[index])):
-        largest = max(largest, min(1.0, p_values[index] * (len(p_values) - rank)))
-        adjusted[index] = largest
-    return adjusted

@@ -20,21 +20,11 @@ from sparse_adapt.lab.coin.coining import CARRIED, TYPED_FILE, read_coined
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.retrieve.evaluate import Collection, Result, Values, evaluate_vectors, read_collection
+from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors, read_collection
+from sparse_adapt.retrieve.significance import Interval, Values, bounds, resampled_means
 
-RESAMPLES = 2000
-LEVEL = 0.95
 MEASURE = "ndcg@10"
 LEAST_LOSS = 0.01  # of the measure: with less to recover than that, a share of it says nothing
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A figure and between what it lies at a level of 95 %."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,31 +52,8 @@ def recovered(adapted: Values, floor: Values, ceiling: Values, *, seed: int = 0)
     losses = resamples[2] - resamples[0]
     enough = losses > 0
     shares = (resamples[1] - resamples[0])[enough] / losses[enough]
-    share = Interval((reached - low) / lost, *_bounds(shares))
+    share = Interval((reached - low) / lost, *bounds(shares))
     return Recovery(len(adapted), low, reached, high, share)
-
-
-def interval(values: Values, *, seed: int = 0) -> Interval:
-    """The mean of values (Q), with a percentile bootstrap over them (Efron 1979)."""
-    resamples = resampled_means(values[None, :], np.random.default_rng(seed))[0]
-    return Interval(float(values.mean()), *_bounds(resamples))
-
-
-def _bounds(resamples: Values) -> tuple[float, float]:
-    """Between what the middle 95 % of resamples (RESAMPLES) lie."""
-    low, high = np.quantile(resamples, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
-
-
-def resampled_means(values: Values, generator: np.random.Generator) -> Values:
-    """Means of rows (R, Q) over `RESAMPLES` draws of Q queries with replacement: (R, RESAMPLES).
-
-    How often each query is drawn is what counts, so a resample is one multinomial draw.
-    """
-    queries = values.shape[1]
-    counts = generator.multinomial(queries, np.full(queries, 1 / queries), size=RESAMPLES)
-    means: Values = values @ counts.T / queries
-    return means
 
 
 # -- the three settings ---------------------------------------------------------------------------
