@@ -5,10 +5,12 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, ModelError, OutputError
-from sparse_adapt.suite.compare import holm
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.significance import holm
 from sparse_adapt.suite.measure import TrainingCost, run_suite, training_of
 from sparse_adapt.suite.rankers import Sparse, costs
 from sparse_adapt.suite.settings import read_suite
@@ -86,6 +88,38 @@ def test_every_row_is_measured_on_every_collection(outcome):
         gap -= measured.at("base", each.collection).measured.means["ndcg@10"]
         assert each.value.value == pytest.approx(gap)
         assert each.holds is (gap >= 0 if each.collection == "control" else None)
+
+
+def test_several_models_make_one_row_by_their_mean(write_suite, tiny_model, tmp_path):
+    other = SparseEncoder.load(tiny_model)
+    with torch.no_grad():
+        other.masked_lm.get_output_embeddings().weight.mul_(torch.linspace(0.5, 2.0, 16))
+    other.save(tmp_path / "other")
+    both = f'seeds = {{ model = ["{tiny_model}", "{tmp_path / "other"}"] }}\n'
+    both += f'other = {{ model = "{tmp_path / "other"}" }}\n'
+    measured = run_suite(read_suite(write_suite("[collections]", f"{both}[collections]")), None, explain=True)
+    base, one, mean = (
+        measured.at(row, "ours").measured.values["ndcg@10"] for row in ("base", "other", "seeds")
+    )
+    assert mean == pytest.approx((base + one) / 2)
+    reached = measured.at("seeds", "ours")
+    assert reached.spread == pytest.approx(abs(base.mean() - one.mean()) / np.sqrt(2))  # of two: gap / root 2
+    assert measured.at("other", "ours").spread is None
+    assert reached.costs is not None
+    table = next(suite_tables(measured))
+    assert "spread: standard deviation of ndcg@10" in table.note
+    with pytest.raises(ConfigError, match="'seeds' stands for several models"):
+        read_suite(write_suite("[collections]", f'{both}all = {{ sum = ["seeds", "bm25"] }}\n[collections]'))
+
+
+def test_measures_by_kind_of_query(outcome):
+    measured, _ = outcome
+    kinds = measured.kinds["ours"]
+    table = next(each for each in suite_tables(measured) if each.title == "ours: ndcg@10 by kind of query")
+    values = measured.at("bm25", "ours").measured.values["ndcg@10"]
+    row = next(row for row in table.rows if row["row"] == "bm25")
+    for kind in set(kinds):
+        assert row[kind] == pytest.approx(values[[each == kind for each in kinds]].mean())
 
 
 def test_what_changed_is_named_with_the_tokens_that_did_it(outcome):

@@ -21,23 +21,29 @@ from sparse_adapt.files.folders import output_folder
 from sparse_adapt.lab.coin.coining import CARRIED
 from sparse_adapt.lab.coin.recovery import Recovery, recovered
 from sparse_adapt.report.watching import Watch, unwatched
-from sparse_adapt.retrieve.evaluate import Collection, Measured, Values, evaluate_run, read_collection
+from sparse_adapt.retrieve.evaluate import Collection, Measured, evaluate_run, read_collection
 from sparse_adapt.retrieve.search import Found
+from sparse_adapt.retrieve.significance import Values
 from sparse_adapt.suite.changes import Change, changes
 from sparse_adapt.suite.compare import BaselineDifference, differences
-from sparse_adapt.suite.rankers import Costs, Workshop, costs
-from sparse_adapt.suite.settings import Suite
+from sparse_adapt.suite.rankers import Costs, Workshop, costs, mean_costs
+from sparse_adapt.suite.settings import Suite, SuiteRanker
 
 VECTORS = "vectors"
 
 
 class Reached(NamedTuple):
-    """One row on one collection."""
+    """One row on one collection.
+
+    Of a row of several models each query's measure and each cost is the mean over the models, and `spread` the
+    standard deviation of the models' means in the suite's measure; None for a row of one.
+    """
 
     row: str
     collection: str
     measured: Measured
     costs: Costs | None
+    spread: float | None = None
 
 
 class TrainingCost(NamedTuple):
@@ -51,6 +57,7 @@ class MeasuredSuite(NamedTuple):
     """A whole suite, measured."""
 
     suite: Suite
+    kinds: dict[str, tuple[str, ...]]  # of each collection's queries, in the order in which they are measured
     reached: tuple[Reached, ...]
     differences: tuple[BaselineDifference, ...]
     recoveries: dict[tuple[str, str], Recovery]  # of row and collection
@@ -86,34 +93,78 @@ def run_suite(
         if kept is None and work is not None:
             kept = work / VECTORS
         old = None if folder is None else folder / VECTORS
-        workshop = Workshop(suite.rows, kept, old, device)
+        members = members_of(suite)
+        workshop = Workshop(
+            {name: row for each in members.values() for name, row in each.items()}, kept, old, device
+        )
         workshop.check()
         reached: list[Reached] = []
         changed: list[Change] = []
         for name, collection in collections.items():
-            single = sum(row.sum is None for row in suite.rows.values())
+            single = sum(row.sum is None for row in workshop.rows.values())
             heard = watch(name, single * len(collection.documents))
             rankers = workshop.rankers(collection, heard)
-            found = {row: workshop.find(row, rankers) for row in suite.rows}
-            for row in suite.rows:
-                run = as_run(collection, found[row])
-                reached.append(
-                    Reached(row, name, evaluate_run(run, _judged(collection)), costs(rankers.get(row)))
-                )
+            found = {member: workshop.find(member, rankers) for member in workshop.rows}
+            for row, of_row in members.items():
+                measured = [
+                    evaluate_run(as_run(collection, found[each]), _judged(collection)) for each in of_row
+                ]
+                spent = [costs(rankers.get(each)) for each in of_row]
+                reached.append(_together(suite, row, name, measured, spent))
             if explain:
-                measured = {each.row: each.measured for each in reached if each.collection == name}
-                changed += changes(suite, name, collection, measured, found, rankers)
+                first = {row: next(iter(of_row)) for row, of_row in members.items()}
+                changed += changes(
+                    suite,
+                    name,
+                    collection,
+                    {each.row: each.measured for each in reached if each.collection == name},
+                    {row: found[member] for row, member in first.items()},
+                    {row: rankers[member] for row, member in first.items() if member in rankers},
+                )
         outcome = MeasuredSuite(
             suite,
+            {name: tuple(query.kind for query in each.queries) for name, each in collections.items()},
             tuple(reached),
             tuple(differences(suite, {(each.row, each.collection): each.measured for each in reached})),
             _recoveries(suite, collections, reached),
             tuple(changed),
-            {name: training_of(row.model) for name, row in suite.rows.items() if row.model is not None},
+            {name: training_of(row.models[0]) for name, row in suite.rows.items() if row.models},
         )
         if work is not None and finish is not None:
             finish(outcome, work)
     return outcome
+
+
+def members_of(suite: Suite) -> dict[str, dict[str, SuiteRanker]]:
+    """Each row's rankers by name: the row itself, or one for each of its models."""
+    return {
+        name: {name: row}
+        if len(row.models) < 2
+        else {
+            f"{name}[{number}]": row.model_copy(update={"model": model})
+            for number, model in enumerate(row.models, start=1)
+        }
+        for name, row in suite.rows.items()
+    }
+
+
+def _together(
+    suite: Suite, row: str, name: str, measured: list[Measured], spent: list[Costs | None]
+) -> Reached:
+    """What one row reached: the mean over its rankers, and how far they lie apart."""
+    values = {
+        measure: np.mean([each.values[measure] for each in measured], axis=0)
+        for measure in measured[0].values
+    }
+    known = [each for each in spent if each is not None]
+    means = [each.means[suite.top.measure] for each in measured]
+    return Reached(
+        row,
+        name,
+        Measured(measured[0].query_ids, values),
+        mean_costs(known) if known else None,
+        float(np.std(means, ddof=1)) if len(means) > 1 else None,
+    )
 
 
 def read_place(suite: Suite, name: str) -> Collection:

@@ -90,9 +90,11 @@ class Workshop:
     def check(self) -> None:
         """Load every model once: a mistake in the last is better known before the first is put to work."""
         for row in self.rows.values():
-            if row.model is not None:
-                self.model(row.model)
-            elif row.dense is not None:
+            for model in row.models:
+                self.model(model)
+            if row.models:
+                continue
+            if row.dense is not None:
                 DenseEncoder(row.dense)
             elif row.bm25:
                 Bm25.fit(["a word"])
@@ -113,7 +115,8 @@ class Workshop:
         made: dict[str, Ranker] = {}
         for name, row in self.rows.items():
             if row.model is not None:
-                made[name] = self._sparse(row, queries, documents, heard)
+                assert isinstance(row.model, str), row.model
+                made[name] = self._sparse(row.model, row.scale, queries, documents, heard)
             elif row.dense is not None:
                 dense = DenseEncoder(row.dense, device=self.device, cache=self.kept, old=self.old)
                 made[name] = Dense(dense.encode(queries), dense.encode(documents, progress=heard))
@@ -132,12 +135,13 @@ class Workshop:
         queries = parts[0].queries.shape[0]
         return _find(queries, lambda first, last: add_z_scores([part.scores(first, last) for part in parts]))
 
-    def _sparse(self, row: SuiteRanker, queries: list[str], documents: list[str], heard: Heard) -> Sparse:
-        assert row.model is not None
-        encoder, mark = self.model(row.model)
+    def _sparse(
+        self, model: str, scale: str, queries: list[str], documents: list[str], heard: Heard
+    ) -> Sparse:
+        encoder, mark = self.model(model)
         vectors = self._encode(encoder, mark, documents, heard)
         asked = self._encode(encoder, mark, queries, silent)
-        if row.scale == "sqrt-idf":
+        if scale == "sqrt-idf":
             asked = scaled(asked, sqrt_idf(vectors))
         return Sparse(asked, vectors, token_names(encoder))
 
@@ -171,6 +175,13 @@ def costs(ranker: Any) -> Costs | None:  # noqa: ANN401 - a sum has no vectors
         flops=expected_products(ranker.queries, lists / documents),
         longest_list=int(lists.max(initial=0)),
     )
+
+
+def mean_costs(several: Sequence[Costs]) -> Costs:
+    """The mean cost of several rankers; the longest list is that of the ranker with the longest."""
+    document, query, flops = np.mean([each[:3] for each in several], axis=0)
+    longest = max(each.longest_list for each in several)
+    return Costs(float(document), float(query), float(flops), longest)
 
 
 def _find(queries: int, scores: Callable[[int, int], NDArray[np.float32]]) -> list[Found]:

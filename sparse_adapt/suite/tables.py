@@ -12,6 +12,7 @@ from sparse_adapt.suite.measure import MeasuredSuite
 
 SHOWN = tuple(name for name in MEASURES if not name.startswith("p@"))  # a terminal has room for; JSON has all
 NOTE = "difference: to {baseline} in {measure}, 95 % of resamples; p: randomisation test, Holm over {tests} tests"
+SPREAD = "; spread: standard deviation of {measure} over the models of a row"
 
 
 def measures_table(outcome: MeasuredSuite, collection: str) -> Table:
@@ -26,6 +27,8 @@ def measures_table(outcome: MeasuredSuite, collection: str) -> Table:
             Column("p", "p", decimals=4),
         ]
     place = suite.collections[collection]
+    if any(outcome.at(row, collection).spread is not None for row in suite.rows):
+        columns.append(Column("spread", "spread", decimals=3))
     if place.control:
         columns.append(Column("control", f"loses at most {place.loses_at_most:g}", "text"))
     queries = len(outcome.at(suite.top.baseline, collection).measured.query_ids)
@@ -34,11 +37,32 @@ def measures_table(outcome: MeasuredSuite, collection: str) -> Table:
     )
     tests = len(outcome.differences)
     note = NOTE.format(baseline=suite.top.baseline, measure=suite.top.measure, tests=tests) if tests else ""
+    if any(column.key == "spread" for column in columns):
+        note += SPREAD.format(measure=suite.top.measure)
     return Table(title, tuple(columns), [_measures(outcome, row, collection) for row in suite.rows], note)
 
 
+def kinds_table(outcome: MeasuredSuite, collection: str) -> Table:
+    """Every row's measure on each kind of query that a collection names."""
+    kinds, measure = outcome.kinds[collection], outcome.suite.top.measure
+    named = [kind for kind in dict.fromkeys(kinds) if kind]
+    rows: list[Row] = []
+    for row in outcome.suite.rows if named else ():
+        values = outcome.at(row, collection).measured.values[measure]
+        chosen = {kind: values[[each == kind for each in kinds]] for kind in named}
+        rows.append({"row": row, **{kind: float(of_kind.mean()) for kind, of_kind in chosen.items()}})
+    columns = (
+        Column("row", "", "text"),
+        *(Column(kind, f"{kind} ({kinds.count(kind)})", decimals=3) for kind in named),
+    )
+    return Table(
+        f"{collection}: {measure} by kind of query", columns, rows, "in brackets: queries of the kind"
+    )
+
+
 def _measures(outcome: MeasuredSuite, row: str, collection: str) -> Row:
-    cells: dict[str, Any] = {"row": row, **outcome.at(row, collection).measured.means}
+    reached = outcome.at(row, collection)
+    cells: dict[str, Any] = {"row": row, **reached.measured.means, "spread": reached.spread}
     for each in outcome.differences:
         if (each.row, each.collection) == (row, collection):
             cells |= {"difference": each.value.value, "low": each.value.low, "high": each.value.high}
@@ -141,9 +165,9 @@ def suite_tables(outcome: MeasuredSuite) -> Iterator[Table]:
     """Every table of a suite that has a row."""
     for name in outcome.suite.collections:
         yield measures_table(outcome, name)
-        changed = changes_table(outcome, name)
-        if changed.rows:
-            yield changed
+        for table in (kinds_table(outcome, name), changes_table(outcome, name)):
+            if table.rows:
+                yield table
     for table in (costs_table(outcome), recovery_table(outcome)):
         if table.rows:
             yield table
@@ -161,6 +185,7 @@ def suite_object(outcome: MeasuredSuite) -> dict[str, Any]:
             ]
             for name in suite.collections
         },
+        "kinds": {name: list(kinds_table(outcome, name).rows) for name in suite.collections},
         "costs": list(costs_table(outcome).rows),
         "recovery": list(recovery_table(outcome).rows),
         "changes": [
