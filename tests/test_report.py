@@ -107,3 +107,53 @@ def test_evaluation_table():
     assert "+0.250" in text and "0.0200" in text and "randomisation" in text
     alone = tabulate_evaluation({"model": figures, "queries": []})
     assert [column.key for column in alone.columns] == ["measure", "model"]
+
+
+# -- narrow terminals -------------------------------------------------------------------------------
+
+
+def wide_table(columns: int) -> Table:
+    named = [Column("token", "token", "token"), Column("words", "what it is", "text")]
+    named += [
+        Column(f"n{number}", f"number {number} of them", decimals=3, bar=number == 0)
+        for number in range(columns)
+    ]
+    rows = [
+        {
+            "token": f"term{row}ofthelongkind",
+            "words": "a long text about a term",
+            **{f"n{n}": 1234.5 + n for n in range(columns)},
+        }
+        for row in range(3)
+    ]
+    return Table(
+        "Title",
+        tuple(named),
+        rows,
+        "a note that is longer than the table is wide, as notes often are in here",
+    )
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+@pytest.mark.parametrize("columns", [1, 4, 9])
+def test_nothing_is_cut_however_narrow_the_terminal(width, columns):
+    text = shown(to_rich(wide_table(columns)), width)
+    assert "…" not in text
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= width
+    for number in range(columns):
+        assert text.count(f"{1234.5 + number:,.3f}") == 3
+
+
+def test_a_table_with_room_keeps_its_bars_and_one_without_loses_them_first(table):
+    assert "█" in shown(to_rich(table), 60)
+    narrow = shown(to_rich(table), 45)
+    assert "█" not in narrow
+    assert narrow.count("1,234.6") == len(AWKWARD)
+    assert "12.5 %" in narrow
+
+
+def test_a_table_without_any_room_is_a_list(table):
+    lines = shown(to_rich(table), 24).splitlines()
+    assert [line.split() for line in lines if line.startswith("time")] == [["time", "(s)", "1,234.6"]] * len(
+        AWKWARD
+    )
