@@ -20,7 +20,10 @@ def check_same(path: Path, asked: Mapping[str, Any]) -> None:
     for key, value in json.loads(json.dumps(asked)).items():
         if begun.get(key) != value:
             begun_with = other(key, begun.get(key), value)
-            raise ConfigError(f"{path}: begun with {begun_with}; pass --overwrite to start again")
+            raise ConfigError(
+                f"{path}: begun with {begun_with}; go on with the same, or start again, which loses what is there, "
+                "with --overwrite"
+            )
 
 
 def other(key: str, before: object, now: object) -> str:

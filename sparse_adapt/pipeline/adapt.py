@@ -56,7 +56,7 @@ from sparse_adapt.pipeline.preparing import (
     prepare_terms,
     sample,
 )
-from sparse_adapt.pipeline.request import Request
+from sparse_adapt.pipeline.request import REQUEST_FILE, Request
 from sparse_adapt.pipeline.run import Finished, is_whole, read_finished, run_stages, write_report
 from sparse_adapt.pipeline.step import (
     STEPS_FOLDER,
@@ -67,7 +67,7 @@ from sparse_adapt.pipeline.step import (
     of_path,
     stamp,
 )
-from sparse_adapt.pipeline.work import REQUEST_FILE, Watcher, Work, move_paths, same_request
+from sparse_adapt.pipeline.work import Watcher, Work, move_paths, same_request
 from sparse_adapt.stages.inputs import PAIRS
 from sparse_adapt.stages.record import RECORD_FILE
 from sparse_adapt.stages.runner import Outcome, Place

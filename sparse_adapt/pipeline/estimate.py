@@ -10,7 +10,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.teachers.teacher import ENSEMBLE
+from sparse_adapt.teachers.names import ENSEMBLE
 from sparse_adapt.training.loop import epochs_to_steps
 
 TRIED = 8  # documents

@@ -1,5 +1,6 @@
 """What an adaptation is asked to do, and how it is known again when it goes on."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,7 +9,9 @@ from typing import Any
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.paths import absolute
 from sparse_adapt.pipeline.settings import AdaptSettings
-from sparse_adapt.teachers.teacher import ENSEMBLE
+from sparse_adapt.teachers.names import ENSEMBLE
+
+REQUEST_FILE = "request.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +50,29 @@ class Request:
         asked = {"overrides": dict(self.overrides), "of_stages": dict(self.of_stages)}
         return named | {"settings": self.settings.model_dump(mode="json")} | asked
 
+    @classmethod
+    def of_plain(cls, plain: Mapping[str, Any]) -> "Request":
+        """The request that `plain` was made of."""
+        settings = AdaptSettings.model_validate_json(json.dumps(plain["settings"]))
+        return cls(**{**plain, "settings": settings})
+
     def check(self) -> None:
         """Raise InputError for a file that isn't there, before anything is read."""
         for path in (self.glossary, self.queries, self.candidates):
             if path is not None and not Path(path).exists():
                 raise InputError(path, "no such file; check the path")
+
+
+def begun(folder: Path) -> Request | None:
+    """What an adaptation in a folder was asked for, whether it is whole or unfinished; None where there is none.
+
+    Raises InputError for a file that isn't such a request.
+    """
+    places = (folder.with_name(f"{folder.name}.partial") / REQUEST_FILE, folder / REQUEST_FILE)
+    path = next((place for place in places if place.is_file()), None)
+    if path is None:
+        return None
+    try:
+        return Request.of_plain(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(path, "not the request of an adaptation; pass --overwrite to start again") from error

@@ -15,8 +15,6 @@ from sparse_adapt.pipeline.step import Done, Source, Step, carry_out, of_path
 from sparse_adapt.report.watching import Heard
 from sparse_adapt.teachers.teacher import Teacher
 
-REQUEST_FILE = "request.json"
-
 
 class Watcher(Listener, Protocol):
     """Who wants to hear how an adaptation goes: a run's listener that also hears the rest."""

@@ -25,10 +25,7 @@ from sparse_adapt.report.watching import Watch, unwatched
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.teachers.bm25 import Bm25
 from sparse_adapt.teachers.ensemble import Scores, add_z_scores
-
-ENSEMBLE = "ensemble"
-QUICK = "bm25"  # the ensemble without its slowest member
-SCORE_FILES = (".jsonl", ".jsonl.gz", ".tsv", ".trec", ".run", ".txt")
+from sparse_adapt.teachers.names import ENSEMBLE, QUICK, SCORE_FILES
 
 Rank = Callable[[Sequence[str]], NDArray[np.floating]]
 """Queries -> the score of every document (Q, N)."""
