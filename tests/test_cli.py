@@ -145,7 +145,7 @@ MISTAKES = {
     ),
     "warmup on no such device": (
         ["warmup", "--model", "{extended}", "--corpus", "{corpus}", "-o", "x", "--device", "gpu"],
-        "choose auto, cpu, cuda or mps",
+        "choose auto, cpu, cuda, mps",
     ),
     "warmup in no such precision": (
         ["warmup", "--model", "{extended}", "--corpus", "{corpus}", "-o", "x", "--precision", "fp8"],
@@ -312,17 +312,19 @@ def test_a_bug_keeps_its_traceback(sparse_adapt, monkeypatch):
         sparse_adapt("terms", "gatrocraptic")
 
 
-def test_an_interrupted_command_says_how_to_go_on(sparse_adapt, monkeypatch, tmp_path, extended):
+def test_an_interrupted_command_says_how_to_go_on(
+    sparse_adapt, monkeypatch, tmp_path, extended, zorvex_collection
+):
     def interrupt(*arguments, **settings):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("sparse_adapt.stages.runner.train", interrupt)
     monkeypatch.chdir(tmp_path)
-    words = ["warmup", "--model", extended, "--corpus", "gatrocraptic", "-o", "my model"]
+    words = ["warmup", "--model", extended, "--corpus", zorvex_collection, "-o", "my model"]
     done = sparse_adapt(*words)
     assert done.status == 130
     last = done.err.splitlines()[-1]
-    resumed = f"sparse-adapt warmup --model {extended} --corpus gatrocraptic -o 'my model' --resume"
+    resumed = f"sparse-adapt warmup --model {extended} --corpus {zorvex_collection} -o 'my model' --resume"
     assert last == f"stopped; go on with: {resumed}"
     assert not (tmp_path / "my model").exists()
 

@@ -7,8 +7,9 @@ import shlex
 import pytest
 from conftest import refused
 
-from sparse_adapt import config
+from sparse_adapt.made_up.settings import QuerySettings
 from sparse_adapt.pipeline.request import Request, begun
+from sparse_adapt.pipeline.settings import AdaptSettings
 
 TEXTS = {
     "steel": "The steel pump of the plant is quiet. A steel pump runs for years without a new seal.",
@@ -83,7 +84,7 @@ def test_what_is_asked_otherwise_is_refused_and_loses_nothing(sparse_adapt, tiny
 
 
 def test_a_request_is_read_back_as_it_was(tmp_path, tiny_model):
-    settings = config.Adapt(stages=("extend", "distill"), merges=(0.25, 0.5))
+    settings = AdaptSettings(stages=("extend", "distill"), merges=(0.25, 0.5))
     request = Request(
         corpus="gatrocraptic",
         model=str(tiny_model),
@@ -101,9 +102,9 @@ def test_a_request_is_read_back_as_it_was(tmp_path, tiny_model):
 def test_help_shows_the_defaults_that_settings_have(sparse_adapt, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     shown = " ".join(sparse_adapt("adapt", "--help").out.split())
-    assert f"[default: ({config.Adapt().documents})]" in shown
-    assert f"[default: ({','.join(config.Adapt().stages)})]" in shown
+    assert f"[default: ({AdaptSettings().documents})]" in shown
+    assert f"[default: ({','.join(AdaptSettings().stages)})]" in shown
     shown = " ".join(sparse_adapt("queries", "--help").out.split())
     assert (
-        f"[default: ({config.Queries().count})]" in shown and f"[default: ({config.Queries().held})]" in shown
+        f"[default: ({QuerySettings().count})]" in shown and f"[default: ({QuerySettings().held})]" in shown
     )

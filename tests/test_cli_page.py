@@ -157,10 +157,12 @@ def test_resuming_is_named_once_and_only_where_it_counts():
     assert app._interrupted([]) == "stopped; nothing was written"
 
 
-def test_being_terminated_says_what_ctrl_c_says(sparse_adapt, monkeypatch):
+def test_being_terminated_says_what_ctrl_c_says(sparse_adapt, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
     before = signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr(
-        "sparse_adapt.collection.readers.read_documents", lambda source: os.kill(os.getpid(), signal.SIGTERM)
+        "sparse_adapt.lab.contradicting.writing.write",
+        lambda *arguments, **named: os.kill(os.getpid(), signal.SIGTERM),
     )
     done = sparse_adapt("contradict", "gatrocraptic", "-o", "x.jsonl")
     assert done.status == 143

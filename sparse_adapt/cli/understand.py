@@ -52,7 +52,7 @@ def diagnose(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show what a model makes of one term, and what to do next; without a term, the model's health.
+    """Show what a model makes of one term, or how a model is.
 
     Of a term: vocabulary, logits, weight and ranking, for the document that says it most. Of a model: its new tokens,
     which light where nobody says them, what its vectors cost, and how far it moved from a baseline.

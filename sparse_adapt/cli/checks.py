@@ -1,0 +1,116 @@
+"""Checks of what a command line names, made while it is read: nothing heavy has been loaded yet.
+
+A mistake in the last word of a command line is known at once, in the words of whoever would read the file later.
+Most are callbacks of options.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import typer
+
+from sparse_adapt.errors import ConfigError, InputError, OutputError
+
+Value = TypeVar("Value")
+
+
+def checked(check: Callable[[str], object]) -> Callable[[typer.Context, Value], Value]:
+    """The callback of an option whose value has to pass a check, if there is one."""
+
+    def callback(context: typer.Context, value: Value) -> Value:
+        if (
+            value is not None and not context.resilient_parsing
+        ):  # a shell that completes a line asks for no check
+            check(str(value))
+        return value
+
+    return callback
+
+
+def a_model(source: str) -> None:
+    """Raise ModelError where no model can be of that name."""
+    from sparse_adapt.model.addresses import resolve
+
+    resolve(source)
+
+
+def a_model_or_none(source: str) -> None:
+    """The same for an option that takes the word none."""
+    if source != "none":
+        a_model(source)
+
+
+def a_teacher(source: str) -> None:
+    """Raise InputError or ModelError where there is no such teacher: a name, a file of scores or a model."""
+    from sparse_adapt.teachers.names import ENSEMBLE, QUICK, SCORE_FILES
+
+    if source in (ENSEMBLE, QUICK):
+        return
+    if source.endswith(SCORE_FILES):
+        a_file(source)
+    else:
+        a_model(source)
+
+
+def a_device(name: str) -> None:
+    """Raise ConfigError for a device of another name."""
+    from sparse_adapt.model.devices import DEVICES
+
+    if name not in DEVICES:
+        raise ConfigError(f"--device {name}: choose {', '.join(DEVICES)}")
+
+
+def a_corpus(source: str) -> None:
+    """Raise InputError where a source holds no documents. An address is asked when it is read."""
+    from sparse_adapt.collection.readers import DOCUMENT_FILES
+
+    _located(source, DOCUMENT_FILES)
+
+
+def some_queries(source: str) -> None:
+    """Raise InputError where a source holds no queries."""
+    from sparse_adapt.collection.readers import QUERY_FILES
+
+    _located(source, QUERY_FILES)
+
+
+def a_file(source: str) -> None:
+    """Raise InputError where no file is there."""
+    from sparse_adapt.collection.addresses import readable
+
+    if not _is_address(source):
+        readable(source)
+
+
+def a_file_or_folder(source: str) -> None:
+    """Raise InputError where nothing is there, neither on disk nor under a bundled name."""
+    from sparse_adapt.collection.sources import bundled
+
+    if not bundled(source).is_dir():
+        a_file(source)
+
+
+def a_folder(source: str) -> None:
+    """Raise InputError where no folder is there."""
+    if not Path(source).is_dir():
+        raise InputError(source, "no such folder; check the path")
+
+
+def check_free_file(path: Path | None, *, overwrite: bool) -> None:
+    """Raise OutputError where a file that is to be written is there already."""
+    if path is not None and path.exists() and not overwrite:
+        raise OutputError(f"{path}: already there; choose another -o or pass --overwrite")
+
+
+def _located(source: str, names: Sequence[str]) -> None:
+    from sparse_adapt.collection.sources import locate
+
+    if not _is_address(source):
+        locate(source, names)
+
+
+def _is_address(source: str) -> bool:
+    from sparse_adapt.collection.addresses import Address, place_of
+
+    return isinstance(place_of(source), Address)
