@@ -62,6 +62,7 @@ def test_ciff_by_hand(tmp_path):
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         "index.ciff",
         "manifest.json",
+        "sparse-adapt.json",
         "tokens.json",
     ]
 

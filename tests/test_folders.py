@@ -10,20 +10,38 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sparse_adapt.errors import OutputError
-from sparse_adapt.files import folders
-from sparse_adapt.files.folders import open_output, output_folder, write_json, write_text
+from sparse_adapt.files import writing
+from sparse_adapt.files.checksum import MARKER_FILE
+from sparse_adapt.files.folders import (
+    check_free,
+    check_replaceable,
+    discard_unfinished,
+    output_folder,
+    way_to_file,
+)
+from sparse_adapt.files.marker import vouch
+from sparse_adapt.files.writing import open_output, write_bytes, write_json, write_text
 
 
 def contents(folder: Path) -> dict[str, str]:
-    return {path.name: path.read_text() for path in folder.iterdir()}
+    return {path.name: path.read_text() for path in folder.iterdir() if path.name != MARKER_FILE}
 
 
 def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
+    return sorted(path.name for path in folder.iterdir() if path.name != MARKER_FILE)
+
+
+def result(folder: Path, name: str = "old", text: str = "old") -> Path:
+    """A folder as an earlier command left it."""
+    folder.mkdir()
+    (folder / name).write_text(text)
+    vouch(folder)
+    return folder
 
 
 def run_python(code: str, *arguments: object, wait_for: str = "ready") -> subprocess.Popen[str]:
@@ -81,8 +99,7 @@ class TestOutputFolder:
 
     @pytest.mark.parametrize("resume", [False, True])
     def test_a_taken_place_is_refused_untouched(self, tmp_path, resume):
-        (tmp_path / "model").mkdir()
-        (tmp_path / "model" / "old").write_text("old")
+        result(tmp_path / "model")
         with (
             pytest.raises(OutputError, match=r"model: already there; choose another -o or pass --overwrite$"),
             output_folder(tmp_path / "model", resume=resume),
@@ -101,8 +118,7 @@ class TestOutputFolder:
         assert (tmp_path / "model").read_text() == "precious"
 
     def test_overwrite_replaces_only_at_the_end(self, tmp_path):
-        (tmp_path / "model").mkdir()
-        (tmp_path / "model" / "old").write_text("old")
+        result(tmp_path / "model")
         with output_folder(tmp_path / "model", overwrite=True) as folder:
             (folder / "new").write_text("new")
             assert contents(tmp_path / "model") == {"old": "old"}
@@ -110,8 +126,7 @@ class TestOutputFolder:
         assert names(tmp_path) == ["model"]
 
     def test_the_old_folder_survives_a_failed_overwrite(self, tmp_path):
-        (tmp_path / "model").mkdir()
-        (tmp_path / "model" / "old").write_text("old")
+        result(tmp_path / "model")
         with pytest.raises(ZeroDivisionError), output_folder(tmp_path / "model", overwrite=True) as folder:
             (folder / "new").write_text("new")
             raise ZeroDivisionError
@@ -119,8 +134,7 @@ class TestOutputFolder:
         assert contents(tmp_path / "model.partial") == {"new": "new"}
 
     def test_the_old_folder_returns_when_the_rename_fails(self, tmp_path, monkeypatch):
-        (tmp_path / "model").mkdir()
-        (tmp_path / "model" / "old").write_text("old")
+        result(tmp_path / "model")
         rename = Path.rename
 
         def failing(self: Path, target: Path) -> Path:
@@ -136,10 +150,8 @@ class TestOutputFolder:
 
     def test_a_kill_between_the_two_renames_loses_nothing(self, tmp_path):
         """What is on disk then: the old folder set aside, the new one complete but not yet in place."""
-        (tmp_path / ".model.replaced").mkdir()
-        (tmp_path / ".model.replaced" / "old").write_text("old")
-        (tmp_path / "model.partial").mkdir()
-        (tmp_path / "model.partial" / "new").write_text("new")
+        result(tmp_path / ".model.replaced")
+        result(tmp_path / "model.partial", "new", "new")
         with pytest.raises(OutputError, match="already there"), output_folder(tmp_path / "model"):
             pass
         assert contents(tmp_path / "model") == {"old": "old"}
@@ -150,8 +162,7 @@ class TestOutputFolder:
 
     def test_a_kill_before_the_old_folder_is_deleted_keeps_the_new_one(self, tmp_path):
         for name in ("model", ".model.replaced"):
-            (tmp_path / name).mkdir()
-            (tmp_path / name / "from").write_text(name)
+            result(tmp_path / name, "from", name)
         with output_folder(tmp_path / "model", overwrite=True) as folder:
             assert contents(tmp_path / "model") == {"from": "model"}
             (folder / "from").write_text("newest")
@@ -161,8 +172,7 @@ class TestOutputFolder:
     @pytest.mark.parametrize("old", [False, True])
     def test_a_killed_run_leaves_its_part_and_the_old_result(self, tmp_path, old):
         if old:
-            (tmp_path / "model").mkdir()
-            (tmp_path / "model" / "old").write_text("old")
+            result(tmp_path / "model")
         process = run_python(HALFWAY, tmp_path / "model", *(["overwrite"] if old else []))
         process.send_signal(signal.SIGKILL)
         process.communicate()
@@ -182,15 +192,13 @@ class TestOutputFolder:
         assert names(tmp_path) == ["model"]
 
     def test_overwrite_starts_an_unfinished_run_again(self, tmp_path):
-        (tmp_path / "model.partial").mkdir()
-        (tmp_path / "model.partial" / "half").write_text("half")
+        result(tmp_path / "model.partial", "half", "half")
         with output_folder(tmp_path / "model", overwrite=True) as folder:
             assert names(folder) == []
         assert names(tmp_path) == ["model"]
 
     def test_the_message_about_an_unfinished_run_names_the_ways_on(self, tmp_path):
-        (tmp_path / "model.partial").mkdir()
-        (tmp_path / "model.partial" / "half").write_text("half")
+        result(tmp_path / "model.partial", "half", "half")
         with pytest.raises(OutputError) as caught, output_folder(tmp_path / "model"):
             pass
         assert str(caught.value) == (
@@ -274,8 +282,7 @@ class TestOutputFolder:
         assert names(tmp_path) == ["work"]
 
     def test_a_link_keeps_pointing_to_its_folder(self, tmp_path):
-        (tmp_path / "real").mkdir()
-        (tmp_path / "real" / "old").write_text("old")
+        result(tmp_path / "real")
         (tmp_path / "link").symlink_to(tmp_path / "real")
         with output_folder(tmp_path / "link", overwrite=True) as folder:
             (folder / "new").write_text("new")
@@ -283,10 +290,164 @@ class TestOutputFolder:
         assert contents(tmp_path / "real") == {"new": "new"}
 
 
+class TestOverwriting:
+    """What `--overwrite` and `--resume` may remove: results of ours, and nothing else."""
+
+    def left_alone(self, tmp_path: Path, match: str, **options: Any) -> None:
+        """A result at `out` is refused, and every file is as it was."""
+        before = {path: path.read_text() for path in tmp_path.rglob("*") if path.is_file()}
+        with pytest.raises(OutputError, match=match), output_folder(tmp_path / "out", **options):
+            pytest.fail("the block must not run")
+        if "resume" not in options:
+            with pytest.raises(OutputError, match=match):
+                check_free(tmp_path / "out", **options)
+        assert {path: path.read_text() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+    def test_a_folder_that_nothing_of_ours_wrote_is_never_replaced(self, tmp_path):
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "manifest.json").write_text('{"name": "my web application"}')
+        self.left_alone(tmp_path, "out: holds no sparse-adapt.json, so it may be yours", overwrite=True)
+
+    @pytest.mark.parametrize(
+        "content", ["", "{", "[]", '{"format": "other", "format_version": 1, "sha256": {}}']
+    )
+    def test_a_marker_that_isnt_one_counts_for_nothing(self, tmp_path, content):
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / MARKER_FILE).write_text(content)
+        self.left_alone(tmp_path, "holds no sparse-adapt.json", overwrite=True)
+
+    @pytest.mark.parametrize("name", ["notes.txt", "in/notes.txt", ".git/HEAD"])
+    def test_what_somebody_put_into_a_result_keeps_it(self, tmp_path, name):
+        result(tmp_path / "out")
+        (tmp_path / "out" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "out" / name).write_text("mine")
+        self.left_alone(tmp_path, f"out: holds {name}, which sparse-adapt didn't write", overwrite=True)
+
+    def test_what_browsers_leave_and_edits_of_our_files_do_not(self, tmp_path):
+        result(tmp_path / "out")
+        (tmp_path / "out" / "old").write_text("edited")
+        (tmp_path / "out" / ".DS_Store").write_text("")
+        with output_folder(tmp_path / "out", overwrite=True) as folder:
+            (folder / "new").write_text("new")
+        assert contents(tmp_path / "out") == {"new": "new"}
+
+    @pytest.mark.parametrize("how", ["resume", "overwrite"])
+    def test_a_partial_folder_of_somebody_else_is_left_alone(self, tmp_path, how):
+        (tmp_path / "out.partial").mkdir()
+        (tmp_path / "out.partial" / "chapter.txt").write_text("mine")
+        self.left_alone(tmp_path, "out.partial: holds no sparse-adapt.json", **{how: True})
+        with (
+            pytest.raises(OutputError, match=r"out\.partial: holds no sparse-adapt\.json"),
+            way_to_file(tmp_path / "out", **{how: True}),
+        ):
+            pytest.fail("the block must not run")
+        discard_unfinished(tmp_path / "out")
+        assert contents(tmp_path / "out.partial") == {"chapter.txt": "mine"}
+
+    @pytest.mark.parametrize(
+        "read", ["out", "out/sub", "out/sub/file", "link", "link/sub/file", "elsewhere/../out"]
+    )
+    def test_what_a_command_reads_is_never_replaced(self, tmp_path, read):
+        (result(tmp_path / "out") / "sub").mkdir()
+        (tmp_path / "out" / "sub" / "file").write_text("a corpus")
+        vouch(tmp_path / "out")
+        (tmp_path / "link").symlink_to(tmp_path / "out")
+        (tmp_path / "elsewhere").mkdir()
+        match = "out: (is|holds) what this command reads"
+        self.left_alone(tmp_path, match, overwrite=True, reads=[tmp_path / read])
+
+    def test_nothing_is_written_into_a_folder_that_is_read(self, tmp_path):
+        result(tmp_path / "model")
+        with (
+            pytest.raises(OutputError, match="lies in what this command reads"),
+            output_folder(tmp_path / "model" / "out", reads=["splade-tiny", None, tmp_path / "model"]),
+        ):
+            pytest.fail("the block must not run")
+        with output_folder(tmp_path / "beside", reads=["splade-tiny", None, tmp_path / "model" / "old"]):
+            pass
+
+    def test_what_came_meanwhile_stays(self, tmp_path):
+        result(tmp_path / "out")
+        with (
+            pytest.raises(OutputError, match="something was put there meanwhile"),
+            output_folder(tmp_path / "out", overwrite=True) as folder,
+        ):
+            (folder / "new").write_text("new")
+            (tmp_path / "out" / "mine").write_text("mine")
+        assert contents(tmp_path / "out") == {"old": "old", "mine": "mine"}
+        assert contents(tmp_path / "out.partial") == {"new": "new"}
+
+    def test_a_file_is_replaced_by_one_of_its_kind_alone(self, tmp_path):
+        def read(path: Path) -> None:
+            if path.read_text() != "of the kind":
+                raise OutputError("another")
+
+        place = tmp_path / "file"
+        kind = {"read": read, "what": "list of terms"}
+        check_replaceable(place, overwrite=False, **kind)
+        for text, overwrite, reads, match in (
+            ("of the kind", False, [], "already there; choose another -o or pass --overwrite"),
+            ("a corpus", True, [], "file: holds no list of terms, so it isn't replaced"),
+            ("of the kind", True, [place], "is what this command reads"),
+        ):
+            place.write_text(text)
+            with pytest.raises(OutputError, match=match):
+                check_replaceable(place, overwrite=overwrite, reads=reads, **kind)
+        for text in ("of the kind", ""):
+            place.write_text(text)
+            check_replaceable(place, overwrite=True, **kind)
+
+
+class TestWholeResults:
+    """What a finished folder has, whatever was killed on the way."""
+
+    def test_nothing_half_written_stays(self, tmp_path):
+        with output_folder(tmp_path / "out") as folder:
+            (folder / "in").mkdir()
+            for name in (".a.0123456789abcdef.partial", ".a.4711.partial", "in/.b.lock", "in/.b.1.partial"):
+                (folder / name).write_text("left")
+            (folder / "a").write_text("a")
+            (folder / "mine.partial").write_text("no temporary name")
+        assert names(tmp_path / "out") == ["a", "in", "mine.partial"]
+        assert names(tmp_path / "out" / "in") == []
+
+    def test_files_have_ordinary_modes(self, tmp_path):
+        before = os.umask(0o027)
+        try:
+            with output_folder(tmp_path / "out") as folder:
+                (folder / "weights").write_text("of a library that writes for the owner alone")
+                (folder / "weights").chmod(0o600)
+        finally:
+            os.umask(before)
+        assert {path.stat().st_mode & 0o777 for path in (tmp_path / "out").iterdir()} == {0o640}
+
+    def test_a_kill_while_the_old_is_removed_leaves_something_that_can_be_removed(
+        self, tmp_path, monkeypatch
+    ):
+        result(tmp_path / "out")
+        result(tmp_path / "out.partial", "half", "half")
+        unlink, done = Path.unlink, []
+
+        def killed(self: Path, missing_ok: bool = False) -> None:
+            if self.parent.name == "out.partial":
+                done.append(self.name)
+                raise KeyboardInterrupt
+            unlink(self, missing_ok)
+
+        monkeypatch.setattr(Path, "unlink", killed)
+        with pytest.raises(KeyboardInterrupt), output_folder(tmp_path / "out", overwrite=True):
+            pytest.fail("the block must not run")
+        monkeypatch.setattr(Path, "unlink", unlink)
+        assert done == ["half"], "the marker goes last"
+        with output_folder(tmp_path / "out", overwrite=True) as folder:
+            (folder / "new").write_text("new")
+        assert contents(tmp_path / "out") == {"new": "new"}
+        assert names(tmp_path) == ["out"]
+
+
 class TestFullDisk:
     def test_real_full_disk_in_a_folder(self, small_disk):
-        (small_disk / "model").mkdir()
-        (small_disk / "model" / "old").write_text("old")
+        result(small_disk / "model")
         with (
             pytest.raises(OutputError, match=r"the disk is full; what was done is kept in .*pass --resume"),
             output_folder(small_disk / "model", overwrite=True) as folder,
@@ -401,6 +562,33 @@ class TestSingleFiles:
         process.communicate()
         assert (tmp_path / "a").read_text() == "old"
 
+    def test_what_a_kill_left_goes_with_the_next_and_what_lives_stays(self, tmp_path):
+        code = """
+            import sys
+            from sparse_adapt.files.writing import open_output
+            with open_output(sys.argv[1]) as file:
+                print("ready", flush=True)
+                sys.stdin.readline()
+        """
+        killed, living = (run_python(code, tmp_path / "a") for _ in range(2))
+        killed.send_signal(signal.SIGKILL)
+        killed.communicate()
+        assert len(names(tmp_path)) == 2
+        (tmp_path / ".b.0123456789abcdef.partial").write_text("of another file")
+        write_text(tmp_path / "a", "new")
+        assert len(names(tmp_path)) == 3
+        living.communicate("go on\n")
+        assert names(tmp_path) == [".b.0123456789abcdef.partial", "a"]
+
+    def test_a_link_in_the_way_of_the_temporary_file_is_not_followed(self, tmp_path, monkeypatch):
+        (tmp_path / "precious").write_text("precious")
+        monkeypatch.setattr(writing.secrets, "token_hex", lambda count: "0" * 2 * count)
+        (tmp_path / ".a.0000000000000000.partial").symlink_to(tmp_path / "precious")
+        for write in (write_text, write_bytes):
+            with pytest.raises(OutputError, match=r"can't be written \(File exists\)"):
+                write(tmp_path / "a", "text")
+        assert (tmp_path / "precious").read_text() == "precious"
+
     def test_a_name_in_gz_is_compressed(self, tmp_path):
         write_text(tmp_path / "a.jsonl.gz", "text\n")
         assert gzip.decompress((tmp_path / "a.jsonl.gz").read_bytes()) == b"text\n"
@@ -436,6 +624,6 @@ def test_sync_tolerates_what_a_file_system_cannot_do(tmp_path, monkeypatch):
     def refuse(descriptor: int) -> None:
         raise OSError(errno.EINVAL, "Invalid argument")
 
-    monkeypatch.setattr(folders.os, "fsync", refuse)
+    monkeypatch.setattr(writing.os, "fsync", refuse)
     write_text(tmp_path / "a", "text")
     assert contents(tmp_path) == {"a": "text"}

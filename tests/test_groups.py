@@ -158,4 +158,8 @@ def test_the_command_does_without_maps(sparse_adapt, tiny_model, file, tmp_path,
     status, _, said = sparse_adapt(*given)
     assert status == 0
     assert "pip install 'sparse-adapt[plot]'" in said
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["groups.json", "groups.md"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "groups.json",
+        "groups.md",
+        "sparse-adapt.json",
+    ]

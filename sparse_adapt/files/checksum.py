@@ -11,9 +11,12 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+MARKER_FILE = "sparse-adapt.json"  # of a folder that this project wrote (files.marker)
 MODEL_MARK = "config.json"
 OF_A_MODEL = ("*.json", "*.safetensors", "*.model", "vocab.*", "merges.txt", "*/*.json")
-ABOUT_A_MODEL = frozenset({"stage.json", "report.json", "request.json", "choice.json"})  # how it came to be
+ABOUT_A_MODEL = frozenset(
+    {"stage.json", "report.json", "request.json", "choice.json", MARKER_FILE}
+)  # how it came to be
 
 
 def checksum(place: str | Path) -> str:

@@ -1,161 +1,154 @@
 """Results appear whole or not at all: folders and files are written beside their place, then renamed.
 
 While a run works, its folder is `<path>.partial`; a run that is stopped leaves that folder for `--resume`
-and nothing at `<path>`. A folder that is replaced stays where it is until its successor is complete.
+and nothing at `<path>`. A folder that is replaced stays where it is until its successor is complete. Only what bears
+our marker (`files.marker`) is ever removed.
 """
 
-import errno
-import gzip
-import json
-import math
 import os
-import re
-import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, NoReturn, cast
 
 from filelock import FileLock, Timeout
 
 from sparse_adapt.errors import OutputError, SparseAdaptError
+from sparse_adapt.files.checksum import MARKER_FILE
+from sparse_adapt.files.marker import mark, marker_of, remove, strangers, vouch
+from sparse_adapt.files.writing import ORDINARY, fail, is_full, refuse_address, sweep, sync
+from sparse_adapt.files.writing import open_output as open_output
+from sparse_adapt.files.writing import write_json as write_json
+from sparse_adapt.files.writing import write_text as write_text
 
-ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # of which `Path` leaves one slash
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-FULL_WORDS = (
-    "no space left on device",
-    "disk quota exceeded",
-    "file too large",
-    "basic_ios::clear: iostream error",
-    "pytorchstreamwriter failed",
-)
+Reads = Iterable[str | Path | None]  # what the same command reads; a name that is no path counts for nothing
 
 
 @contextmanager
 def output_folder(
-    path: str | Path, *, overwrite: bool = False, resume: bool = False, resumable: bool = True
+    path: str | Path,
+    *,
+    overwrite: bool = False,
+    resume: bool = False,
+    resumable: bool = True,
+    reads: Reads = (),
 ) -> Iterator[Path]:
     """The folder to write in, `<path>.partial`, which becomes `path` when the block ends well.
 
     A block that fails leaves the partial folder for `resume` (unless `resumable` is False: then it is
     removed) and whatever was at `path` as it was. With `overwrite` a finished folder is replaced, and an
-    unfinished one thrown away unless `resume` says to go on with it.
+    unfinished one thrown away unless `resume` says to go on with it; but only a folder that bears our marker,
+    holds nothing besides, and isn't among what the command `reads`.
 
     Raises OutputError, before anything is written, for a place that is taken, in use, or can't be written,
     and for an unfinished run that the call says nothing about; and when the disk fills up in the block.
     """
-    place = _checked(Path(path))
-    partial = place.with_name(f"{place.name}.partial")
+    place = _checked(Path(path), reads)
+    partial = _partial(place)
     with _locked(place, path):
         try:
             _restore(place)
             _refuse_taken(place, partial, path, overwrite=overwrite, resume=resume, resumable=resumable)
         except OSError as error:
-            _fail(path, error)
+            fail(path, error)
         with _working_in(partial, path, anew=overwrite and not resume, resumable=resumable):
             yield partial
-            _flush(partial)
+            _settle(partial)
             _publish(partial, place, overwrite=overwrite)
 
 
 @contextmanager
-def way_to_file(path: str | Path, *, overwrite: bool = False, resume: bool = False) -> Iterator[Path]:
+def way_to_file(
+    path: str | Path, *, overwrite: bool = False, resume: bool = False, reads: Reads = ()
+) -> Iterator[Path]:
     """A folder to work in, `<path>.partial`, for a block that ends by writing a file at `path`: then it goes.
 
     A block that fails leaves what it wrote there for `resume`. Raises OutputError as `output_folder` does.
     """
-    place = _checked(Path(path))
-    partial = place.with_name(f"{place.name}.partial")
+    place = _checked(Path(path), reads)
+    partial = _partial(place)
     with _locked(place, path):
         if place.exists() and not overwrite:
             raise OutputError(f"{path}: already there; choose another -o or pass --overwrite")
-        if _holds_something(partial) and not (overwrite or resume):
-            raise _unfinished(path, partial, resumable=True)
+        _refuse_unfinished(partial, path, overwrite=overwrite, resume=resume, resumable=True)
         with _working_in(partial, path, anew=overwrite and not resume, resumable=True):
             yield partial
-        shutil.rmtree(partial)
+        remove(partial)
 
 
-def check_free(path: str | Path, *, overwrite: bool = False) -> None:
+def check_free(path: str | Path, *, overwrite: bool = False, reads: Reads = ()) -> None:
     """Raise OutputError where `output_folder` could not begin a new result, before there is anything to put there."""
-    place = _checked(Path(path))
-    partial = place.with_name(f"{place.name}.partial")
-    _refuse_taken(place, partial, path, overwrite=overwrite, resume=False, resumable=False)
+    place = _checked(Path(path), reads)
+    _refuse_taken(place, _partial(place), path, overwrite=overwrite, resume=False, resumable=False)
+
+
+def check_replaceable(
+    path: str | Path,
+    *,
+    overwrite: bool,
+    read: Callable[[Path], object],
+    what: str,
+    reads: Reads = (),
+) -> None:
+    """Raise OutputError unless a file may be put at `path`: where there is one, it has to be of the same kind.
+
+    read: what reads files of that kind, and refuses others; what: the kind in words.
+    """
+    place = Path(path)
+    if not place.is_file():
+        return
+    if not overwrite:
+        raise OutputError(f"{path}: already there; choose another -o or pass --overwrite")
+    _refuse_inputs(place.resolve(), path, reads)
+    try:
+        if place.stat().st_size:
+            read(place)
+    except SparseAdaptError as error:
+        raise OutputError(f"{path}: holds no {what}, so it isn't replaced; choose another -o") from error
 
 
 def discard_unfinished(path: str | Path) -> None:
     """Remove what a killed run left beside `path` and nobody can go on from. Raises OutputError where one is at it."""
     place = _checked(Path(path))
+    partial = _partial(place)
     with _locked(place, path):
-        shutil.rmtree(place.with_name(f"{place.name}.partial"), ignore_errors=True)
-
-
-@contextmanager
-def open_output(path: str | Path) -> Iterator[IO[str]]:
-    """A text file to write to, which appears at `path` when the block ends well; gzip if it ends in .gz.
-
-    Raises OutputError where the place can't be written or the disk is full; nothing is left then.
-    """
-    _refuse_address(path)
-    place = Path(path)
-    part = None
-    try:
-        if place.exists() and not place.is_file() and not place.is_dir():  # /dev/stdout and its like
-            with place.open("w", encoding="utf-8") as file:
-                yield file
-            return
-        place = place.resolve()
-        if place.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        place.parent.mkdir(parents=True, exist_ok=True)
-        part = place.with_name(f".{place.name}.{os.getpid()}.partial")
-        with _create(part, compressed=place.suffix == ".gz") as file:
-            yield file
-        _sync(part)
-        part.replace(place)
-        _sync(place.parent)
-    except OSError as error:
-        _fail(path, error)
-    finally:
-        if part is not None:
+        if marker_of(partial) is not None:
             with suppress(OSError):
-                part.unlink()
-
-
-def write_text(path: str | Path, text: str) -> None:
-    """Put `text` at `path`, whole or not at all."""
-    with open_output(path) as file:
-        file.write(text)
-
-
-def write_json(path: str | Path, content: object) -> None:
-    """Put `content` at `path` as JSON, whole or not at all. Numbers that aren't finite become null."""
-    write_text(path, json.dumps(_finite(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+                remove(partial)
 
 
 # -- the checks before ---------------------------------------------------------------------------
 
 
-def _checked(path: Path) -> Path:
-    """The place without symbolic links, its parent made. Refuses one that could never be renamed onto."""
-    _refuse_address(path)
+def _checked(path: Path, reads: Reads = ()) -> Path:
+    """The place without symbolic links, its parent made. Refuses one that is read, or could never be renamed onto."""
+    refuse_address(path)
     try:
         place = path.resolve()
         if place in (Path.cwd(), *Path.cwd().parents, Path("~").expanduser()):
             raise OutputError(f"{path}: holds the folder you are in; choose a new folder inside it with -o")
         if place.is_mount():
             raise OutputError(f"{path}: is a mount point, which can't be replaced; choose a folder inside it")
+        _refuse_inputs(place, path, reads)
         place.parent.mkdir(parents=True, exist_ok=True)
     except (OSError, RuntimeError) as error:
-        _fail(path, error)
+        fail(path, error)
     return place
 
 
-def _refuse_address(path: str | Path) -> None:
-    if ADDRESS.match(str(path)):
-        raise OutputError(
-            f"{path}: results are written to a local folder; give one with -o and copy it there"
-        )
+def _partial(place: Path) -> Path:
+    return place.with_name(f"{place.name}.partial")
+
+
+def _refuse_inputs(place: Path, path: str | Path, reads: Reads) -> None:
+    """Refuse a place that is read by the same command, holds what is read, or lies in a folder that is."""
+    for read in reads:
+        source = None if read is None else Path(read)
+        if source is None or not source.exists():
+            continue
+        source = source.resolve()
+        if source == place or place in source.parents or (source.is_dir() and source in place.parents):
+            said = "is" if source == place else "holds" if place in source.parents else "lies in"
+            raise OutputError(f"{path}: {said} what this command reads ({read}); choose another -o")
 
 
 @contextmanager
@@ -168,7 +161,7 @@ def _locked(place: Path, path: str | Path) -> Iterator[None]:
             f"{path}: another process is writing here; wait until it ends or choose another -o"
         ) from error
     except (OSError, NotImplementedError) as error:
-        _fail(path, error)
+        fail(path, error)
     try:
         yield
     finally:
@@ -182,12 +175,42 @@ def _refuse_taken(
 ) -> None:
     if place.exists() and not place.is_dir():
         raise OutputError(f"{path}: a file is there; choose another -o")
+    if _holds_something(place):
+        if not overwrite:
+            raise OutputError(f"{path}: already there; choose another -o or pass --overwrite")
+        _refuse_strangers(place, path)
+    _refuse_unfinished(partial, path, overwrite=overwrite, resume=resume, resumable=resumable)
+
+
+def _refuse_unfinished(
+    partial: Path, path: str | Path, *, overwrite: bool, resume: bool, resumable: bool
+) -> None:
     if partial.exists() and not partial.is_dir():
         raise OutputError(f"{partial}: a file is in the way; remove it or choose another -o")
-    if not overwrite and _holds_something(place):
-        raise OutputError(f"{path}: already there; choose another -o or pass --overwrite")
-    if not overwrite and not resume and _holds_something(partial):
+    if partial.is_dir():
+        sweep(partial, MARKER_FILE)
+    if not _holds_something(partial):
+        return
+    if marker_of(partial) is None:
+        raise OutputError(
+            f"{partial}: holds no {MARKER_FILE}, so it is no unfinished run of this version; "
+            "move it away or choose another -o"
+        )
+    if not overwrite and not resume:
         raise _unfinished(path, partial, resumable=resumable)
+
+
+def _refuse_strangers(place: Path, path: str | Path) -> None:
+    """Refuse to replace a folder that isn't ours, or that holds something of somebody else's."""
+    if marker_of(place) is None:
+        raise OutputError(
+            f"{path}: holds no {MARKER_FILE}, so it may be yours; remove it yourself or choose another -o"
+        )
+    for stranger in strangers(place)[:1]:
+        raise OutputError(
+            f"{path}: holds {stranger.relative_to(place)}, which sparse-adapt didn't write; "
+            "move it away or choose another -o"
+        )
 
 
 def _unfinished(path: str | Path, partial: Path, *, resumable: bool) -> OutputError:
@@ -197,7 +220,12 @@ def _unfinished(path: str | Path, partial: Path, *, resumable: bool) -> OutputEr
 
 
 def _holds_something(folder: Path) -> bool:
-    return folder.is_dir() and any(folder.iterdir())
+    """Whether anything but our marker lies in a folder."""
+    if not folder.is_dir():
+        return False
+    return any(path.name != MARKER_FILE for path in folder.iterdir()) or (
+        (folder / MARKER_FILE).exists() and marker_of(folder) is None
+    )
 
 
 # -- the renaming after --------------------------------------------------------------------------
@@ -206,16 +234,20 @@ def _holds_something(folder: Path) -> bool:
 def _publish(partial: Path, place: Path, *, overwrite: bool) -> None:
     """Rename the finished folder into place; an old one steps aside first and is deleted last."""
     if _holds_something(place):
-        if not overwrite:
+        if not overwrite or strangers(place):
             raise OutputError(f"{place}: something was put there meanwhile; the result is in {partial}")
         place.rename(_replaced(place))
+    elif marker_of(place) is not None:
+        remove(place)
     try:
         partial.rename(place)
     except OSError:
         _restore(place)
         raise
-    _sync(place.parent)
-    shutil.rmtree(_replaced(place), ignore_errors=True)
+    sync(place.parent)
+    if marker_of(_replaced(place)) is not None:
+        with suppress(OSError):
+            remove(_replaced(place))
 
 
 @contextmanager
@@ -226,18 +258,19 @@ def _working_in(partial: Path, path: str | Path, *, anew: bool, resumable: bool)
     """
     try:
         if anew and partial.exists():
-            shutil.rmtree(partial)
+            remove(partial)
         partial.mkdir(exist_ok=True)
+        if marker_of(partial) is None:
+            mark(partial)
     except OSError as error:
-        _fail(path, error)
+        fail(path, error)
     try:
         yield
     except BaseException as error:
-        if not resumable:
-            shutil.rmtree(partial, ignore_errors=True)
         with suppress(OSError):
-            partial.rmdir()  # which works only where nothing was written
-        if _is_full(error):
+            if not resumable or not _holds_something(partial):
+                remove(partial)
+        if is_full(error):
             kept = f"what was done is kept in {partial}; " if partial.exists() else ""
             then = "pass --resume" if partial.exists() else "run it again"
             raise OutputError(f"{path}: the disk is full; {kept}free some space and {then}") from error
@@ -247,9 +280,11 @@ def _working_in(partial: Path, path: str | Path, *, anew: bool, resumable: bool)
 def _restore(place: Path) -> None:
     """Put things right after a run that was killed between two renames: the old folder returns, or goes."""
     replaced = _replaced(place)
-    if replaced.is_dir() and _holds_something(place):
-        shutil.rmtree(replaced)
-    elif replaced.is_dir():
+    if marker_of(replaced) is None:
+        return
+    if _holds_something(place):
+        remove(replaced)
+    else:
         replaced.rename(place)
 
 
@@ -257,63 +292,22 @@ def _replaced(place: Path) -> Path:
     return place.with_name(f".{place.name}.replaced")
 
 
-def _create(path: Path, *, compressed: bool) -> IO[str]:
-    if compressed:
-        return cast("IO[str]", gzip.open(path, "wt", encoding="utf-8"))
-    return path.open("w", encoding="utf-8")
-
-
-def _flush(folder: Path) -> None:
-    """Have the disk hold every file before the rename says that they are there."""
+def _settle(folder: Path) -> None:
+    """What a whole result has: nothing half written, ordinary modes, a marker that vouches for it, all on the disk."""
+    umask = os.umask(0)
+    os.umask(umask)
+    ordinary = ORDINARY & ~umask
+    for root, _, files in os.walk(folder):
+        here = Path(root)
+        sweep(here)
+        for name in files:
+            path = here / name
+            if name.startswith(".") and name.endswith(".lock"):
+                path.unlink()
+            elif path.is_file() and not path.is_symlink():
+                path.chmod(path.stat().st_mode | ordinary)  # some libraries write for the owner alone
+    vouch(folder)
     for root, _, files in os.walk(folder):
         for name in files:
-            _sync(Path(root) / name)
-        _sync(Path(root))
-
-
-def _sync(path: Path) -> None:
-    if path.is_symlink():
-        return
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # file systems that can't
-            raise
-    finally:
-        os.close(descriptor)
-
-
-# -- errors --------------------------------------------------------------------------------------
-
-
-def _is_full(error: BaseException | None) -> bool:
-    """Whether a full disk is behind this; libraries wrap it in errors that hold nothing but its words."""
-    while error is not None and not isinstance(error, SparseAdaptError):
-        if isinstance(error, OSError) and error.errno in FULL:
-            return True
-        if any(words in str(error).lower() for words in FULL_WORDS):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
-
-
-def _fail(path: str | Path, error: BaseException) -> NoReturn:
-    if _is_full(error):
-        raise OutputError(f"{path}: the disk is full; free some space and run it again") from error
-    reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    raise OutputError(f"{path}: can't be written ({reason}); choose another -o") from error
-
-
-def _finite(content: object) -> object:
-    if isinstance(content, Path):
-        return str(content)
-    if hasattr(content, "item"):  # a number from numpy or torch
-        content = content.item()
-    if isinstance(content, float):
-        return content if math.isfinite(content) else None
-    if isinstance(content, dict):
-        return {key: _finite(value) for key, value in cast("dict[object, object]", content).items()}
-    if isinstance(content, list | tuple):
-        return [_finite(value) for value in content]
-    return content
+            sync(Path(root) / name)
+        sync(Path(root))

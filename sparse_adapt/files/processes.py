@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from sparse_adapt.errors import OutputError, SparseAdaptError
-from sparse_adapt.files.folders import output_folder
+from sparse_adapt.files.folders import Reads, output_folder
 
 T = TypeVar("T")
 
@@ -39,7 +39,9 @@ def from_first(value: T) -> T:
 
 
 @contextmanager
-def common_folder(path: str | Path, *, overwrite: bool = False, resume: bool = False) -> Iterator[Path]:
+def common_folder(
+    path: str | Path, *, overwrite: bool = False, resume: bool = False, reads: Reads = ()
+) -> Iterator[Path]:
     """`folders.output_folder` for several processes: the first holds it, the others wait for it at both ends.
 
     All of them may read there; only the first may write. Raises OutputError in each where the first can't begin.
@@ -53,7 +55,7 @@ def common_folder(path: str | Path, *, overwrite: bool = False, resume: bool = F
         return
     begun = False
     try:
-        with output_folder(path, overwrite=overwrite, resume=resume) as folder:
+        with output_folder(path, overwrite=overwrite, resume=resume, reads=reads) as folder:
             begun = bool(from_first((folder, "")))
             yield folder
     except SparseAdaptError as error:

@@ -8,6 +8,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import NamedTuple
 
+from pydantic import ValidationError
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Document, Query
@@ -29,7 +30,6 @@ from sparse_adapt.retrieve.vectors.folder import (
 )
 from sparse_adapt.retrieve.vectors.manifest import (
     MANIFEST_FILE,
-    TOKENS_FILE,
     ModelStamp,
     read_record,
     stamp,
@@ -161,12 +161,20 @@ def _begun(work: Path, model: ModelStamp, documents_a_shard: int) -> Manifest:
         raise InputError(
             path, f"the unfinished run has {manifest.documents_a_shard} documents a shard; {advice}"
         )
-    journal = (Shard.model_validate_json(line) for line in noted(work / JOURNAL_FILE))
-    shards = {shard.name: shard for shard in (*manifest.shards, *journal)}
+    shards = {shard.name: shard for shard in (*manifest.shards, *_noted(work / JOURNAL_FILE))}
     for shard in shards.values():
         read_shard(work, shard, model.vocabulary_size)
     write_text(work / JOURNAL_FILE, "".join(f"{shard.model_dump_json()}\n" for shard in shards.values()))
     return manifest.model_copy(update={"shards": tuple(sorted(shards.values(), key=_number))})
+
+
+def _noted(journal: Path) -> Iterator[Shard]:
+    for number, line in enumerate(noted(journal), start=1):
+        try:
+            yield Shard.model_validate_json(line)
+        except ValidationError as error:
+            advice = f"delete {journal.parent} or pass --overwrite"
+            raise InputError(journal, f"not a line of this journal; {advice}", line=number) from error
 
 
 def _check_model(manifest: Manifest, model: ModelStamp, folder: Path) -> None:
@@ -208,8 +216,9 @@ def _number(shard: Shard) -> int:
 
 
 def _sweep(work: Path, manifest: Manifest) -> None:
-    """Remove what the finished folder doesn't need: the journal, and what a kill left behind."""
-    kept = {f"{shard.name}.{kind}" for shard in manifest.shards for kind in ("safetensors", "jsonl")}
-    for path in work.iterdir():
-        if path.name not in kept | {MANIFEST_FILE, TOKENS_FILE}:
+    """Remove what the finished folder doesn't need: the journal, and shards that nothing names."""
+    (work / JOURNAL_FILE).unlink(missing_ok=True)
+    named = {shard.name for shard in manifest.shards}
+    for path in work.glob("shard-*"):
+        if path.stem not in named:
             path.unlink()

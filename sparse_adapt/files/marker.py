@@ -1,0 +1,123 @@
+"""The marker of a folder that this project wrote: by it the folder may be replaced, and its files are vouched for.
+
+`sparse-adapt.json` lists the folder's files with their SHA-256 sums. A folder within that bears a marker of its own
+is listed by that marker alone. While a result is being made, its marker lists nothing.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from sparse_adapt.files.checksum import MARKER_FILE, checksum_of_file
+from sparse_adapt.files.writing import write_json
+
+MARK = {"format": "sparse-adapt", "format_version": 1}
+SUMS = "sha256"
+LEFT = frozenset({".DS_Store", ".cache"})
+
+
+class Marker(NamedTuple):
+    """What a marker holds: the checksum of each file by its path in the folder."""
+
+    sha256: Mapping[str, str]
+
+
+class Fault(NamedTuple):
+    """A file that isn't as its folder's marker says, and what is wrong with it."""
+
+    path: Path
+    problem: str
+
+
+def mark(folder: Path) -> None:
+    """Have a folder bear the marker of a result that isn't whole yet."""
+    _write(folder, {})
+
+
+def vouch(folder: Path, files: Iterable[Path] | None = None) -> None:
+    """Vouch for files of a folder, by default for all that are in it."""
+    listed = sorted(_own_files(folder) if files is None else files)
+    sums = {path.relative_to(folder).as_posix(): checksum_of_file(path) for path in listed}
+    _write(folder, sums)
+
+
+def marker_of(folder: Path) -> Marker | None:
+    """The marker of a folder; None where it bears none."""
+    try:
+        content = json.loads((folder / MARKER_FILE).read_bytes())
+        sums = content.pop(SUMS)
+        sound = content == MARK and all(map(_is_inside, sums)) and all(map(_is_text, sums.values()))
+    except (OSError, ValueError, RecursionError, AttributeError, TypeError, KeyError):
+        return None
+    return Marker(sums) if sound else None
+
+
+def strangers(folder: Path) -> list[Path]:
+    """What lies in a folder and isn't ours: all of it without a marker, else files that its marker doesn't list.
+
+    What file browsers and the client of the Hub leave doesn't count.
+    """
+    marker = marker_of(folder)
+    if marker is None:
+        return sorted(folder.iterdir())
+    names = {path: path.relative_to(folder).as_posix() for path in _own_files(folder)}
+    own = [path for path, name in names.items() if name not in marker.sha256 and not _is_left(name)]
+    within = (each.parent for each in names if each.name == MARKER_FILE)
+    return sorted([*own, *(path for inner in within for path in strangers(inner))])
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder of ours, its marker last, so that a kill in between doesn't leave one that nobody knows."""
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            remove(path)
+        elif path.name != MARKER_FILE:
+            path.unlink()
+    (folder / MARKER_FILE).unlink(missing_ok=True)
+    folder.rmdir()
+
+
+def faults(folder: Path, *, without: Iterable[str] = ()) -> Iterator[Fault]:
+    """Every file that is gone or isn't what its folder's marker vouches for, those of folders within too.
+
+    `without`: endings of names that don't count.
+    """
+    marker = marker_of(folder)
+    for name, sha256 in sorted(marker.sha256.items()) if marker is not None else ():
+        path = folder / name
+        if name.endswith(tuple(without)):
+            continue
+        if not path.is_file():
+            yield Fault(path, "is gone")
+        elif checksum_of_file(path) != sha256:
+            yield Fault(path, "isn't what was written")
+        elif path.name == MARKER_FILE:
+            yield from faults(path.parent, without=without)
+
+
+def _own_files(folder: Path) -> Iterator[Path]:
+    """The files of a folder but its marker; of a folder within that bears a marker of its own, that one alone."""
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            inner = path / MARKER_FILE
+            yield from [inner] if inner.is_file() else _own_files(path)
+        elif path.name != MARKER_FILE:
+            yield path
+
+
+def _is_left(name: str) -> bool:
+    return not LEFT.isdisjoint(name.split("/"))
+
+
+def _write(folder: Path, sums: Mapping[str, str]) -> None:
+    write_json(folder / MARKER_FILE, {**MARK, SUMS: sums})
+
+
+def _is_inside(name: str) -> bool:
+    """Whether a path leads to a file of the folder that it starts from."""
+    return name != "" and not PurePosixPath(name).is_absolute() and ".." not in name.split("/")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)

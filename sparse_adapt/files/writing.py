@@ -1,0 +1,200 @@
+"""A file appears whole or not at all: it is written beside its place, under a name nobody can guess, then renamed."""
+
+import errno
+import fcntl
+import gzip
+import io
+import json
+import math
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, NoReturn, cast
+
+from sparse_adapt.errors import OutputError, SparseAdaptError
+
+ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # of which `Path` leaves one slash
+TEMPORARY = re.compile(r"\.(.+)\.(?:[0-9a-f]{16}|\d+)\.partial")  # the second as earlier versions named them
+ORDINARY = 0o666  # of which the umask takes what it takes
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+FULL_WORDS = (
+    "no space left on device",
+    "disk quota exceeded",
+    "file too large",
+    "basic_ios::clear: iostream error",
+    "pytorchstreamwriter failed",
+)
+
+
+@contextmanager
+def open_output(path: str | Path) -> Iterator[IO[str]]:
+    """A text file to write to, which appears at `path` when the block ends well; gzip if it ends in .gz.
+
+    Raises OutputError where the place can't be written or the disk is full; nothing is left then.
+    """
+    refuse_address(path)
+    place = Path(path)
+    try:
+        if place.exists() and not place.is_file() and not place.is_dir():  # /dev/stdout and its like
+            with place.open("w", encoding="utf-8") as file:
+                yield file
+            return
+        if place.parent.is_dir():
+            sweep(place.resolve().parent, place.resolve().name)
+        with _published(place) as raw, _text(raw, compressed=place.suffix == ".gz") as file:
+            yield file
+    except OSError as error:
+        fail(path, error)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Put `text` at `path`, whole or not at all."""
+    with open_output(path) as file:
+        file.write(text)
+
+
+def write_json(path: str | Path, content: object) -> None:
+    """Put `content` at `path` as JSON, whole or not at all. Numbers that aren't finite become null."""
+    write_text(path, json.dumps(_finite(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Put `content` at `path`, whole or not at all. Raises OutputError as `open_output` does."""
+    try:
+        with _published(path) as raw:
+            raw.write(content)
+    except OSError as error:
+        fail(path, error)
+
+
+def publish(written: Path, place: Path) -> None:
+    """Rename a file that another library has written into its place, once the disk holds it."""
+    sync(written)
+    written.replace(place)
+    sync(place.parent)
+
+
+def sweep(folder: Path, name: str | None = None) -> None:
+    """Remove what killed processes left half written in a folder, of the file `name` alone where it is given.
+
+    What a process that lives is writing stays: the process holds a lock on it.
+    """
+    for path in list(folder.iterdir()):
+        found = TEMPORARY.fullmatch(path.name)
+        if found and name in (None, found[1]) and path.is_file() and not path.is_symlink():
+            with suppress(OSError):
+                _remove_unless_held(path)
+
+
+def sync(path: Path) -> None:
+    """Have the disk hold a file or the names in a folder."""
+    if path.is_symlink():
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        _sync_open(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_open(descriptor: int) -> None:
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # file systems that can't
+            raise
+
+
+# -- the file beside its place ---------------------------------------------------------------------
+
+
+@contextmanager
+def _published(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to, which is at the path, and on the disk, when the block ends well."""
+    place = path.resolve()
+    if place.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    place.parent.mkdir(parents=True, exist_ok=True)
+    part = place.with_name(f".{place.name}.{secrets.token_hex(8)}.partial")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, ORDINARY)
+    try:
+        with os.fdopen(descriptor, "wb") as raw:
+            with suppress(OSError):  # file systems without locks
+                fcntl.flock(raw, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield raw
+            raw.flush()
+            _sync_open(raw.fileno())
+            part.replace(place)
+        sync(place.parent)
+    finally:
+        with suppress(OSError):
+            part.unlink()
+
+
+@contextmanager
+def _text(raw: IO[bytes], *, compressed: bool) -> Iterator[IO[str]]:
+    """Text into a file of bytes, which stays open."""
+    below = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if compressed else raw
+    text = io.TextIOWrapper(cast("IO[bytes]", below), encoding="utf-8")
+    try:
+        yield text
+    finally:
+        text.detach()  # after a flush
+    if below is not raw:
+        below.close()
+
+
+def _remove_unless_held(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink()
+    finally:
+        os.close(descriptor)
+
+
+# -- errors --------------------------------------------------------------------------------------
+
+
+def refuse_address(path: str | Path) -> None:
+    """Raise OutputError for an address, such as `s3://bucket/folder`."""
+    if ADDRESS.match(str(path)):
+        raise OutputError(
+            f"{path}: results are written to a local folder; give one with -o and copy it there"
+        )
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Whether a full disk is behind this; libraries wrap it in errors that hold nothing but its words."""
+    while error is not None and not isinstance(error, SparseAdaptError):
+        if isinstance(error, OSError) and error.errno in FULL:
+            return True
+        if any(words in str(error).lower() for words in FULL_WORDS):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def fail(path: str | Path, error: BaseException) -> NoReturn:
+    """Raise OutputError for a place that can't be written, or a disk that is full."""
+    if is_full(error):
+        raise OutputError(f"{path}: the disk is full; free some space and run it again") from error
+    reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    raise OutputError(f"{path}: can't be written ({reason}); choose another -o") from error
+
+
+def _finite(content: object) -> object:
+    if isinstance(content, Path):
+        return str(content)
+    if hasattr(content, "item"):  # a number from numpy or torch
+        content = content.item()
+    if isinstance(content, float):
+        return content if math.isfinite(content) else None
+    if isinstance(content, dict):
+        return {key: _finite(value) for key, value in cast("dict[object, object]", content).items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    return content
