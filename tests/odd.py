@@ -15,9 +15,10 @@ from sparse_adapt.engines.layout import Engine, ExportSource
 from sparse_adapt.engines.manifest import ExportManifest
 from sparse_adapt.engines.quantise import Quantisation
 from sparse_adapt.engines.writing import write
+from sparse_adapt.files.checksum import checksum_of_bytes
 from sparse_adapt.retrieve.search import search
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
-from sparse_adapt.retrieve.vectors.manifest import ModelStamp, checksum
+from sparse_adapt.retrieve.vectors.manifest import ModelStamp
 
 TOKENS = ["a", "node.js", "supply chain"]
 BLOCK = EncodedBatch(
@@ -55,7 +56,7 @@ EMPTY_ROWS = (3, 8)
 
 def stamp_of(tokens: list[str]) -> ModelStamp:
     """A model by hand that has these tokens."""
-    vocabulary = checksum(json.dumps(tokens).encode())
+    vocabulary = checksum_of_bytes(json.dumps(tokens).encode())
     return ModelStamp(
         name="by hand",
         weights_sha256="0",
@@ -124,7 +125,7 @@ def vouch_anew(folder: Path) -> None:
     path = folder / "manifest.json"
     manifest = json.loads(path.read_text(encoding="utf-8"))
     for part in manifest["parts"]:
-        part["sha256"] = checksum((folder / part["path"]).read_bytes())
+        part["sha256"] = checksum_of_bytes((folder / part["path"]).read_bytes())
     path.write_text(json.dumps(manifest), encoding="utf-8")
 
 

@@ -22,10 +22,11 @@ from sparse_adapt.engines.lucene_building import build_index
 from sparse_adapt.engines.quantise import Quantisation
 from sparse_adapt.engines.writing import write
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, OutputError
+from sparse_adapt.files.checksum import checksum_of_bytes
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
-from sparse_adapt.retrieve.vectors.manifest import checksum, stamp, token_names
+from sparse_adapt.retrieve.vectors.manifest import stamp, token_names
 from sparse_adapt.retrieve.vectors.shards import encode_corpus, encode_queries, encode_vectors
 
 GATROCRAPTIC = Path(__file__).parents[1] / "corpora" / "gatrocraptic"
@@ -106,7 +107,7 @@ def exported(
 
 
 def vocabulary_checksum(tokens: list[str]) -> str:
-    return checksum(json.dumps(tokens).encode())
+    return checksum_of_bytes(json.dumps(tokens).encode())
 
 
 def assert_same_ranking(found: list[LuceneHit], ids: list[str], scores: np.ndarray) -> None:
@@ -339,7 +340,7 @@ def test_documents_that_anserini_loses_are_missed(model, tmp_path):
     part = folder / "documents/part-00000.jsonl"
     part.write_text(part.read_text().replace('"d2", "contents"', '"d2" "contents"'))
     manifest = json.loads((folder / "manifest.json").read_text())
-    manifest["parts"][0]["sha256"] = checksum(part.read_bytes())
+    manifest["parts"][0]["sha256"] = checksum_of_bytes(part.read_bytes())
     (folder / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(
         OutputError, match=r"index: Lucene holds \d of 4 documents \(.*; nothing was kept\)$"

@@ -16,10 +16,10 @@ from sparse_adapt.engines.opening import open_engine
 from sparse_adapt.engines.opensearch_model import CONFIG_FILE, ZIP_FILE, how_to_load
 from sparse_adapt.engines.writing import write
 from sparse_adapt.errors import ConfigError, ModelError
+from sparse_adapt.files.checksum import checksum_of_bytes
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
-from sparse_adapt.retrieve.vectors.manifest import checksum
 from sparse_adapt.retrieve.vectors.shards import encode_vectors
 from tests.odd import some_factors
 
@@ -64,7 +64,7 @@ def test_what_the_zip_file_holds_weighs_texts_as_the_model_does(model, bundle, t
 def test_the_configuration_vouches_for_the_zip_file(bundle):
     config = json.loads((bundle / CONFIG_FILE).read_text())
     content = (bundle / ZIP_FILE).read_bytes()
-    assert config["model_content_hash_value"] == checksum(content)
+    assert config["model_content_hash_value"] == checksum_of_bytes(content)
     assert config["model_content_size_in_bytes"] == len(content)
     assert (config["name"], config["model_format"]) == ("tiny", "TORCH_SCRIPT")
     assert config["function_name"] == "SPARSE_ENCODING"

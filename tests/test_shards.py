@@ -17,6 +17,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
+from sparse_adapt.files.checksum import checksum_of_bytes
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors import shards
@@ -83,7 +84,8 @@ def unfinished(whole: Path, tmp_path: Path) -> Path:
     (partial / "shards.jsonl").write_text("".join([noted[1], noted[0], noted[2][:-7]]))  # cut by a kill
     manifest |= {"complete": False, "rows": 0, "nonzeros": 0, "shards": []}
     (partial / "manifest.json").write_text(json.dumps(manifest))
-    (partial / ".shard-00002.jsonl.tmp").write_text("half a")
+    for name in ("shard-00002.jsonl.tmp", ".shard-00002.jsonl.0123456789abcdef.partial"):
+        (partial / name).write_text("half a")
     return tmp_path / "stopped"
 
 
@@ -102,6 +104,7 @@ def test_shards_hold_what_encode_returns_in_the_order_of_the_documents(model, tw
     assert sorted(content(whole)) == [
         "manifest.json",
         *(f"shard-0000{number}.{kind}" for number in range(3) for kind in ("jsonl", "safetensors")),
+        "sparse-adapt.json",
         "tokens.json",
     ]
 
@@ -258,14 +261,57 @@ def test_a_manifest_that_is_not_ours_is_refused(change, problem, whole):
 def test_a_manifest_whose_counts_are_wrong_is_refused(whole):
     path = whole / "manifest.json"
     manifest = json.loads(path.read_text())
-    manifest["shards"][0]["nonzeros"] += 1
+    first, second = manifest["shards"][:2]
+    first["nonzeros"] += 1
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(InputError, match="counts other vectors than its shards hold"):
+        read_vectors(whole)
+    second["nonzeros"] -= 1
     path.write_text(json.dumps(manifest))
     with pytest.raises(InputError, match=r"shard-00000\.safetensors: isn't the 5 vectors"):
         read_vectors(whole)
-    manifest["shards"][0]["rows"] = 6
+    first["rows"], second["rows"] = 6, 4
     path.write_text(json.dumps(manifest))
     with pytest.raises(InputError, match=r"shard-00000\.safetensors: isn't a shard of 6 vectors"):
         read_vectors(whole)
+
+
+@pytest.mark.parametrize(
+    ("names", "problem"),
+    [
+        (["shard-00000", "shard-00002"], "doesn't name each of its shards once"),  # one was dropped
+        (["shard-00000", "shard-00000", "shard-00002"], "doesn't name each of its shards once"),
+        (["shard-00000", "../elsewhere/shard-00001", "shard-00002"], r"shards\.1\.name: String should match"),
+        (["shard-00000", "/etc/passwd", "shard-00002"], r"shards\.1\.name: String should match"),
+        (["shard-00000", "shard-00001\n", "shard-00002"], r"shards\.1\.name: String should match"),
+    ],
+)
+def test_shards_that_are_missing_doubled_or_elsewhere_are_refused(whole, names, problem):
+    manifest = json.loads((whole / "manifest.json").read_text())
+    kept = manifest["shards"][:1] * 3 if len(set(names)) < len(names) else manifest["shards"]
+    shards = [{**shard, "name": name} for shard, name in zip(kept, names, strict=False)]
+    counts = {key: sum(shard[key] for shard in shards) for key in ("rows", "nonzeros")}
+    (whole / "manifest.json").write_text(json.dumps({**manifest, **counts, "shards": shards}))
+    with pytest.raises(InputError, match=problem):
+        read_vectors(whole)
+
+
+def test_ids_that_arent_text_are_refused(whole):
+    manifest = json.loads((whole / "manifest.json").read_text())
+    for content in (b'1\n2\n"c"\n"d"\n"e"\n', b"\xff\n" * 5, b"[" * 100_000 + b"\n"):
+        (whole / "shard-00000.jsonl").write_bytes(content)
+        manifest["shards"][0]["ids_sha256"] = checksum_of_bytes(content)
+        (whole / "manifest.json").write_text(json.dumps(manifest))
+        with pytest.raises(InputError, match=r"shard-00000\.safetensors: isn't"):
+            read_vectors(whole)
+
+
+@pytest.mark.parametrize("line", ["{}", "[]", '"\\ud800"', "\x00", '{"name": "../a"}'])
+def test_a_journal_that_isnt_one_is_refused(model, twelve_documents, unfinished, line):
+    journal = unfinished.with_name("stopped.partial") / "shards.jsonl"
+    journal.write_text(f"{line}\n")
+    with pytest.raises(InputError, match=r"shards\.jsonl:1: not a line of this journal"):
+        encode_corpus(model, twelve_documents, unfinished, documents_a_shard=5)
 
 
 def test_broken_json_and_no_folder_are_refused(whole, tmp_path):

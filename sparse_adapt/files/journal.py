@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sparse_adapt.errors import ConfigError
+from sparse_adapt.errors import ConfigError, InputError
 
 
 def check_same(path: Path, asked: Mapping[str, Any]) -> None:
@@ -16,7 +16,7 @@ def check_same(path: Path, asked: Mapping[str, Any]) -> None:
     """
     if not path.is_file():
         return
-    begun = json.loads(path.read_text(encoding="utf-8"))
+    begun = _begun(path)
     for key, value in json.loads(json.dumps(asked)).items():
         if begun.get(key) != value:
             begun_with = other(key, begun.get(key), value)
@@ -24,6 +24,16 @@ def check_same(path: Path, asked: Mapping[str, Any]) -> None:
                 f"{path}: begun with {begun_with}; go on with the same, or start again, which loses what is there, "
                 "with --overwrite"
             )
+
+
+def _begun(path: Path) -> Mapping[str, Any]:
+    try:
+        begun = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise InputError(path, f"broken ({error}); pass --overwrite to start again") from error
+    if not isinstance(begun, dict):
+        raise InputError(path, "doesn't say what the run was begun with; pass --overwrite to start again")
+    return begun
 
 
 def other(key: str, before: object, now: object) -> str:
@@ -49,4 +59,4 @@ def noted(path: Path) -> list[str]:
     *whole, cut = path.read_bytes().split(b"\n")
     if cut:
         os.truncate(path, path.stat().st_size - len(cut))
-    return [line.decode() for line in whole]
+    return [line.decode(errors="replace") for line in whole]

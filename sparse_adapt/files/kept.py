@@ -4,35 +4,22 @@ A file is there whole or not at all, so a process that was killed goes on from w
 that can't be read counts as absent. Safetensors only.
 """
 
-import os
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.errors import OutputError
-
-Arrays = dict[str, NDArray[np.generic]]
+from sparse_adapt.files.matrix import Arrays, sound_csr
+from sparse_adapt.files.writing import sweep, write_bytes
 
 
 def keep_arrays(path: Path, arrays: Arrays) -> None:
     """Put arrays at `path`. Raises OutputError where it can't be written or the disk is full."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
-        part.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            part.unlink()
-        reason = error.strerror or str(error)
-        raise OutputError(
-            f"{path}: can't be written ({reason}); free some space or choose another -o"
-        ) from error
+    if path.parent.is_dir():
+        sweep(path.parent, path.name)
+    write_bytes(path, save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
 
 
 def kept_arrays(path: Path, old: Path | None = None) -> Arrays | None:
@@ -59,5 +46,8 @@ def kept_vectors(path: Path, old: Path | None = None) -> csr_matrix | None:
     arrays = kept_arrays(path, old)
     if arrays is None or set(arrays) != {"data", "indices", "indptr", "shape"}:
         return None
-    rows, columns = arrays["shape"].tolist()
-    return csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(rows, columns))
+    try:
+        rows, columns = map(int, arrays["shape"])
+        return sound_csr(arrays, rows, columns)
+    except (TypeError, ValueError):
+        return None

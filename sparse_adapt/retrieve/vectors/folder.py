@@ -6,23 +6,25 @@ indptr int64, indices int32, data float32) and its document ids, one JSON string
 """
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
+from pydantic import Field
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 from scipy.sparse import csr_matrix, vstack
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
+from sparse_adapt.files.checksum import checksum_of_bytes
+from sparse_adapt.files.matrix import sound_csr
+from sparse_adapt.files.writing import write_bytes
 from sparse_adapt.retrieve.vectors.manifest import (
     MANIFEST_FILE,
     ModelStamp,
     Record,
-    checksum,
     read_checked,
     read_record,
     read_tokens,
@@ -32,9 +34,9 @@ from sparse_adapt.retrieve.vectors.manifest import (
 class Shard(Record):
     """One whole shard; `documents_sha256` covers the ids and texts it was made from."""
 
-    name: str
-    rows: int
-    nonzeros: int
+    name: str = Field(pattern=r"^shard-\d{5,}$")
+    rows: int = Field(ge=0)
+    nonzeros: int = Field(ge=0)
     sha256: str
     ids_sha256: str
     documents_sha256: str
@@ -85,6 +87,12 @@ def read_manifest(folder: Path) -> Manifest:
     manifest = read_record(path, Manifest)
     if not manifest.complete:
         raise InputError(path, "the corpus isn't encoded to its end; run the same encode command again")
+    if manifest != manifest.of_all(manifest.shards):
+        raise InputError(path, "counts other vectors than its shards hold; encode again")
+    if [shard.name for shard in manifest.shards] != [
+        name_of(number) for number in range(len(manifest.shards))
+    ]:
+        raise InputError(path, "doesn't name each of its shards once; encode again")
     return manifest
 
 
@@ -97,6 +105,7 @@ def open_vectors(folder: Path) -> Vectors:
 def read_shards(folder: Path) -> Iterator[EncodedBatch]:
     """Ids and vectors of each shard in turn. Raises InputError for one its manifest doesn't vouch for."""
     manifest = read_manifest(folder)
+    read_tokens(folder, manifest.model)
     for shard in manifest.shards:
         yield read_shard(folder, shard, manifest.model.vocabulary_size)
 
@@ -116,9 +125,17 @@ def join_blocks(blocks: Iterable[EncodedBatch]) -> EncodedBatch:
 # -- one shard ------------------------------------------------------------------------------------
 
 
+def name_of(number: int) -> str:
+    """The name of a shard by its number."""
+    return f"shard-{number:05d}"
+
+
 def write_shard(folder: Path, number: int, documents: Sequence[Document], vectors: csr_matrix) -> Shard:
     """Put the vectors of some documents (rows, V) onto the disk, whole or not at all."""
-    name = f"shard-{number:05d}"
+    name = name_of(number)
+    if not vectors.has_canonical_format:
+        vectors = vectors.copy()
+        vectors.sum_duplicates()
     tensors = {
         "indptr": vectors.indptr.astype(np.int64),
         "indices": vectors.indices.astype(np.int32),
@@ -128,14 +145,14 @@ def write_shard(folder: Path, number: int, documents: Sequence[Document], vector
     ids = "".join(
         json.dumps(document.document_id, ensure_ascii=False) + "\n" for document in documents
     ).encode()
-    _write_bytes(folder / f"{name}.safetensors", stored)
-    _write_bytes(folder / f"{name}.jsonl", ids)
+    write_bytes(folder / f"{name}.safetensors", stored)
+    write_bytes(folder / f"{name}.jsonl", ids)
     return Shard(
         name=name,
         rows=len(documents),
         nonzeros=int(vectors.nnz),
-        sha256=checksum(stored),
-        ids_sha256=checksum(ids),
+        sha256=checksum_of_bytes(stored),
+        ids_sha256=checksum_of_bytes(ids),
         documents_sha256=checksum_of_documents(documents),
     )
 
@@ -144,30 +161,21 @@ def read_shard(folder: Path, shard: Shard, vocabulary_size: int) -> EncodedBatch
     """One shard of a folder. Raises InputError for one its manifest doesn't vouch for."""
     path = folder / f"{shard.name}.safetensors"
     stored = read_checked(path, shard.sha256)
-    lines = read_checked(folder / f"{shard.name}.jsonl", shard.ids_sha256).decode().split("\n")[:-1]
+    named = read_checked(folder / f"{shard.name}.jsonl", shard.ids_sha256)
     try:
-        tensors = load(stored)
-        parts = (tensors["data"], tensors["indices"], tensors["indptr"])
-        block = EncodedBatch(
-            [json.loads(line) for line in lines], csr_matrix(parts, (shard.rows, vocabulary_size))
-        )
-    except (SafetensorError, KeyError, ValueError) as error:
+        ids = [json.loads(line) for line in named.decode().split("\n")[:-1]]
+        block = EncodedBatch(ids, sound_csr(load(stored), shard.rows, vocabulary_size))
+    except (SafetensorError, ValueError, RecursionError) as error:
         raise InputError(path, f"isn't a shard of {shard.rows:,} vectors ({error}); encode again") from error
-    if (len(block.ids), block.vectors.nnz) != (shard.rows, shard.nonzeros):
+    if (len(ids), block.vectors.nnz) != (shard.rows, shard.nonzeros) or not all(
+        isinstance(each, str) for each in ids
+    ):
         raise InputError(path, f"isn't the {shard.rows:,} vectors that its manifest names; encode again")
     return block
 
 
 def checksum_of_documents(documents: Iterable[Document]) -> str:
     """Of ids and texts, in their order."""
-    return checksum("\n".join(json.dumps([item.document_id, item.full_text]) for item in documents).encode())
-
-
-def _write_bytes(path: Path, content: bytes) -> None:
-    """Whole or not at all, as `folders.write_text` does for text."""
-    temporary = path.with_name(f"{path.name}.tmp")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    return checksum_of_bytes(
+        "\n".join(json.dumps([item.document_id, item.full_text]) for item in documents).encode()
+    )

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TypeVar
 
 import torch
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sparse_adapt.errors import InputError
+from sparse_adapt.files.checksum import checksum_of_bytes, checksum_of_file
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.model.sparse import SparseEncoder
 
@@ -33,7 +34,7 @@ class ModelStamp(Record):
     name: str
     weights_sha256: str
     vocabulary_sha256: str
-    vocabulary_size: int
+    vocabulary_size: int = Field(ge=1)
     max_tokens: int
 
     def fits(self, other: "ModelStamp") -> bool:
@@ -82,9 +83,10 @@ def read_tokens(folder: Path, model: ModelStamp) -> list[str]:
         tokens = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(path, f"can't be read ({error.strerror}); make the folder anew") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(path, f"isn't JSON ({error}); make the folder anew") from error
-    if _checksum_of_tokens(tokens) != model.vocabulary_sha256:
+    known = isinstance(tokens, list) and len(tokens) == model.vocabulary_size
+    if not known or _checksum_of_tokens(tokens) != model.vocabulary_sha256:
         raise InputError(path, "isn't the vocabulary that the manifest names; make the folder anew")
     return list(tokens)
 
@@ -114,7 +116,7 @@ def read_format(folder: Path) -> str:
         raise InputError(
             folder, f"no {MANIFEST_FILE} here ({error.strerror}); make one with: sparse-adapt encode"
         ) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(path, f"isn't JSON ({error}); make the folder anew") from error
     return str(content.get("format")) if isinstance(content, dict) else ""
 
@@ -128,18 +130,12 @@ def read_checked(path: Path, sha256: str) -> bytes:
 def check_file(path: Path, sha256: str) -> None:
     """Raise InputError unless a file is what its manifest vouches for; of any size, in little memory."""
     try:
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+        found = checksum_of_file(path)
     except OSError as error:
         raise InputError(path, f"named by its manifest, but can't be read ({error.strerror})") from error
     if found != sha256:
         raise InputError(path, "has changed since its manifest vouched for it; make the folder anew")
 
 
-def checksum(content: bytes) -> str:
-    """SHA-256 in hexadecimal."""
-    return hashlib.sha256(content).hexdigest()
-
-
 def _checksum_of_tokens(tokens: object) -> str:
-    return checksum(json.dumps(tokens).encode())
+    return checksum_of_bytes(json.dumps(tokens).encode())
