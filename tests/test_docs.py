@@ -10,6 +10,7 @@ import pytest
 import typer
 
 from sparse_adapt.cli.app import app
+from sparse_adapt.engines.formats import ENGINES
 from tools import outputs
 
 ROOT = Path(__file__).parents[1]
@@ -17,6 +18,7 @@ README = ROOT / "README.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "benchmarks" / "README.md"]
 WRITTEN_FROM_CODE = ("commands.md", "settings.md")
 PAGES += sorted(page for page in (ROOT / "docs").glob("*.md") if page.name not in WRITTEN_FROM_CODE)
+EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"!?\[[^\]]*\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
 
@@ -107,3 +109,26 @@ def test_every_command_of_the_pages_exists_with_its_options():
 @pytest.mark.parametrize(("page", "text"), blocks("toml"), ids=lambda each: getattr(each, "name", ""))
 def test_toml_is_toml(page, text):
     assert tomllib.loads(text)
+
+
+def test_page_of_engines_has_each_engine_and_its_extra():
+    page = text_of(ROOT / "docs" / "engines.md")
+    for row in ENGINES:
+        shown = re.search(rf"^\| `{row.name}` \|.*$", page, re.MULTILINE)
+        assert shown, row.name
+        for needs in (row.to_write, row.to_open):
+            if needs is not None and needs.extra in EXTRAS:
+                assert f"`{needs.extra}`" in shown[0], row.name
+
+
+def test_tree_of_the_readme_has_each_folder_of_the_package():
+    tree = re.search(r"^```\nsparse_adapt/.*?^```$", text_of(README), re.DOTALL | re.MULTILINE)
+    shown = re.findall(r"^  (\w+)/", tree[0], re.MULTILINE)
+    package = ROOT / "sparse_adapt"
+    assert sorted(shown) == sorted(each.parent.name for each in package.glob("*/__init__.py"))
+
+
+def test_each_extra_of_the_pages_exists():
+    for page in PAGES:
+        for extras in re.findall(r"pip install [^\n]*'\.\[([\w,-]+)\]'", text_of(page)):
+            assert set(extras.split(",")) <= EXTRAS, page.name

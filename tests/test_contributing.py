@@ -1,0 +1,70 @@
+"""What CONTRIBUTING.md shows works as it stands: a stage and an engine are one file and one row."""
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from odd import export
+from scipy.sparse import random as random_matrix
+
+from sparse_adapt.engines import formats
+from sparse_adapt.engines.opening import open_engine
+from sparse_adapt.engines.parity import check_engine
+from sparse_adapt.pipeline.plan import settings_for
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
+from sparse_adapt.stages import table
+from sparse_adapt.stages.runner import Place, carry_out
+
+PAGE = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+PLACED = re.compile(r"`sparse_adapt/\w+/(\w+)\.py`:\n\n```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+FILES = dict(PLACED.findall(PAGE))
+
+
+def row_of(name, kind):
+    """The row that the page shows for a file, as an object of its table's kind."""
+    shown = re.search(rf'^{kind.__name__}\("{name}".*$', PAGE, re.MULTILINE)
+    assert shown
+    row = eval(shown[0], {kind.__name__: kind})
+    key = "place" if "place" in kind._fields else "module"
+    return row._replace(**{key: re.sub(r"sparse_adapt\.\w+\.", "", getattr(row, key))})
+
+
+@pytest.fixture
+def added(tmp_path, monkeypatch):
+    """The files of the page as modules of their own names."""
+    for name, text in FILES.items():
+        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield
+    for name in FILES:
+        sys.modules.pop(name, None)
+
+
+def test_each_file_is_under_thirty_lines():
+    assert {"quiet", "plain"} <= FILES.keys()
+    for name, text in FILES.items():
+        assert len([line for line in text.splitlines() if line.strip()]) < 30, name
+
+
+def test_a_stage_is_added(added, tmp_path, monkeypatch, tiny_model, zorvex_collection):
+    monkeypatch.setattr(table, "STAGES", (*table.STAGES, row_of("quiet", table.Row)))
+    inputs = {"terms": zorvex_collection}
+    carry_out("extend", str(tiny_model), inputs, Place(tmp_path / "extended"))
+    settings = settings_for("quiet", overrides={"steps": 5, "train": "all"})
+    done = carry_out("quiet", str(tmp_path / "extended"), {}, Place(tmp_path / "quiet"), settings)
+    assert done.record["stage"] == "quiet"
+    assert "strays" in done.said
+
+
+def test_an_engine_is_added(added, tmp_path, monkeypatch):
+    monkeypatch.setattr(formats, "ENGINES", (*formats.ENGINES, row_of("plain", formats.EngineRow)))
+    vectors = random_matrix(40, 20, density=0.3, random_state=1, format="csr", dtype=np.float32)
+    documents = EncodedBatch([f"d{row}" for row in range(40)], vectors)
+    export("plain", tmp_path / "out", [f"t{column}" for column in range(20)], documents)
+    queries = EncodedBatch(["q0", "q1", "q2"], vectors[:3])
+    with open_engine("plain", tmp_path / "out") as engine:
+        parity = check_engine(engine, documents, queries)
+    assert parity.faults == ()
+    assert parity.kinds["same"] > 0
