@@ -1,14 +1,16 @@
 """The pages that are written from the code hold what the code holds."""
 
 import re
+from typing import Literal
 
 import pytest
 import typer
-from pydantic import BaseModel, Field
 from typer.testing import CliRunner
 
 from sparse_adapt.cli.app import app
+from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.table import find_stage, trained
+from sparse_adapt.training.settings import Training
 from tools import pages
 
 COMMANDS = typer.main.get_command(app).commands
@@ -42,17 +44,39 @@ def test_page_of_settings_has_every_key_of_a_stage(name):
         assert f"| `{key}` |" in own or f"| `{key}` |" in shared
 
 
-def test_a_row_says_default_bounds_unit_and_source():
-    class Table(BaseModel):
-        rate: float = Field(
-            3e-5, gt=0, le=1, description="How fast it learns", json_schema_extra={"unit": "a step"}
-        )
-        count: int | None = Field(None, description="How many | at most")
+@pytest.mark.parametrize(
+    "kind", [Training, *(kind for _, kind in pages.OTHERS)], ids=lambda kind: kind.__name__
+)
+def test_every_key_is_explained(kind):
+    assert [name for name, field in pages.fields(kind) if not field.description] == []
+
+
+@pytest.mark.parametrize("name", trained())
+def test_every_key_of_a_stage_is_explained(name):
+    assert [key for key, field in pages.fields(find_stage(name).settings) if not field.description] == []
+
+
+def test_a_row_says_default_unit_bounds_and_source():
+    class Inner(Settings):
+        kd: float = setting(0.05, "Distance to the teacher.", ge=0)
+
+    class Table(Settings):
+        rate: float = setting(3e-5, "How fast it learns.", unit="a step", source="Kingma 2014", gt=0, le=1)
+        count: int | None = setting(None, "How many | at most.")
+        form: Literal["a", "b"] = setting("a", "Which form.")
+        weights: Inner = Inner()
 
     assert pages._table(Table).splitlines()[2:] == [
-        "| `rate` | `3e-05` | > 0, ≤ 1 | How fast it learns; a step |",
-        "| `count` | auto |  | How many \\| at most |",
+        "| `rate` | `3e-05` | a step | > 0, ≤ 1 | How fast it learns. Kingma 2014 |",
+        "| `count` | auto |  |  | How many \\| at most. |",
+        '| `form` | `"a"` |  | `"a"`, `"b"` | Which form. |',
+        "| `weights.kd` | `0.05` |  | ≥ 0 | Distance to the teacher. |",
     ]
+
+
+def test_a_preset_is_told_key_by_key():
+    told = pages._preset("plain", {"steps": 200, "kd": "mse", "weights": {"kd": 1.0, "rank": 0.0}})
+    assert told.startswith('The preset `plain` sets `steps = 200`, `kd = "mse"`, `weights.kd = 1.0`, ')
 
 
 def test_pages_are_written_only_where_they_changed(tmp_path):

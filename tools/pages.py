@@ -5,11 +5,12 @@
 `make docs` does it before each build, so that a page can't say what the code doesn't.
 """
 
+import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, TypeGuard, get_args, get_origin
 
 import annotated_types
 import typer
@@ -27,6 +28,14 @@ from sparse_adapt.teachers.settings import CandidateSettings
 from sparse_adapt.training.settings import Training
 
 BOUNDS = {annotated_types.Ge: "≥", annotated_types.Gt: ">", annotated_types.Le: "≤", annotated_types.Lt: "<"}
+OTHERS: tuple[tuple[str, type[BaseModel]], ...] = (
+    ("adapt", AdaptSettings),
+    ("Made-up queries", QuerySettings),
+    ("Candidates", CandidateSettings),
+    ("A suite file", suite.SuiteFile),
+    ("A row of a suite", suite.SuiteRanker),
+    ("A collection of a suite", suite.SuiteCollection),
+)
 COMMANDS_HEAD = """# Commands
 
 This page is written from the program: `sparse-adapt COMMAND --help` says the same. Data goes to standard
@@ -114,56 +123,72 @@ def _paragraphs(text: str | None) -> str:
 
 def settings() -> str:
     """The page of settings: what stands above the tables, what all stages share, then each stage's own."""
-    parts = [SETTINGS_HEAD, "## A run file\n", _doc(Top), "", _table(Top)]
-    parts += ["## Every stage that trains\n", _doc(Training), "", _table(Training)]
-    for name, kind in ((name, find_stage(name).settings) for name in trained()):
-        parts += [f"## {name}\n", _doc(kind), "", f"Under `[{name}]`, beside what every stage has:\n"]
-        parts.append(_table(kind, beside=Training))
-    for title, kind in (("adapt", AdaptSettings), ("Made-up queries", QuerySettings)):
-        parts += [f"## {title}\n", _doc(kind), "", _table(kind, nested=False)]
-    parts += ["## Candidates\n", _doc(CandidateSettings), "", _table(CandidateSettings)]
-    for title, kind in (("A suite file", suite.SuiteFile), ("A row of a suite", suite.SuiteRanker)):
-        parts += [f"## {title}\n", _doc(kind), "", _table(kind)]
-    parts += ["## A collection of a suite\n", _doc(suite.SuiteCollection), "", _table(suite.SuiteCollection)]
+    parts = [SETTINGS_HEAD, _section("A run file", Top), _section("Every stage that trains", Training)]
+    for name in trained():
+        stage = find_stage(name)
+        parts += [f"## {name}\n", _doc(stage.settings), "", "Beside what every stage has:\n"]
+        parts += [_table(stage.settings, beside=Training)]
+        parts += [_preset(name, keys) for name, keys in stage.presets.items()]
+    parts += [_section(title, kind) for title, kind in OTHERS]
     return "\n".join(parts)
 
 
-def fields(kind: type[BaseModel], *, nested: bool = True) -> Iterator[tuple[str, FieldInfo]]:
+def _section(title: str, kind: type[BaseModel]) -> str:
+    return "\n".join([f"## {title}\n", _doc(kind), "", _table(kind)])
+
+
+def _preset(name: str, keys: Mapping[str, Any]) -> str:
+    """What a preset sets, in a sentence."""
+    flat = dict(_flat(keys))
+    return f"The preset `{name}` sets {', '.join(f'`{key} = {json.dumps(each)}`' for key, each in flat.items())}.\n"
+
+
+def _flat(keys: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in keys.items():
+        if isinstance(value, Mapping):
+            yield from ((f"{name}.{key}", each) for key, each in _flat(value))
+        else:
+            yield name, value
+
+
+def fields(kind: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
     """Every key of a table with what is known of it; `weights.kd` for a table within."""
     for name, field in kind.model_fields.items():
-        inner = field.annotation
-        if nested and isinstance(inner, type) and issubclass(inner, BaseModel):
-            yield from ((f"{name}.{key}", each) for key, each in fields(inner))
-        else:
-            yield name, field
-
-
-def _table(kind: type[BaseModel], beside: type[BaseModel] | None = None, *, nested: bool = True) -> str:
-    """A row a key; without those that are as in another table."""
-    known = dict(fields(beside)) if beside is not None else {}
-    rows = ["| key | by default | allowed | meaning |", "| --- | --- | --- | --- |"]
-    for name, field in fields(kind, nested=nested):
-        if name in known and _default(field) == _default(known[name]):
-            continue
-        rows.append(
-            f"| `{name}` | {_default(field)} | {_allowed(field)} | {_meaning(field, known.get(name))} |"
+        inner = next(
+            (each for each in (field.annotation, *get_args(field.annotation)) if _is_table(each)), None
         )
-    return "\n".join([*rows, ""])
+        if inner is None or field.default is None:  # a table that is settled later is a key as well
+            yield name, field
+        if inner is not None:
+            yield from ((f"{name}.{key}", each) for key, each in fields(inner))
+
+
+def _is_table(kind: object) -> TypeGuard[type[BaseModel]]:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def _table(kind: type[BaseModel], beside: type[BaseModel] | None = None) -> str:
+    """A row a key; without those that are as in another table."""
+    known = {} if beside is None else {name: _row(name, field) for name, field in fields(beside)}
+    rows = [_row(name, field) for name, field in fields(kind)]
+    head = ["| key | by default | unit | allowed | meaning |", "| --- | --- | --- | --- | --- |"]
+    return "\n".join([*head, *(row for row in rows if row not in known.values()), ""])
+
+
+def _row(name: str, field: FieldInfo) -> str:
+    told = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+    meaning = f"{field.description or ''} {told.get('source', '')}"
+    cells = [f"`{name}`", _default(field), str(told.get("unit", "")), _allowed(field), _cell(meaning)]
+    return f"| {' | '.join(cells)} |"
 
 
 def _default(field: FieldInfo) -> str:
     value = field.get_default(call_default_factory=True)
     if value is PydanticUndefined:
         return "needed"
-    if value is None:
+    if value is None or value == "":
         return "auto"
-    if isinstance(value, bool):
-        return f"`{str(value).lower()}`"
-    if isinstance(value, BaseModel):
-        return ""
-    if isinstance(value, (tuple, list)):
-        return f"`[{', '.join(map(repr, value))}]`".replace("'", '"')
-    return f'`"{value}"`' if isinstance(value, str) else f"`{value:g}`"
+    return f"`{json.dumps(value)}`"
 
 
 def _allowed(field: FieldInfo) -> str:
@@ -181,14 +206,6 @@ def _allowed(field: FieldInfo) -> str:
 
 def _choices(part: object) -> tuple[str, ...]:
     return get_args(part) if get_origin(part) is Literal else ()
-
-
-def _meaning(field: FieldInfo, elsewhere: FieldInfo | None) -> str:
-    """The description with unit and source; that of the shared key where a stage only moves its default."""
-    said = field.description or (elsewhere.description if elsewhere is not None else None) or ""
-    more = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
-    notes = [str(more[key]) for key in ("unit", "source") if key in more]
-    return _cell("; ".join([said, *notes]) if said else "; ".join(notes))
 
 
 def _doc(kind: type[BaseModel]) -> str:

@@ -42,7 +42,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ValidationError
 
 import corpora
 from sparse_adapt.collection.lines import read_lines, readable
@@ -58,7 +58,7 @@ from sparse_adapt.pipeline.plan import (
     presets,
     settings_for,
 )
-from sparse_adapt.settings import Settings
+from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.table import USUAL, find_stage, names
 
 Keys = tuple[str, ...]
@@ -66,13 +66,17 @@ AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 
 class Top(Settings):
-    """What stands above the tables."""
+    """The keys above the tables of the stages."""
 
-    model: str = BASE_MODEL
-    corpus: str | None = None
-    stages: list[str] = Field(list(USUAL))
-    seed: int | None = Field(None, ge=0)
-    preset: str = "default"
+    model: str = setting(BASE_MODEL, "Model to begin with: a folder, the alias splade-tiny or a Hub id.")
+    corpus: str | None = setting(
+        None, "Documents of the domain: a folder, a file or a name; a run needs one."
+    )
+    stages: list[str] = setting(list(USUAL), "The stages in their order.")
+    seed: int | None = setting(
+        None, "Seed of every stage that names none; by default each stage's own.", ge=0
+    )
+    preset: str = setting("default", "Settings of every stage under one name: default, plain or corpus.")
 
 
 def read_plan(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Plan:
