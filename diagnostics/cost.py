@@ -43,7 +43,7 @@ class Cost:
     flops: float | None
     postings_a_query: float | None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Everything that the tables show, as plain objects and lists."""
         return asdict(self)
 

@@ -39,7 +39,7 @@ class Drift:
     nonzero_after: float
     texts: tuple[TextDrift, ...]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Everything that the tables show, as plain objects and lists."""
         return asdict(self)
 

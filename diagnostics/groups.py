@@ -62,7 +62,7 @@ class Groups:
     between: float | None  # of two texts of different groups
     found: dict[str, GroupAccuracy]  # all; seen and unseen, where any text says so
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Everything that the tables show, as plain objects and lists."""
         return asdict(self)
 

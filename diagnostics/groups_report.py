@@ -67,7 +67,7 @@ def _within(models: Models) -> list[Row]:
 
 def groups_object(models: Models) -> dict[str, object]:
     """Every figure, by model."""
-    return {name: groups.to_json() for name, groups in models.items()}
+    return {name: groups.to_dict() for name, groups in models.items()}
 
 
 def write_groups_report(models: Models, folder: Path, *, overwrite: bool = False) -> bool:

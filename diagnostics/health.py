@@ -28,13 +28,13 @@ class Health:
     function_share: float
     drift: Drift | None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Every figure, as plain objects and lists."""
         return {
-            "usage": self.usage.to_json(),
-            "cost": self.cost.to_json(),
+            "usage": self.usage.to_dict(),
+            "cost": self.cost.to_dict(),
             "function_share": self.function_share,
-            "drift": None if self.drift is None else self.drift.to_json(),
+            "drift": None if self.drift is None else self.drift.to_dict(),
         }
 
     def tables(self) -> list[Table]:

@@ -68,7 +68,7 @@ class QueryReport:
     silent: tuple[str, ...]
     matches: tuple[Match, ...]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Everything that the tables show, as plain objects and lists."""
         return asdict(self)
 

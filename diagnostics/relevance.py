@@ -62,7 +62,7 @@ class Relevance:
         ]
         return sorted(rows, key=lambda row: -row["words"])
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The distribution, and every word."""
         return {"distribution": self.rows(), "words": [asdict(word) for word in self.words]}
 

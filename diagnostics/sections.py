@@ -126,6 +126,6 @@ class TokenReport:
     corpus: CorpusSummary
     next_steps: tuple[Step, ...]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Everything that the tables show, as plain objects and lists."""
         return asdict(self)

@@ -23,7 +23,7 @@ def tabulate_usage(usage: Usage) -> Table:
         ("lit where not said", usage.fires_without_share),
     )
     note = "; ".join(f"{name} {share:.1%}" for name, share in shares if share is not None)
-    return Table("New tokens", columns, usage.to_json()["tokens"], note)
+    return Table("New tokens", columns, usage.to_dict()["tokens"], note)
 
 
 def tabulate_drift(drift: Drift) -> Table:

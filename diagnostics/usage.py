@@ -48,7 +48,7 @@ class Usage:
     fires_with_share: float | None
     fires_without_share: float | None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Everything that the tables show, as plain objects and lists."""
         return asdict(self) | {"tokens": [asdict(token) | {"dead": token.dead} for token in self.tokens]}
 

@@ -55,7 +55,7 @@ def test_usage_by_hand(with_two_new):
     assert usage.dead_share == 1 / 2
     assert usage.fires_with_share == 1 / 5  # 2 + 3 pairs of token and document that says it
     assert usage.fires_without_share == 1 / 3
-    content = json.loads(json.dumps(usage.to_json()))
+    content = json.loads(json.dumps(usage.to_dict()))
     assert [token["dead"] for token in content["tokens"]] == [False, True]
     assert "without weight 50.0%" in tabulate_usage(usage).note
 
@@ -81,7 +81,7 @@ def test_drift_by_hand():
     assert drift.furthest_text == 1
     assert drift.mean_cosine == pytest.approx((2 + 2**-0.5) / 4)
     assert (drift.nonzero_before, drift.nonzero_after) == (5 / 4, 6 / 4)
-    json.dumps(drift.to_json())
+    json.dumps(drift.to_dict())
 
 
 def test_a_model_does_not_drift_from_itself(tiny, twelve_documents):
@@ -114,7 +114,7 @@ def test_cost_by_hand(tiny):
     assert cost.flops == pytest.approx(0.5 * 0.75 + 0.5 * 0.5)
     assert cost.postings_a_query == pytest.approx((3 + 2) / 2)
     assert (cost.queries, cost.nonzero_query) == (2, 1.5)
-    json.dumps(cost.to_json())
+    json.dumps(cost.to_dict())
 
 
 def test_index_size_by_hand():

@@ -54,4 +54,4 @@ def test_health_of_a_good_model_finds_nothing_and_measures_drift(tiny_model):
     assert health.findings() == []
     assert health.drift is not None
     assert health.drift.mean_cosine == 1.0
-    assert json.loads(json.dumps(health.to_json()))["drift"]["mean_overlap"] == 1.0
+    assert json.loads(json.dumps(health.to_dict()))["drift"]["mean_overlap"] == 1.0

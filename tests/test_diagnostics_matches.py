@@ -82,7 +82,7 @@ def test_no_match_and_no_words(tiny, twelve_documents):
 
 def test_json_holds_everything(tiny, twelve_documents):
     report = explain("agent log", tiny, twelve_documents)
-    content = json.loads(json.dumps(report.to_json(), allow_nan=False))
+    content = json.loads(json.dumps(report.to_dict(), allow_nan=False))
     assert list(content) == ["query", "nonzero", "tokens", "silent", "matches"]
     assert len(content["matches"][0]["contributions"]) == len(report.matches[0].contributions)
     assert set(content["matches"][0]["contributions"][0]) == {

@@ -174,7 +174,7 @@ def test_an_entry_that_no_text_spells(tiny, twelve_documents):
 
 def test_json_holds_everything(tiny, twelve_documents):
     report = diagnose("zorvex", tiny, twelve_documents)
-    content = json.loads(json.dumps(report.to_json(), allow_nan=False))
+    content = json.loads(json.dumps(report.to_dict(), allow_nan=False))
     assert list(content) == [
         "term", "state", "vocabulary", "document_id", "text", "logits", "weights", "ranking", "corpus",
         "next_steps",

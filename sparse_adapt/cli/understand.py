@@ -71,7 +71,7 @@ def diagnose(
     places = _places(subject, term)
     report = report_on(term, encoder, documents, document_id=document, places=places)
     if json:
-        show_json({"model": subject.model, "collection": subject.corpus, **report.to_json()})
+        show_json({"model": subject.model, "collection": subject.corpus, **report.to_dict()})
     else:
         show(render_token_report(report))
     say(f"model {subject.model}, corpus {subject.corpus}")
@@ -95,7 +95,7 @@ def _diagnose_model(subject: Subject, baseline: str | None, *, json: bool) -> No
         old = None if before is None else encode(before, texts, progress=bars.count("baseline", len(texts)))
     health = measure_health(encoder, texts, vectors, old)
     if json:
-        show_json({"model": subject.model, "collection": subject.corpus, **health.to_json()})
+        show_json({"model": subject.model, "collection": subject.corpus, **health.to_dict()})
     else:
         for table in health.tables():
             show_table(table)
@@ -137,7 +137,7 @@ def explain(
         vectors = encode(encoder, texts, progress=bars.count("documents", len(texts)))
     report = take_apart(query, encoder, documents, top, vectors=vectors)
     if json:
-        show_json({"model": subject.model, "collection": subject.corpus, **report.to_json()})
+        show_json({"model": subject.model, "collection": subject.corpus, **report.to_dict()})
     else:
         show(render_query_report(report))
     say(f"model {subject.model}, corpus {subject.corpus}")

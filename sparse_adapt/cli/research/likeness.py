@@ -145,10 +145,10 @@ def relevant_words(
         relevance = find(encoder, related, parser, bars.count("texts"))
     if out is not None:
         with output_folder(out, overwrite=overwrite, resumable=False) as work:
-            write_json(work / "relevance.json", relevance.to_json())
+            write_json(work / "relevance.json", relevance.to_dict())
             plot_relevance(relevance, work / "relevance.png")
     if json:
-        show_json(relevance.to_json())
+        show_json(relevance.to_dict())
     else:
         show_table(tabulate_relevance(relevance))
     if out is not None:
