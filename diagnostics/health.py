@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rich.console import Group, RenderableType
+from rich.text import Text
 from scipy.sparse import csr_matrix
 
 from diagnostics.cost import Cost, measure_cost
@@ -11,12 +13,13 @@ from diagnostics.drift import Drift, compare_vectors
 from diagnostics.tables import tabulate_cost, tabulate_drift, tabulate_usage
 from diagnostics.usage import Usage, measure_usage
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report.tables import Table
+from sparse_adapt.report.results import Result
+from sparse_adapt.report.tables import Row, Table, to_rich
 from sparse_adapt.terms.function_words import function_tokens
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+@dataclass(frozen=True, slots=True, repr=False)
+class Health(Result):
     """A model's figures over the documents of one corpus.
 
     `function_share`: share of the documents' summed weights that lies on function words, punctuation and special
@@ -27,6 +30,23 @@ class Health:
     cost: Cost
     function_share: float
     drift: Drift | None
+
+    @property
+    def headline(self) -> str:
+        """How many new tokens there are, and how many things are wrong."""
+        wrong = "nothing wrong" if not self.findings() else "; ".join(self.findings())
+        return f"{len(self.usage.tokens):,} new tokens; {wrong}"
+
+    def rows(self) -> Sequence[Row]:
+        """The new tokens, one row each."""
+        rows: Sequence[Row] = self.usage.to_dict()["tokens"]
+        return rows
+
+    def renderable(self) -> RenderableType:
+        """Every table, then what is wrong."""
+        share = f"function words and punctuation hold {self.function_share:.1%} of the documents' weight"
+        lines = [Text(line) for line in (share, *self.findings())]
+        return Group(*(part for table in self.tables() for part in (to_rich(table), Text(""))), *lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Every figure, as plain objects and lists."""

@@ -8,11 +8,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from rich.console import RenderableType
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.report.results import Result
+from sparse_adapt.report.tables import Row
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.search import top_k
 
@@ -54,8 +57,8 @@ class Match:
     contributions: tuple[Contribution, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class QueryReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class QueryReport(Result):
     """A query as the model weighs it, and its best documents. `nonzero` counts all of its tokens with weight.
 
     `tokens` holds every token of the query's text that has weight and its heaviest expansions, `silent` the
@@ -68,9 +71,29 @@ class QueryReport:
     silent: tuple[str, ...]
     matches: tuple[Match, ...]
 
+    @property
+    def headline(self) -> str:
+        """The query, how many tokens it has and which document it finds first."""
+        best = f", best {self.matches[0].document_id}" if self.matches else ""
+        return f"{self.query!r}, {self.nonzero:,} tokens, {len(self.matches):,} documents{best}"
+
     def to_dict(self) -> dict[str, Any]:
         """Everything that the tables show, as plain objects and lists."""
         return asdict(self)
+
+    def rows(self) -> list[Row]:
+        """Each shared token of each document that was found, largest contribution first."""
+        return [
+            {"rank": match.rank, "document_id": match.document_id, "score": match.score, **asdict(part)}
+            for match in self.matches
+            for part in match.contributions
+        ]
+
+    def renderable(self) -> RenderableType:
+        """The query's tokens, then each document with the contributions that sum to its score."""
+        from diagnostics.report import render_query_report  # which reads these reports
+
+        return render_query_report(self)
 
 
 def explain(

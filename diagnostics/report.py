@@ -186,7 +186,10 @@ def _ranking(report: TokenReport) -> RenderableType:
         )
     parts += [Text("\nits heaviest tokens", style=QUIET), grid]
     if report.corpus.summaries:
-        parts += [Text("\nall documents that hold the term", style=QUIET), to_rich(_documents(report))]
+        parts += [
+            Text("\nall documents that hold the term", style=QUIET),
+            to_rich(tabulate_documents(report)),
+        ]
     return Group(*parts)
 
 
@@ -196,7 +199,7 @@ def _token_style(ranked: RankedToken) -> str:
     return NEW if ranked.new else TOKEN
 
 
-def _documents(report: TokenReport) -> Table:
+def tabulate_documents(report: TokenReport) -> Table:
     """The term in every document that holds it, the worst of its tokens in each, and a line on the others."""
     rows: list[Row] = []
     for summary in report.corpus.summaries:

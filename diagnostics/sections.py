@@ -4,10 +4,15 @@ A term that is one token has one entry in the sections on logits and weight; a t
 each piece.
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rich.console import RenderableType
+
 from diagnostics.advice import State, Step
+from sparse_adapt.report.results import Result
+from sparse_adapt.report.tables import Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +116,8 @@ class CorpusSummary:
     heaviest_other_weight: float
 
 
-@dataclass(frozen=True, slots=True)
-class TokenReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class TokenReport(Result):
     """The five sections on one term. Where no document holds it, `document_id` is None, `text` the term."""
 
     term: str
@@ -126,6 +131,25 @@ class TokenReport:
     corpus: CorpusSummary
     next_steps: tuple[Step, ...]
 
+    @property
+    def headline(self) -> str:
+        """The term, its tokens, its state, and how many documents hold it."""
+        tokens = " ".join(self.vocabulary.tokens)
+        held = f"in {self.corpus.holding:,} of {self.corpus.documents:,} documents"
+        return f"{self.term!r}, {tokens}, {self.state}, {held}"
+
     def to_dict(self) -> dict[str, Any]:
         """Everything that the tables show, as plain objects and lists."""
         return asdict(self)
+
+    def rows(self) -> Sequence[Row]:
+        """The term in each document that holds it, of several tokens the weakest."""
+        from diagnostics.report import tabulate_documents  # which reads these reports
+
+        return tabulate_documents(self).rows
+
+    def renderable(self) -> RenderableType:
+        """The five sections, under the term and its state."""
+        from diagnostics.report import render_token_report
+
+        return render_token_report(self)

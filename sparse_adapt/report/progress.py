@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
@@ -23,6 +24,17 @@ LONG = 60.0  # seconds that are worth a warning
 SEEN = 3.0  # seconds of work before an estimate is one
 
 
+def watching(progress: bool | None = None) -> "Bars":
+    """The bars of one call: shown if `progress` says so; by default in a terminal and in a notebook."""
+    console = messages()
+    return Bars(shown=(console.is_terminal or console.is_jupyter) if progress is None else progress)
+
+
+def _can_draw() -> bool:
+    """Whether bars can move; a notebook needs ipywidgets for them, and has lines of words without."""
+    return not messages().is_jupyter or find_spec("ipywidgets") is not None
+
+
 class Ended(Protocol):
     """What a stage has done: where its model is, and a sentence about it."""
 
@@ -36,9 +48,13 @@ class Ended(Protocol):
 
 
 class Bars:
-    """The bars of one command. As a listener of a run it has one for each stage."""
+    """The bars of one command or call. As a listener of a run it has one for each stage.
 
-    def __init__(self) -> None:
+    shown: whether anybody sees bars and hears what is said.
+    """
+
+    def __init__(self, *, shown: bool = True) -> None:
+        self.shown = shown
         self.bars = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
@@ -47,7 +63,13 @@ class Bars:
             TimeRemainingColumn(),
             TextColumn("{task.fields[note]}", markup=False),
             console=messages(),
+            disable=not (shown and _can_draw()),
         )
+
+    def say(self, text: str) -> None:
+        """One line of words, where anybody hears it."""
+        if self.shown:
+            say(text)
 
     def __enter__(self) -> Self:
         self.bars.start()
@@ -61,7 +83,7 @@ class Bars:
     def begin(self, stage: str) -> Callable[[int, int, Mapping[str, float]], None]:
         """A bar for a stage; what is returned takes each step, the number of steps, and the loss terms."""
         task = self.bars.add_task(stage, total=None, note="preparing")
-        estimate = _Estimate(stage)
+        estimate = _Estimate(stage, self.say)
         started = False
 
         def step(number: int, steps: int, values: Mapping[str, float]) -> None:
@@ -80,12 +102,12 @@ class Bars:
         for task in self.bars.tasks:
             if task.description == stage and task.total is None:
                 self.bars.remove_task(task.id)
-        say(f"{outcome.folder.name}: {outcome.said}")
+        self.say(f"{outcome.folder.name}: {outcome.said}")
 
     def count(self, what: str, total: int | None = None) -> Heard:
         """A bar for things of one kind; what is returned takes how many more are done."""
         task = self.bars.add_task(what, total=total, note="")
-        estimate = _Estimate(what)
+        estimate = _Estimate(what, self.say)
         done = 0
 
         def more(number: int) -> None:
@@ -108,8 +130,8 @@ class Bars:
 class _Estimate:
     """How long something takes, said once if it is long, as soon as that can be told."""
 
-    def __init__(self, what: str) -> None:
-        self.what = what
+    def __init__(self, what: str, said: Callable[[str], None]) -> None:
+        self.what, self.said = what, said
         self.first: tuple[float, int] | None = None
         self.told = False
 
@@ -124,4 +146,4 @@ class _Estimate:
         self.told = True
         remaining = (now - started) * (total - done) / (done - before)
         if remaining > LONG:
-            say(f"{self.what}: about {max(2, round(remaining / 60))} minutes to go")
+            self.said(f"{self.what}: about {max(2, round(remaining / 60))} minutes to go")
