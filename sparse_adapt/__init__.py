@@ -11,9 +11,51 @@ over many collections; `cli` has a command for each step. The package `diagnosti
 at any point.
 
 `READING_ORDER` lists the rooms in the order in which to read them: a room imports only from rooms before it.
+
+In Python, `import sparse_adapt as sa` gives the names in `__all__` (`api` holds them). Nothing heavy is loaded before
+the first of them is used.
 """
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "Document",
+    "Model",
+    "SparseAdaptError",
+    "diagnose",
+    "diagnose_model",
+    "evaluate",
+    "explain",
+    "export",
+    "load",
+    "mine_terms",
+    "search",
+]
+
+TYPE_CHECKING = False  # as typing has it, which takes a while to load
+if TYPE_CHECKING:
+    from sparse_adapt.api.exporting import export
+    from sparse_adapt.api.insight import diagnose, diagnose_model, explain
+    from sparse_adapt.api.measuring import evaluate
+    from sparse_adapt.api.models import Model, load
+    from sparse_adapt.api.searching import search
+    from sparse_adapt.api.terms import mine_terms
+    from sparse_adapt.collection.readers import Document
+    from sparse_adapt.errors import SparseAdaptError
+
+_PLACES = {
+    "Document": "collection.readers",
+    "Model": "api.models",
+    "SparseAdaptError": "errors",
+    "diagnose": "api.insight",
+    "diagnose_model": "api.insight",
+    "evaluate": "api.measuring",
+    "explain": "api.insight",
+    "export": "api.exporting",
+    "load": "api.models",
+    "mine_terms": "api.terms",
+    "search": "api.searching",
+}
 
 READING_ORDER = (
     # what every room may need
@@ -38,5 +80,21 @@ READING_ORDER = (
     # research beside the main path, comparisons, and the command line
     "lab",
     "suite",
+    "api",
     "cli",
 )
+
+
+def __getattr__(name: str) -> object:
+    """A public name, whose module loads now."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value: object = getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

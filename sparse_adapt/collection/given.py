@@ -9,7 +9,7 @@ raises InputError that names the item, counted from 1 as lines of a file are: `d
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeGuard
 
 from sparse_adapt.collection.glossary import Definition, definition_of, read_dictionary
 from sparse_adapt.collection.lines import JsonLine, Unique, at_least_one
@@ -17,6 +17,7 @@ from sparse_adapt.collection.readers import (
     Document,
     Judgements,
     Query,
+    count_documents,
     read_documents,
     read_judgements,
     read_queries,
@@ -32,9 +33,6 @@ GRADES = ("grade", "score", "relevance")
 MISSING = ("NAType", "NaTType")  # of pandas, which compare with nothing
 
 Place = str | Path
-DocumentsGiven: TypeAlias = (
-    "Place | Iterable[str | Mapping[str, Any] | Document] | Mapping[str, str] | Corpus"
-)
 QueriesGiven = Place | Iterable[str | Mapping[str, Any] | Query] | Mapping[str, str]
 JudgementsGiven = Place | Mapping[str, Mapping[str, int] | Iterable[str]] | Iterable[Mapping[str, Any]]
 DefinitionsGiven = Place | Iterable[Mapping[str, Any] | tuple[str, str] | Definition] | Mapping[str, str]
@@ -48,7 +46,7 @@ class Corpus:
     held: tuple[Document, ...] = ()
 
     @classmethod
-    def of(cls, given: DocumentsGiven) -> "Corpus":
+    def of(cls, given: "DocumentsGiven") -> "Corpus":
         """Resolve what a caller gives. Things in memory are read once, here; a place is read when asked for."""
         if isinstance(given, Corpus):
             return given
@@ -67,12 +65,19 @@ class Corpus:
         """Every document in its order. Raises InputError for the first thing that is wrong with a file."""
         return iter(self.held) if self.place is None else read_documents(self.place)
 
+    def count(self) -> int | None:
+        """How many documents there are; None where they would be fetched twice to be counted."""
+        return len(self.held) if self.place is None else count_documents(self.place)
+
     def placed(self, folder: Path) -> str:
         """A place that holds the corpus: its own, or `corpus.jsonl` in a folder, written there from memory."""
         if self.place is not None:
             return self.place
         write_documents(folder / "corpus.jsonl", self.held)
         return str(folder)
+
+
+DocumentsGiven = Place | Iterable[str | Mapping[str, Any] | Document] | Mapping[str, str] | Corpus
 
 
 def documents_of(given: DocumentsGiven) -> list[Document]:

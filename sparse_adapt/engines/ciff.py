@@ -84,7 +84,7 @@ class PisaIndex(ImpactEngine):
 
     def search_all(self, queries: EncodedBatch, k: int) -> Run:
         """For each query id its k best documents with their scores in terms of weights."""
-        import pandas  # type: ignore[import-untyped]
+        import pandas
 
         run: Run = {query_id: {} for query_id in queries.ids}
         words = [

@@ -61,7 +61,7 @@ class Result(ABC):
         console = SafeConsole(file=io.StringIO(), width=WIDTH, highlight=False, markup=False, emoji=False)
         with console.capture() as captured:
             console.print(self.renderable())
-        return "\n".join(line.rstrip() for line in captured.get().rstrip().splitlines())
+        return "\n".join(line.rstrip() for line in captured.get().rstrip().split("\n"))
 
     def _repr_html_(self) -> str:
         console = SafeConsole(

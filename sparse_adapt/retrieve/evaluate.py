@@ -7,7 +7,7 @@ non-zero weights a document and a query have.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -180,18 +180,32 @@ def read_collection(source: str | Path, split: str = "test") -> Collection:
     document is in the corpus.
     """
     judgements = read_judgements(source, split)
-    texts = {query.query_id: query for query in read_queries(source)}
+    return measurable(source, judgements, read_queries(source), read_documents(source), split)
+
+
+def measurable(
+    source: str | Path,
+    judgements: Judgements,
+    queries: Iterable[Query],
+    documents: Iterable[Document],
+    split: str,
+) -> Collection:
+    """A collection of the queries that judgements say anything about. `source` and `split` are for messages.
+
+    Raises InputError as `read_collection` does.
+    """
+    texts = {query.query_id: query for query in queries}
     query_ids = judged_queries(judgements)
     if not query_ids:
         raise InputError(source, f"the split {split!r} has no query with a positive judgement")
     missing = next((query_id for query_id in query_ids if query_id not in texts), None)
     if missing is not None:
         raise InputError(source, f"the split {split!r} judges query {missing!r}, which has no text")
-    documents = tuple(read_documents(source))
-    known = {document.document_id for document in documents}
+    held = tuple(documents)
+    known = {document.document_id for document in held}
     if not any(document_id in known for query_id in query_ids for document_id in judgements[query_id]):
         raise InputError(source, f"no document that the split {split!r} judges is in the corpus")
-    return Collection(documents, tuple(texts[query_id] for query_id in query_ids), judgements)
+    return Collection(held, tuple(texts[query_id] for query_id in query_ids), judgements)
 
 
 def evaluate_model(

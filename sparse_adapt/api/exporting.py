@@ -1,0 +1,173 @@
+"""A corpus as vectors in the files of a search engine: `export`."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from sparse_adapt.api.models import ModelGiven, load_sparse
+from sparse_adapt.api.searching import is_vectors
+from sparse_adapt.collection.given import Corpus, DocumentsGiven, QueriesGiven, queries_of
+from sparse_adapt.engines.formats import find_engine, module_of, require
+from sparse_adapt.engines.interim import interim_vectors
+from sparse_adapt.engines.layout import ExportSource
+from sparse_adapt.engines.manifest import ExportFolder, ExportManifest
+from sparse_adapt.engines.quantise import DEFAULT_LARGEST, DEFAULT_SCALE, Quantisation
+from sparse_adapt.engines.writing import write
+from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.report.progress import Bars, watching
+from sparse_adapt.report.results import Result
+from sparse_adapt.report.tables import Row
+from sparse_adapt.retrieve.vectors.folder import Vectors, open_vectors
+from sparse_adapt.retrieve.vectors.manifest import stamp, token_names
+from sparse_adapt.retrieve.vectors.shards import encode_queries
+
+
+@dataclass(frozen=True, repr=False)
+class Export(Result):
+    """An export on the disk. `loading` holds the commands or lines of Python that load it, ready to be copied."""
+
+    folder: Path
+    manifest: ExportManifest
+    loading: str
+
+    @property
+    def headline(self) -> str:
+        """The format, the folder and what it holds."""
+        return f"{self.manifest.format} in {self.folder}: {self.counts}"
+
+    @property
+    def counts(self) -> str:
+        """What was written, in words."""
+        made = self.manifest
+        facts = [f"{name.replace('_', ' ')} {_short(value)}" for name, value in made.facts.items()]
+        counts = f"{made.documents:,} documents, {made.entries:,} entries, {made.queries:,} queries"
+        return ", ".join([counts, *facts] if made.documents else facts)
+
+    @property
+    def losses(self) -> str:
+        """What the format cost, in words: weights that became 0, and weights above the largest that it holds."""
+        made = self.manifest
+        if made.quantisation is None:
+            return f"weights are kept as floats, {made.clipped:,} were clipped"
+        return f"{made.dropped:,} weights rounded to nothing, {made.clipped:,} were clipped"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The manifest, the folder, and how it is loaded."""
+        return {
+            "folder": str(self.folder),
+            "loading": self.loading,
+            **self.manifest.model_dump(mode="json"),
+        }
+
+    def rows(self) -> Sequence[Row]:
+        """One row for each file."""
+        files = (*self.manifest.parts, *filter(None, [self.manifest.queries_file]))
+        return [{"file": file.path, "rows": file.rows, "sha256": file.sha256} for file in files]
+
+    def renderable(self) -> RenderableType:
+        """What was written, what it cost, and how it is loaded."""
+        return Group(Text(self.headline), Text(self.losses), Text(""), Text(self.loading))
+
+
+def export(
+    format: str,
+    model: ModelGiven | None,
+    corpus: DocumentsGiven | None,
+    out: str | Path,
+    *,
+    queries: QueriesGiven | None = None,
+    scale: float | None = None,
+    largest: int | None = None,
+    device: str = "auto",
+    overwrite: bool = False,
+    resume: bool = False,
+    progress: bool | None = None,
+) -> Export:
+    """Write a corpus as vectors into a folder, in the files that a search engine loads.
+
+    format: one of the names that `sparse-adapt export --help` lists, such as `opensearch`, `anserini` or `qdrant`.
+    corpus: a place, documents in memory, or the folder that `sparse-adapt encode` wrote, which needs no model; None for
+    formats that hold the encoder alone. `scale` and `largest`: of engines that keep whole impacts, weight x scale,
+    rounded, at most `largest`. With `resume`, an export that was stopped goes on. Raises ConfigError for what the
+    format can't take, MissingExtraError without a package that it needs, OutputError for a place that is taken.
+
+    >>> import tempfile, sparse_adapt as sa
+    >>> folder = tempfile.mkdtemp() + "/export"
+    >>> made = sa.export("opensearch", "splade-tiny", ["a bird sings", "we save money"], folder, device="cpu")
+    >>> made.manifest.documents
+    2
+    """
+    row, place = find_engine(format), Path(out)
+    require(row.to_write)
+    quantisation = _quantisation(scale, largest)
+    if row.holds_vectors and corpus is None:
+        raise ConfigError(f"{format} holds documents; name a corpus, or vectors that were encoded")
+    if not row.holds_vectors and corpus is not None:
+        raise ConfigError(f"{format} holds the encoder alone; leave the corpus and vectors out")
+    ready = isinstance(corpus, str | Path) and is_vectors(corpus)
+    if model is None and (not ready or queries is not None or row.holds_encoder):
+        raise ConfigError("name the model that made the vectors; only vectors alone need none")
+    asked = None if queries is None else queries_of(queries)
+    held, encoder = (None, None) if model is None else load_sparse(model, device)
+    name = "" if held is None else held.source
+    with (
+        watching(progress) as bars,
+        _vectors(encoder, name, corpus, place, bars, overwrite, resume) as vectors,
+    ):
+        encoded = None if asked is None or encoder is None else encode_queries(encoder, asked)
+        source = ExportSource(vectors, queries=encoded, encoder=encoder)
+        manifest = write(format, source, place, quantisation=quantisation, overwrite=overwrite)
+    loading = module_of(row).how_to_load(ExportFolder(place, manifest, vectors.tokens))
+    return Export(place, manifest, loading)
+
+
+def _quantisation(scale: float | None, largest: int | None) -> Quantisation | None:
+    if scale is None and largest is None:
+        return None
+    return Quantisation.of(
+        DEFAULT_SCALE if scale is None else scale, DEFAULT_LARGEST if largest is None else largest
+    )
+
+
+@contextmanager
+def _vectors(
+    encoder: SparseEncoder | None,
+    name: str,
+    corpus: DocumentsGiven | None,
+    out: Path,
+    bars: Bars,
+    overwrite: bool,
+    resume: bool,
+) -> Iterator[Vectors]:
+    """The documents' vectors while they are written: read from shards, or encoded into some beside the export."""
+    if corpus is None:
+        assert encoder is not None, "checked before"
+        yield Vectors(stamp(encoder, name), token_names(encoder), ())
+    elif isinstance(corpus, str | Path) and is_vectors(corpus):
+        opened = open_vectors(Path(corpus))
+        if encoder is not None and not opened.model.fits(stamp(encoder)):
+            raise InputError(corpus, f"was encoded by another model ({opened.model.name}), not by {name}")
+        yield opened
+    else:
+        assert encoder is not None, "checked before"
+        given = Corpus.of(corpus)
+        with interim_vectors(
+            encoder,
+            given.read(),
+            out,
+            model_name=name,
+            overwrite=overwrite,
+            resume=resume,
+            progress=bars.count("documents", given.count()),
+        ) as vectors:
+            yield vectors
+
+
+def _short(value: object) -> str:
+    return f"{value:.2g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,134 @@
+"""How well a model ranks judged queries, beside another: `evaluate`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import RenderableType
+
+from sparse_adapt.api.models import ModelGiven, load
+from sparse_adapt.collection.given import (
+    Corpus,
+    DocumentsGiven,
+    JudgementsGiven,
+    QueriesGiven,
+    judgements_of,
+    queries_of,
+)
+from sparse_adapt.errors import ConfigError
+from sparse_adapt.report.progress import watching
+from sparse_adapt.report.results import Result
+from sparse_adapt.report.tables import Row, Table, tabulate_evaluation, to_rich
+from sparse_adapt.retrieve.evaluate import Collection, evaluate_model, evaluation, measurable
+
+FIRST = "ndcg@10"
+
+
+@dataclass(frozen=True, repr=False)
+class Evaluation(Result):
+    """Means of each measure over the judged queries, and each query's own figures.
+
+    `title` says what was measured; `figures` is what `evaluate --json` prints. Measures lie between 0 and 1; those
+    that begin with `nonzero` count weights of a document or a query.
+    """
+
+    title: str
+    figures: Mapping[str, Any]
+
+    @property
+    def measures(self) -> dict[str, float]:
+        """The model's mean of each measure."""
+        return dict(self.figures["model"])
+
+    @property
+    def baseline(self) -> dict[str, float] | None:
+        """The baseline's, where there is one."""
+        return self.figures.get("baseline")
+
+    @property
+    def difference(self) -> dict[str, float] | None:
+        """The model's less the baseline's, where there is one."""
+        return self.figures.get("difference")
+
+    @property
+    def p_value(self) -> dict[str, float] | None:
+        """How likely chance alone gives so large a difference: two-sided paired randomisation test."""
+        return self.figures.get("p_value")
+
+    @property
+    def queries(self) -> list[dict[str, Any]]:
+        """The figures of each query."""
+        return list(self.figures["queries"])
+
+    @property
+    def headline(self) -> str:
+        """nDCG@10, beside the baseline's where there is one."""
+        said = f"{self.title}: {FIRST} {self.measures[FIRST]:.3f}"
+        return said if self.baseline is None else f"{said}, baseline {self.baseline[FIRST]:.3f}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Means, differences, then those of each kind of query, then each query's."""
+        return dict(self.figures)
+
+    def table(self) -> Table:
+        """Measures in rows, over all queries and over those of each kind."""
+        return tabulate_evaluation(self.figures, self.title)
+
+    def rows(self) -> Sequence[Row]:
+        """A row for each measure, and for each kind of query where these have one."""
+        return self.table().rows
+
+    def renderable(self) -> RenderableType:
+        """The table of measures."""
+        return to_rich(self.table())
+
+
+def evaluate(
+    model: ModelGiven,
+    collection: DocumentsGiven,
+    *,
+    queries: QueriesGiven | None = None,
+    judgements: JudgementsGiven | None = None,
+    baseline: ModelGiven | None = None,
+    split: str = "test",
+    device: str = "auto",
+    progress: bool | None = None,
+) -> Evaluation:
+    """Encode a collection, search it exactly, and measure, beside `baseline` where one is named.
+
+    collection: a BEIR folder, a bundled name or an `ir_datasets` id, which brings its queries and judgements; or a
+    corpus, with `queries` and `judgements` in memory or as files. `split` chooses `qrels/SPLIT.tsv` of a folder.
+    Queries without a positive judgement are left out. Models may be sparse or dense. Raises InputError where a judged
+    query has no text, and ConfigError where documents in memory come without queries or judgements.
+
+    >>> import sparse_adapt as sa
+    >>> found = sa.evaluate(
+    ...     "splade-tiny", {"a": "a bird sings", "b": "we save money"}, device="cpu",
+    ...     queries={"q": "birds"}, judgements={"q": ["a"]},
+    ... )
+    >>> found.measures["ndcg@10"]
+    1.0
+    """
+    given = Corpus.of(collection)
+    judged = _collection(given, queries, judgements, split)
+    models = [load(each, device) for each in (model, baseline) if each is not None]
+    texts = len(judged.documents) + len(judged.queries)
+    with watching(progress) as bars:
+        results = [
+            evaluate_model(each.encoder, judged, split, progress=bars.count(each.source, texts))
+            for each in models
+        ]
+    return Evaluation(f"{models[0].source} on {given.name}, {split}", evaluation(*results))
+
+
+def _collection(
+    given: Corpus, queries: QueriesGiven | None, judgements: JudgementsGiven | None, split: str
+) -> Collection:
+    """Documents, queries and judgements: what isn't given lies in the collection's own folder."""
+    for name, value in (("queries", queries), ("judgements", judgements)):
+        if value is None and given.place is None:
+            raise ConfigError(f"documents in memory have no {name}; pass {name}= as well")
+    asked = queries if queries is not None else given.place
+    judged = judgements if judgements is not None else given.place
+    assert asked is not None and judged is not None, "checked before"
+    return measurable(given.name, judgements_of(judged, split), queries_of(asked), given.read(), split)

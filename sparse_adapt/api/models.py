@@ -1,0 +1,182 @@
+"""A model as one object: load it, encode texts, give it words, save it."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from sparse_adapt.collection.readers import Document
+from sparse_adapt.errors import InputError, ModelError
+from sparse_adapt.files.checksum import checksum_of_texts
+from sparse_adapt.files.folders import output_folder, write_json
+from sparse_adapt.model.devices import choose
+from sparse_adapt.model.kinds import EitherEncoder, load_encoder
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.vocabulary import Extension, extend
+from sparse_adapt.pipeline.run import REPORT_FILE, read_finished
+from sparse_adapt.report.progress import watching
+from sparse_adapt.report.watching import Heard
+from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.stages.record import RECORD_FILE, new_record, read_record
+from sparse_adapt.terms.given import TermsGiven, terms_of
+from sparse_adapt.training.loop import HISTORY_FILE, read_history
+
+
+class Model:
+    """An encoder, and where it came from.
+
+    `encoder` is the torch module (`SparseEncoder`, or `SentenceEncoder` for a dense model); `source` is the folder,
+    alias or Hub id that it was read from.
+    """
+
+    def __init__(self, encoder: EitherEncoder, source: str, keeps: Sequence[object] = ()) -> None:
+        self.encoder, self.source = encoder, source
+        self.keeps = tuple(keeps)  # temporary folders, which go when the last model that came from them goes
+        self.extended = False  # since it was read or saved
+        self._encoded: tuple[str, csr_matrix] | None = None
+
+    # -- what it is ---------------------------------------------------------------------------
+
+    @property
+    def tokens(self) -> list[str]:
+        """The names of the columns of `encode`: each token as the tokenizer spells it, by id; (V) of them."""
+        return self.encoder.tokens
+
+    @property
+    def terms(self) -> list[str]:
+        """The terms that extensions gave a token, in the order of their ids."""
+        return [token.term for token in self.encoder.new_tokens]
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether it is a SPLADE model; a dense sentence encoder otherwise."""
+        return isinstance(self.encoder, SparseEncoder)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What the stage that wrote the model's folder read, and with which settings; empty where none did."""
+        return read_record(self.source) or {}
+
+    @property
+    def history(self) -> list[dict[str, float]]:
+        """Each training step of the stage that wrote the model's folder: the loss, and each of its terms."""
+        path = Path(self.source) / HISTORY_FILE
+        return read_history(path) if path.is_file() else []
+
+    def __repr__(self) -> str:
+        kind, size = "sparse" if self.is_sparse else "dense", self.encoder.vocabulary_size
+        new = f" ({len(self.terms):,} added)" if self.terms else ""
+        return f"<Model: {self.source}, {kind}, {size:,} tokens{new}, on {self.encoder.device}>"
+
+    # -- texts to vectors ---------------------------------------------------------------------
+
+    def encode(
+        self, texts: str | Sequence[str], *, progress: bool | None = None
+    ) -> csr_matrix | NDArray[np.float32]:
+        """Vectors of texts, one row each, in their order; a single string is one text, and gives one row.
+
+        A SPLADE model gives a scipy CSR matrix (texts, V) of float32, never negative, whose columns `tokens` names; a
+        text that lights no token keeps its empty row. A dense model gives an array (texts, H) of rows of length 1.
+        A text is cut at `encoder.max_tokens` tokens. Raises InputError for an item that is no string.
+
+        >>> import sparse_adapt as sa
+        >>> model = sa.load("splade-tiny", device="cpu")
+        >>> vectors = model.encode(["birds of the sea", "a plane lands"])
+        >>> vectors.shape
+        (2, 30522)
+        >>> model.tokens[vectors[0].toarray().argmax()]
+        'birds'
+        """
+        listed = [texts] if isinstance(texts, str) else list(texts)
+        for number, text in enumerate(listed, start=1):
+            if not isinstance(text, str):
+                raise InputError("texts", f"need to be strings (found: {type(text).__name__})", line=number)
+        with watching(progress) as bars:
+            heard = bars.count("texts", len(listed))
+            if isinstance(self.encoder, SparseEncoder):
+                return encode(self.encoder, listed, progress=heard)
+            return self.encoder.encode(listed, progress=heard)
+
+    def encode_documents(self, documents: Sequence[Document], heard: Heard) -> csr_matrix:
+        """Sparse vectors (documents, V); those of the last documents are kept, for the next question about them."""
+        assert isinstance(self.encoder, SparseEncoder), "checked by load_sparse"
+        texts = [document.full_text for document in documents]
+        checksum = checksum_of_texts(texts)
+        if self._encoded is not None and self._encoded[0] == checksum:
+            heard(len(texts))
+            return self._encoded[1]
+        vectors = encode(self.encoder, texts, progress=heard)
+        self._encoded = checksum, vectors
+        return vectors
+
+    # -- what it becomes ----------------------------------------------------------------------
+
+    def extend(self, terms: TermsGiven) -> Extension:
+        """Give each term a token, an input row, a head row and a bias of its own. The model changes in place.
+
+        terms: a list of words, a dictionary from categories to lists, or the path of a `terms.json`. A new row begins
+        as the mean of the pieces that it replaces; a stage has to teach it (`train`). Raises TermError, before anything
+        is changed, for a term that can't become a token.
+
+        >>> import sparse_adapt as sa
+        >>> model = sa.load("splade-tiny", device="cpu")
+        >>> model.extend(["gatrocraptic"]).new_tokens[0].token
+        'gatrocraptic'
+        >>> model.encode("gatrocraptic").shape
+        (1, 30523)
+        """
+        extension = extend(self.encoder, terms_of(terms))
+        self.extended, self._encoded = True, None
+        return extension
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """Write a folder that transformers, sentence-transformers and raw tokenizers read the same.
+
+        Raises OutputError for a place that is taken, unless `overwrite` says that it may be replaced.
+        """
+        place = Path(folder)
+        with output_folder(place, overwrite=overwrite, resumable=False) as work:
+            record = self.record
+            if self.extended:
+                record = new_record("extend", self.source, {}, {}, time.monotonic())
+            if record:
+                write_json(work / RECORD_FILE, record)
+            self.encoder.save(work)
+        self.source, self.extended = str(place), False
+        return place
+
+
+ModelGiven = str | Path | Model
+
+
+def load(source: ModelGiven, device: str = "auto") -> Model:
+    """Read a model from a folder, an alias (`splade-tiny`) or a Hub id; a `Model` is given back as it is.
+
+    device: `auto` (the fastest there is), `cpu`, `cuda` or `mps`. The folder of a run stands for the model that it
+    ended with. Only safetensors are read, and no code from the folder is run. Raises ModelError where there is no
+    model that can be adapted, and ConfigError for a device that isn't there.
+
+    >>> import sparse_adapt as sa
+    >>> sa.load("splade-tiny", device="cpu")
+    <Model: splade-tiny, sparse, 30,522 tokens, on cpu>
+    """
+    if isinstance(source, Model):
+        return source
+    place = Path(source)
+    if (place / REPORT_FILE).is_file() and not (place / "config.json").is_file():
+        source = read_finished(place).model
+    return Model(load_encoder(source, choose(device)), str(source))
+
+
+def load_sparse(source: ModelGiven, device: str = "auto") -> tuple[Model, SparseEncoder]:
+    """The model and its encoder, where only a SPLADE model will do. Raises ModelError for a dense one."""
+    model = load(source, device)
+    if not isinstance(model.encoder, SparseEncoder):
+        raise ModelError(
+            f"{model.source}: is a dense model, where a SPLADE model is needed, such as splade-tiny"
+        )
+    return model, model.encoder

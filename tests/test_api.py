@@ -1,0 +1,281 @@
+"""The Python API: paths and memory give the same, mistakes are our errors, results show themselves."""
+
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+from scipy.sparse import issparse
+
+import sparse_adapt as sa
+from sparse_adapt.collection.readers import Query, read_documents, read_judgements, read_queries
+from sparse_adapt.errors import ConfigError, InputError, MissingPackageError, ModelError, OutputError
+from sparse_adapt.model.vocabulary import TermError
+
+HEAVY = ("torch", "transformers", "scipy", "pydantic", "numpy", "rich")
+
+
+@pytest.fixture(scope="module")
+def model(tiny_model) -> sa.Model:
+    return sa.load(tiny_model, device="cpu")
+
+
+@pytest.fixture
+def frame(twelve_documents) -> pandas.DataFrame:
+    rows = [{"id": each.document_id, "title": each.title, "text": each.text} for each in twelve_documents]
+    return pandas.DataFrame(rows)
+
+
+# -- the names ------------------------------------------------------------------------------------
+
+
+def in_a_fresh_process(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_importing_loads_nothing_heavy_and_is_quick():
+    code = "import time, sys; start = time.perf_counter(); import sparse_adapt; print(time.perf_counter() - start);"
+    code += f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    seconds, loaded = zip(*(in_a_fresh_process(code).splitlines() for _ in range(3)), strict=True)
+    assert set(loaded) == {"[]"}
+    assert statistics.median(map(float, seconds)) < 0.15
+
+
+def test_every_public_name_is_there_and_none_is_a_module():
+    code = "import sparse_adapt as sa, pkgutil; assert set(sa.__all__) <= set(dir(sa));"
+    code += "assert all(callable(getattr(sa, name)) for name in sa.__all__);"
+    code += "print(set(sa.__all__) & {each.name for each in pkgutil.iter_modules(sa.__path__)})"
+    assert in_a_fresh_process(code) == "set()"
+    with pytest.raises(AttributeError, match="no attribute 'adopt'"):
+        sa.adopt  # noqa: B018 - which raises
+
+
+def test_every_public_function_has_a_docstring_with_an_example():
+    for name in sa.__all__:
+        if name.islower():
+            assert (
+                f">>> sa.{name}(" in getattr(sa, name).__doc__ or f"sa.{name}(" in getattr(sa, name).__doc__
+            ), name
+
+
+def test_types_are_marked_as_such():
+    for package in ("sparse_adapt", "diagnostics", "corpora"):
+        assert (Path(sa.__file__).parents[1] / package / "py.typed").is_file()
+
+
+# -- a model --------------------------------------------------------------------------------------
+
+
+def test_a_model_says_what_it_is(model, tiny_model):
+    assert repr(model) == f"<Model: {tiny_model}, sparse, 200 tokens, on cpu>"
+    assert len(model.tokens) == 200 and model.terms == [] and model.is_sparse
+    assert sa.load(model) is model
+    assert (model.record, model.history) == ({}, [])
+
+
+def test_texts_become_rows_and_one_string_is_one_text(model):
+    vectors = model.encode(["test the backup", "", "who owns zorvex"])
+    assert issparse(vectors) and vectors.shape == (3, 200) and vectors.dtype == np.float32
+    assert (model.encode("test the backup") != vectors[0]).nnz == 0
+    with pytest.raises(InputError, match=r"texts:2: need to be strings \(found: int\)"):
+        model.encode(["a", 5])
+
+
+def test_extending_and_saving_keeps_the_terms(tiny_model, tmp_path):
+    model = sa.load(tiny_model, device="cpu")
+    extension = model.extend(["zorvex", "kubectl"])
+    assert [token.term for token in extension.new_tokens] == model.terms == ["zorvex", "kubectl"]
+    assert model.encode("zorvex").shape == (1, 202)
+    folder = model.save(tmp_path / "extended")
+    again = sa.load(folder, device="cpu")
+    assert again.terms == ["zorvex", "kubectl"]
+    assert again.record["stage"] == "extend" and again.record["model"] == str(tiny_model)
+    assert (again.encode("zorvex") != model.encode("zorvex")).nnz == 0
+    with pytest.raises(OutputError, match="already there"):
+        model.save(tmp_path / "extended")
+    again.save(tmp_path / "copy")
+    assert sa.load(tmp_path / "copy").record == again.record
+
+
+def test_terms_are_a_list_a_dictionary_or_a_file(tiny_model, zorvex_collection):
+    for given in (
+        ["zorvex"],
+        {"coined": ["zorvex"]},
+        zorvex_collection,
+        str(zorvex_collection / "terms.json"),
+    ):
+        model = sa.load(tiny_model, device="cpu")
+        model.extend(given)
+        assert model.terms == ["zorvex"]
+    assert model.encoder.new_tokens[0].category == "coined"
+    with pytest.raises(
+        InputError, match=r"zorvex: no such file; terms themselves come in a list: \['zorvex'\]"
+    ):
+        model.extend("zorvex")
+    with pytest.raises(InputError, match="terms:2: duplicate term 'kubectl'"):
+        model.extend(["kubectl", "kubectl"])
+    with pytest.raises(InputError, match="needs a list of terms under 'coined'"):
+        model.extend({"coined": "kubectl"})
+    with pytest.raises(TermError):
+        model.extend([" \u200b"])
+
+
+def test_what_is_no_model_is_an_error_of_ours(tmp_path):
+    with pytest.raises(ModelError, match="no such model folder"):
+        sa.load("nowhere")
+    with pytest.raises(ConfigError, match="choose auto"):
+        sa.load("splade-tiny", device="tpu")
+
+
+# -- what is done with it -------------------------------------------------------------------------
+
+
+def test_mined_terms_are_a_sequence_with_evidence(
+    tiny_model, zorvex_collection, twelve_documents, frame, tmp_path
+):
+    mined = sa.mine_terms(zorvex_collection, tiny_model)
+    assert "zorvex" in [term.text.casefold() for term in mined] and len(mined) == len(mined.to_frame())
+    for given in (twelve_documents, frame, [each.full_text for each in twelve_documents]):
+        assert [term.text for term in sa.mine_terms(given, tiny_model)] == [term.text for term in mined]
+    assert mined[0].evidence.gain == mined.to_frame()["gain"].iloc[0]
+    assert mined.to_dict()["criterion"].startswith("all")
+    path = mined.save(tmp_path / "terms.json")
+    model = sa.load(tiny_model, device="cpu")
+    model.extend(path)
+    assert len(model.terms) == len(mined)
+    with pytest.raises(OutputError):
+        mined.save(path)
+    with pytest.raises(ConfigError, match="unknown criterion 'gains'"):
+        sa.mine_terms(zorvex_collection, tiny_model, by="gains")
+
+
+def test_explaining_takes_scores_apart(model, zorvex_collection, frame):
+    found = sa.explain(model, "who owns the server", zorvex_collection, top=3)
+    assert found == sa.explain(model, "who owns the server", frame, top=3)
+    table = found.to_frame()
+    assert np.allclose(table.groupby("rank")["contribution"].sum(), [match.score for match in found.matches])
+    assert found.tokens[0].token in str(found) and "<pre" in found._repr_html_()
+    assert repr(found).startswith("<QueryReport: 'who owns the server', ")
+    with pytest.raises(InputError, match="query: is empty"):
+        sa.explain(model, " ", frame)
+
+
+def test_diagnosing_a_term_and_a_model(model, tiny_model, zorvex_collection, frame):
+    report = sa.diagnose(model, "zorvex", zorvex_collection)
+    assert report.state == "pieces" and len(report.to_frame()) == report.corpus.holding == 3
+    assert (
+        sa.diagnose(tiny_model, "zorvex", frame, device="cpu").to_dict()["corpus"]
+        == report.to_dict()["corpus"]
+    )
+    assert repr(report).startswith("<TokenReport: 'zorvex', ") and "Vocabulary" in str(report)
+    with pytest.raises(InputError, match="document 'd99'"):
+        sa.diagnose(model, "zorvex", frame, document_id="d99")
+    health = sa.diagnose_model(model, frame, baseline=tiny_model)
+    assert health.drift.mean_overlap == pytest.approx(1.0)
+    assert "function words" in str(health)
+
+
+def test_evaluating_in_memory_is_evaluating_a_folder(model, tiny_model, zorvex_collection, frame):
+    found = sa.evaluate(model, zorvex_collection, baseline=tiny_model)
+    queries = list(read_queries(zorvex_collection))
+    judged = read_judgements(zorvex_collection)
+    held = sa.evaluate(model, frame, queries=queries, judgements=judged)
+    assert held.measures == found.measures == found.baseline
+    assert found.p_value["ndcg@10"] == 1.0 and held.baseline is None
+    assert len(found.queries) == 3 and set(found.to_frame()["kind"]) == {
+        "all",
+        "control",
+        "explicit",
+        "hidden",
+    }
+    assert json.loads(json.dumps(found.to_dict()))["count"] == {"queries": 3, "documents": 12}
+    assert "ndcg@10" in repr(found) and "recall@100" in str(found)
+    with pytest.raises(ConfigError, match="documents in memory have no judgements"):
+        sa.evaluate(model, frame, queries=queries)
+    with pytest.raises(InputError, match="judges query 'q9', which has no text"):
+        sa.evaluate(model, frame, queries=queries, judgements={"q9": ["d01"]})
+
+
+def test_searching_one_query_or_several(model, zorvex_collection, twelve_documents):
+    one = sa.search(model, zorvex_collection, "who owns the server", top=4)
+    assert len(one) == 4
+    assert [hit.rank for hit in one] == [1, 2, 3, 4] and one[0].text
+    several = sa.search(model, twelve_documents, {"a": "who owns the server", "b": "a saw"}, top=4)
+    assert list(several.run["a"].items()) == [(hit.document_id, hit.score) for hit in one]
+    assert several.queries == (Query("a", "who owns the server"), Query("b", "a saw"))
+    assert len(several.to_frame()) == len(several) == len(several.run["a"]) + len(several.run["b"])
+    assert one[0].document_id in str(one) and repr(one).startswith(
+        "<Found: 'who owns the server', 4 documents"
+    )
+    assert len(sa.search(model, twelve_documents, zorvex_collection / "queries.jsonl").queries) == 6
+    with pytest.raises(InputError, match="query: is empty"):
+        sa.search(model, twelve_documents, "")
+
+
+def test_a_model_keeps_the_vectors_of_the_last_corpus(tiny_model, twelve_documents, monkeypatch):
+    from sparse_adapt.api import models
+
+    encoded, encode = [], models.encode
+
+    def counted(encoder, texts, **how):
+        encoded.append(len(texts))
+        return encode(encoder, texts, **how)
+
+    monkeypatch.setattr(models, "encode", counted)
+    model = sa.load(tiny_model, device="cpu")
+    before = sa.search(model, twelve_documents, "who owns the server")
+    assert sa.search(model, list(twelve_documents), "who owns the server").hits == before.hits
+    assert encoded == [12]
+    sa.search(model, twelve_documents[:5], "who owns the server")
+    model.extend(["zorvex"])
+    sa.search(model, twelve_documents[:5], "who owns the server")
+    assert encoded == [12, 5, 5]
+
+
+def test_searching_vectors_that_were_encoded(model, zorvex_collection, tmp_path):
+    from sparse_adapt.retrieve.vectors.shards import encode_corpus
+
+    encode_corpus(model.encoder, read_documents(zorvex_collection), tmp_path / "vectors")
+    found = sa.search(model, tmp_path / "vectors", "who owns the server")
+    assert found.run == sa.search(model, zorvex_collection, "who owns the server").run
+    made = sa.export("qdrant", None, tmp_path / "vectors", tmp_path / "export")
+    assert made.manifest.documents == 12
+
+
+def test_exporting_from_memory_is_exporting_a_folder(model, zorvex_collection, frame, tmp_path):
+    first = sa.export(
+        "anserini", model, zorvex_collection, tmp_path / "a", queries=["who owns zorvex"], scale=50
+    )
+    second = sa.export("anserini", model, frame, tmp_path / "b", queries={"1": "who owns zorvex"}, scale=50)
+    assert first.manifest == second.manifest and first.manifest.queries == 1
+    assert (tmp_path / "a" / "manifest.json").is_file() and len(first.to_frame()) == len(
+        first.manifest.parts
+    ) + 1
+    assert str(tmp_path / "a") in first.loading and repr(first).startswith("<Export: anserini in ")
+    with pytest.raises(OutputError, match="already there"):
+        sa.export("anserini", model, frame, tmp_path / "b")
+    with pytest.raises(ConfigError, match="unknown export format 'lucene'"):
+        sa.export("lucene", model, frame, tmp_path / "c")
+    with pytest.raises(ConfigError, match="name the model"):
+        sa.export("anserini", None, frame, tmp_path / "c")
+    with pytest.raises(ConfigError, match="holds documents"):
+        sa.export("anserini", model, None, tmp_path / "c")
+
+
+def test_without_pandas_a_frame_names_its_pip_line(model, frame, monkeypatch):
+    found = sa.search(model, frame, "who owns the server")
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingPackageError, match="pandas is not installed: pip install pandas"):
+        found.to_frame()
+
+
+def test_bars_are_for_terminals(model, capfd):
+    model.encode(["a saw"])
+    assert capfd.readouterr().err == ""
+    model.encode(["a saw"], progress=True)
+    assert "texts" in capfd.readouterr().err
