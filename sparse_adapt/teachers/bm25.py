@@ -43,9 +43,10 @@ class Bm25:
             return cls(csr_matrix((len(texts), 0), dtype=np.float32), ())
         index = bm25s.BM25(k1=k1, b=b, method="lucene")
         index.index(stemmed, create_empty_token=False, show_progress=False)
-        stems = sorted(index.vocab_dict, key=index.vocab_dict.__getitem__)
+        stems = sorted(index.vocab_dict)  # bm25s numbers them as a set does, in another order in each process
         parts = (index.scores["data"], index.scores["indices"], index.scores["indptr"])
-        documents = csc_matrix(parts, shape=(len(texts), len(stems))).tocsr()
+        weighed = csc_matrix(parts, shape=(len(texts), len(stems)))
+        documents = weighed[:, [index.vocab_dict[stem] for stem in stems]].tocsr()
         return cls(documents, stems)
 
     def queries(self, texts: Sequence[str]) -> csr_matrix:
