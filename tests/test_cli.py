@@ -2,6 +2,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -176,6 +177,7 @@ MISTAKES = {
         ["distill", "--model", "{tiny}", "--candidates", "{short}", "--corpus", "{corpus}", "-o", "x"],
         "short.jsonl:1:",
     ),
+    "run of nothing": (["run"], "run needs a run file; make one with: sparse-adapt run --template"),
     "run of a missing file": (["run", "no.toml", "-o", "x"], "no.toml: no such file"),
     "run of a wrong key": (
         ["run", "{badrun}", "-o", "x"],
@@ -559,3 +561,14 @@ def test_diagnose_without_a_term_shows_the_whole_model(sparse_adapt, extended, t
     content = json.loads(sparse_adapt(*words, "--json").out)
     assert [token["token"] for token in content["usage"]["tokens"]] == ["zorvex"]
     assert content["drift"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [(["run", "--template"], "# A run file"), (["evaluate", "--template"], "# A suite")],
+)
+def test_a_template_goes_to_standard_output(sparse_adapt, words, first):
+    shown = sparse_adapt(*words)
+    assert shown.status == 0
+    assert shown.out.startswith(first)
+    tomllib.loads(shown.out)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sparse_adapt.cli.console import say, then, then_measure, wrote
+from sparse_adapt.cli.console import say, show, then, then_measure, wrote
 from sparse_adapt.cli.options import (
     RUNS,
     Corpus,
@@ -20,6 +20,7 @@ from sparse_adapt.cli.options import (
     overrides,
     trains,
 )
+from sparse_adapt.errors import ConfigError
 
 if TYPE_CHECKING:
     from sparse_adapt.stages.runner import Outcome, Place
@@ -374,11 +375,16 @@ def _teach_triplets(stage: str, context: typer.Context, model: str, file: Path, 
 @trains
 def run(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="RUN.TOML", help="The stages, and what they read.")],
+    file: Annotated[
+        Path | None, typer.Argument(metavar="RUN.TOML", help="The stages, and what they read.")
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("-o", "--out", metavar="DIR", help="Run folder; by default runs/ and the file's name."),
     ] = None,
+    template: Annotated[
+        bool, typer.Option("--template", help="Print a run file to fill in, every key explained.")
+    ] = False,
     overwrite: Overwrite = False,
     resume: Resume = False,
 ) -> None:
@@ -386,6 +392,14 @@ def run(
 
     Options given here replace what the file says.
     """
+    if template:
+        from sparse_adapt.pipeline.template import run_template
+
+        show(run_template().rstrip("\n"))
+        then(["run", "run.toml"])
+        return
+    if file is None:
+        raise ConfigError("run needs a run file; make one with: sparse-adapt run --template > run.toml")
     from sparse_adapt.pipeline.run import run as carry_out
     from sparse_adapt.pipeline.runfile import read_plan
     from sparse_adapt.report.progress import Bars

@@ -186,6 +186,12 @@ def evaluate(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on where the suite stopped.", rich_help_panel=OF_SUITE)
     ] = False,
+    template: Annotated[
+        bool,
+        typer.Option(
+            "--template", help="Print a suite file to fill in, every key explained.", rich_help_panel=OF_SUITE
+        ),
+    ] = False,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
@@ -193,6 +199,12 @@ def evaluate(
 
     With --suite, many models are measured on many collections.
     """
+    if template:
+        from sparse_adapt.suite.template import suite_template
+
+        show(suite_template().rstrip("\n"))
+        then(["evaluate", "--suite", "suite.toml", "-o", "suite"])
+        return
     from sparse_adapt.cli.devices import load_either
     from sparse_adapt.errors import ConfigError
     from sparse_adapt.report.progress import Bars

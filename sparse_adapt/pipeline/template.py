@@ -1,6 +1,6 @@
 """A run file or a suite file to fill in: every key with its meaning, its unit and its default, commented out.
 
-    sparse-adapt run --template > run.toml
+sparse-adapt run --template > run.toml
 """
 
 import json
