@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import shutil
 import tomllib
 from pathlib import Path
 from xml.etree import ElementTree
@@ -11,6 +12,8 @@ import typer
 
 from sparse_adapt.cli.app import app
 from sparse_adapt.engines.formats import ENGINES
+from sparse_adapt.pipeline.runfile import read_plan
+from sparse_adapt.suite.settings import read_suite
 from tools import outputs
 
 ROOT = Path(__file__).parents[1]
@@ -106,9 +109,17 @@ def test_every_command_of_the_pages_exists_with_its_options():
     assert checked > 20
 
 
-@pytest.mark.parametrize(("page", "text"), blocks("toml"), ids=lambda each: getattr(each, "name", ""))
-def test_toml_is_toml(page, text):
-    assert tomllib.loads(text)
+def test_files_of_the_page_of_formats_are_read(tmp_path, zorvex_collection):
+    run, suite = [text for page, text in blocks("toml") if page.name == "formats.md"]
+    shutil.copytree(zorvex_collection, tmp_path / "my-collection")
+    for file in (zorvex_collection / name for name in ("terms.json", "dictionary.jsonl", "candidates.jsonl")):
+        shutil.copy(file, tmp_path)
+    (tmp_path / "run.toml").write_text(run, encoding="utf-8")
+    (tmp_path / "suite.toml").write_text(suite, encoding="utf-8")
+    plan = read_plan(tmp_path / "run.toml")
+    assert plan.stages == ("extend", "warmup", "dictionary", "distill")
+    assert (plan.settings["warmup"].steps, plan.settings["distill"].learning_rate) == (300, 2e-5)
+    assert read_suite(tmp_path / "suite.toml").collections["general"].loses_at_most == 0.01
 
 
 def test_page_of_engines_has_each_engine_and_its_extra():

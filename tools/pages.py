@@ -177,9 +177,13 @@ def _table(kind: type[BaseModel], beside: type[BaseModel] | None = None) -> str:
 
 def _row(name: str, field: FieldInfo) -> str:
     told = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
-    meaning = f"{field.description or ''} {told.get('source', '')}"
+    meaning = f"{_sentence(field.description or '')} {told.get('source', '')}"
     cells = [f"`{name}`", _default(field), str(told.get("unit", "")), _allowed(field), _cell(meaning)]
     return f"| {' | '.join(cells)} |"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + ("." if text and not text.endswith(".") else "")
 
 
 def _default(field: FieldInfo) -> str:
