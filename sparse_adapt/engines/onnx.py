@@ -29,6 +29,7 @@ from sparse_adapt.collection.readers import Run
 from sparse_adapt.engines.layout import ExportSource, Layout
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, file_there
 from sparse_adapt.errors import ModelError
+from sparse_adapt.files.checksum import MARKER_FILE
 from sparse_adapt.model.batches import pad
 from sparse_adapt.model.saved import write_tokenizer
 from sparse_adapt.model.sparse import SparseEncoder
@@ -88,7 +89,7 @@ def _write_encoder(
             f"more than {BOUND:.0e}; export for sentence-transformers instead"
         )
     write_tokenizer(work, encoder.tokenizer, encoder.max_tokens)
-    files = sorted(path.name for path in work.iterdir())
+    files = sorted(path.name for path in work.iterdir() if path.name != MARKER_FILE)
     facts = {"largest_difference": difference, "bound": BOUND, "opset": opset}
     return manifest.holding(*(file_there(work, name) for name in files)).stating(facts)
 
