@@ -27,7 +27,10 @@ from numpy.typing import NDArray
 from safetensors.numpy import load as load_tensors
 
 # records of a run, which say how it was made: settings, times, checksums of files that are recorded themselves
-LEFT_OUT = ("*/stage.json", "*/run.toml", "*/request.json", "*/steps/*.json", ".*", "*/.*")
+LEFT_OUT = (
+    *("*/sparse-adapt.json", "*/stage.json", "*/run.toml", "*/request.json", "*/steps/*.json"),
+    *(".*", "*/.*"),
+)
 KEYS_LEFT_OUT = {
     # when, by what and how
     *("version", "versions", "__version__", "transformers_version", "seconds", "written", "peak_memory"),
