@@ -274,3 +274,14 @@ def test_p_values_of_an_evaluation_are_corrected_over_all_its_tests(tiny_model, 
     groups = [content, *content["kinds"].values()]
     plain = [value for group in groups for value in group["p_value"].values()]
     assert [value for group in groups for value in group["adjusted"].values()] == holm(plain)
+
+
+def test_an_evaluation_holds_the_rankings(tiny_model, zorvex_collection):
+    model = SparseEncoder.load(tiny_model)
+    result = evaluate_model(model, zorvex_collection)
+    first = evaluation(result, result)["queries"][0]
+    found = result.run[first["query_id"]]
+    expected = [{"document_id": name, "score": score} for name, score in list(found.items())[:10]]
+    assert first["model"]["ranking"] == first["baseline"]["ranking"] == expected
+    assert expected
+    assert [each["score"] for each in expected] == sorted((each["score"] for each in expected), reverse=True)

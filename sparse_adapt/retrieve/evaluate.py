@@ -7,8 +7,9 @@ non-zero weights a document and a query have.
 """
 
 import warnings
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,6 +39,7 @@ from sparse_adapt.retrieve.search import search
 from sparse_adapt.retrieve.significance import Values, holm, randomisation_test
 
 DEPTH = 1000
+SHOWN = 10  # documents of a query in JSON
 MEASURES = {
     "ndcg@10": "ndcg@10",
     "mrr@10": "mrr@10",
@@ -81,6 +83,7 @@ class Result:
 
     queries: tuple[Query, ...]
     values: dict[str, Values]
+    run: Run = field(default_factory=dict)  # query id -> document id -> score, best first
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -254,7 +257,7 @@ def _measured(run: Run, sizes: Sequence[Values], collection: Collection) -> Resu
     """Measures of a run over a collection; sizes: non-zero weights of each document, then of each query."""
     query_ids = [query.query_id for query in collection.queries]
     measured = evaluate_run(run, {query_id: collection.judgements[query_id] for query_id in query_ids})
-    return Result(collection.queries, {**measured.values, **dict(zip(SIZES, sizes, strict=True))})
+    return Result(collection.queries, {**measured.values, **dict(zip(SIZES, sizes, strict=True))}, run)
 
 
 # -- against a baseline -----------------------------------------------------------------------
@@ -311,10 +314,18 @@ def _correct(groups: Sequence[dict[str, Any]]) -> None:
         group["adjusted"][name] = value
 
 
-def _query_figures(row: int, result: Result, baseline: Result | None) -> dict[str, Figures]:
+def _query_figures(row: int, result: Result, baseline: Result | None) -> dict[str, dict[str, Any]]:
     named = {"model": result} if baseline is None else {"model": result, "baseline": baseline}
     names = (*MEASURES, "nonzero_query")
     return {
-        which: {name: float(measured.values[name][row]) for name in names}
+        which: {
+            **{name: float(measured.values[name][row]) for name in names},
+            "ranking": _ranking(measured.run.get(result.queries[row].query_id, {})),
+        }
         for which, measured in named.items()
     }
+
+
+def _ranking(found: Mapping[str, float]) -> list[dict[str, Any]]:
+    """The best documents of one query with their scores, as many as nDCG@10 looks at."""
+    return [{"document_id": name, "score": score} for name, score in islice(found.items(), SHOWN)]
