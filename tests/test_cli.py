@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from sparse_adapt.collection.readers import read_queries, read_run
+
 FLAGS = {
     "demo": {"--out", "-o", "--seed", "--resume", "--overwrite"},
     "terms": {"--model", "--top", "-o", "--json"},
@@ -232,10 +234,13 @@ MISTAKES = {
     ),
     "index of no vectors": (["index", "--vectors", "{taken}", "-o", "x"], "no manifest.json here"),
     "search in no index": (["search", "x", "--model", "{tiny}", "--index", "{taken}"], "no index.json here"),
-    "search nothing": (["search", "x", "--model", "{tiny}"], "name what to search once: --index INDEX"),
+    "search for nothing named": (
+        ["search", "--model", "{tiny}"],
+        "name what to look for: QUERY, or --queries",
+    ),
     "search in two": (
-        ["search", "x", "--model", "{tiny}", "--corpus", "{corpus}", "--vectors", "{taken}"],
-        "name what to search once",
+        ["search", "x", "--model", "{tiny}", "--index", "{taken}", "--vectors", "{taken}"],
+        "name one place to search",
     ),
     "search no vectors": (
         ["search", "x", "--model", "{tiny}", "--vectors", "{empty}"],
@@ -523,6 +528,30 @@ def test_search_needs_no_index(sparse_adapt, tmp_path, monkeypatch, extended, zo
     wrong = sparse_adapt("search", query, "--model", "splade-tiny", "--vectors", "v")
     assert (wrong.status, len(wrong.errors)) == (2, 1)
     assert "was encoded by another model" in wrong.err
+
+
+def test_search_takes_many_queries_and_writes_a_run(
+    sparse_adapt, tmp_path, monkeypatch, extended, zorvex_collection
+):
+    monkeypatch.chdir(tmp_path)
+    files = ["--model", extended, "--corpus", zorvex_collection, "--queries", zorvex_collection, "--top", "3"]
+    content = json.loads(sparse_adapt("search", *files, "--json").out)
+    queries = list(read_queries(zorvex_collection))
+    assert [each["query_id"] for each in content["queries"]] == [query.query_id for query in queries]
+    written = sparse_adapt("search", *files, "--run", "found.run")
+    assert written.status == 0, written.err
+    run = read_run(tmp_path / "found.run")
+    for each in content["queries"]:
+        names = [row["document_id"] for row in each["results"]]
+        assert list(run.get(each["query_id"], {})) == names
+        assert all(row["snippet"].startswith(row["title"]) for row in each["results"])
+
+
+def test_search_shows_how_documents_begin(sparse_adapt, extended, zorvex_collection):
+    words = ["search", "nightly backup", "--model", extended, "--corpus", zorvex_collection, "--top", "1"]
+    first = json.loads(sparse_adapt(*words, "--json").out)["results"][0]
+    assert first["snippet"]
+    assert first["snippet"][:20] in sparse_adapt(*words).out
 
 
 # -- Lucene -----------------------------------------------------------------------------------------

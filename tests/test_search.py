@@ -102,8 +102,8 @@ def test_blocks_taken_in_turn_give_what_all_at_once_do(size):
     blocks = [(names[start : start + size], documents[start : start + size]) for start in range(0, 50, size)]
     rows, scores = top_k(query, documents, 12)[0]
     expected = [(names[row], float(score)) for row, score in zip(rows, scores, strict=True)]
-    assert search.best_of_blocks(query, iter(blocks), 12) == expected
-    assert search.best_of_blocks(query, iter([]), 12) == []
+    assert search.best_of_blocks(query, iter(blocks), 12) == [expected]
+    assert search.best_of_blocks(query, iter([]), 12) == [[]]
 
 
 def test_a_run_names_queries_and_documents():

@@ -16,11 +16,10 @@ from sparse_adapt.report.progress import watching
 from sparse_adapt.report.results import Result
 from sparse_adapt.report.tables import Column, Row, Table, to_rich
 from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.results import snippet
 from sparse_adapt.retrieve.search import top_k
 from sparse_adapt.retrieve.vectors.folder import open_vectors, read_vectors
 from sparse_adapt.retrieve.vectors.manifest import MANIFEST_FILE, read_format, stamp
-
-SHOWN = 90  # characters of a document
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +36,7 @@ class Hit:
     @property
     def snippet(self) -> str:
         """How the document begins, in one line."""
-        words = " ".join(f"{self.title}: {self.text}".split() if self.title else self.text.split())
-        return words if len(words) <= SHOWN else f"{words[: SHOWN - 3].rstrip()}..."
+        return snippet(Document(self.document_id, self.text, self.title))
 
 
 @dataclass(frozen=True, repr=False)

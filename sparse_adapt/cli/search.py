@@ -1,15 +1,19 @@
 """Commands around an index: encode a corpus, index it with Lucene, search the index, or the vectors themselves."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from sparse_adapt.cli.console import say, show_json, show_table, then, wrote
-from sparse_adapt.cli.options import Corpus, Device, Json, Model, Out, Overwrite, Resume, Scale
+from sparse_adapt.cli.options import Corpus, Device, Json, Model, OptionalModel, Out, Overwrite, Resume, Scale
+from sparse_adapt.cli.subject import Subject, subject_of
 from sparse_adapt.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sparse_adapt.collection.readers import Document, Query
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.report.tables import Row, Table
 
@@ -106,8 +110,14 @@ def index(
 
 
 def search(
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="What to look for, in words.")],
-    model: Model,
+    query: Annotated[str | None, typer.Argument(metavar="QUERY", help="What to look for, in words.")] = None,
+    queries: Annotated[
+        str | None,
+        typer.Option(
+            "--queries", metavar="FILE", help="Many queries: a file, or a collection that has some."
+        ),
+    ] = None,
+    model: OptionalModel = None,
     index: Annotated[
         Path | None, typer.Option("--index", metavar="INDEX", help="A Lucene index that index wrote.")
     ] = None,
@@ -115,46 +125,93 @@ def search(
         Path | None, typer.Option("--vectors", metavar="DIR", help="Or what encode wrote, searched exactly.")
     ] = None,
     corpus: Annotated[
-        str | None, typer.Option("--corpus", metavar="CORPUS", help="Or a corpus, encoded on the way.")
+        str | None,
+        typer.Option(
+            "--corpus",
+            metavar="CORPUS",
+            help="The corpus to search; beside --index or --vectors, whose titles and texts are shown.",
+        ),
     ] = None,
-    top: Annotated[int, typer.Option("--top", min=1, help="Documents to show.")] = 10,
+    top: Annotated[int, typer.Option("--top", min=1, help="Documents of a query.")] = 10,
+    run: Annotated[
+        Path | None,
+        typer.Option("--run", metavar="FILE", help="Write a TREC run to FILE instead of showing documents."),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Search an index, a folder of vectors or a corpus."""
-    from sparse_adapt.model.sparse import SparseEncoder
+    """Search an index, a folder of vectors or a corpus.
+
+    Without --model and a place to search, the latest run and its corpus are taken.
+    """
+    from sparse_adapt.retrieve.results import documents_of
     from sparse_adapt.stages.record import read_before
 
+    if (query is None) == (queries is None):
+        raise ConfigError("name what to look for: QUERY, or --queries FILE")
+    if index is not None and vectors is not None:
+        raise ConfigError("name one place to search: --index INDEX or --vectors DIR")
+    asked = _queries(query, queries)
+    subject = subject_of(model, corpus)
+    found = _found(asked, subject, index, vectors, top)
+    if run is not None:
+        _write_run(run, found)
+    shown = corpus or (subject.corpus if index is None and vectors is None else None)
+    texts = {} if shown is None else documents_of(shown, found)
+    results = [_result(each, found[each.query_id], texts) for each in asked]
+    if json:
+        show_json(results[0] if queries is None else {"queries": results})
+    elif run is None:
+        for result in results:
+            show_table(_table(result))
+    for each in asked:
+        if not found[each.query_id]:
+            say(f"no document shares a token with the query {each.text!r}")
+    known = shown or read_before(subject.model).get("corpus")
+    if known is not None:
+        then(["explain", asked[0].text, "--model", subject.model, "--corpus", known])
+
+
+def _queries(query: str | None, queries: str | None) -> "list[Query]":
+    from sparse_adapt.collection.readers import Query, read_queries
+
+    if queries is not None:
+        return list(read_queries(queries))
+    assert query is not None, "checked before"
     if not query.strip():
         raise InputError("QUERY", "is empty; say what to look for")
-    if sum(each is not None for each in (index, vectors, corpus)) != 1:
-        raise ConfigError("name what to search once: --index INDEX, --vectors DIR or --corpus CORPUS")
-    if index is not None:
-        found = _in_index(query, model, index, top)
-    else:
-        found = _exactly(query, SparseEncoder.load(model), model, vectors, corpus, top)
-    table = _found_table(query, found)
-    if json:
-        show_json({"query": query, "results": [dict(row) for row in table.rows]})
-    else:
-        show_table(table)
-    if not found:
-        say("no document shares a token with this query")
-    corpus = corpus or read_before(model).get("corpus", "CORPUS")
-    then(["explain", query, "--model", model, "--corpus", corpus])
+    return [Query("1", query)]
 
 
-def _in_index(query: str, model: str, index: Path, top: int) -> "list[Row]":
-    from sparse_adapt.engines.lucene import LuceneIndex, look_up
+def _found(
+    queries: "Sequence[Query]", subject: Subject, index: Path | None, vectors: Path | None, top: int
+) -> "dict[str, list[Row]]":
+    """Rows with document, score and perhaps impact, by the id of their query."""
     from sparse_adapt.model.sparse import SparseEncoder
 
+    encoder = SparseEncoder.load(subject.model)
+    if index is not None:
+        return _in_index(queries, encoder, index, top)
+    return _exactly(queries, encoder, subject, vectors, top)
+
+
+def _in_index(
+    queries: "Sequence[Query]", encoder: "SparseEncoder", index: Path, top: int
+) -> "dict[str, list[Row]]":
+    from sparse_adapt.engines.lucene import LuceneIndex, look_up
+
     with LuceneIndex(index) as opened:
-        found = look_up(query, SparseEncoder.load(model), opened, top)
-    return [{"document_id": each.document_id, "score": each.score, "impact": each.impact} for each in found]
+        found = {query.query_id: look_up(query.text, encoder, opened, top) for query in queries}
+    return {
+        query_id: [
+            {"document_id": each.document_id, "score": each.score, "impact": each.impact} for each in hits
+        ]
+        for query_id, hits in found.items()
+    }
 
 
 def _exactly(
-    query: str, encoder: "SparseEncoder", name: str, vectors: Path | None, corpus: str | None, top: int
-) -> "list[Row]":
+    queries: "Sequence[Query]", encoder: "SparseEncoder", subject: Subject, vectors: Path | None, top: int
+) -> "dict[str, list[Row]]":
     from sparse_adapt.collection.readers import count_documents, read_documents
     from sparse_adapt.report.progress import Bars
     from sparse_adapt.retrieve.encode import encode
@@ -166,26 +223,56 @@ def _exactly(
     if vectors is not None:
         opened = open_vectors(vectors)
         if not opened.model.fits(stamp(encoder)):
-            raise InputError(vectors, f"was encoded by another model ({opened.model.name}), not by {name}")
-        found = best_of_blocks(encode(encoder, [query]), opened.blocks, top)
+            raise InputError(
+                vectors, f"was encoded by another model ({opened.model.name}), not by {subject.model}"
+            )
+        found = best_of_blocks(encode(encoder, [query.text for query in queries]), opened.blocks, top)
     else:
-        assert corpus is not None, "checked before"
-        total = count_documents(corpus)
+        total = count_documents(subject.corpus)
         with Bars() as bars:
-            opened = encode_vectors(encoder, read_documents(corpus), progress=bars.count("documents", total))
-            found = best_of_blocks(encode(encoder, [query]), opened.blocks, top)
-    return [{"document_id": document_id, "score": score} for document_id, score in found]
+            progress = bars.count("documents", total)
+            opened = encode_vectors(encoder, read_documents(subject.corpus), progress=progress)
+            found = best_of_blocks(encode(encoder, [query.text for query in queries]), opened.blocks, top)
+    return {
+        query.query_id: [{"document_id": document_id, "score": score} for document_id, score in best]
+        for query, best in zip(queries, found, strict=True)
+    }
 
 
-def _found_table(query: str, found: "list[Row]") -> "Table":
-    """Rank, document and score; the impact too where the engine ranked by whole numbers."""
+def _write_run(path: Path, found: "dict[str, list[Row]]") -> None:
+    from sparse_adapt.collection.readers import write_run
+
+    run = {
+        query_id: {str(row["document_id"]): float(cast(float, row["score"])) for row in rows}
+        for query_id, rows in found.items()
+    }
+    wrote(path, f"a TREC run of {write_run(path, run):,} results")
+
+
+def _result(query: "Query", rows: "Sequence[Row]", texts: "Mapping[str, Document]") -> dict[str, Any]:
+    """One query with its documents: rank, id, score, perhaps impact, and title and beginning where they are known."""
+    from sparse_adapt.retrieve.results import snippet
+
+    ranked: list[dict[str, Any]] = []
+    for rank, row in enumerate(rows, start=1):
+        document = texts.get(str(row["document_id"]))
+        known = {} if document is None else {"title": document.title, "snippet": snippet(document)}
+        ranked.append({"rank": rank, **row, **known})
+    return {"query_id": query.query_id, "query": query.text, "results": ranked}
+
+
+def _table(result: dict[str, Any]) -> "Table":
+    """Rank, document, score and beginning; the impact too where the engine ranked by whole numbers."""
     from sparse_adapt.report.tables import Column, Table
 
+    rows = result["results"]
     columns = [
         Column("rank", "rank"),
         Column("document_id", "document", "text"),
-        Column("score", "score", decimals=3, bar=True),
+        Column("score", "score", decimals=3, bar=not any("snippet" in row for row in rows)),
     ]
-    if not found or "impact" in found[0]:
+    if any("impact" in row for row in rows):
         columns.append(Column("impact", "impact"))
-    return Table(query, tuple(columns), [{"rank": rank, **row} for rank, row in enumerate(found, start=1)])
+    if any("snippet" in row for row in rows):
+        columns.append(Column("snippet", "text", "text"))
+    return Table(result["query"], tuple(columns), rows)

@@ -1,36 +1,26 @@
 """Commands that only look: diagnose a term, explain a query, evaluate a model or a suite."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sparse_adapt.cli.console import say, show, show_json, show_table, then, wrote
 from sparse_adapt.cli.options import (
-    BUNDLED,
     MODEL_HELP,
-    RUNS,
     WITH,
     Device,
     Json,
     OptionalCorpus,
     OptionalModel,
 )
+from sparse_adapt.cli.subject import BASE, Subject, subject_of
 
 if TYPE_CHECKING:
     from diagnostics.advice import Places
 
 
-BASE = "splade-tiny"
 OF_SUITE = f"{WITH}--suite"
-
-
-class Subject(NamedTuple):
-    """What a command looks at, and whether a finished run was found for it."""
-
-    model: str
-    corpus: str
-    adapted: bool
 
 
 def diagnose(
@@ -58,14 +48,14 @@ def diagnose(
     which light where nobody says them, what its vectors cost, and how far it moved from a baseline.
     """
     if term is None:
-        _diagnose_model(_subject(model, corpus), baseline, json=json)
+        _diagnose_model(subject_of(model, corpus), baseline, json=json)
         return
     from diagnostics.report import render_token_report
     from diagnostics.token import diagnose as report_on
     from sparse_adapt.collection.readers import read_documents
     from sparse_adapt.model.sparse import SparseEncoder
 
-    subject = _subject(model, corpus)
+    subject = subject_of(model, corpus)
     documents = list(read_documents(subject.corpus))
     encoder = SparseEncoder.load(subject.model)
     places = _places(subject, term)
@@ -129,7 +119,7 @@ def explain(
 
     if not query.strip():
         raise InputError("QUERY", "is empty; say what to look for")
-    subject = _subject(model, corpus)
+    subject = subject_of(model, corpus)
     documents = list(read_documents(subject.corpus))
     encoder = SparseEncoder.load(subject.model)
     with Bars() as bars:
@@ -274,20 +264,6 @@ def measure_suite(
         return
     wrote(out, "suite.json, suite.md, suite.png with matplotlib, vectors")
     then([*again, "--overwrite", "--explain"])
-
-
-def _subject(model: str | None, corpus: str | None) -> Subject:
-    """The model and corpus named, else those of the latest run, else the base model and a bundled corpus."""
-    from sparse_adapt.pipeline.run import latest_run
-    from sparse_adapt.stages.record import read_before
-
-    if model is not None:
-        return Subject(model, corpus or read_before(model).get("corpus") or BUNDLED, adapted=True)
-    found = latest_run(RUNS)
-    if found is None:
-        say(f"no finished run under {RUNS}/, so this is the base model, {BASE}")
-        return Subject(BASE, corpus or BUNDLED, adapted=False)
-    return Subject(str(found.model), corpus or found.corpus or BUNDLED, adapted=True)
 
 
 def _places(subject: Subject, term: str) -> "Places":

@@ -45,22 +45,22 @@ def top_k(queries: csr_matrix, documents: csr_matrix, k: int) -> list[Found]:
 
 
 def best_of_blocks(
-    query: csr_matrix, blocks: Iterable[tuple[Sequence[str], csr_matrix]], k: int
-) -> list[tuple[str, float]]:
-    """The k best documents of one query (1, V) with their scores, as `Searcher` finds them in all blocks at once.
+    queries: csr_matrix, blocks: Iterable[tuple[Sequence[str], csr_matrix]], k: int
+) -> list[list[tuple[str, float]]]:
+    """The k best documents of each query (Q, V) with their scores, as `Searcher` finds them in all blocks at once.
 
     blocks: ids and vectors (rows, V), taken in turn: memory for one of them.
     """
-    best: list[tuple[float, int, str]] = []
+    best: list[list[tuple[float, int, str]]] = [[] for _ in range(queries.shape[0])]
     before = 0
     for ids, vectors in blocks:
-        rows, scores = top_k(query, vectors, k)[0]
-        found = [
-            (-float(score), before + int(row), ids[row]) for row, score in zip(rows, scores, strict=True)
-        ]
-        best = sorted([*best, *found])[:k]
+        for query, (rows, scores) in enumerate(top_k(queries, vectors, k)):
+            found = [
+                (-float(score), before + int(row), ids[row]) for row, score in zip(rows, scores, strict=True)
+            ]
+            best[query] = sorted([*best[query], *found])[:k]
         before += len(ids)
-    return [(document_id, -score) for score, _, document_id in best]
+    return [[(document_id, -score) for score, _, document_id in of_query] for of_query in best]
 
 
 def expected_products(queries: csr_matrix, document_shares: NDArray[np.float64]) -> float:
