@@ -22,6 +22,7 @@ __all__ = [
     "Document",
     "Model",
     "SparseAdaptError",
+    "adapt",
     "diagnose",
     "diagnose_model",
     "evaluate",
@@ -30,16 +31,19 @@ __all__ = [
     "load",
     "mine_terms",
     "search",
+    "train",
 ]
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to load
 if TYPE_CHECKING:
+    from sparse_adapt.api.adapting import adapt
     from sparse_adapt.api.exporting import export
     from sparse_adapt.api.insight import diagnose, diagnose_model, explain
     from sparse_adapt.api.measuring import evaluate
     from sparse_adapt.api.models import Model, load
     from sparse_adapt.api.searching import search
     from sparse_adapt.api.terms import mine_terms
+    from sparse_adapt.api.training import train
     from sparse_adapt.collection.readers import Document
     from sparse_adapt.errors import SparseAdaptError
 
@@ -47,6 +51,7 @@ _PLACES = {
     "Document": "collection.readers",
     "Model": "api.models",
     "SparseAdaptError": "errors",
+    "adapt": "api.adapting",
     "diagnose": "api.insight",
     "diagnose_model": "api.insight",
     "evaluate": "api.measuring",
@@ -55,6 +60,7 @@ _PLACES = {
     "load": "api.models",
     "mine_terms": "api.terms",
     "search": "api.searching",
+    "train": "api.training",
 }
 
 READING_ORDER = (

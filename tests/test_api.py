@@ -1,5 +1,7 @@
 """The Python API: paths and memory give the same, mistakes are our errors, results show themselves."""
 
+import doctest
+import importlib
 import json
 import statistics
 import subprocess
@@ -279,3 +281,12 @@ def test_bars_are_for_terminals(model, capfd):
     assert capfd.readouterr().err == ""
     model.encode(["a saw"], progress=True)
     assert "texts" in capfd.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "module", sorted({place for place in sa._PLACES.values() if place.startswith("api.")})
+)
+def test_examples_in_docstrings_run(module):
+    found = doctest.testmod(importlib.import_module(f"sparse_adapt.{module}"), optionflags=doctest.ELLIPSIS)
+    assert found.attempted and not found.failed

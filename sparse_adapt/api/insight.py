@@ -33,8 +33,8 @@ def explain(
 
     >>> import sparse_adapt as sa
     >>> found = sa.explain("splade-tiny", "saving money", ["we cut what we spend", "a bird sings"], device="cpu")
-    >>> [match.document_id for match in found.matches]
-    ['1']
+    >>> found.matches[0].document_id
+    '1'
     >>> found.tokens[0].token, found.tokens[0].expansion
     ('money', False)
     """

@@ -85,11 +85,11 @@ class Model:
 
         >>> import sparse_adapt as sa
         >>> model = sa.load("splade-tiny", device="cpu")
-        >>> vectors = model.encode(["birds of the sea", "a plane lands"])
+        >>> vectors = model.encode(["a bird sings", "a plane lands"])
         >>> vectors.shape
         (2, 30522)
         >>> model.tokens[vectors[0].toarray().argmax()]
-        'birds'
+        'bird'
         """
         listed = [texts] if isinstance(texts, str) else list(texts)
         for number, text in enumerate(listed, start=1):

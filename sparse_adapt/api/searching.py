@@ -121,8 +121,8 @@ def search(
 
     >>> import sparse_adapt as sa
     >>> found = sa.search("splade-tiny", ["a bird sings", "we save money"], "saving", device="cpu")
-    >>> [(hit.rank, hit.document_id) for hit in found]
-    [(1, '2')]
+    >>> found[0].document_id, found[0].text
+    ('2', 'we save money')
     """
     queries = _queries(query)
     held, encoder = load_sparse(model, device)

@@ -124,10 +124,11 @@ def definitions_of(given: DefinitionsGiven) -> list[Definition]:
 
 def _numbered(given: object, what: str) -> Iterator[tuple[int, object]]:
     """The items of a list, the pairs of a dictionary or the rows of a data frame, counted from 1."""
-    return enumerate(at_least_one(_items(given, what), what, what), start=1)
+    return enumerate(at_least_one(items_of(given, what), what, what), start=1)
 
 
-def _items(given: object, what: str) -> Iterable[object]:
+def items_of(given: object, what: str) -> Iterable[object]:
+    """The items of a list, the pairs of a dictionary, the rows of a data frame as dictionaries. `what`: in messages."""
     frame: Any = given
     if hasattr(given, "columns") and hasattr(given, "to_dict"):  # pandas
         return list(frame.to_dict("records"))

@@ -26,8 +26,12 @@ SEEN = 3.0  # seconds of work before an estimate is one
 
 def watching(progress: bool | None = None) -> "Bars":
     """The bars of one call: shown if `progress` says so; by default in a terminal and in a notebook."""
-    console = messages()
-    return Bars(shown=(console.is_terminal or console.is_jupyter) if progress is None else progress)
+    return Bars(shown=is_watched() if progress is None else progress)
+
+
+def is_watched() -> bool:
+    """Whether somebody looks on: in a terminal, or in a notebook."""
+    return messages().is_terminal or messages().is_jupyter
 
 
 def _can_draw() -> bool:

@@ -1,0 +1,100 @@
+"""What a caller gives in memory, as files beside a result: stages and adaptations read files, and resume by them.
+
+For a result in `adapted` they lie in `adapted-inputs`, under the names that they have in a corpus folder, to be read
+and kept with it. What is given as a path stays where it is.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from sparse_adapt.api.models import Model, ModelGiven
+from sparse_adapt.collection.given import Corpus, definitions_of, items_of, queries_of
+from sparse_adapt.collection.glossary import write_dictionary
+from sparse_adapt.collection.lines import at_least_one, write_objects
+from sparse_adapt.collection.pairs import Pair, write_pairs
+from sparse_adapt.collection.readers import Candidates, write_candidates, write_documents, write_queries
+from sparse_adapt.collection.triplets import Triplet, write_triplets
+from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.files.folders import check_free
+from sparse_adapt.terms.given import terms_of
+from sparse_adapt.terms.mining import write_terms
+
+Given = str | Path | Iterable[Any] | Mapping[Any, Any]
+
+RECORDS: Mapping[str, tuple[type, Callable[..., object]]] = {
+    "candidates": (Candidates, write_candidates),
+    "pairs": (Pair, write_pairs),
+    "triplets": (Triplet, write_triplets),
+    "labelled": (Triplet, write_triplets),
+}
+FILES = {
+    "corpus": "corpus.jsonl",
+    "terms": "terms.json",
+    "dictionary": "dictionary.jsonl",
+    "queries": "queries.jsonl",
+    **{key: f"{key}.jsonl" for key in RECORDS},
+}
+
+
+class InputFolder:
+    """The folder of files beside one result; nothing is made before something is written there."""
+
+    def __init__(self, result: Path, *, overwrite: bool, resume: bool) -> None:
+        """Raises OutputError for a result that is there, or begun, where the call doesn't say what becomes of it."""
+        if not resume:
+            check_free(result, overwrite=overwrite)
+        self.folder, self.resume = result.with_name(f"{result.name}-inputs"), resume
+
+    def place(self, key: str, given: Given | Corpus) -> str:
+        """Where something given can be read: its own path, or a file written here.
+
+        Raises ConfigError where a run that is to go on was begun with other things in memory.
+        """
+        if isinstance(given, str | Path):
+            return str(given)
+        if isinstance(given, Corpus) and given.place is not None:
+            return given.place
+        path = self.folder / FILES[key]
+        new = path.with_name(f"new-{path.name}")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        _write(key, given, new)
+        if self.resume and path.is_file() and path.read_bytes() != new.read_bytes():
+            new.unlink()
+            raise ConfigError(f"{path}: begun with another {key}; go on with the same, or start again")
+        new.replace(path)
+        return str(path)
+
+    def model(self, given: ModelGiven) -> str:
+        """Where a model can be read: its own folder or name; one that was extended since is saved here."""
+        if not isinstance(given, Model):
+            return str(given)
+        if given.extended:
+            given.save(self.folder / "model", overwrite=True)
+        return given.source
+
+
+def _write(key: str, given: Any, path: Path) -> None:  # noqa: ANN401 - of the kind that its reader checks
+    if key == "corpus":
+        write_documents(path, Corpus.of(given).held)
+    elif key == "terms":
+        write_terms(path, terms_of(given))
+    elif key == "dictionary":
+        write_dictionary(path, definitions_of(given))
+    elif key == "queries":
+        write_queries(path, queries_of(given))
+    else:
+        _write_records(key, list(at_least_one(items_of(given, key), key, key)), path)
+
+
+def _write_records(key: str, items: list[object], path: Path) -> None:
+    """Records of ours, or dictionaries with the keys of their file, which its reader checks."""
+    kind, write = RECORDS[key]
+    if all(isinstance(item, kind) for item in items):
+        write(path, items)
+        return
+    for number, item in enumerate(items, start=1):
+        if not isinstance(item, Mapping):
+            problem = f"needs dictionaries with the keys of {key}.jsonl (found: {type(item).__name__})"
+            raise InputError(key, problem, line=number)
+    write_objects(path, [dict(item) for item in items if isinstance(item, Mapping)])
