@@ -79,7 +79,8 @@ def export(
     quantisation: Quantisation | None = None,
 ) -> ExportManifest:
     """Write an export of some blocks for an engine."""
-    return write(name, ExportSource(vectors_of(tokens, *blocks), queries), folder, quantisation=quantisation)
+    source = ExportSource(vectors_of(tokens, *blocks), queries)
+    return write(name, source, folder, quantisation=quantisation).manifest
 
 
 def odd_documents() -> EncodedBatch:

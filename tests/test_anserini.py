@@ -52,7 +52,7 @@ def test_every_file_is_as_it_was(tmp_path, golden_folder):
 
 def test_the_manifest_counts_what_quantising_cost(tmp_path):
     source, scale = two_blocks(queries=QUERIES), Quantisation(largest=300)
-    manifest = write("anserini", source, tmp_path / "out", quantisation=scale)
+    manifest = write("anserini", source, tmp_path / "out", quantisation=scale).manifest
     assert (manifest.documents, manifest.empty_documents) == (4, 1)
     assert (manifest.entries, manifest.dropped, manifest.clipped) == (6, 2, 1)
     assert (manifest.queries, manifest.empty_queries) == (1, 1)

@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from sparse_adapt.collection.readers import Document, write_documents
-from sparse_adapt.engines.interim import interim_folder, interim_vectors
-from sparse_adapt.engines.layout import ExportSource
-from sparse_adapt.engines.writing import write
+from sparse_adapt.engines import exporting
+from sparse_adapt.engines.exporting import ExportOptions, export_corpus, interim_folder
+from sparse_adapt.engines.manifest import ExportFolder
 from sparse_adapt.errors import InputError, OutputError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.vectors.shards import encode_corpus
@@ -44,8 +44,8 @@ def run_encode(model: SparseEncoder, documents: list[Document], out: Path) -> No
 
 
 def run_export(model: SparseEncoder, documents: list[Document], out: Path) -> None:
-    with interim_vectors(model, documents, out, documents_a_shard=SHARD, resume=True) as vectors:
-        write("anserini", ExportSource(vectors), out)
+    options = ExportOptions(resume=True, documents_a_shard=SHARD)
+    export_corpus("anserini", model, lambda: documents, out, options=options)
 
 
 def killed_after(seconds: float, work: Work, *arguments: object) -> bool:
@@ -92,34 +92,36 @@ def test_a_kill_at_any_moment_leaves_no_trace(work, moments, tiny_model, documen
 def test_a_resumed_export_encodes_nothing_twice(tiny_model, documents, tmp_path, monkeypatch):
     model = SparseEncoder.load(tiny_model)
     out = tmp_path / "export"
-    with pytest.raises(RuntimeError), interim_vectors(model, documents, out):
-        raise RuntimeError("while it is written")
+
+    def export(given: list[Document], resume: bool = True) -> ExportFolder:
+        options = ExportOptions(resume=resume)
+        return export_corpus("anserini", model, lambda: given, out, options=options)
+
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError):
+        patch.setattr(exporting, "write", killed)
+        export(documents, resume=False)
     assert [path.name for path in tmp_path.iterdir()] == [interim_folder(out).name]
     monkeypatch.setattr(
         "sparse_adapt.retrieve.vectors.shards.encode", lambda *_, **__: pytest.fail("encoded again")
     )
-    refused = (
-        (OutputError, "already there; choose another -o or pass --overwrite", documents, False),
-        (InputError, "encoded other documents", documents[1:], True),
-    )
-    for error, words, given, resume in refused:
-        with pytest.raises(error, match=words), interim_vectors(model, given, out, resume=resume):
-            raise AssertionError
-    with interim_vectors(model, documents, out, resume=True) as vectors:
-        manifest = write("anserini", ExportSource(vectors), out)
+    with pytest.raises(OutputError, match="already there; choose another -o or pass --overwrite"):
+        export(documents, resume=False)
+    with pytest.raises(InputError, match="encoded other documents"):
+        export(documents[1:])
+    done = export(documents)
     assert [path.name for path in tmp_path.iterdir()] == ["export"]
-    assert manifest.documents == len(documents)
-    with (
-        pytest.raises(OutputError, match="already there"),
-        interim_vectors(model, documents, out, resume=True),
-    ):
-        raise AssertionError
+    assert done.manifest.documents == len(documents)
+    with pytest.raises(OutputError, match="already there"):
+        export(documents)
+
+
+def killed(*_: object, **__: object) -> None:
+    raise RuntimeError("while it is written")
 
 
 def test_an_export_to_a_taken_place_is_refused_before_anything_is_encoded(tiny_model, documents, tmp_path):
     out = tmp_path / "taken"
     write_documents(out / "file", documents[:1])
-    kept = interim_vectors(SparseEncoder.load(tiny_model), documents, out)
-    with pytest.raises(OutputError, match="already there"), kept:
-        raise AssertionError
+    with pytest.raises(OutputError, match="already there"):
+        export_corpus("anserini", SparseEncoder.load(tiny_model), lambda: pytest.fail("read"), out)
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]

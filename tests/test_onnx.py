@@ -38,7 +38,7 @@ def source_of(model, queries=None):
 @pytest.fixture(scope="module")
 def graph(model, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("onnx") / "out"
-    manifest = write("onnx", source_of(model), folder)
+    manifest = write("onnx", source_of(model), folder).manifest
     assert isinstance(manifest.facts["largest_difference"], float)
     assert manifest.facts["largest_difference"] < 1e-5
     return folder

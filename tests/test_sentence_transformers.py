@@ -10,7 +10,6 @@ from odd import some_factors
 
 from sparse_adapt.collection.readers import Query
 from sparse_adapt.engines.layout import ExportSource
-from sparse_adapt.engines.manifest import read_export
 from sparse_adapt.engines.opening import open_engine
 from sparse_adapt.engines.parity import check_engine
 from sparse_adapt.engines.quantise import Quantisation
@@ -35,14 +34,14 @@ ASKED = [Query("q1", "a backup of the database"), Query("q2", "zorvex reports"),
 def test_sentence_transformers_loads_model_and_documents(model, twelve_documents, tmp_path):
     queries = encode_queries(model, ASKED)
     source = ExportSource(encode_vectors(model, twelve_documents, documents_a_block=5), queries, model)
-    manifest = write("sentence-transformers", source, tmp_path / "out")
-    assert (manifest.documents, manifest.queries) == (12, 3)
+    done = write("sentence-transformers", source, tmp_path / "out")
+    assert (done.manifest.documents, done.manifest.queries) == (12, 3)
     documents = encode_queries(model, [Query(each.document_id, each.full_text) for each in twelve_documents])
     with open_engine("sentence-transformers", tmp_path / "out") as engine:
         parity = check_engine(engine, documents, queries, texts=[query.text for query in ASKED])
     assert (parity.faults, parity.kinds["rounding"]) == ((), 0)
     assert parity.encoding_difference is not None and parity.encoding_difference < 1e-5
-    snippet = how_to_load(read_export(tmp_path / "out")).replace("QUERY", ASKED[0].text)
+    snippet = how_to_load(done).replace("QUERY", ASKED[0].text)
     done = subprocess.run([sys.executable, "-c", snippet], capture_output=True, text=True, check=True)
     found = [line.split()[0] for line in done.stdout.splitlines()]
     with open_engine("sentence-transformers", tmp_path / "out") as engine:

@@ -71,14 +71,13 @@ def export(
 
     The documents come from a corpus, or from vectors that `sparse-adapt encode` wrote.
     """
-    from contextlib import ExitStack
+    from functools import partial
 
     from sparse_adapt.cli.devices import load
     from sparse_adapt.collection.readers import count_documents, read_documents, read_queries
+    from sparse_adapt.engines.exporting import ExportOptions, export_corpus
     from sparse_adapt.engines.formats import find_engine, module_of, require
-    from sparse_adapt.engines.interim import interim_vectors
     from sparse_adapt.engines.layout import ExportSource
-    from sparse_adapt.engines.manifest import ExportFolder
     from sparse_adapt.engines.quantise import DEFAULT_LARGEST, DEFAULT_SCALE, Quantisation
     from sparse_adapt.engines.writing import write
     from sparse_adapt.report.progress import Bars
@@ -99,33 +98,28 @@ def export(
         raise ConfigError("--model: name the model that made the vectors; only vectors alone need none")
     asked = list(read_queries(queries)) if queries is not None else None
     encoder = load(model, device) if model is not None else None
-    with Bars() as bars, ExitStack() as stack:
-        if not row.holds_vectors:
-            documents = _none(encoder, model)
-        elif corpus is None or encoder is None:
-            documents = read_vectors_of(encoder, model, corpus, vectors, bars)
-        else:
-            kept = interim_vectors(
+    put = None if asked is None or encoder is None else encode_queries(encoder, asked)
+    with Bars() as bars:
+        if row.holds_vectors and corpus is not None and encoder is not None:
+            done = export_corpus(
+                format,
                 encoder,
-                read_documents(corpus),
+                partial(read_documents, corpus),
                 out,
                 model_name=model or "",
-                overwrite=overwrite,
-                resume=resume,
+                queries=put,
+                options=ExportOptions(quantisation=quantisation, overwrite=overwrite, resume=resume),
                 progress=bars.count("documents", count_documents(corpus)),
             )
-            documents = stack.enter_context(kept)
-        source = ExportSource(
-            documents,
-            queries=None if asked is None or encoder is None else encode_queries(encoder, asked),
-            encoder=encoder,
-        )
-        manifest = write(format, source, out, quantisation=quantisation, overwrite=overwrite)
+        else:
+            known = read_vectors_of(encoder, model, None, vectors, bars) if vectors else _none(encoder, model)
+            source = ExportSource(known, put, encoder)
+            done = write(format, source, out, quantisation=quantisation, overwrite=overwrite)
     if row.holds_vectors:
-        say(_losses(manifest))
-    wrote(out, _counts(manifest))
+        say(_losses(done.manifest))
+    wrote(out, _counts(done.manifest))
     say("next:")
-    for line in module_of(row).how_to_load(ExportFolder(out, manifest, documents.tokens)).split("\n"):
+    for line in module_of(row).how_to_load(done).split("\n"):
         say(f"  {line}")
 
 

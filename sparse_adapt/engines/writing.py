@@ -14,7 +14,13 @@ from pathlib import Path
 from sparse_adapt.engines.formats import EngineRow, find_engine, module_of, require
 from sparse_adapt.engines.layout import ExportSource, Layout, Lines, WriteDocuments
 from sparse_adapt.engines.lines import LineSize, small_blocks
-from sparse_adapt.engines.manifest import DOCUMENTS_FOLDER, ExportFile, ExportManifest, file_there
+from sparse_adapt.engines.manifest import (
+    DOCUMENTS_FOLDER,
+    ExportFile,
+    ExportFolder,
+    ExportManifest,
+    file_there,
+)
 from sparse_adapt.engines.quantise import Quantisation
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import output_folder, write_json, write_text
@@ -32,7 +38,7 @@ def write(
     *,
     quantisation: Quantisation | None = None,
     overwrite: bool = False,
-) -> ExportManifest:
+) -> ExportFolder:
     """Write an export for the engine of that name into a new folder, block by block; nothing stays if it fails.
 
     Raises ConfigError for a name that isn't in the table, and for what the engine can't take; MissingExtraError
@@ -43,7 +49,8 @@ def write(
     if source.queries is not None and not row.holds_vectors:
         raise ConfigError(f"{name} holds an encoder and no vectors; leave out --queries")
     with output_folder(folder, overwrite=overwrite, resumable=False) as work:
-        return write_into(work, row, source, quantisation)
+        manifest = write_into(work, row, source, quantisation)
+    return ExportFolder(folder, manifest, source.vectors.tokens)
 
 
 def write_into(

@@ -1,0 +1,97 @@
+"""Exporting a corpus: it is encoded shard by shard, then written for an engine in one go.
+
+Encoding is what takes long, and the files of every engine are written from the same shards. So the shards are kept
+beside the export until it is whole: a killed export goes on from those that are there.
+"""
+
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sparse_adapt.collection.readers import Document
+from sparse_adapt.engines.formats import find_engine, require
+from sparse_adapt.engines.layout import ExportSource
+from sparse_adapt.engines.manifest import ExportFolder
+from sparse_adapt.engines.quantise import Quantisation
+from sparse_adapt.engines.writing import write
+from sparse_adapt.files.folders import check_free, discard_unfinished
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch, open_vectors
+from sparse_adapt.retrieve.vectors.manifest import stamp
+from sparse_adapt.retrieve.vectors.shards import DOCUMENTS_A_SHARD, check_encoded, encode_corpus
+
+ReadDocuments = Callable[[], Iterable[Document]]
+"""Reads a corpus from its beginning, as often as it is called."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions:
+    """How an export is written.
+
+    `quantisation`: of weights, for engines that keep whole impacts. `overwrite`: whether what is there may be replaced.
+    `resume`: whether a killed export is gone on with. `documents_a_shard`: how many are encoded before they are kept.
+    """
+
+    quantisation: Quantisation | None = None
+    overwrite: bool = False
+    resume: bool = False
+    documents_a_shard: int = DOCUMENTS_A_SHARD
+
+
+AS_A_RULE = ExportOptions()
+
+
+def export_corpus(
+    name: str,
+    encoder: SparseEncoder,
+    read: ReadDocuments,
+    folder: Path,
+    *,
+    model_name: str = "",
+    queries: EncodedBatch | None = None,
+    options: ExportOptions = AS_A_RULE,
+    progress: Heard = silent,
+) -> ExportFolder:
+    """Encode a corpus and write it for the engine of that name into a new folder. `progress` hears of documents.
+
+    Raises, before anything is encoded, what `writing.write` raises for the engine, OutputError for a place that is
+    taken, and InputError for shards of a killed export that are of another model or corpus.
+    """
+    require(find_engine(name).to_write)
+    with interim_shards(folder, options) as shards:
+        if options.resume and shards.is_dir():
+            check_encoded(shards, stamp(encoder, model_name), read(), progress=progress)
+        else:
+            encode_corpus(
+                encoder,
+                read(),
+                shards,
+                model_name=model_name,
+                documents_a_shard=options.documents_a_shard,
+                progress=progress,
+                resume=options.resume,
+                overwrite=options.overwrite,
+            )
+        source = ExportSource(open_vectors(shards), queries, encoder)
+        return write(name, source, folder, quantisation=options.quantisation, overwrite=options.overwrite)
+
+
+def interim_folder(folder: Path) -> Path:
+    """Where the vectors of an export lie while it isn't whole."""
+    return folder.with_name(f"{folder.name}.vectors")
+
+
+@contextmanager
+def interim_shards(folder: Path, options: ExportOptions) -> Iterator[Path]:
+    """The folder of shards beside an export, which goes once the block, which writes the export, ends well.
+
+    Raises OutputError for a place that is taken, before anything is encoded.
+    """
+    if options.resume:
+        discard_unfinished(folder)
+    check_free(folder, overwrite=options.overwrite)
+    yield interim_folder(folder)
+    shutil.rmtree(interim_folder(folder))
