@@ -71,7 +71,7 @@ class BulkServer:
                 400, "invalid_index_name_exception", f"Invalid index name [{index}], must be lowercase"
             )
         else:
-            self.indices[index] = {"mappings": json.loads(body)["mappings"], "documents": {}}
+            self.indices[index] = {"mappings": json.loads(body)["mappings"], "documents": {}, "sources": {}}
         return {"acknowledged": True}
 
     def _bulk(self, index: str, body: bytes) -> Any:
@@ -104,7 +104,9 @@ class BulkServer:
                 400, "illegal_argument_exception", "id is too long, must be no longer than 512 bytes"
             )
         weights = {}
-        for name, value in json.loads(source, object_pairs_hook=_no_twins).get("weights", {}).items():
+        content = json.loads(source, object_pairs_hook=_no_twins)
+        self.indices[index]["sources"][document_id] = content
+        for name, value in content.get("weights", {}).items():
             if self.kind == "elasticsearch" and "." in name:
                 raise Refusal(
                     400,
@@ -151,6 +153,10 @@ class BulkServer:
         }
         best = sorted((-score, document_id) for document_id, score in scores.items() if score > 0)
         hits = [{"_id": document_id, "_score": -float(score)} for score, document_id in best[: body["size"]]]
+        for hit in hits:
+            source = self.indices[index]["sources"].get(hit["_id"], {})
+            if body["_source"]:
+                hit["_source"] = {name: source[name] for name in body["_source"] if name in source}
         return {"hits": {"hits": hits}}
 
 

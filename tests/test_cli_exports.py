@@ -55,6 +55,21 @@ def test_a_server_that_is_not_there_is_one_line(
     assert ran.said[-1].startswith("error: http://127.0.0.1:9")
 
 
+def test_an_export_carries_title_and_text(sparse_adapt, vectors, tiny_model, zorvex_collection, tmp_path):
+    given = ("export", "opensearch", "--text", "--corpus", zorvex_collection)
+    ran = sparse_adapt(*given, "--vectors", vectors, "-o", tmp_path / "read")
+    assert (ran.status, sum("_search" in line for line in ran.said)) == (0, 1)
+    assert sparse_adapt(*given, "--model", tiny_model, "-o", tmp_path / "encoded").status == 0
+    parts = [tmp_path / name / "documents/part-00000.ndjson" for name in ("read", "encoded")]
+    assert parts[0].read_bytes() == parts[1].read_bytes()
+    assert json.loads(parts[0].read_text().split("\n")[1])["title"] == "Login"
+    ran = sparse_adapt("export", "opensearch", "--text", "--vectors", vectors, "-o", tmp_path / "no")
+    assert (ran.status, ran.said) == (
+        2,
+        ["error: --text: name the corpus that holds the texts with --corpus"],
+    )
+
+
 def test_a_fault_is_exit_status_1(
     sparse_adapt, vectors, tiny_model, zorvex_collection, tmp_path, monkeypatch
 ):

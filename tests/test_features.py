@@ -20,21 +20,26 @@ from odd import (
     export,
     odd_documents,
     odd_queries,
+    vectors_of,
     vouch_anew,
 )
 from scipy.sparse import csr_matrix
 from small_servers import BulkServer, served
 
+from sparse_adapt.collection.readers import Document
 from sparse_adapt.engines import http
+from sparse_adapt.engines.bulk import bulk_documents
 from sparse_adapt.engines.elasticsearch import ELASTICSEARCH
 from sparse_adapt.engines.features import rounded
 from sparse_adapt.engines.http import Server
 from sparse_adapt.engines.java import java_class
+from sparse_adapt.engines.layout import ExportSource
 from sparse_adapt.engines.manifest import read_export
 from sparse_adapt.engines.names import unescape_token
 from sparse_adapt.engines.opening import open_engine
 from sparse_adapt.engines.opensearch import OPENSEARCH, halving
 from sparse_adapt.engines.quantise import as_floats
+from sparse_adapt.engines.writing import write
 from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.retrieve.search import search
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
@@ -110,6 +115,59 @@ def test_the_commands_that_export_prints_load_it(kind, exported, server):
         done = subprocess.run(["bash", "-ec", script], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(server.indices["documents"]["documents"]) == len(ODD_IDS)
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+def test_the_printed_search_finds_documents(kind, tmp_path, server):
+    texts = [Document("d1", "a text", "it's"), Document('d"2', ""), Document("d3", "another\u2028one")]
+    source = ExportSource(vectors_of(TOKENS, BLOCK), texts=texts)
+    folder = tmp_path / "it's here"
+    done = write(kind, source, folder)
+    lines = ENGINES[kind].how_to_load(done).split("\n\n")[0]
+    with served(server) as url:
+        script = lines.replace("URL=http://localhost:9200", f"URL={shlex.quote(url)}")
+        ran = subprocess.run(["bash", "-ec", script], capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    hits = json.loads(ran.stdout[ran.stdout.index('{"hits"') :])["hits"]["hits"]
+    assert [(hit["_id"], hit["_source"]) for hit in hits] == [("d1", {"title": "it's", "text": "a text"})]
+
+
+def test_titles_and_texts_are_stored_beside_the_weights(kind, tmp_path, server):
+    texts = [Document("d1", "a text", "it's"), Document('d"2', ""), Document("d3", "another\u2028one")]
+    plain = export(kind, tmp_path / "plain", TOKENS, BLOCK)
+    done = write(kind, ExportSource(vectors_of(TOKENS, BLOCK), texts=iter(texts)), tmp_path / "out")
+    assert done.manifest.entries == plain.entries
+    stored = dict(bulk_documents(done))
+    assert [{name: each.get(name) for name in ("title", "text")} for each in stored.values()] == [
+        {"title": "it's", "text": "a text"},
+        {"title": None, "text": ""},
+        {"title": None, "text": "another\u2028one"},
+    ]
+    weights = {name: each.get("weights") for name, each in stored.items()}
+    assert weights == {
+        name: each.get("weights") for name, each in bulk_documents(read_export(tmp_path / "plain"))
+    }
+    mapped = json.loads((tmp_path / "out/index.json").read_text())["mappings"]["properties"]
+    assert (mapped["title"], mapped["text"]) == ({"type": "text"}, {"type": "text"})
+    with served(server) as url, open_engine(kind, tmp_path / "out", url=url) as engine:
+        assert engine.search_all(QUERIES, 3)["q1"].keys() == {"d1", "d3"}
+
+
+def test_texts_of_other_documents_are_refused(kind, tmp_path):
+    texts = [Document("d1", ""), Document('d"2', ""), Document("d3", "")]
+    for others, words in (
+        (texts[1:], "d1: isn't followed by the same documents"),
+        (texts[:2], "d1: isn't followed by the same documents"),
+        ([*texts, texts[0]], "the corpus: has more documents than the vectors"),
+    ):
+        with pytest.raises(InputError, match=words):
+            write(kind, ExportSource(vectors_of(TOKENS, BLOCK), texts=others), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_engine_without_texts_says_which_has_them(tmp_path):
+    with pytest.raises(ConfigError, match="qdrant stores no texts, as opensearch and elasticsearch do"):
+        write("qdrant", ExportSource(vectors_of(TOKENS, BLOCK), texts=[]), tmp_path / "out")
 
 
 @given(st.lists(st.text(st.sampled_from('._\\u02ejs \x00"'), min_size=1, max_size=12), unique=True))

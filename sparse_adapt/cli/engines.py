@@ -21,6 +21,7 @@ from sparse_adapt.engines.formats import ENGINES
 from sparse_adapt.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
+    from sparse_adapt.engines.formats import EngineRow
     from sparse_adapt.engines.manifest import ExportManifest
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.report.progress import Bars
@@ -63,6 +64,9 @@ def export(
     largest: Annotated[
         int | None, typer.Option("--largest", help="Clip impacts above this: 255 for 8 bits.")
     ] = None,
+    text: Annotated[
+        bool, typer.Option("--text", help="Store title and text too, for opensearch and elasticsearch.")
+    ] = False,
     device: Device = "auto",
     overwrite: Overwrite = False,
     resume: Resume = False,
@@ -76,7 +80,7 @@ def export(
     from sparse_adapt.cli.devices import load
     from sparse_adapt.collection.readers import count_documents, read_documents, read_queries
     from sparse_adapt.engines.exporting import ExportOptions, export_corpus
-    from sparse_adapt.engines.formats import find_engine, module_of, require
+    from sparse_adapt.engines.formats import check_takes, find_engine, module_of
     from sparse_adapt.engines.layout import ExportSource
     from sparse_adapt.engines.quantise import DEFAULT_LARGEST, DEFAULT_SCALE, Quantisation
     from sparse_adapt.engines.writing import write
@@ -84,23 +88,23 @@ def export(
     from sparse_adapt.retrieve.vectors.shards import encode_queries
 
     row = find_engine(format)
-    require(row.to_write)
+    check_takes(row, queries=queries is not None, texts=text)
     quantisation = None
     if scale is not None or largest is not None:
         quantisation = Quantisation.of(
             DEFAULT_SCALE if scale is None else scale, DEFAULT_LARGEST if largest is None else largest
         )
-    if row.holds_vectors:
-        _one_source(corpus, vectors)
-    elif corpus is not None or vectors is not None:
-        raise ConfigError(f"{format} holds the encoder alone; leave out --corpus and --vectors")
-    if model is None and (corpus is not None or queries is not None or row.holds_encoder):
+    _check_sources(row, corpus, vectors, text)
+    if model is None and (vectors is None or queries is not None or row.holds_encoder):
         raise ConfigError("--model: name the model that made the vectors; only vectors alone need none")
     asked = list(read_queries(queries)) if queries is not None else None
     encoder = load(model, device) if model is not None else None
     put = None if asked is None or encoder is None else encode_queries(encoder, asked)
     with Bars() as bars:
-        if row.holds_vectors and corpus is not None and encoder is not None:
+        if vectors is None and corpus is not None and encoder is not None:
+            options = ExportOptions(
+                quantisation=quantisation, overwrite=overwrite, resume=resume, with_texts=text
+            )
             done = export_corpus(
                 format,
                 encoder,
@@ -108,12 +112,13 @@ def export(
                 out,
                 model_name=model or "",
                 queries=put,
-                options=ExportOptions(quantisation=quantisation, overwrite=overwrite, resume=resume),
+                options=options,
                 progress=bars.count("documents", count_documents(corpus)),
             )
         else:
             known = read_vectors_of(encoder, model, None, vectors, bars) if vectors else _none(encoder, model)
-            source = ExportSource(known, put, encoder)
+            texts = read_documents(corpus) if text and corpus is not None else None
+            source = ExportSource(known, put, encoder, texts)
             done = write(format, source, out, quantisation=quantisation, overwrite=overwrite)
     if row.holds_vectors:
         say(_losses(done.manifest))
@@ -274,6 +279,17 @@ def query_table(
 def _one_source(corpus: str | None, vectors: Path | None) -> None:
     if (corpus is None) == (vectors is None):
         raise ConfigError("name the documents once: --corpus CORPUS, or --vectors DIR that encode wrote")
+
+
+def _check_sources(row: "EngineRow", corpus: str | None, vectors: Path | None, text: bool) -> None:
+    """Where documents come from, once; texts beside vectors come from the corpus that they were encoded from."""
+    if not row.holds_vectors:
+        if corpus is not None or vectors is not None:
+            raise ConfigError(f"{row.name} holds the encoder alone; leave out --corpus and --vectors")
+    elif not text:
+        _one_source(corpus, vectors)
+    elif corpus is None:
+        raise ConfigError("--text: name the corpus that holds the texts with --corpus")
 
 
 def read_vectors_of(

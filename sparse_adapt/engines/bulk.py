@@ -1,12 +1,13 @@
 """Bulk requests to OpenSearch and Elasticsearch: the documents of an export, and those that the server refuses."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from sparse_adapt.engines.http import BUSY, TRIES, Server
-from sparse_adapt.engines.loading import Refused, refuse
+from sparse_adapt.engines.loading import Refused, json_lines, refuse
 from sparse_adapt.engines.manifest import ExportFolder
 from sparse_adapt.errors import InputError, OutputError
 
@@ -31,6 +32,14 @@ def load_documents(export: ExportFolder, server: Server, index: str) -> int:
         if not answer.good:
             raise OutputError(f"{server.place}/{index}: loaded, but {path} fails ({answer.reason})")
     return int(answer.content["count"])
+
+
+def bulk_documents(export: ExportFolder) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The id and the fields of each document of an export, read as they are taken."""
+    for part in export.manifest.document_files:
+        lines = json_lines(export.path / part.path)
+        for action in lines:
+            yield action["index"]["_id"], next(lines)
 
 
 def _pairs(path: Path) -> list[bytes]:

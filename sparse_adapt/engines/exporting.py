@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sparse_adapt.collection.readers import Document
-from sparse_adapt.engines.formats import find_engine, require
+from sparse_adapt.engines.formats import check_takes, find_engine
 from sparse_adapt.engines.layout import ExportSource
 from sparse_adapt.engines.manifest import ExportFolder
 from sparse_adapt.engines.quantise import Quantisation
@@ -32,12 +32,14 @@ class ExportOptions:
     """How an export is written.
 
     `quantisation`: of weights, for engines that keep whole impacts. `overwrite`: whether what is there may be replaced.
-    `resume`: whether a killed export is gone on with. `documents_a_shard`: how many are encoded before they are kept.
+    `resume`: whether a killed export is gone on with. `with_texts`: whether title and text of each document go along,
+    for engines that store them. `documents_a_shard`: how many are encoded before they are kept.
     """
 
     quantisation: Quantisation | None = None
     overwrite: bool = False
     resume: bool = False
+    with_texts: bool = False
     documents_a_shard: int = DOCUMENTS_A_SHARD
 
 
@@ -60,7 +62,7 @@ def export_corpus(
     Raises, before anything is encoded, what `writing.write` raises for the engine, OutputError for a place that is
     taken, and InputError for shards of a killed export that are of another model or corpus.
     """
-    require(find_engine(name).to_write)
+    check_takes(find_engine(name), queries=queries is not None, texts=options.with_texts)
     with interim_shards(folder, options) as shards:
         if options.resume and shards.is_dir():
             check_encoded(shards, stamp(encoder, model_name), read(), progress=progress)
@@ -75,7 +77,8 @@ def export_corpus(
                 resume=options.resume,
                 overwrite=options.overwrite,
             )
-        source = ExportSource(open_vectors(shards), queries, encoder)
+        texts = read() if options.with_texts else None
+        source = ExportSource(open_vectors(shards), queries, encoder, texts)
         return write(name, source, folder, quantisation=options.quantisation, overwrite=options.overwrite)
 
 

@@ -1,6 +1,7 @@
 """OpenSearch and Elasticsearch, which both keep weights in Lucene's feature fields: what the two have in common.
 
-    FOLDER/documents/part-00000.ndjson    what `_bulk` takes: {"index": {"_id": ...}} and {"weights": {name: weight}}
+    FOLDER/documents/part-00000.ndjson    what `_bulk` takes: {"index": {"_id": ...}} and {"weights": {name: weight}},
+                                          with "title" and "text" beside the weights where they are asked for
     FOLDER/queries.jsonl                  {"query_id": ..., "search": what `_search` takes}
     FOLDER/index.json                     what creates the index
     FOLDER/tokens.json, manifest.json
@@ -11,6 +12,7 @@ A document without an entry is stored without the field, and no search finds it.
 """
 
 import json
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +26,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.bulk import NDJSON, load_documents
+from sparse_adapt.engines.bulk import NDJSON, bulk_documents, load_documents
 from sparse_adapt.engines.http import Server
 from sparse_adapt.engines.layout import ExportSource, Layout
 from sparse_adapt.engines.lines import LineSize, json_object, json_string, rows
@@ -37,6 +39,7 @@ from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 INDEX_FILE = "index.json"
 FIELD = "weights"
+TEXT_FIELDS = ("title", "text")
 RESULTS = 10
 LONGEST_ID = 512  # bytes of a document's _id
 LONGEST_TERM = 32_766  # bytes, in Lucene
@@ -44,6 +47,7 @@ DROPPED_BITS = 15  # of a float32's 23 in the fraction
 LARGEST = np.float32((2 - 2**-8) * 2.0**127)
 QUERIES_A_REQUEST = 32
 MOST_RESULTS = 10_000
+SAMPLE_TOKENS, SAMPLE_RESULTS = 5, 3
 
 _FRAME = 60  # bytes of a line beside id and entries
 
@@ -66,25 +70,52 @@ class FeatureFields:
         """Bulk requests. Raises InputError for a token that is longer than the engine takes."""
         names = self.names(source.vectors.tokens)
         keys = [json_string(name) for name in names]
+        texts = {} if source.texts is None else {name: {"type": "text"} for name in TEXT_FIELDS}
         return Layout(
             documents=in_parts(
                 partial(_bulk_lines, keys),
                 suffix="ndjson",
                 requests=LineSize(keys, _FRAME),
                 check_id=id_of_bytes(self.title, LONGEST_ID),
+                texts=source.texts,
             ),
             query_lines=partial(self._query_lines, names),
-            settings={INDEX_FILE: {"mappings": {"properties": {FIELD: self.mapping}}}},
+            settings={INDEX_FILE: {"mappings": {"properties": {FIELD: self.mapping, **texts}}}},
         )
 
     def how_to_load(self, export: ExportFolder) -> str:
-        """Shell commands that load an export, and lines of Python that name what the server refuses."""
+        """Shell commands that load an export and search it, and lines of Python that name what the server refuses."""
         python = (
             "from pathlib import Path\n"
             f"from sparse_adapt.engines.{self.name} import load\n"
             f'load(Path({json.dumps(str(export.path))}), "http://localhost:9200", "documents")'
         )
-        return f"{curl_lines(export.path, 'documents')}\n\n{python}"
+        return f"{curl_lines(export.path, 'documents')}{self._sample_lines(export, 'documents')}\n\n{python}"
+
+    def sample(self, export: ExportFolder) -> tuple[str, dict[str, Any]] | None:
+        """A document of an export and a search for its heaviest tokens, or None where no document has a weight."""
+        for document_id, source in bulk_documents(export):
+            weights = source.get(FIELD, {})
+            if weights:
+                heaviest = sorted(weights, key=weights.__getitem__, reverse=True)[:SAMPLE_TOKENS]
+                wanted = {name: weights[name] for name in heaviest}
+                shown = [name for name in TEXT_FIELDS if name in source]
+                body = self.search_body(wanted, SAMPLE_RESULTS)[0]
+                return document_id, body | ({"_source": shown} if shown else {})
+        return None
+
+    def _sample_lines(self, export: ExportFolder, index: str) -> str:
+        found = self.sample(export)
+        if found is None:
+            return ""
+        document_id, body = found
+        plain = json.dumps(body, ensure_ascii=False)
+        content = shlex.quote(plain if plain.isprintable() else json.dumps(body))
+        return (
+            f"\n# a search for the heaviest tokens of the document {json.dumps(document_id)}\n"
+            f"curl -fsS -X POST $URL/{index}/_refresh\n"
+            f"curl -fsS \"$URL/{index}/_search?pretty\" -H 'Content-Type: application/json' -d {content}"
+        )
 
     @contextmanager
     def open_export(
@@ -213,8 +244,9 @@ def curl_lines(folder: Path, index: str) -> str:
     return "\n".join(
         [
             "URL=http://localhost:9200",
-            f"curl -fsS -X PUT $URL/{index} -H 'Content-Type: application/json' --data-binary @'{folder}/{INDEX_FILE}'",
-            f"for part in '{folder}'/documents/*.ndjson; do",
+            f"curl -fsS -X PUT $URL/{index} -H 'Content-Type: application/json' "
+            f"--data-binary @{shlex.quote(str(folder / INDEX_FILE))}",
+            f"for part in {shlex.quote(str(folder))}/documents/*.ndjson; do",
             f'  curl -fsS "$URL/{index}/_bulk?filter_path=errors,items.*.error" '
             "-H 'Content-Type: application/x-ndjson' --data-binary @\"$part\"",
             "done",
@@ -223,8 +255,12 @@ def curl_lines(folder: Path, index: str) -> str:
 
 
 def _bulk_lines(keys: Sequence[str], entries: Entries) -> Iterator[str]:
-    for document_id, columns, weights in rows(entries._replace(vectors=rounded(entries.vectors))):
-        fields = f'"{FIELD}": {json_object(keys, columns, weights)}' if columns else ""
+    stored = rows(entries._replace(vectors=rounded(entries.vectors)))
+    for (document_id, columns, weights), more in zip(
+        stored, entries.fields or [""] * len(entries.ids), strict=True
+    ):
+        field = f'"{FIELD}": {json_object(keys, columns, weights)}' if columns else ""
+        fields = ", ".join(filter(None, (field, more)))
         yield f'{{"index": {{"_id": {json_string(document_id)}}}}}\n{{{fields}}}\n'
 
 

@@ -27,7 +27,8 @@ class EngineRow(NamedTuple):
 
     `title`: how people call the engine that opens the export. `weights`: whether an export holds whole impacts (and
     takes a quantisation) or floats. `holds`: what an export holds. `address`: an example of a server's address, for
-    an engine that is one; `in_process`: whether it can run in this process. `opens`: whether an export can be opened
+    an engine that is one; `in_process`: whether it can run in this process. `keeps_texts`: whether an export can hold
+    title and text of each document, to be shown with what is found. `opens`: whether an export can be opened
     here at all. `to_write`, `to_open`: the packages without which an export can't be written, or opened.
     """
 
@@ -39,6 +40,7 @@ class EngineRow(NamedTuple):
     holds: Literal["vectors", "vectors and encoder", "encoder"] = "vectors"
     address: str = ""
     in_process: bool = True
+    keeps_texts: bool = False
     opens: bool = True
     to_write: Needs | None = None
     to_open: Needs | None = None
@@ -79,6 +81,7 @@ ENGINES = (
         "bulk requests with rank features",
         address="http://localhost:9200",
         in_process=False,
+        keeps_texts=True,
     ),
     EngineRow(
         "elasticsearch",
@@ -87,6 +90,7 @@ ENGINES = (
         "bulk requests with sparse vectors",
         address="http://localhost:9200",
         in_process=False,
+        keeps_texts=True,
     ),
     EngineRow(
         "qdrant",
@@ -158,6 +162,16 @@ def find_engine(name: str) -> EngineRow:
 def module_of(row: EngineRow) -> "EngineModule":
     """The module of an engine, imported."""
     return cast("EngineModule", import_module(row.module))
+
+
+def check_takes(row: EngineRow, *, queries: bool, texts: bool) -> None:
+    """Raise for queries or texts that an export for this engine can't hold, and without a package that writes it."""
+    require(row.to_write)
+    if queries and not row.holds_vectors:
+        raise ConfigError(f"{row.name} holds an encoder and no vectors; leave out --queries")
+    if texts and not row.keeps_texts:
+        keeping = " and ".join(each.name for each in ENGINES if each.keeps_texts)
+        raise ConfigError(f"{row.name} stores no texts, as {keeping} do; leave out --text")
 
 
 def require(needs: Needs | None) -> None:

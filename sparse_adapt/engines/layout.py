@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.collection.readers import Run
+from sparse_adapt.collection.readers import Document, Run
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, Fact
 from sparse_adapt.engines.quantise import Entries
 from sparse_adapt.model.sparse import SparseEncoder
@@ -30,11 +30,15 @@ Encode = Callable[[Sequence[str]], csr_matrix]
 
 
 class ExportSource(NamedTuple):
-    """What is exported: documents as vectors, queries where there are any, the encoder for engines that hold it."""
+    """What is exported: documents as vectors, queries where there are any, the encoder for engines that hold it.
+
+    `texts`: the documents themselves, in the order of their vectors, where the engine is to store title and text.
+    """
 
     vectors: Vectors
     queries: EncodedBatch | None = None
     encoder: SparseEncoder | None = None
+    texts: Iterable[Document] | None = None
 
 
 def as_they_are(queries: EncodedBatch) -> EncodedBatch:

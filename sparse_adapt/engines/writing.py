@@ -9,11 +9,13 @@ What differs from engine to engine is its `layout.Layout`. A folder appears whol
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
-from sparse_adapt.engines.formats import EngineRow, find_engine, module_of, require
+from sparse_adapt.collection.readers import Document
+from sparse_adapt.engines.formats import EngineRow, check_takes, find_engine, module_of
 from sparse_adapt.engines.layout import ExportSource, Layout, Lines, WriteDocuments
-from sparse_adapt.engines.lines import LineSize, small_blocks
+from sparse_adapt.engines.lines import ExportBatch, LineSize, small_batches, text_fields
 from sparse_adapt.engines.manifest import (
     DOCUMENTS_FOLDER,
     ExportFile,
@@ -45,9 +47,7 @@ def write(
     without a package that the engine's files need; InputError for a token, an id or a weight that it can't hold.
     """
     row = find_engine(name)
-    require(row.to_write)
-    if source.queries is not None and not row.holds_vectors:
-        raise ConfigError(f"{name} holds an encoder and no vectors; leave out --queries")
+    check_takes(row, queries=source.queries is not None, texts=source.texts is not None)
     with output_folder(folder, overwrite=overwrite, resumable=False) as work:
         manifest = write_into(work, row, source, quantisation)
     return ExportFolder(folder, manifest, source.vectors.tokens)
@@ -93,17 +93,22 @@ def in_parts(
     suffix: str = "jsonl",
     requests: LineSize | None = None,
     check_id: CheckId | None = None,
+    texts: Iterable[Document] | None = None,
 ) -> WriteDocuments:
-    """Documents in a file a block, `documents/part-00000.SUFFIX`; with `requests` no file is too large for one."""
+    """Documents in a file a block, `documents/part-00000.SUFFIX`; with `requests` no file is too large for one.
+
+    `texts`: the documents themselves, whose titles and texts the lines are to hold.
+    """
 
     def write_parts(work: Path, manifest: ExportManifest, blocks: Iterable[EncodedBatch]) -> ExportManifest:
         (work / DOCUMENTS_FOLDER).mkdir()
         checked = blocks if check_id is None else _checked(blocks, check_id)
-        for number, block in enumerate(checked if requests is None else small_blocks(checked, requests)):
-            entries = manifest.take(block)
+        batches = _without_texts(checked) if texts is None else _with_texts(checked, texts)
+        for number, batch in enumerate(batches if requests is None else small_batches(batches, requests)):
+            entries = manifest.take(EncodedBatch(batch.ids, batch.vectors))._replace(fields=batch.fields)
             path = f"{DOCUMENTS_FOLDER}/part-{number:05d}.{suffix}"
             digest = _write_lines(work / path, lines(entries))[1]
-            part = ExportFile(path=path, rows=len(block.ids), sha256=digest)
+            part = ExportFile(path=path, rows=len(batch.ids), sha256=digest)
             manifest = manifest.counting(entries).holding(part)
         return manifest
 
@@ -160,6 +165,23 @@ def _checked(blocks: Iterable[EncodedBatch], check_id: CheckId) -> Iterator[Enco
         for text_id in block.ids:
             check_id(text_id)
         yield block
+
+
+def _without_texts(blocks: Iterable[EncodedBatch]) -> Iterator[ExportBatch]:
+    for block in blocks:
+        yield ExportBatch(block.ids, block.vectors)
+
+
+def _with_texts(blocks: Iterable[EncodedBatch], texts: Iterable[Document]) -> Iterator[ExportBatch]:
+    """Each block with the titles and texts of its documents. Raises InputError where they are of other documents."""
+    stream = iter(texts)
+    for block in blocks:
+        documents = list(islice(stream, len(block.ids)))
+        if [document.document_id for document in documents] != block.ids:
+            raise InputError(block.ids[0], "isn't followed by the same documents in the corpus; name its own")
+        yield ExportBatch(block.ids, block.vectors, [text_fields(document) for document in documents])
+    if next(stream, None) is not None:
+        raise InputError("the corpus", "has more documents than the vectors; encode it again")
 
 
 def _write_lines(path: Path, lines: Iterator[str]) -> tuple[int, str]:
