@@ -82,6 +82,7 @@ def export(
     from sparse_adapt.engines.exporting import ExportOptions, export_corpus
     from sparse_adapt.engines.formats import check_takes, find_engine, module_of
     from sparse_adapt.engines.layout import ExportSource
+    from sparse_adapt.engines.manifest import told
     from sparse_adapt.engines.quantise import DEFAULT_LARGEST, DEFAULT_SCALE, Quantisation
     from sparse_adapt.engines.writing import write
     from sparse_adapt.report.progress import Bars
@@ -120,9 +121,9 @@ def export(
             texts = read_documents(corpus) if text and corpus is not None else None
             source = ExportSource(known, put, encoder, texts)
             done = write(format, source, out, quantisation=quantisation, overwrite=overwrite)
-    if row.holds_vectors:
-        say(_losses(done.manifest))
-    wrote(out, _counts(done.manifest))
+    for line in told(done.manifest):
+        say(line)
+    wrote(out, _counts(done.manifest) if row.holds_vectors else "the encoder")
     say("next:")
     for line in module_of(row).how_to_load(done).split("\n"):
         say(f"  {line}")
@@ -332,17 +333,5 @@ def _same_number(folder: Path, manifest: "ExportManifest", documents: "EncodedBa
 
 def _counts(manifest: "ExportManifest") -> str:
     """What was written, in words."""
-    counts = f"{manifest.documents:,} documents, {manifest.entries:,} entries, {manifest.queries:,} queries"
-    facts = [
-        f"{name.replace('_', ' ')} {value:.2g}"
-        if isinstance(value, float)
-        else f"{name.replace('_', ' ')} {value}"
-        for name, value in manifest.facts.items()
-    ]
-    return ", ".join([counts, *facts] if manifest.documents else facts)
-
-
-def _losses(manifest: "ExportManifest") -> str:
-    if manifest.quantisation is not None:
-        return f"{manifest.dropped:,} weights rounded to nothing, {manifest.clipped:,} were clipped"
-    return f"weights are kept as floats, {manifest.clipped:,} were clipped"
+    counts = f"{manifest.documents:,} documents with {manifest.entries:,} weights"
+    return f"{counts}, {manifest.queries:,} queries" if manifest.queries else counts

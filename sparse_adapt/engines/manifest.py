@@ -1,9 +1,11 @@
 """The manifest of an export: what the folder holds, what the format cost, and a checksum of every file."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
+
+import numpy as np
 
 from sparse_adapt.engines.quantise import Entries, Quantisation, as_floats
 from sparse_adapt.errors import InputError
@@ -121,3 +123,41 @@ def read_export(folder: Path, format: str | None = None) -> ExportFolder:
     """An export of a format, vouched for by its manifest. Raises InputError where it is another, or has changed."""
     manifest = read_export_manifest(folder, format)
     return ExportFolder(folder, manifest, read_tokens(folder, manifest.model))
+
+
+# -- in words -------------------------------------------------------------------------------------
+
+
+def told(manifest: ExportManifest) -> Iterator[str]:
+    """What its maker should know of an export, a line each: how weights are stored, and what no search will find."""
+    if "largest_difference" in manifest.facts:
+        yield from _told_encoder(manifest)
+        return
+    stored = manifest.quantisation
+    smallest, largest = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+    if stored is None:
+        yield "weights are stored as they are"
+        largest = largest if manifest.largest_weight is None else manifest.largest_weight
+    else:
+        yield f"weights are stored as whole numbers: weight x {stored.scale:g}, rounded"
+        smallest, largest = 0.5 / stored.scale, stored.largest / stored.scale
+    weights = f"{manifest.entries + manifest.dropped:,} weights"
+    if manifest.dropped:
+        yield f"left out, because they are below {smallest:.3g}: {manifest.dropped:,} of {weights}"
+    if manifest.clipped:
+        yield f"cut to {largest:,g}, the largest that is stored: {manifest.clipped:,} of {weights}"
+    if manifest.empty_documents:
+        empty, documents = manifest.empty_documents, f"{manifest.documents:,} documents"
+        yield f"found by no search, because no weight is left: {empty:,} of {documents}"
+    if manifest.empty_queries:
+        empty, queries = manifest.empty_queries, f"{manifest.queries + manifest.empty_queries:,} queries"
+        yield f"left out, because no weight is left: {empty:,} of {queries}"
+
+
+def _told_encoder(manifest: ExportManifest) -> Iterator[str]:
+    """The same of an export that holds the encoder alone."""
+    difference, bound = manifest.facts["largest_difference"], manifest.facts["bound"]
+    yield f"weights differ from PyTorch's by {difference:.2g} at most; {bound:g} is allowed"
+    if manifest.facts.get("renamed_tokens"):
+        renamed = f"{manifest.facts['renamed_tokens']:,} tokens have another name there than in an export"
+        yield f"{renamed} of vectors; fill an index from one of the two"
