@@ -269,6 +269,20 @@ def test_exporting_from_memory_is_exporting_a_folder(model, zorvex_collection, f
         sa.export("anserini", model, None, tmp_path / "c")
 
 
+def test_an_export_stores_the_texts_of_its_documents(model, frame, zorvex_collection, tmp_path):
+    from sparse_adapt.retrieve.vectors.shards import encode_corpus
+
+    encode_corpus(model.encoder, read_documents(zorvex_collection), tmp_path / "vectors")
+    sa.export("opensearch", model, frame, tmp_path / "a", texts=True)
+    sa.export("opensearch", None, tmp_path / "vectors", tmp_path / "b", texts=frame)
+    parts = [(tmp_path / name / "documents/part-00000.ndjson").read_text() for name in ("a", "b")]
+    assert parts[0] == parts[1] and '"title": "Login"' in parts[0]
+    with pytest.raises(ConfigError, match="vectors hold no texts; name the documents"):
+        sa.export("opensearch", None, tmp_path / "vectors", tmp_path / "c", texts=True)
+    with pytest.raises(ConfigError, match="qdrant stores no texts"):
+        sa.export("qdrant", model, frame, tmp_path / "c", texts=True)
+
+
 def test_without_pandas_a_frame_names_its_pip_line(model, frame, monkeypatch):
     found = sa.search(model, frame, "who owns the server")
     monkeypatch.setitem(sys.modules, "pandas", None)

@@ -102,7 +102,7 @@ def test_a_fault_is_exit_status_1(
         (["export", "onnx", "-o", "x", "--model", "m", "--vectors", "v"], "onnx holds the encoder alone"),
         (["export", "seismic", "-o", "x", "--vectors", "v", "--scale", "9"], "no manifest.json here"),
         (
-            ["query-table", "--model", "m", "--vectors", "v", "-o", "x", "--queries", "q"],
+            ["query-table", "--model", "splade-tiny", "--vectors", "v", "-o", "x", "--queries", "q"],
             "needs both --queries and",
         ),
     ],

@@ -1,7 +1,6 @@
 """A corpus as vectors in the files of a search engine: `export`."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,15 +11,15 @@ from rich.text import Text
 from sparse_adapt.api.models import ModelGiven, load_sparse
 from sparse_adapt.api.searching import is_vectors
 from sparse_adapt.collection.given import Corpus, DocumentsGiven, QueriesGiven, queries_of
-from sparse_adapt.engines.formats import find_engine, module_of, require
-from sparse_adapt.engines.interim import interim_vectors
+from sparse_adapt.engines.exporting import ExportOptions, export_corpus
+from sparse_adapt.engines.formats import check_takes, find_engine, module_of
 from sparse_adapt.engines.layout import ExportSource
-from sparse_adapt.engines.manifest import ExportFolder, ExportManifest
+from sparse_adapt.engines.manifest import ExportManifest, told
 from sparse_adapt.engines.quantise import DEFAULT_LARGEST, DEFAULT_SCALE, Quantisation
 from sparse_adapt.engines.writing import write
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report.progress import Bars, watching
+from sparse_adapt.report.progress import watching
 from sparse_adapt.report.results import Result
 from sparse_adapt.report.tables import Row
 from sparse_adapt.retrieve.vectors.folder import Vectors, open_vectors
@@ -39,23 +38,21 @@ class Export(Result):
     @property
     def headline(self) -> str:
         """The format, the folder and what it holds."""
-        return f"{self.manifest.format} in {self.folder}: {self.counts}"
+        return f"{self.manifest.format} in {self.folder}: {self.contents}"
 
     @property
-    def counts(self) -> str:
+    def contents(self) -> str:
         """What was written, in words."""
         made = self.manifest
-        facts = [f"{name.replace('_', ' ')} {_short(value)}" for name, value in made.facts.items()]
-        counts = f"{made.documents:,} documents, {made.entries:,} entries, {made.queries:,} queries"
-        return ", ".join([counts, *facts] if made.documents else facts)
+        if not made.documents:
+            return "the encoder"
+        counts = f"{made.documents:,} documents with {made.entries:,} weights"
+        return f"{counts}, {made.queries:,} queries" if made.queries else counts
 
     @property
-    def losses(self) -> str:
-        """What the format cost, in words: weights that became 0, and weights above the largest that it holds."""
-        made = self.manifest
-        if made.quantisation is None:
-            return f"weights are kept as floats, {made.clipped:,} were clipped"
-        return f"{made.dropped:,} weights rounded to nothing, {made.clipped:,} were clipped"
+    def remarks(self) -> tuple[str, ...]:
+        """How weights are stored, which were left out or cut, and which texts no search will find, in words."""
+        return tuple(told(self.manifest))
 
     def to_dict(self) -> dict[str, Any]:
         """The manifest, the folder, and how it is loaded."""
@@ -72,7 +69,7 @@ class Export(Result):
 
     def renderable(self) -> RenderableType:
         """What was written, what it cost, and how it is loaded."""
-        return Group(Text(self.headline), Text(self.losses), Text(""), Text(self.loading))
+        return Group(*map(Text, (self.headline, *self.remarks, "", self.loading)))
 
 
 def export(
@@ -84,6 +81,7 @@ def export(
     queries: QueriesGiven | None = None,
     scale: float | None = None,
     largest: int | None = None,
+    texts: bool | DocumentsGiven = False,
     device: str = "auto",
     overwrite: bool = False,
     resume: bool = False,
@@ -94,8 +92,10 @@ def export(
     format: one of the names that `sparse-adapt export --help` lists, such as `opensearch`, `anserini` or `qdrant`.
     corpus: a place, documents in memory, or the folder that `sparse-adapt encode` wrote, which needs no model; None for
     formats that hold the encoder alone. `scale` and `largest`: of engines that keep whole impacts, weight x scale,
-    rounded, at most `largest`. With `resume`, an export that was stopped goes on. Raises ConfigError for what the
-    format can't take, MissingExtraError without a package that it needs, OutputError for a place that is taken.
+    rounded, at most `largest`. `texts`: whether title and text of each document are stored too, for opensearch and
+    elasticsearch; beside vectors, the documents that have them. With `resume`, an export that was stopped goes on.
+    Raises ConfigError for what the format can't take, MissingExtraError without a package that it needs, OutputError
+    for a place that is taken.
 
     >>> import tempfile, sparse_adapt as sa
     >>> folder = tempfile.mkdtemp() + "/export"
@@ -104,27 +104,42 @@ def export(
     2
     """
     row, place = find_engine(format), Path(out)
-    require(row.to_write)
+    check_takes(row, queries=queries is not None, texts=texts is not False)
     quantisation = _quantisation(scale, largest)
     if row.holds_vectors and corpus is None:
         raise ConfigError(f"{format} holds documents; name a corpus, or vectors that were encoded")
     if not row.holds_vectors and corpus is not None:
         raise ConfigError(f"{format} holds the encoder alone; leave the corpus and vectors out")
     ready = isinstance(corpus, str | Path) and is_vectors(corpus)
+    if ready and texts is True:
+        raise ConfigError("vectors hold no texts; name the documents that have them")
     if model is None and (not ready or queries is not None or row.holds_encoder):
         raise ConfigError("name the model that made the vectors; only vectors alone need none")
     asked = None if queries is None else queries_of(queries)
     held, encoder = (None, None) if model is None else load_sparse(model, device)
     name = "" if held is None else held.source
-    with (
-        watching(progress) as bars,
-        _vectors(encoder, name, corpus, place, bars, overwrite, resume) as vectors,
-    ):
-        encoded = None if asked is None or encoder is None else encode_queries(encoder, asked)
-        source = ExportSource(vectors, queries=encoded, encoder=encoder)
-        manifest = write(format, source, place, quantisation=quantisation, overwrite=overwrite)
-    loading = module_of(row).how_to_load(ExportFolder(place, manifest, vectors.tokens))
-    return Export(place, manifest, loading)
+    encoded = None if asked is None or encoder is None else encode_queries(encoder, asked)
+    if ready or corpus is None or encoder is None:
+        given = None if isinstance(texts, bool) else Corpus.of(texts).read()
+        source = ExportSource(_ready(encoder, name, corpus), encoded, encoder, given)
+        done = write(format, source, place, quantisation=quantisation, overwrite=overwrite)
+    else:
+        documents = Corpus.of(corpus)
+        options = ExportOptions(
+            quantisation=quantisation, overwrite=overwrite, resume=resume, with_texts=texts is not False
+        )
+        with watching(progress) as bars:
+            done = export_corpus(
+                format,
+                encoder,
+                documents.read,
+                place,
+                model_name=name,
+                queries=encoded,
+                options=options,
+                progress=bars.count("documents", documents.count()),
+            )
+    return Export(done.path, done.manifest, module_of(row).how_to_load(done))
 
 
 def _quantisation(scale: float | None, largest: int | None) -> Quantisation | None:
@@ -135,39 +150,13 @@ def _quantisation(scale: float | None, largest: int | None) -> Quantisation | No
     )
 
 
-@contextmanager
-def _vectors(
-    encoder: SparseEncoder | None,
-    name: str,
-    corpus: DocumentsGiven | None,
-    out: Path,
-    bars: Bars,
-    overwrite: bool,
-    resume: bool,
-) -> Iterator[Vectors]:
-    """The documents' vectors while they are written: read from shards, or encoded into some beside the export."""
+def _ready(encoder: SparseEncoder | None, name: str, corpus: DocumentsGiven | None) -> Vectors:
+    """Vectors that were encoded before, or none of them and who would have made them."""
     if corpus is None:
         assert encoder is not None, "checked before"
-        yield Vectors(stamp(encoder, name), token_names(encoder), ())
-    elif isinstance(corpus, str | Path) and is_vectors(corpus):
-        opened = open_vectors(Path(corpus))
-        if encoder is not None and not opened.model.fits(stamp(encoder)):
-            raise InputError(corpus, f"was encoded by another model ({opened.model.name}), not by {name}")
-        yield opened
-    else:
-        assert encoder is not None, "checked before"
-        given = Corpus.of(corpus)
-        with interim_vectors(
-            encoder,
-            given.read(),
-            out,
-            model_name=name,
-            overwrite=overwrite,
-            resume=resume,
-            progress=bars.count("documents", given.count()),
-        ) as vectors:
-            yield vectors
-
-
-def _short(value: object) -> str:
-    return f"{value:.2g}" if isinstance(value, float) else str(value)
+        return Vectors(stamp(encoder, name), token_names(encoder), ())
+    assert isinstance(corpus, str | Path), "checked before"
+    opened = open_vectors(Path(corpus))
+    if encoder is not None and not opened.model.fits(stamp(encoder)):
+        raise InputError(corpus, f"was encoded by another model ({opened.model.name}), not by {name}")
+    return opened

@@ -75,57 +75,38 @@ def export(
 
     The documents come from a corpus, or from vectors that `sparse-adapt encode` wrote.
     """
-    from functools import partial
-
-    from sparse_adapt.cli.devices import load
-    from sparse_adapt.collection.readers import count_documents, read_documents, read_queries
-    from sparse_adapt.engines.exporting import ExportOptions, export_corpus
-    from sparse_adapt.engines.formats import check_takes, find_engine, module_of
-    from sparse_adapt.engines.layout import ExportSource
-    from sparse_adapt.engines.manifest import told
-    from sparse_adapt.engines.quantise import DEFAULT_LARGEST, DEFAULT_SCALE, Quantisation
-    from sparse_adapt.engines.writing import write
-    from sparse_adapt.report.progress import Bars
-    from sparse_adapt.retrieve.vectors.shards import encode_queries
+    from sparse_adapt.engines.formats import check_takes, find_engine
 
     row = find_engine(format)
     check_takes(row, queries=queries is not None, texts=text)
-    quantisation = None
-    if scale is not None or largest is not None:
-        quantisation = Quantisation.of(
-            DEFAULT_SCALE if scale is None else scale, DEFAULT_LARGEST if largest is None else largest
-        )
     _check_sources(row, corpus, vectors, text)
     if model is None and (vectors is None or queries is not None or row.holds_encoder):
         raise ConfigError("--model: name the model that made the vectors; only vectors alone need none")
-    asked = list(read_queries(queries)) if queries is not None else None
-    encoder = load(model, device) if model is not None else None
-    put = None if asked is None or encoder is None else encode_queries(encoder, asked)
-    with Bars() as bars:
-        if vectors is None and corpus is not None and encoder is not None:
-            options = ExportOptions(
-                quantisation=quantisation, overwrite=overwrite, resume=resume, with_texts=text
-            )
-            done = export_corpus(
-                format,
-                encoder,
-                partial(read_documents, corpus),
-                out,
-                model_name=model or "",
-                queries=put,
-                options=options,
-                progress=bars.count("documents", count_documents(corpus)),
-            )
-        else:
-            known = read_vectors_of(encoder, model, None, vectors, bars) if vectors else _none(encoder, model)
-            texts = read_documents(corpus) if text and corpus is not None else None
-            source = ExportSource(known, put, encoder, texts)
-            done = write(format, source, out, quantisation=quantisation, overwrite=overwrite)
-    for line in told(done.manifest):
+
+    from sparse_adapt.api.exporting import export as export_now
+    from sparse_adapt.retrieve.vectors.folder import read_manifest
+
+    if vectors is not None:
+        read_manifest(vectors)  # a folder of something else is no corpus either
+    made = export_now(
+        format,
+        model,
+        corpus if vectors is None else vectors,
+        out,
+        queries=queries,
+        scale=scale,
+        largest=largest,
+        texts=corpus if text and vectors is not None and corpus is not None else text,
+        device=device,
+        overwrite=overwrite,
+        resume=resume,
+        progress=True,
+    )
+    for line in made.remarks:
         say(line)
-    wrote(out, _counts(done.manifest) if row.holds_vectors else "the encoder")
+    wrote(out, made.contents)
     say("next:")
-    for line in module_of(row).how_to_load(done).split("\n"):
+    for line in made.loading.split("\n"):
         say(f"  {line}")
 
 
@@ -315,23 +296,8 @@ def read_vectors_of(
     )
 
 
-def _none(encoder: "SparseEncoder | None", name: str | None) -> "Vectors":
-    """Who would have made the vectors, and none of them."""
-    from sparse_adapt.retrieve.vectors.folder import Vectors
-    from sparse_adapt.retrieve.vectors.manifest import stamp, token_names
-
-    assert encoder is not None, "checked before"
-    return Vectors(stamp(encoder, name or ""), token_names(encoder), ())
-
-
 def _same_number(folder: Path, manifest: "ExportManifest", documents: "EncodedBatch") -> None:
     if manifest.documents not in (0, len(documents.ids)):
         raise InputError(
             folder, f"holds {manifest.documents:,} documents, not {len(documents.ids):,}; name its own corpus"
         )
-
-
-def _counts(manifest: "ExportManifest") -> str:
-    """What was written, in words."""
-    counts = f"{manifest.documents:,} documents with {manifest.entries:,} weights"
-    return f"{counts}, {manifest.queries:,} queries" if manifest.queries else counts
