@@ -54,7 +54,7 @@ def test_from_a_corpus_to_a_measured_model(
     status, _, said = sparse_adapt("triplets", "--model", model, "--triplets", made, "-o", taught, *quick)
     assert status == 0
     assert "contradict" in said
-    assert "labelled --model" in said
+    assert "distill --help" in said
     pairs = tmp_path / "labelled.jsonl"
     pairs.write_text('{"anchor": "a saw", "entailment": "a tool", "contradiction": "a server"}\n')
     again = ["--model", taught, "--labelled", pairs, "-o", tmp_path / "last", *quick]

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from inspect import signature
 
 import pytest
 from conftest import refused
@@ -29,7 +30,7 @@ COMMAND = [sys.executable, "-c", "from sparse_adapt.cli import main; main()"]
 
 
 def names() -> list[str]:
-    return sorted(app._commands())
+    return sorted(app.names())
 
 
 @pytest.fixture
@@ -129,8 +130,8 @@ def test_a_corpus_that_is_named_without_one_is_missing(sparse_adapt):
 
 
 def resumable() -> Iterator[str]:
-    for name, command in app._commands().items():
-        if "resume" in command.__annotations__:
+    for name in app.names():
+        if "resume" in signature(app.find(name)).parameters:
             yield name
 
 

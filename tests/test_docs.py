@@ -8,9 +8,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-import typer
 
-from sparse_adapt.cli.app import app
+from sparse_adapt.cli.app import every_command
 from sparse_adapt.engines.formats import ENGINES
 from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.suite.settings import read_suite
@@ -92,7 +91,7 @@ def test_lines_are_found_again_in_their_order():
 
 
 def test_every_command_of_the_pages_exists_with_its_options():
-    commands = typer.main.get_command(app).commands
+    commands = {name: each for found in every_command().values() for name, each in found.items()}
     checked = 0
     for page, text in blocks("sh"):
         for line in re.sub(r"\\\n", " ", text).splitlines():

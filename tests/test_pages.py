@@ -4,16 +4,15 @@ import re
 from typing import Literal
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from sparse_adapt.cli.app import app
+from sparse_adapt.cli.app import app, every_command
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.table import find_stage, trained
 from sparse_adapt.training.settings import Training
 from tools import pages
 
-COMMANDS = typer.main.get_command(app).commands
+COMMANDS = {name: each for found in every_command().values() for name, each in found.items()}
 
 
 def section(page, name):

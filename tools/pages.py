@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any, Literal, TypeGuard, get_args, get_origin
 
 import annotated_types
-import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from sparse_adapt.cli.app import app
+from sparse_adapt.cli.app import every_command
 from sparse_adapt.made_up.settings import QuerySettings
 from sparse_adapt.pipeline.runfile import Top
 from sparse_adapt.pipeline.settings import AdaptSettings
@@ -68,18 +67,15 @@ def write(folder: Path) -> None:
 
 def commands() -> str:
     """The page of commands: a table of all by panel, then each with its options."""
-    found: Mapping[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    panels: dict[str, list[str]] = {}
-    for name, command in found.items():
-        if not command.hidden:
-            panels.setdefault(command.rich_help_panel or "Commands", []).append(name)
-    parts = [COMMANDS_HEAD]
-    for panel, names in panels.items():
-        rows = [f"| [`{name}`](#{name}) | {_cell(_first_sentence(found[name].help))} |" for name in names]
+    panels, parts = every_command(), [COMMANDS_HEAD]
+    for panel, found in panels.items():
+        rows = [
+            f"| [`{name}`](#{name}) | {_cell(_first_sentence(each.help))} |" for name, each in found.items()
+        ]
         parts.append("\n".join([f"| {panel} | |", "| --- | --- |", *rows, ""]))
-    for panel, names in panels.items():
+    for panel, found in panels.items():
         parts.append(f"## {panel}\n")
-        parts += [_command(name, found[name]) for name in names]
+        parts += [_command(name, each) for name, each in found.items()]
     return "\n".join(parts)
 
 

@@ -3,34 +3,37 @@
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from inspect import signature
-from typing import Annotated
+from typing import Annotated, ClassVar, cast
 
 import typer
+from typer.core import TyperCommand
 from typer.exceptions import TyperException
+from typer.main import get_command, get_command_from_info
+from typer.models import CommandInfo
 
 from sparse_adapt.cli import engines, prepare, search, stages, start, understand
 from sparse_adapt.cli.console import say
 from sparse_adapt.cli.options import WITH
 from sparse_adapt.cli.page import Command, Page
 from sparse_adapt.cli.research import contradictions, invented_words, likeness
+from sparse_adapt.cli.stages import RESEARCH
 from sparse_adapt.errors import SparseAdaptError
+from sparse_adapt.stages.table import STAGES
 
-PANELS: dict[str, tuple[Callable[..., None], ...]] = {
+STAGE_ROWS = {row.name: row for row in STAGES}
+PANELS: dict[str, tuple[Callable[..., None] | str, ...]] = {  # a stage stands by its name
     "Start": (start.demo, start.adapt, start.check),
     "Prepare": (prepare.terms, prepare.queries, prepare.candidates, prepare.pairs),
-    "Stages": (
-        *(stages.extend, stages.behaviour, stages.warmup, stages.dictionary, stages.distill),
-        *(stages.contrast, stages.run),
-    ),
+    "Stages": (*(name for name in STAGE_ROWS if name not in RESEARCH), stages.run),
     "Understand": (understand.diagnose, understand.explain, understand.evaluate),
     "Search": (search.encode, search.index, search.search),
     "Engines": (engines.export, engines.check_export, engines.query_table),
     "Research": (
-        *(stages.dynamic, stages.joint, contradictions.contradict, stages.triplets, stages.labelled),
-        *(invented_words.coin, invented_words.recovery),
+        *(name for name in STAGE_ROWS if name in RESEARCH),
+        *(contradictions.contradict, invented_words.coin, invented_words.recovery),
         *(likeness.groups, likeness.similarity, likeness.relevant_words),
     ),
 }
@@ -39,9 +42,45 @@ M_MMAP_THRESHOLD, M_TRIM_THRESHOLD = -3, -1  # of mallopt; glibc raises both by 
 LARGE_BLOCK = 32 << 20  # bytes; from 8 MiB on a step takes a tenth longer, fetching its pages anew
 KEPT = 64 << 20  # bytes free at the heap's end; with glibc's first 128 KiB a step takes a tenth longer again
 
+
+def names() -> tuple[str, ...]:
+    """The names of all commands in the order of the help."""
+    return tuple(_name(each) for commands in PANELS.values() for each in commands)
+
+
+def find(name: str) -> Callable[..., None] | None:
+    """The function of a command; None for a name that is none. A stage's file loads with it."""
+    if name in STAGE_ROWS:
+        return stages.stage_command(STAGE_ROWS[name])
+    return next(
+        (each for commands in PANELS.values() for each in commands if callable(each) and _name(each) == name),
+        None,
+    )
+
+
+def _name(command: Callable[..., None] | str) -> str:
+    return command if isinstance(command, str) else command.__name__.replace("_", "-")
+
+
+class Commands(Page):
+    """All commands in their panels. Those of stages are made when they are asked for."""
+
+    panels: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        panel: tuple(map(_name, commands)) for panel, commands in PANELS.items()
+    }
+    summaries: ClassVar[Mapping[str, str]] = {row.name: row.summary for row in STAGES}
+
+    def made(self, name: str) -> TyperCommand:
+        """The command of a stage."""
+        info = CommandInfo(name=name, callback=find(name), cls=Command)
+        return cast(
+            TyperCommand, get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode="rich")
+        )
+
+
 app = typer.Typer(
     name="sparse-adapt",
-    cls=Page,
+    cls=Commands,
     help="Teach a SPLADE model the words of your domain, and index the result.\n"
     "Start with: sparse-adapt demo. Help with a command: sparse-adapt COMMAND -h",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -67,9 +106,20 @@ def _options(
 ) -> None: ...
 
 
-for panel, commands in PANELS.items():
+for commands in PANELS.values():
     for command in commands:
-        app.command(rich_help_panel=panel, cls=Command)(command)
+        if callable(command):
+            app.command(cls=Command)(command)
+
+
+def every_command() -> dict[str, dict[str, TyperCommand]]:
+    """The commands of each panel under their names, as typer has them, those of stages too."""
+    group = cast(Commands, get_command(app))
+    context = typer.Context(group)
+    return {
+        panel: {name: cast(TyperCommand, group.get_command(context, name)) for name in names}
+        for panel, names in Commands.panels.items()
+    }
 
 
 def _give_memory_back() -> None:
@@ -119,20 +169,14 @@ def _terminating() -> Iterator[list[int]]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _commands() -> dict[str, Callable[..., None]]:
-    """Every command's function under its name."""
-    every = (command for commands in PANELS.values() for command in commands)
-    return {command.__name__.replace("_", "-"): command for command in every}
-
-
 def _help() -> str:
-    named = [word for word in sys.argv[1:2] if word in _commands()]
+    named = [word for word in sys.argv[1:2] if word in names()]
     return shlex.join(["sparse-adapt", *named, "--help"])
 
 
 def _interrupted(words: list[str]) -> str:
     """What a command leaves that was stopped, and how to go on."""
-    command = _commands().get(words[0]) if words else None
+    command = find(words[0]) if words else None
     if command is None or not _resumable(command, words):
         return "stopped; nothing was written"
     again = words if "--resume" in words else [*words, "--resume"]

@@ -97,6 +97,14 @@ def a_folder(source: str) -> None:
         raise InputError(source, "no such folder; check the path")
 
 
+def check_output(folder: Path, *, overwrite: bool, resume: bool) -> None:
+    """Raise OutputError where an output folder is there already, or an unfinished one that isn't gone on with."""
+    from sparse_adapt.files.folders import check_free
+
+    if not resume:
+        check_free(folder, overwrite=overwrite, resumable=True)
+
+
 def check_free_file(path: Path | None, *, overwrite: bool) -> None:
     """Raise OutputError where a file that is to be written is there already."""
     if path is not None and path.exists() and not overwrite:

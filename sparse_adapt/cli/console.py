@@ -5,9 +5,7 @@ Nothing is markup, and nothing that a file holds can steer the terminal.
 
 import json
 import os
-import shlex
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,27 +54,3 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a result holds
 def wrote(path: Path, what: str) -> None:
     """What a command left behind."""
     say(f"wrote {path} ({what})")
-
-
-def then_measure(model: Path, corpus: str, baseline: str, vectors: str) -> None:
-    """What to run after a stage: measure its model, and export a sparse one's vectors to a folder beside it."""
-    from sparse_adapt.model.layout import is_dense
-
-    measured = ["evaluate", "--model", str(model), "--collection", corpus, "--baseline", baseline]
-    exported = ["export", "anserini", "--model", str(model), "--corpus", corpus, "-o", vectors]
-    then(*[measured] if is_dense(model) else [measured, exported])
-
-
-def then(*commands: Iterable[str]) -> None:
-    """What to run next, ready to be copied."""
-    say("next:")
-    for command in commands:
-        say(f"  {shlex.join(['sparse-adapt', *command])}")
-
-
-def free(path: str | Path) -> str:
-    """A path like this one where nothing is yet."""
-    place, number = Path(path), 2
-    while place.exists() or place.with_name(f"{place.name}.partial").exists():
-        place, number = Path(path).with_stem(f"{Path(path).stem}-{number}"), number + 1
-    return str(place)

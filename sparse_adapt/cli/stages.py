@@ -1,386 +1,302 @@
-"""The stages as commands: each reads a model folder and writes its own; `run` carries out several."""
+"""Every stage as a command, made from its row: options from what it reads and from its settings; and `run`.
 
+A stage's file, which holds its settings, loads when its command is asked for.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 import typer
 
-from sparse_adapt.cli.console import say, show, then, then_measure, wrote
+from sparse_adapt.cli.checks import (
+    a_corpus,
+    a_device,
+    a_file,
+    a_file_or_folder,
+    a_model,
+    a_model_or_none,
+    check_output,
+    checked,
+)
+from sparse_adapt.cli.console import say, show, wrote
+from sparse_adapt.cli.following import after_stage, measured, then
 from sparse_adapt.cli.options import (
+    CORPUS_HELP,
     RUNS,
-    Corpus,
-    Judge,
+    TRAINING,
     Model,
-    OptionalCorpus,
     Out,
     Overwrite,
-    Preset,
     Resume,
-    Train,
+    flag_of,
+    is_given,
     overrides,
     trains,
 )
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.report.progress import Bars
+from sparse_adapt.stages.table import STAGES, Row, find_stage
 
 if TYPE_CHECKING:
-    from sparse_adapt.stages.runner import Outcome, Place
+    from pydantic.fields import FieldInfo
+
+    from sparse_adapt.stages.inputs import Input
+    from sparse_adapt.stages.runner import Outcome
+    from sparse_adapt.stages.stage import Stage
+
+BASE_MODEL = "splade-tiny"  # what a stage begins with that needs no stage before it
+OWN = "Settings of this stage"
+MARKS = {int: "N", float: "X", str: "NAME"}
+CHECKS = {"device": a_device, "judge": a_model_or_none}  # of settings that name what may not be there
+RESEARCH = ("dynamic", "joint", "triplets", "labelled")  # stages beside the main path
 
 
-PairsOption = Annotated[
-    str, typer.Option("--pairs", metavar="FILE", help="pairs.jsonl, or a folder with one.")
-]
+class Choice(NamedTuple):
+    """One option of a command: the name of its parameter, its type with what typer knows of it, its default."""
+
+    name: str
+    kind: Any
+    default: Any = Parameter.empty
 
 
-def extend(
-    terms: Annotated[str, typer.Option("--terms", metavar="FILE", help="terms.json, or a folder with one.")],
-    out: Out,
-    model: Model = "splade-tiny",
-    overwrite: Overwrite = False,
-    resume: Resume = False,
-) -> None:
-    """Add a token to a model for each new term.
-
-    Each token gets an input row, an output row and a bias. It starts as the mean of the pieces that it
-    replaces.
-    """
-    from sparse_adapt.model.layout import is_dense
-    from sparse_adapt.stages.runner import Place, carry_out
-
-    outcome = carry_out("extend", model, {"terms": terms}, Place(out, overwrite, resume))
-    told(outcome)
-    corpus = _folder_of(terms)
-    following = "behaviour" if is_dense(out) else "warmup"
-    then([following, "--model", str(out), "--corpus", corpus, "-o", _sibling(out, following)])
+def main_path() -> tuple[Row, ...]:
+    """The rows of the stages that aren't research."""
+    return tuple(row for row in STAGES if row.name not in RESEARCH)
 
 
-@trains
-def behaviour(
-    context: typer.Context,
-    model: Model,
-    corpus: Corpus,
-    out: Out,
-    baseline: Annotated[
-        str | None,
-        typer.Option(
-            "--baseline", metavar="MODEL", help="By default the model that was extended to this one."
-        ),
-    ] = None,
-    overwrite: Overwrite = False,
-    resume: Resume = False,
-) -> None:
-    """Train an extended model to behave as before its extension.
+def stage_command(row: Row) -> Callable[..., None]:
+    """The command of a stage."""
+    stage = find_stage(row.name)
+    choices = [Choice("invocation", typer.Context), *_places(stage), *_settings(stage)]
+    if row.name == "dynamic":
+        choices.append(THEN_PAIRS)
 
-    Each new token takes over from the pieces that it replaces, and all else stays as it was.
-    """
-    from sparse_adapt.model.layout import is_dense
+    def command(invocation: typer.Context, **options: object) -> None:
+        _carry_out(stage, invocation)
+
+    command.__name__ = row.name
+    command.__doc__ = f"{row.summary}\n\n{stage.settings.__doc__ or ''}"
+    command.__annotations__ = {each.name: each.kind for each in choices}
+    command.__signature__ = Signature(  # type: ignore[attr-defined]
+        [
+            Parameter(each.name, Parameter.KEYWORD_ONLY, default=each.default, annotation=each.kind)
+            for each in choices
+        ]
+    )
+    return command
+
+
+# -- options ----------------------------------------------------------------------------------------
+
+
+def _places(stage: "Stage[Any]") -> Iterator[Choice]:
+    """Where a stage's model and inputs are, and where it writes."""
+    yield Choice("model", Model) if stage.trains else Choice("model", Model, BASE_MODEL)
+    for each in stage.reads:
+        yield _input(each)
+    yield Choice("out", Out)
+    yield Choice("overwrite", Overwrite, False)
+    yield Choice("resume", Resume, False)
+
+
+def _input(wanted: "Input[Any]") -> Choice:
+    description = f"{wanted.description[0].upper()}{wanted.description[1:]}"
+    if wanted.key == "corpus":
+        told, mark, check = CORPUS_HELP, "CORPUS", a_corpus
+    elif wanted.file:
+        told, mark, check = f"{description}: {wanted.file}, or a folder with one.", "FILE", a_file_or_folder
+    else:
+        told, mark, check = f"{description}.", "MODEL", a_model
+    by_default = {
+        "inherited": " By default what the stage before read.",
+        "beside": " By default what lies beside the corpus.",
+        "named": " By default what the model's folder says.",
+    }
+    option = typer.Option(
+        flag_of(wanted.key),
+        metavar=mark,
+        help=told + by_default.get(wanted.source, ""),
+        callback=checked(check),
+    )
+    if wanted.needed:
+        return Choice(wanted.key, Annotated[str, option])
+    return Choice(wanted.key, Annotated[str | None, option], None)
+
+
+def _settings(stage: "Stage[Any]") -> Iterator[Choice]:
+    """An option for each setting of a stage that trains, and one for its presets."""
+    if not stage.trains:
+        return
+    from sparse_adapt.training.settings import Training
+
+    for name, field in stage.settings.model_fields.items():
+        yield _setting(name, field, TRAINING if name in Training.model_fields else OWN)
+    if stage.presets:
+        named = ", ".join(dict.fromkeys(["default", *stage.presets]))
+        told = f"Settings under a name: {named}. Other options go before them."
+        option = typer.Option("--preset", metavar="NAME", help=told, rich_help_panel=TRAINING)
+        yield Choice("preset", Annotated[str, option], "default")
+
+
+def _setting(name: str, field: "FieldInfo", panel: str) -> Choice:
+    """The option of one setting; those of a table within are given as KEY=VALUE, any number of times."""
+    kind, flag, told = _scalar(field.annotation), f"--{name.replace('_', '-')}", _told(name, field)
+    if kind is bool:
+        flags = f"{flag}/--no-{name.replace('_', '-')}" if field.default else flag
+        option = typer.Option(flags, help=told, rich_help_panel=panel)
+        return Choice(name, Annotated[bool, option], field.default)
+    if kind in MARKS:
+        check = checked(CHECKS[name]) if name in CHECKS else None
+        option = typer.Option(flag, metavar=MARKS[kind], help=told, rich_help_panel=panel, callback=check)
+        return Choice(name, Annotated[kind | None, option], field.default)
+    keys = ", ".join(
+        key if each.default is None else f"{key} {each.default:g}" for key, each in kind.model_fields.items()
+    )
+    option = typer.Option(
+        flag, metavar="KEY=VALUE", help=f"{told} Keys, with their defaults: {keys}.", rich_help_panel=panel
+    )
+    return Choice(name, Annotated[list[str] | None, option], None)
+
+
+def _scalar(annotation: Any) -> Any:  # noqa: ANN401 - types
+    """The type of what is written on a command line: that of a choice is its names', None counts for nothing."""
+    if get_origin(annotation) in (Union, UnionType):
+        (annotation,) = (each for each in get_args(annotation) if each is not NoneType)
+    return str if get_origin(annotation) is Literal else annotation
+
+
+def _told(name: str, field: "FieldInfo") -> str:
+    """What a setting means, its choices where it has some, and its unit where its description leaves it out."""
+    told = field.description or ""
+    extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+    unit = str(extra.get("unit", ""))
+    if get_origin(field.annotation) is Literal:
+        told += f" Choose {', '.join(map(str, get_args(field.annotation)))}."
+    if unit and unit.casefold() not in f"{name} {told}".casefold():
+        told += f" Unit: {unit}."
+    return told
+
+
+def _given(stage: "Stage[Any]", context: typer.Context) -> dict[str, Any]:
+    """The settings that stand on the command line, under their own names."""
+    given: dict[str, Any] = {}
+    for name in stage.settings.model_fields if stage.trains else ():
+        if is_given(context, name):
+            value = context.params[name]
+            given[name] = _table(name, value) if isinstance(value, list | tuple) else value
+    return given
+
+
+def _table(name: str, words: Iterable[str]) -> dict[str, Any]:
+    """Settings of a table within, from words such as anchor=20."""
+    table: dict[str, Any] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise ConfigError(
+                f"--{name.replace('_', '-')} {word}: write KEY=VALUE, with the name of a key before ="
+            )
+        try:
+            table[key.strip()] = float(value)
+        except ValueError as error:
+            raise ConfigError(f"--{name.replace('_', '-')} {word}: {value!r} is no number") from error
+    return table
+
+
+# -- carrying out -----------------------------------------------------------------------------------
+
+
+def _carry_out(stage: "Stage[Any]", context: typer.Context) -> None:
+    """Carry out one stage as it stands on the command line, and say what follows."""
     from sparse_adapt.pipeline.plan import settings_for
-    from sparse_adapt.report.progress import Bars
+
+    options, given = context.params, _given(stage, context)
+    settings = settings_for(stage.name, options.get("preset", "default"), given) if stage.trains else None
+    check_output(options["out"], overwrite=options["overwrite"], resume=options["resume"])
+    if stage.name == "dynamic" and options["pairs"] is not None:
+        _teach_both(options, given)
+        return
     from sparse_adapt.stages.runner import Place, carry_out
 
-    settings = settings_for("behaviour", "default", overrides(context))
+    named = {each.key: options[each.key] for each in stage.reads if options[each.key] is not None}
+    place = Place(options["out"], options["overwrite"], options["resume"])
     with Bars() as bars:
-        place, progress = Place(out, overwrite, resume), bars.begin("behaviour")
-        named = {"corpus": corpus} | ({} if baseline is None else {"before": baseline})
-        outcome = carry_out("behaviour", model, named, place, settings, progress)
+        progress = bars.begin(stage.name) if stage.trains else None
+        outcome = carry_out(stage.name, options["model"], named, place, settings, progress)
     told(outcome)
-    following = ["warmup"]
-    if is_dense(out):
-        following = ["joint", "--pairs", _beside(corpus, "pairs.jsonl")]
-    then([*following, "--model", str(out), "--corpus", corpus, "-o", _sibling(out, following[0])])
+    then(*after_stage(stage.name, options["model"], outcome.folder, named | outcome.files))
 
 
-@trains
-def warmup(
-    context: typer.Context,
-    model: Model,
-    corpus: Corpus,
-    out: Out,
-    overwrite: Overwrite = False,
-    resume: Resume = False,
-    preset: Preset = "default",
-) -> None:
-    """Train the new tokens on the texts of a corpus.
-
-    The model guesses masked words, and learns where a term is said or meant.
-    """
-    from sparse_adapt.pipeline.plan import settings_for
-    from sparse_adapt.report.progress import Bars
-    from sparse_adapt.stages.runner import Place, carry_out
-
-    settings = settings_for("warmup", preset, overrides(context))
-    with Bars() as bars:
-        place = Place(out, overwrite, resume)
-        progress = bars.begin("warmup")
-        outcome = carry_out("warmup", model, {"corpus": corpus}, place, settings, progress)
-    told(outcome)
-    definitions = _beside(corpus, "dictionary.jsonl")
-    then(["dictionary", "--model", str(out), "--glossary", definitions, "-o", _sibling(out, "dictionary")])
+def told(outcome: "Outcome") -> None:
+    """What a stage did, and where its model is."""
+    say(outcome.said)
+    wrote(outcome.folder, "a model for transformers, sentence-transformers and tokenizers")
 
 
-@trains
-def dictionary(
-    context: typer.Context,
-    model: Model,
-    glossary: Annotated[
-        str, typer.Option("--glossary", metavar="FILE", help="dictionary.jsonl, or a folder with one.")
-    ],
-    out: Out,
-    corpus: OptionalCorpus = None,
-    overwrite: Overwrite = False,
-    resume: Resume = False,
-    judge: Judge = None,
-    preset: Preset = "default",
-) -> None:
-    """Train with definitions of the new terms.
-
-    The model learns terms from definitions and definitions from terms, and from made-up texts which term is
-    meant. All weights learn.
-    """
-    from sparse_adapt.pipeline.plan import settings_for
-    from sparse_adapt.report.progress import Bars
-    from sparse_adapt.stages.runner import Place, carry_out
-
-    settings = settings_for("dictionary", preset, overrides(context))
-    with Bars() as bars:
-        place = Place(out, overwrite, resume)
-        progress = bars.begin("dictionary")
-        named = {"dictionary": glossary} | ({} if corpus is None else {"corpus": corpus})
-        outcome = carry_out("dictionary", model, named, place, settings, progress)
-    told(outcome)
-    source = corpus or outcome.files.get("corpus") or _folder_of(glossary)
-    then(_distill(str(out), source, _sibling(out, "distill")))
-
-
-@trains
-def distill(
-    context: typer.Context,
-    model: Model,
-    candidates: Annotated[
-        str, typer.Option("--candidates", metavar="FILE", help="candidates.jsonl, or a folder with one.")
-    ],
-    corpus: Corpus,
-    out: Out,
-    overwrite: Overwrite = False,
-    resume: Resume = False,
-    judge: Judge = None,
-    preset: Preset = "default",
-) -> None:
-    """Train the whole model to score documents as a teacher does.
-
-    A sparse model also learns to keep its vectors short.
-    """
-    from sparse_adapt.pipeline.plan import settings_for
-    from sparse_adapt.report.progress import Bars
-    from sparse_adapt.stages.runner import Place, carry_out
-
-    settings = settings_for("distill", preset, overrides(context))
-    with Bars() as bars:
-        place = Place(out, overwrite, resume)
-        named, progress = {"candidates": candidates, "corpus": corpus}, bars.begin("distill")
-        outcome = carry_out("distill", model, named, place, settings, progress)
-    told(outcome)
-    then_measure(out, corpus, model, _sibling(out, "vectors"))
-
-
-@trains
-def dynamic(
-    context: typer.Context,
-    model: Model,
-    corpus: Corpus,
-    out: Out,
-    pairs: Annotated[
+THEN_PAIRS = Choice(
+    "pairs",
+    Annotated[
         str | None,
         typer.Option(
             "--pairs",
             metavar="FILE",
-            help="Go on with `contrast --form nt-xent` on these; DIR is a run then, a folder a stage.",
+            help="Go on with `contrast --form nt-xent` on these pairs. DIR is a run then, with a folder a stage.",
+            callback=checked(a_file_or_folder),
         ),
-    ] = None,
-    masking: Annotated[
-        str | None,
-        typer.Option(
-            "--masking",
-            metavar="NAME",
-            help="dynamic: the hardest words; random: any.",
-            rich_help_panel="Training",
-        ),
-    ] = None,
-    train: Train = None,
-    overwrite: Overwrite = False,
-    resume: Resume = False,
-) -> None:
-    """Train on sentences whose hardest domain words are masked.
-
-    The model guesses the domain's words that it finds hardest.
-    """
-    from sparse_adapt.pipeline.plan import settings_for
-    from sparse_adapt.report.progress import Bars
-    from sparse_adapt.stages.runner import Place, carry_out
-
-    given = overrides(context)
-    settings = settings_for("dynamic", "default", given)
-    place = Place(out, overwrite, resume)
-    if pairs is not None:
-        _teach_both(model, corpus, pairs, given, place)
-        return
-    with Bars() as bars:
-        progress = bars.begin("dynamic")
-        outcome = carry_out("dynamic", model, {"corpus": corpus}, place, settings, progress)
-    told(outcome)
-    files = ["--pairs", "pairs.jsonl", "--corpus", corpus]
-    then(["contrast", "--model", str(out), *files, "--form", "nt-xent", "-o", str(out.with_name("contrast"))])
+    ],
+    None,
+)
 
 
-def _teach_both(model: str, corpus: str, pairs: str, given: dict[str, Any], place: "Place") -> None:
+def _teach_both(options: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     """The words and then the pairs, as a run of two stages."""
     from sparse_adapt.pipeline.plan import Plan, settings_for
-    from sparse_adapt.pipeline.run import run
-    from sparse_adapt.report.progress import Bars
 
-    of_both = {key: value for key, value in given.items() if key != "masking"}
+    known = find_stage("contrast").settings.model_fields
+    of_both = {key: value for key, value in given.items() if key in known and key != "weights"}
     plan = Plan(
-        model=model,
-        corpus=corpus,
+        model=options["model"],
+        corpus=options["corpus"],
         stages=("dynamic", "contrast"),
         preset="default",
-        files={"pairs": pairs},
+        files={"pairs": options["pairs"]},
         settings={
             "dynamic": settings_for("dynamic", "default", given),
             "contrast": settings_for("contrast", "default", {**of_both, "form": "nt-xent"}),
         },
     )
+    from sparse_adapt.pipeline.run import run
+    from sparse_adapt.stages.runner import Place
+
     with Bars() as bars:
-        finished = run(plan, place, bars)
+        finished = run(plan, Place(options["out"], options["overwrite"], options["resume"]), bars)
     wrote(finished.folder, f"a folder a stage; the model is in {finished.model}")
-    then(["evaluate", "--model", str(finished.model), "--collection", corpus])
-
-
-@trains
-def joint(
-    context: typer.Context,
-    model: Model,
-    pairs: PairsOption,
-    corpus: Corpus,
-    out: Out,
-    overwrite: Overwrite = False,
-    resume: Resume = False,
-) -> None:
-    """Train with pairs whose new words are masked.
-
-    The model learns which word is missing and which document is meant, both at once.
-    """
-    _teach("joint", context, model, pairs, corpus, out)
-    files = ["--pairs", pairs, "--corpus", corpus]
-    then(["contrast", "--model", str(out), *files, "-o", str(out.with_name("contrast"))])
-
-
-@trains
-def contrast(
-    context: typer.Context,
-    model: Model,
-    pairs: PairsOption,
-    corpus: Corpus,
-    out: Out,
-    form: Annotated[
-        str | None,
-        typer.Option(
-            "--form",
-            metavar="NAME",
-            help="infonce: the document by the query; nt-xent: both ways, among all texts of the batch.",
-            rich_help_panel="Training",
-        ),
-    ] = None,
-    train: Train = None,
-    overwrite: Overwrite = False,
-    resume: Resume = False,
-) -> None:
-    """Train with pairs of a query and its document.
-
-    The document of each query has to score above all other documents of its batch.
-    """
-    _teach("contrast", context, model, pairs, corpus, out)
-    then(["evaluate", "--model", str(out), "--collection", corpus])
-
-
-def _teach(stage: str, context: typer.Context, model: str, pairs: str, corpus: str, out: Path) -> None:
-    from sparse_adapt.pipeline.plan import settings_for
-    from sparse_adapt.report.progress import Bars
-    from sparse_adapt.stages.runner import Place, carry_out
-
-    settings = settings_for(stage, "default", overrides(context))
-    place = Place(out, context.params["overwrite"], context.params["resume"])
-    with Bars() as bars:
-        named = {"pairs": pairs, "corpus": corpus}
-        outcome = carry_out(stage, model, named, place, settings, bars.begin(stage))
-    told(outcome)
-
-
-@trains
-def triplets(
-    context: typer.Context,
-    model: Model,
-    triplets: Annotated[
-        Path, typer.Option("--triplets", metavar="FILE", help="What `sparse-adapt contradict` wrote.")
-    ],
-    out: Out,
-    overwrite: Overwrite = False,
-    resume: Resume = False,
-) -> None:
-    """Train sentences to be far from their contradictions.
-
-    Each sentence has to be nearer to itself than to what contradicts it and to other sentences.
-    """
-    _teach_triplets("triplets", context, model, triplets, out)
-    then(
-        ["labelled", "--model", str(out), "--labelled", "FILE", "-o", f"{out}-labelled"],
-        ["similarity", "--model", str(out), "--pairs", "FILE", "--baseline", model],
-    )
-
-
-@trains
-def labelled(
-    context: typer.Context,
-    model: Model,
-    labelled: Annotated[
-        Path,
-        typer.Option(
-            "--labelled", metavar="FILE", help="JSONL of anchor, entailment, contradiction: inference pairs."
-        ),
-    ],
-    out: Out,
-    overwrite: Overwrite = False,
-    resume: Resume = False,
-) -> None:
-    """Train with labelled pairs: what follows, what contradicts.
-
-    Each sentence has to be nearer to one that follows from it than to one that contradicts it.
-    """
-    _teach_triplets("labelled", context, model, labelled, out)
-    then(["similarity", "--model", str(out), "--pairs", "FILE", "--baseline", model])
-
-
-def _teach_triplets(stage: str, context: typer.Context, model: str, file: Path, out: Path) -> None:
-    from sparse_adapt.pipeline.plan import settings_for
-    from sparse_adapt.report.progress import Bars
-    from sparse_adapt.stages.runner import Place, carry_out
-
-    settings = settings_for(stage, "default", overrides(context))
-    place = Place(out, context.params["overwrite"], context.params["resume"])
-    with Bars() as bars:
-        named = {stage: file}
-        outcome = carry_out(stage, model, named, place, settings, bars.begin(stage))
-    told(outcome)
+    then(*measured(options["model"], finished.model, options["corpus"]))
 
 
 @trains
 def run(
     context: typer.Context,
     file: Annotated[
-        Path | None, typer.Argument(metavar="RUN.TOML", help="The stages, and what they read.")
+        Path | None,
+        typer.Argument(
+            metavar="RUN.TOML",
+            help="The stages, their settings and what they read.",
+            callback=checked(a_file),
+        ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", metavar="DIR", help="Run folder; by default runs/ and the file's name."),
+        typer.Option(
+            "-o",
+            "--out",
+            metavar="DIR",
+            help="Run folder to write.",
+            show_default="runs/ and the file's name",
+        ),
     ] = None,
     template: Annotated[
         bool, typer.Option("--template", help="Print a run file to fill in, every key explained.")
@@ -396,54 +312,19 @@ def run(
         from sparse_adapt.pipeline.template import run_template
 
         show(run_template().rstrip("\n"))
-        then(["run", "run.toml"])
         return
     if file is None:
         raise ConfigError("run needs a run file; make one with: sparse-adapt run --template > run.toml")
-    from sparse_adapt.pipeline.run import run as carry_out
     from sparse_adapt.pipeline.runfile import read_plan
-    from sparse_adapt.report.progress import Bars
-    from sparse_adapt.stages.runner import Place
 
     plan = read_plan(file, overrides(context))
     folder = out or RUNS / file.stem
+    check_output(folder, overwrite=overwrite, resume=resume)
+    from sparse_adapt.pipeline.run import run as carry_out
+    from sparse_adapt.stages.runner import Place
+
     with Bars() as bars:
         done = carry_out(plan, Place(folder, overwrite, resume), bars)
     wrote(folder, f"{len(plan.stages)} stages, the last model in {done.model}")
-    then_measure(done.model, done.corpus or "CORPUS", plan.model, f"{folder}-vectors")
-
-
-def told(outcome: "Outcome") -> None:
-    """What a stage did, and where its model is."""
-    say(outcome.said)
-    wrote(outcome.folder, "a model for transformers, sentence-transformers and tokenizers")
-
-
-def _distill(model: str, corpus: str, out: str) -> list[str]:
-    candidates = _beside(corpus, "candidates.jsonl")
-    return ["distill", "--model", model, "--candidates", candidates, "--corpus", corpus, "-o", out]
-
-
-def _sibling(out: Path, name: str) -> str:
-    return str(out.with_name(name) if out.name != name else out.with_name(f"{name}-2"))
-
-
-def _beside(corpus: str, name: str) -> str:
-    """A file of a corpus folder as a command takes it, or its bare name where there is none."""
-    import corpora
-    from sparse_adapt.collection.sources import beside
-
-    if corpus in corpora.NAMES:
-        return corpus
-    return str(beside(corpus, name) or name)
-
-
-def _folder_of(source: str) -> str:
-    """The corpus that a file lies beside, if there is one."""
-    import corpora
-    from sparse_adapt.collection.sources import beside
-
-    if source in corpora.NAMES:
-        return source
-    held = beside(source, "corpus.jsonl")
-    return "CORPUS" if held is None else str(held.parent)
+    if done.corpus is not None:
+        then(*measured(plan.model, done.model, done.corpus))

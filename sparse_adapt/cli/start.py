@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sparse_adapt.cli.checks import a_corpus, a_file_or_folder, checked, some_queries
-from sparse_adapt.cli.console import free, say, show, show_json, show_table, then, wrote
+from sparse_adapt.cli.console import say, show, show_json, show_table, wrote
+from sparse_adapt.cli.following import free, then
 from sparse_adapt.cli.options import (
     BUNDLED,
     RUNS,
@@ -20,6 +21,7 @@ from sparse_adapt.cli.options import (
     Preset,
     Resume,
     TeacherOption,
+    is_given,
     overrides,
     trains,
 )
@@ -308,7 +310,7 @@ def _request(context: typer.Context, folder: Path) -> "Request":
     from sparse_adapt.pipeline.request import Request, begun
 
     options = context.params
-    named = {key: options[option] for key, option in NAMED.items() if _is_given(context, option)}
+    named = {key: options[option] for key, option in NAMED.items() if is_given(context, option)}
     before = begun(folder) if options["resume"] else None
     base = before or Request(corpus=options["corpus"], model=options["model"])
     trained = {key: value for key, value in overrides(context).items() if key != "seed"}
@@ -317,12 +319,6 @@ def _request(context: typer.Context, folder: Path) -> "Request":
         if find_stage(stage).trains:
             settings_for(stage, "corpus", of_all)  # raises ConfigError for a value that can't be
     return replace(base, **named, settings=settings, overrides=of_all)
-
-
-def _is_given(context: typer.Context, option: str) -> bool:
-    """Whether an option stands on the command line."""
-    source = context.get_parameter_source(option)
-    return source is not None and source.name == "COMMANDLINE"
 
 
 def _settings(context: typer.Context, base: "AdaptSettings") -> "AdaptSettings":
@@ -334,7 +330,7 @@ def _settings(context: typer.Context, base: "AdaptSettings") -> "AdaptSettings":
     if options["seed"] is not None:
         for key, value in AdaptSettings.seeds(options["seed"]).items():
             content[key] = {**content[key], **value} if isinstance(value, dict) else value
-    if _is_given(context, "only_new"):
+    if is_given(context, "only_new"):
         content["frozen"] = options["only_new"]
     for key in ("documents", "max_tokens"):
         if options[key] is not None:

@@ -75,10 +75,12 @@ def way_to_file(
         remove(partial)
 
 
-def check_free(path: str | Path, *, overwrite: bool = False, reads: Reads = ()) -> None:
+def check_free(
+    path: str | Path, *, overwrite: bool = False, resumable: bool = False, reads: Reads = ()
+) -> None:
     """Raise OutputError where `output_folder` could not begin a new result, before there is anything to put there."""
     place = _checked(Path(path), reads)
-    _refuse_taken(place, _partial(place), path, overwrite=overwrite, resume=False, resumable=False)
+    _refuse_taken(place, _partial(place), path, overwrite=overwrite, resume=False, resumable=resumable)
 
 
 def check_replaceable(

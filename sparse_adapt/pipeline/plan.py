@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -155,9 +155,9 @@ def first_error(
     where = tuple(part for part in first["loc"] if isinstance(part, str))
     if first["type"] == "extra_forbidden":
         for part in where[:-1]:
-            inner = kind.model_fields[part].annotation
-            assert isinstance(inner, type) and issubclass(inner, BaseModel), where
-            kind = inner
+            found_there = kind.model_fields[part].annotation
+            kinds = [found_there, *get_args(found_there)]  # a table that may be left out is one of two
+            kind = next(each for each in kinds if isinstance(each, type) and issubclass(each, BaseModel))
         return where, unknown("key", where[-1], (*kind.model_fields, *also))
     problem = first["msg"].removeprefix("Input ")
     found = json.dumps(first["input"], default=str, ensure_ascii=False)[:60]

@@ -23,7 +23,7 @@ class BehaviourWeights(Settings):
 
 
 class Behaviour(Training):
-    """The extended model gives the vectors of the model before the extension."""
+    """Give texts the vectors that the model before the extension gives them."""
 
     weights: BehaviourWeights = setting(BehaviourWeights(), "Weights of the loss terms.")
     train: Trained = setting("all")

@@ -42,7 +42,7 @@ class DictionaryWeights(WarmupWeights):
 
 
 class Dictionary(Warmup):
-    """The same on definitions; the whole model learns, from made-up texts above all, which term is meant."""
+    """Guess masked words of definitions, and tell which term a made-up text means. The whole model learns."""
 
     weights: DictionaryWeights = setting(DictionaryWeights())
     train: Trained = setting("all")

@@ -39,7 +39,7 @@ class DistillWeights(Settings):
 
 
 class Distill(Training):
-    """Match a teacher's scores with the six terms."""
+    """Score documents as a teacher does, while vectors stay short and other texts keep theirs."""
 
     weights: DistillWeights = setting(DistillWeights(), "Weights of the loss terms.")
     train: Trained = setting("all")

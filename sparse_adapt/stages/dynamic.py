@@ -29,7 +29,7 @@ class DynamicWeights(Settings):
 
 
 class Dynamic(Training):
-    """Masked words of sentences, those among the domain's that the model finds hardest."""
+    """Guess masked words of sentences: those of the domain that the model finds hardest."""
 
     weights: DynamicWeights = setting(DynamicWeights(), "Weights of the loss terms.")
     train: Trained = setting("all")

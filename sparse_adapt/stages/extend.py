@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Extend(Settings):
-    """An extension has nothing to set."""
+    """Each token gets an input row, an output row and a bias, which begin as the mean of its pieces."""
 
 
 def build(encoder: "EitherEncoder", inputs: Inputs, settings: Extend) -> Changed:

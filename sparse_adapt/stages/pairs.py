@@ -45,7 +45,7 @@ class JointWeights(ContrastWeights):
 
 
 class Contrast(Training):
-    """A query's document before the others of its batch."""
+    """Rank a query's document before the other documents of its batch."""
 
     weights: ContrastWeights = setting(ContrastWeights(), "Weights of the loss terms.")
     train: Trained = setting("all")
@@ -97,7 +97,7 @@ class Contrast(Training):
 
 
 class Joint(Contrast):
-    """The same on texts with words masked, and the masked words guessed at once."""
+    """Rank a query's document before the others while words are masked, and guess the masked words at once."""
 
     weights: JointWeights = setting(JointWeights())
     masked: Literal["domain", "all"] = setting(

@@ -22,20 +22,38 @@ class Row(NamedTuple):
 
 
 STAGES = (
-    Row("extend", "sparse_adapt.stages.extend:EXTEND", "Give each term a token of its own."),
+    Row("extend", "sparse_adapt.stages.extend:EXTEND", "Add a token to a model for each new term."),
     Row(
         "behaviour",
         "sparse_adapt.stages.behaviour:BEHAVIOUR",
-        "Have an extended model do what it did before.",
+        "Train an extended model to behave as before its extension.",
     ),
-    Row("warmup", "sparse_adapt.stages.warmup:WARMUP", "Teach the new rows from a corpus."),
-    Row("dictionary", "sparse_adapt.stages.dictionary:DICTIONARY", "Teach the model from definitions."),
-    Row("dynamic", "sparse_adapt.stages.dynamic:DYNAMIC", "Teach the words that the model finds hardest."),
-    Row("joint", "sparse_adapt.stages.pairs:JOINT", "Teach from pairs whose new words are masked."),
-    Row("contrast", "sparse_adapt.stages.pairs:CONTRAST", "Teach from pairs of a query and its document."),
-    Row("triplets", "sparse_adapt.stages.triplets:TRIPLETS", "Teach from generated contradictions."),
-    Row("labelled", "sparse_adapt.stages.triplets:LABELLED_PAIRS", "Teach from labelled inference pairs."),
-    Row("distill", "sparse_adapt.stages.distill:DISTILL", "Teach the model to score as a teacher does."),
+    Row("warmup", "sparse_adapt.stages.warmup:WARMUP", "Train the new tokens on the texts of a corpus."),
+    Row(
+        "dictionary", "sparse_adapt.stages.dictionary:DICTIONARY", "Train with definitions of the new terms."
+    ),
+    Row(
+        "dynamic",
+        "sparse_adapt.stages.dynamic:DYNAMIC",
+        "Train on sentences whose hardest domain words are masked.",
+    ),
+    Row("joint", "sparse_adapt.stages.pairs:JOINT", "Train with pairs whose new words are masked."),
+    Row("contrast", "sparse_adapt.stages.pairs:CONTRAST", "Train with pairs of a query and its document."),
+    Row(
+        "triplets",
+        "sparse_adapt.stages.triplets:TRIPLETS",
+        "Train sentences to be far from their contradictions.",
+    ),
+    Row(
+        "labelled",
+        "sparse_adapt.stages.triplets:LABELLED_PAIRS",
+        "Train with labelled pairs: what follows, what contradicts.",
+    ),
+    Row(
+        "distill",
+        "sparse_adapt.stages.distill:DISTILL",
+        "Train the whole model to score documents as a teacher does.",
+    ),
 )
 USUAL = ("extend", "warmup", "dictionary", "distill")  # of a run that names none
 OF_ADAPT = tuple(

@@ -33,7 +33,7 @@ class TripletsWeights(Settings):
 
 
 class Triplets(Training):
-    """A text nearer to its twin than to its contradictions and to other texts."""
+    """Bring a text nearer to itself than to what contradicts it and to other texts."""
 
     weights: TripletsWeights = setting(TripletsWeights(), "Weights of the loss terms.")
     train: Literal["new", "all"] = setting(

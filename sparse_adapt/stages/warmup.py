@@ -30,7 +30,7 @@ class WarmupWeights(Settings):
 
 
 class Warmup(Training):
-    """Masked language modelling on the domain, for the new rows."""
+    """Guess masked words of the corpus, and learn where a term is said. Only the rows of new tokens learn."""
 
     weights: WarmupWeights = setting(WarmupWeights(), "Weights of the loss terms.")
     mask_rate: float = setting(

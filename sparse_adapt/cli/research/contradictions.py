@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sparse_adapt.cli.console import show_json, show_table, then, wrote
+from sparse_adapt.cli.console import show_json, show_table, wrote
+from sparse_adapt.cli.following import then
 from sparse_adapt.cli.options import (
     Device,
     Json,

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from sparse_adapt.cli.console import say, show_json, show_table, then, wrote
+from sparse_adapt.cli.console import say, show_json, show_table, wrote
+from sparse_adapt.cli.following import then
 from sparse_adapt.cli.options import MODEL_HELP, Device, Json, Model, Overwrite
 from sparse_adapt.cli.research.contradictions import Language
 from sparse_adapt.errors import InputError

@@ -1,0 +1,120 @@
+"""What to run next: only what goes on from here, and works as it stands."""
+
+import shlex
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sparse_adapt.cli.console import say
+from sparse_adapt.cli.options import flag_of
+
+if TYPE_CHECKING:
+    from sparse_adapt.stages.inputs import Input
+
+DENSE_FLOW = (
+    "extend",
+    "behaviour",
+    "joint",
+    "contrast",
+    "distill",
+)  # stages of a dense encoder, each after the other
+
+
+def then(*commands: Iterable[str]) -> None:
+    """Say what to run next, ready to be copied; nothing where there is nothing."""
+    if commands:
+        say("next:")
+    for command in commands:
+        say(f"  {shlex.join(['sparse-adapt', *command])}")
+
+
+def free(path: str | Path) -> str:
+    """A path like this one where nothing is yet."""
+    place, number = Path(path), 2
+    while place.exists() or place.with_name(f"{place.name}.partial").exists():
+        place, number = Path(path).with_stem(f"{Path(path).stem}-{number}"), number + 1
+    return str(place)
+
+
+def after_stage(name: str, model: str, out: Path, files: Mapping[str, str]) -> list[list[str]]:
+    """What follows a stage that read these files, by their keys: the next stage that has its inputs, else to measure.
+
+    `model`: what the stage began with; `out`: what it wrote. Without a corpus it is the next stage's help.
+    """
+    from sparse_adapt.stages.record import read_before
+    from sparse_adapt.stages.table import find_stage
+
+    later = _later(name, out)
+    corpus = files.get("corpus") or read_before(str(out)).get("corpus") or _corpus_beside(files.values())
+    if corpus is None:
+        return [[later[0] if later else "evaluate", "--help"]]
+    for stage in later:
+        given = _given(corpus, [each for each in find_stage(stage).reads if each.needed])
+        if given is not None:
+            return [[stage, "--model", str(out), *given, "-o", free(out.with_name(stage))]]
+    return measured(model, out, corpus)
+
+
+def measured(before: str, model: Path, corpus: str) -> list[list[str]]:
+    """How to measure a model where its corpus has judgements, and how to write the vectors of a sparse one."""
+    from sparse_adapt.model.layout import is_dense
+
+    split, commands = judged_split(corpus), []
+    if split is not None:
+        named = [
+            "--model",
+            str(model),
+            "--collection",
+            corpus,
+            *([] if split == "test" else ["--split", split]),
+        ]
+        commands.append(["evaluate", *named, *([] if before == str(model) else ["--baseline", before])])
+    if not is_dense(model):
+        files = ["--model", str(model), "--corpus", corpus, "-o", free(f"{model}-export")]
+        commands.append(["export", "anserini", *files])
+    return commands
+
+
+def judged_split(corpus: str) -> str | None:
+    """A split of a collection on disk that has judgements, test before others; None where there is none."""
+    from sparse_adapt.collection.sources import bundled
+
+    folder = bundled(corpus) / "qrels"
+    splits = sorted({path.name.partition(".tsv")[0] for path in folder.glob("*.tsv*")})
+    return "test" if "test" in splits else next(iter(splits), None)
+
+
+def _later(name: str, model: Path) -> list[str]:
+    """The stages that follow one on the main path of a model's kind."""
+    from sparse_adapt.model.layout import is_dense
+    from sparse_adapt.stages.table import USUAL, names
+
+    flow, order = DENSE_FLOW if is_dense(model) else USUAL, names()
+    return [later for later in order[order.index(name) + 1 :] if later in flow]
+
+
+def _given(corpus: str, needed: "Iterable[Input[object]]") -> list[str] | None:
+    """The options that name these inputs, which lie in a corpus folder; None where one doesn't."""
+    import corpora
+    from sparse_adapt.collection.sources import beside
+
+    words: list[str] = []
+    for each in needed:
+        held = corpus if each.key == "corpus" or corpus in corpora.NAMES else beside(corpus, each.file)
+        if held is None:
+            return None
+        words += [flag_of(each.key), str(held)]
+    return words
+
+
+def _corpus_beside(files: Iterable[str]) -> str | None:
+    """The corpus that one of these files lies beside, if there is one."""
+    import corpora
+    from sparse_adapt.collection.sources import beside
+
+    for file in files:
+        if file in corpora.NAMES:
+            return file
+        if (held := beside(file, "corpus.jsonl")) is not None:
+            return str(held.parent)
+    return None
