@@ -33,6 +33,7 @@ from benchmarks.contradiction import TUNING
 from benchmarks.tables import CONTROL, MEASURE, RESULTS, line, spread
 from benchmarks.teaching import HELD_FAST
 from sparse_adapt.files.folders import output_folder
+from sparse_adapt.files.marker import mark
 from sparse_adapt.lab.coin import coining
 from sparse_adapt.lab.coin.recovery import measure_recovery, read_trial
 from sparse_adapt.lab.contradicting.writing import ContradictRequest as Asking
@@ -45,7 +46,6 @@ from sparse_adapt.pipeline.plan import merged
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.pipeline.run import Silence
 from sparse_adapt.pipeline.settings import AdaptSettings
-from sparse_adapt.pipeline.work import move_paths
 from sparse_adapt.report.watching import unwatched
 from sparse_adapt.retrieve.significance import holm, randomisation_test
 from sparse_adapt.stages import runner
@@ -257,8 +257,7 @@ def _begin_like(default: Path, folder: Path, recipe: Recipe) -> None:
         elif (default / name).is_file():
             shutil.copy2(default / name, copy / name)
     (copy / "steps" / "choice.json").unlink()
-    for path in (*copy.rglob("stage.json"), *copy.glob("steps/*.json")):
-        move_paths(path, default, partial)
+    mark(copy)
     copy.rename(partial)
 
 

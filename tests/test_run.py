@@ -1,19 +1,28 @@
+import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from sparse_adapt.errors import ConfigError, InputError, OutputError
+from sparse_adapt.files import folders
+from sparse_adapt.files.folders import write_json
+from sparse_adapt.pipeline import run as pipeline_run
 from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.pipeline.run import latest_run, read_finished, run
 from sparse_adapt.pipeline.runfile import read_plan
-from sparse_adapt.stages.runner import Place
+from sparse_adapt.stages import record as stage_record
+from sparse_adapt.stages.record import extended_from, read_before
+from sparse_adapt.stages.runner import Place, carry_out
 
 QUICK = {"steps": 4, "batch_size": 4, "checkpoint_every": 1, "device": "cpu", "judge": "none"}
 
@@ -56,9 +65,9 @@ def test_every_stage_reads_the_model_before_it(tmp_path, plan):
     folders = ["1-extend", "2-warmup", "3-dictionary", "4-distill"]
     assert done.model == tmp_path / "run" / "4-distill"
     records = [json.loads((tmp_path / "run" / name / "stage.json").read_text()) for name in folders]
-    assert [record["model"] for record in records] == [
+    assert [record["model"]["path"] for record in records] == [
         plan.model,
-        *(str(tmp_path / "run" / name) for name in folders[:-1]),
+        *(f"../{name}" for name in folders[:-1]),
     ]
     assert len({weights(tmp_path / "run" / name) for name in folders}) == 4
     assert [(stage["folder"], stage["stage"]) for stage in done.report["stages"]] == [
@@ -165,9 +174,123 @@ def test_a_file_that_changed_since_stops_a_resumed_run(tmp_path, zorvex_collecti
         run(plan, Place(tmp_path / "run"), Watcher("distill", 2))
     (folder / "terms.json").write_text('{"coined": ["zorvex", "kubectl"]}')
     with pytest.raises(
-        ConfigError, match=r"1-extend: made with other files \(terms\), or files that changed since"
+        ConfigError, match=r"1-extend: made with other terms \(.*\), or with one that changed since"
     ):
         run(plan, Place(tmp_path / "run", resume=True))
+
+
+def test_a_run_that_was_renamed_or_copied_is_a_run_still(tmp_path, plan):
+    done = run(plan, Place(tmp_path / "run"))
+    shutil.copytree(done.folder, tmp_path / "copy")
+    done.folder.rename(tmp_path / "renamed")
+    for name in ("copy", "renamed"):
+        again = run(plan, Place(tmp_path / name, resume=True))
+        assert again.report == done.report
+        assert extended_from(str(again.model)) == plan.model
+        assert read_before(str(again.model)).keys() == {"candidates", "corpus", "dictionary"}
+    unfinished = (tmp_path / "copy").rename(tmp_path / "other.partial")
+    (unfinished / "report.json").unlink()
+    watcher = Watcher()
+    again = run(plan, Place(tmp_path / "other", resume=True), watcher)
+    assert [said for _, said in watcher.said] == ["done before"] * 4
+    assert again.folder == tmp_path / "other"
+
+
+@pytest.mark.parametrize("module", [pipeline_run, stage_record])
+def test_a_disk_that_is_full_at_the_very_end_loses_nothing(tmp_path, plan, monkeypatch, module):
+    """No space for the report, or for the last record of the last stage: nothing is learnt again."""
+    whole = run(plan, Place(tmp_path / "whole"))
+
+    def full(path: Path, content: dict[str, Any]) -> None:
+        if path.name == "report.json" or (content["stage"] == "distill" and "steps" in content):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write_json(path, content)
+
+    monkeypatch.setattr(module, "write_json", full)
+    with pytest.raises(OutputError, match=r"the disk is full.*pass --resume"):
+        run(plan, Place(tmp_path / "run"))
+    monkeypatch.undo()
+    assert not (tmp_path / "run").exists()
+    watcher = Watcher()
+    resumed = run(plan, Place(tmp_path / "run", resume=True), watcher)
+    assert watcher.steps == []
+    assert weights(resumed.model) == weights(whole.model)
+
+
+def test_a_stage_that_is_whole_but_for_its_renaming_is_not_taught_again(tmp_path, plan, monkeypatch):
+    whole = run(plan, Place(tmp_path / "whole"))
+
+    def killed(partial: Path, place: Path, **options: object) -> None:
+        if place.name == "4-distill":
+            raise KeyboardInterrupt
+        publish(partial, place, **options)
+
+    publish = folders._publish
+    monkeypatch.setattr(folders, "_publish", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run(plan, Place(tmp_path / "run"))
+    monkeypatch.undo()
+    watcher = Watcher()
+    resumed = run(plan, Place(tmp_path / "run", resume=True), watcher)
+    assert watcher.steps == [] and watcher.said[-1][1].startswith("4 steps in ")
+    for name in ("model.safetensors", "history.jsonl"):
+        assert (resumed.model / name).read_bytes() == (whole.model / name).read_bytes()
+
+
+def test_a_stage_never_replaces_the_model_that_it_begins_with(tmp_path, plan, zorvex_collection):
+    """Its record would lead back to itself, and whoever asks what was extended would ask for ever."""
+    done = run(plan, Place(tmp_path / "run"))
+    model, corpus = str(done.folder / "1-extend"), {"corpus": str(zorvex_collection)}
+    before = weights(done.folder / "1-extend")
+    with pytest.raises(OutputError, match="1-extend: is what this command reads"):
+        carry_out("warmup", model, corpus, Place(Path(model), overwrite=True), plan.settings["warmup"])
+    assert weights(done.folder / "1-extend") == before
+    record = json.loads((done.model / "stage.json").read_text())
+    (done.model / "stage.json").write_text(json.dumps({**record, "model": {"path": "."}}))
+    (done.folder / "2-warmup" / "stage.json").write_text(
+        json.dumps({**record, "model": {"path": "../4-distill"}})
+    )
+    (done.model / "stage.json").write_text(json.dumps({**record, "model": {"path": "../2-warmup"}}))
+    with pytest.raises(ConfigError, match="its record says that it was made from itself"):
+        carry_out("behaviour", str(done.model), corpus, Place(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_records_from_before_paths_were_near_are_read(tmp_path, plan):
+    """As older versions wrote them: the model as a whole path, files with whole paths, a corpus's own sum."""
+    done = run(plan, Place(tmp_path / "run"))
+    for folder in done.folder.glob("[1-9]-*"):
+        record = json.loads((folder / "stage.json").read_text())
+        record["model"] = str((folder / record["model"]["path"]).resolve())
+        (folder / "stage.json").write_text(json.dumps(record))
+    assert run(plan, Place(tmp_path / "run", resume=True)).model == done.model
+    assert extended_from(str(done.model)) == plan.model
+    (done.folder).rename(tmp_path / "moved")
+    with pytest.raises(ConfigError, match="2-warmup: made with another model"):
+        run(plan, Place(tmp_path / "moved", resume=True))
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "null", '{"stage": 3, "model": "m"}', '{"stage": "warmup"}', "\ud800"]
+)
+def test_a_damaged_record_is_one_line(tmp_path, plan, content):
+    done = run(plan, Place(tmp_path / "run"))
+    (done.model / "stage.json").write_bytes(content.encode("utf-8", "surrogatepass"))
+    with pytest.raises(InputError, match=r"4-distill/stage\.json: not the record of a stage"):
+        run(plan, Place(tmp_path / "run", resume=True))
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
+def test_a_model_that_was_replaced_since_stops_a_resumed_run(tmp_path, plan, tiny_model, name):
+    shutil.copytree(tiny_model, tmp_path / "model")
+    own = replace(plan, model=str(tmp_path / "model"))
+    with pytest.raises(Interrupted):
+        run(own, Place(tmp_path / "run"), Watcher("distill", 2))
+    (tmp_path / "model" / name).write_bytes((tiny_model / name).read_bytes() + b"\n")
+    with pytest.raises(
+        ConfigError, match=r"1-extend: made with another model \(.*\), or with one that changed since"
+    ):
+        run(own, Place(tmp_path / "run", resume=True))
 
 
 def test_a_taken_folder_is_left_alone(tmp_path, plan):
@@ -214,13 +337,36 @@ def test_the_latest_run_is_the_one_finished_last(tmp_path):
     assert (found.folder, found.model, found.corpus) == (new, new / "2-distill", "gatrocraptic")
 
 
+def test_a_time_to_come_is_no_time(tmp_path):
+    """A clock that went wrong once doesn't keep a run the latest for ever, by its report or by its file."""
+    now = report(tmp_path / "now", written=time.strftime("%Y-%m-%dT%H:%M:%S%z"))
+    report(tmp_path / "ahead", written="2199-01-01T00:00:00+0000")
+    os.utime(report(tmp_path / "touched") / "report.json", (2**33, 2**33))
+    report(tmp_path / "before", written="2020-01-01T00:00:00+0000")
+    (report(tmp_path / "damaged") / "report.json").write_text("{")
+    os.utime(now / "report.json", (1, 1))
+    found = latest_run(tmp_path)
+    assert found is not None and found.folder == now
+
+
 def test_a_run_without_a_corpus_or_a_model_is_passed_over(tmp_path):
     report(tmp_path / "extended-only", corpus=None)
     (report(tmp_path / "emptied") / "2-distill").rmdir()
     assert latest_run(tmp_path) is None
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"final": 3}', "null"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"final": 3}',
+        "null",
+        '{"final": "../x", "corpus": null}',
+        '{"final": "x", "corpus": 3}',
+        "\x00",
+    ],
+)
 def test_a_report_that_isnt_one_is_named(tmp_path, text):
     (tmp_path / "report.json").write_text(text)
     with pytest.raises(InputError, match=r"report\.json: not the report of a run"):

@@ -14,16 +14,16 @@ from sparse_adapt.collection.readers import CANDIDATE_FILES, DOCUMENT_FILES, QUE
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.checksum import checksum_of_bytes
 from sparse_adapt.files.paths import absolute, found, portable
-from sparse_adapt.pipeline.step import (
+from sparse_adapt.pipeline.step import Step, carry_out
+from sparse_adapt.stages.made_from import (
     Source,
-    Step,
-    carry_out,
     changed,
     is_same,
-    is_unchanged,
+    kept,
     of_collection,
     of_model,
     of_path,
+    read,
     stamp,
 )
 
@@ -120,20 +120,19 @@ def test_names_stand_for_themselves_and_an_alias_for_its_package():
     assert of_collection("beir/scifact/test", DOCUMENT_FILES) == Source("beir/scifact/test")
     bundled = of_collection("gatrocraptic", DOCUMENT_FILES)
     assert bundled.place is not None and str(bundled.place).endswith("corpus.jsonl")
-    assert stamp(bundled, Path())["path"] == "gatrocraptic"
-    assert len(stamp(of_model("splade-tiny"), Path())["sha256"]) == 64
-    assert stamp(of_model("nobody/has-this-model"), Path()) == {"path": "nobody/has-this-model"}
+    assert stamp(bundled)["path"] == "gatrocraptic"
+    assert len(stamp(of_model("splade-tiny"))["sha256"]) == 64
+    assert stamp(of_model("nobody/has-this-model")) == {"path": "nobody/has-this-model"}
 
 
 def test_a_source_that_moved_is_the_same_and_one_that_went_is_named(tmp_path):
     (tmp_path / "here").write_text("text")
-    held = stamp(of_path(tmp_path / "here"), tmp_path)
+    held = stamp(of_path(tmp_path / "here"))
     (tmp_path / "here").rename(tmp_path / "there")
-    assert is_same(held, stamp(of_path(tmp_path / "there"), tmp_path), tmp_path)
-    assert is_unchanged(held, of_path(tmp_path / "there"))
-    assert not is_unchanged(held, of_path(tmp_path / "here"))
+    assert is_same(held, stamp(of_path(tmp_path / "there")))
+    assert not is_same(held, stamp(of_path(tmp_path / "here")))
     with pytest.raises(InputError, match=r"here: can't be read \(No such file"):
-        stamp(Source("here", tmp_path / "here"), tmp_path)
+        stamp(Source("here", tmp_path / "here"))
 
 
 def test_what_is_missing_or_killed_halfway_is_done_again(tmp_path):
@@ -170,20 +169,21 @@ def test_a_renamed_run_is_done_still(tmp_path):
 
 def test_records_of_older_runs_are_understood(tmp_path):
     (tmp_path / "file").write_text("text")
-    now = stamp(of_path(tmp_path / "file"), tmp_path / "run", tmp_path)
-    assert now["path"] == "../file"
+    now = stamp(of_path(tmp_path / "file"))
     for before in (now["sha256"], str(tmp_path / "file"), {"path": str(tmp_path / "file")}):
-        assert is_same(before, now, tmp_path / "run"), before
-    for before in (None, "0" * 64, str(tmp_path / "other"), {"path": str(tmp_path / "other")}, {}):
-        assert not is_same(before, now, tmp_path / "run"), before
+        assert is_same(before, now), before
+    for before in (None, "0" * 64, str(tmp_path / "other"), {"path": str(tmp_path / "other")}, {}, 3):
+        assert not is_same(before, now), before
+    assert is_same({"path": "owner/name", "sha256": "of the cache"}, {"path": "owner/name"})
 
 
 def test_what_changed_is_said_in_words(tmp_path):
     before = {"model": {"path": "m", "sha256": "1"}, "settings": {"seed": 1, "steps": 2}}
-    assert changed(before, before, tmp_path) == ""
-    assert changed(before, {"model": {"path": "n", "sha256": "2"}}, tmp_path) == "another model (m)"
-    assert changed(before, {"settings": {"seed": 3, "steps": 2}}, tmp_path) == "other settings (seed)"
-    assert changed(before, {"corpus": {"path": "c"}}, tmp_path) == "no corpus"
+    assert changed(before, before) == ""
+    assert changed(before, {**before, "model": {"path": "n", "sha256": "2"}}) == "another model (m)"
+    assert changed(before, {**before, "settings": {"seed": 3, "steps": 2}}) == "other settings (seed)"
+    assert changed(before, {**before, "corpus": {"path": "c"}}) == "no corpus"
+    assert changed({**before, "corpus": {"path": "c"}}, before) == "other corpus (c)"
 
 
 def test_paths_within_a_run_are_told_from_the_record(tmp_path):
@@ -197,3 +197,5 @@ def test_paths_within_a_run_are_told_from_the_record(tmp_path):
     assert portable("splade-tiny", folder, run) == "splade-tiny"
     for source in (model, str(folder), "splade-tiny", "owner/name", str(tmp_path / "elsewhere")):
         assert found(portable(source, folder, run), folder) == absolute(source)
+        stamps = {"model": {"path": absolute(source), "sha256": "1"}, "seed": 3}
+        assert read(kept(stamps, folder, run), folder) == stamps

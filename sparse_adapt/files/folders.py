@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 from sparse_adapt.errors import OutputError, SparseAdaptError
 from sparse_adapt.files.checksum import MARKER_FILE
 from sparse_adapt.files.marker import mark, marker_of, remove, strangers, vouch
-from sparse_adapt.files.writing import ORDINARY, fail, is_full, refuse_address, sweep, sync
+from sparse_adapt.files.writing import ORDINARY, fail, is_full, refuse_address, sweep, sync, sync_all
 from sparse_adapt.files.writing import open_output as open_output
 from sparse_adapt.files.writing import write_json as write_json
 from sparse_adapt.files.writing import write_text as write_text
@@ -309,7 +309,4 @@ def _settle(folder: Path) -> None:
             elif path.is_file() and not path.is_symlink():
                 path.chmod(path.stat().st_mode | ordinary)  # some libraries write for the owner alone
     vouch(folder)
-    for root, _, files in os.walk(folder):
-        for name in files:
-            sync(Path(root) / name)
-        sync(Path(root))
+    sync_all(folder)

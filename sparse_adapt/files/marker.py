@@ -69,13 +69,18 @@ def strangers(folder: Path) -> list[Path]:
 
 def remove(folder: Path) -> None:
     """Remove a folder of ours, its marker last, so that a kill in between doesn't leave one that nobody knows."""
+    empty(folder)
+    (folder / MARKER_FILE).unlink(missing_ok=True)
+    folder.rmdir()
+
+
+def empty(folder: Path) -> None:
+    """Remove everything in a folder of ours but its marker."""
     for path in folder.iterdir():
         if path.is_dir() and not path.is_symlink():
             remove(path)
         elif path.name != MARKER_FILE:
             path.unlink()
-    (folder / MARKER_FILE).unlink(missing_ok=True)
-    folder.rmdir()
 
 
 def faults(folder: Path, *, without: Iterable[str] = ()) -> Iterator[Fault]:

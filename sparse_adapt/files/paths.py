@@ -26,4 +26,9 @@ def portable(source: str, folder: Path, home: Path | None) -> str:
 
 def found(stored: str, folder: Path) -> str:
     """The source that a record in `folder` names: a path from here, or a name."""
-    return str((folder / stored).resolve()) if stored.startswith(NEAR) or stored in (".", "..") else stored
+    return str((folder / stored).resolve()) if stored.startswith(NEAR) else stored
+
+
+def is_path(source: str) -> bool:
+    """Whether a source is written as a path, whether or not anything is there."""
+    return source.startswith((os.sep, "~", *NEAR)) or source in (".", "..")

@@ -100,6 +100,14 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def sync_all(folder: Path) -> None:
+    """Have the disk hold every file below a folder, and their names."""
+    for root, _, files in os.walk(folder):
+        for name in files:
+            sync(Path(root) / name)
+        sync(Path(root))
+
+
 def _sync_open(descriptor: int) -> None:
     try:
         os.fsync(descriptor)

@@ -23,16 +23,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sparse_adapt.collection.glossary import DICTIONARY_FILES
 from sparse_adapt.collection.readers import (
-    CANDIDATE_FILES,
-    DOCUMENT_FILES,
-    QUERY_FILES,
     read_candidates,
     read_documents,
 )
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.folders import output_folder, write_json, write_text
+from sparse_adapt.files.marker import marker_of, remove
 from sparse_adapt.files.paths import absolute
 from sparse_adapt.made_up.queries import HELD, TRAIN
 from sparse_adapt.model.sparse import SparseEncoder
@@ -58,18 +55,10 @@ from sparse_adapt.pipeline.preparing import (
 )
 from sparse_adapt.pipeline.request import REQUEST_FILE, Request
 from sparse_adapt.pipeline.run import Finished, is_whole, read_finished, run_stages, write_report
-from sparse_adapt.pipeline.step import (
-    STEPS_FOLDER,
-    Source,
-    changed,
-    of_collection,
-    of_model,
-    of_path,
-    stamp,
-)
-from sparse_adapt.pipeline.work import Watcher, Work, move_paths, same_request
+from sparse_adapt.pipeline.work import Watcher, Work, same_request
 from sparse_adapt.stages.inputs import PAIRS
-from sparse_adapt.stages.record import RECORD_FILE
+from sparse_adapt.stages.made_from import of_model, stamp
+from sparse_adapt.stages.record import write_record
 from sparse_adapt.stages.runner import Outcome, Place
 from sparse_adapt.stages.table import find_stage
 from sparse_adapt.teachers.teacher import make_teacher
@@ -95,7 +84,8 @@ def adapt(
     total = sum(1 for _ in read_documents(request.corpus))
     documents = sample(read_documents(request.corpus), request.settings.documents, request.settings.seed)
     watcher.expect(expected(request, documents, total))
-    with output_folder(place.folder, overwrite=place.overwrite, resume=place.resume) as folder:
+    reads = [source.place for source in request.sources().values() if source is not None]
+    with output_folder(place.folder, overwrite=place.overwrite, resume=place.resume, reads=reads) as folder:
         same_request(folder / REQUEST_FILE, request)
         work = Work(request, folder, watcher, documents, kept or folder / "cache")
         for name, do in zip(STEPS, (_terms, _dictionary, _queries, _candidates), strict=False):
@@ -108,7 +98,7 @@ def adapt(
         if until == "stages":
             raise Stopped(folder, until)
         _choice(work, plan)
-        _report(work, place.folder, plan, outcomes)
+        _report(work, plan, outcomes)
     return read_finished(place.folder)
 
 
@@ -125,7 +115,7 @@ class Stopped(Exception):
 
 def _terms(work: Work) -> None:
     request, path = work.request, work.folder / "terms.json"
-    sources = {"corpus": _corpus(request), "model": of_model(request.model), "glossary": _glossary(request)}
+    sources = work.named("corpus", "model", "glossary")
 
     def do() -> str:
         path.unlink(missing_ok=True)
@@ -135,14 +125,6 @@ def _terms(work: Work) -> None:
     work.step("terms", sources, [path.name], do)
 
 
-def _corpus(request: Request) -> Source:
-    return of_collection(request.corpus, DOCUMENT_FILES)
-
-
-def _glossary(request: Request) -> Source | None:
-    return None if request.glossary is None else of_collection(request.glossary, DICTIONARY_FILES)
-
-
 def _read_terms(work: Work) -> list[Term]:
     path = work.folder / "terms.json"
     return read_terms(path) if path.is_file() else []
@@ -150,7 +132,7 @@ def _read_terms(work: Work) -> list[Term]:
 
 def _dictionary(work: Work) -> None:
     request, path = work.request, work.folder / "dictionary.jsonl"
-    sources = {"corpus": _corpus(request), "terms": work.made("terms.json"), "glossary": _glossary(request)}
+    sources = {**work.named("corpus", "glossary"), "terms": work.made("terms.json")}
 
     def do() -> str:
         path.unlink(missing_ok=True)
@@ -161,11 +143,7 @@ def _dictionary(work: Work) -> None:
 
 def _queries(work: Work) -> None:
     request = work.request
-    sources = {
-        "corpus": _corpus(request),
-        "queries": None if request.queries is None else of_collection(request.queries, QUERY_FILES),
-        "generator": None if request.generator is None else of_path(request.generator),
-    }
+    sources = work.named("corpus", "queries", "generator")
 
     def do() -> str:
         from sparse_adapt.teachers.generator import generator
@@ -185,13 +163,12 @@ def _candidates(work: Work) -> None:
     shared = {
         "corpus": work.made("collection/corpus.jsonl"),
         "queries": work.made("collection/queries.jsonl"),
-        "teacher": of_path(request.teacher),
-        "model": of_model(request.model),
+        **work.named("teacher", "model"),
     }
     for name, split, file in (("candidates", TRAIN, "candidates.jsonl"), ("held", HELD, "held.jsonl")):
         if split == TRAIN and request.candidates is not None:
-            source = {"given": of_collection(request.candidates, CANDIDATE_FILES)}
-            work.step(name, source, [file], partial(_given, work, request.candidates))
+            given = partial(_given, work, request.candidates)
+            work.step(name, work.named("candidates"), [file], given)
             continue
         work.step(name, shared, [file], partial(_gather, work, split, file))
 
@@ -273,16 +250,12 @@ def _plan(work: Work) -> Plan:
 
 
 def _stages(work: Work, plan: Plan) -> list[Outcome]:
-    """Every stage that isn't done. What was made from something else before it was edited is thrown away."""
-    path = work.folder / STEPS_FOLDER / "stages.json"
-    made_from = {key: stamp(of_path(file), path.parent, work.folder) for key, file in plan.files.items()}
-    before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else made_from
-    if before.keys() != made_from.keys() or changed(before, made_from, path.parent):
-        for folder in work.folder.glob("[1-9]-*"):
-            shutil.rmtree(folder)
-        (path.parent / "choice.json").unlink(missing_ok=True)
-    write_json(path, made_from)
-    return run_stages(plan, work.folder, work.watcher)
+    """Every stage that isn't done. What was made from something else before it was edited is made again."""
+    names = {f"{number}-{stage}" for number, stage in enumerate(plan.stages, start=1)}
+    for folder in work.folder.glob("[1-9]*-*"):
+        if folder.name.removesuffix(".partial") not in names and marker_of(folder) is not None:
+            remove(folder)
+    return run_stages(plan, work.folder, work.watcher, again=True)
 
 
 def makers_of(plan: Plan, folder: Path, merges: Sequence[float]) -> list[Maker]:
@@ -324,7 +297,7 @@ def _choice(work: Work, plan: Plan) -> None:
         partial_folder = folder / "model.making"
         shutil.rmtree(partial_folder, ignore_errors=True)
         keep(choice, makers, None if settings.frozen else list(documents.values()), partial_folder)
-        write_json(partial_folder / RECORD_FILE, _record_of(work, plan))
+        write_record(partial_folder, _record_of(work, plan), folder)
         partial_folder.rename(folder / "model")
         write_json(folder / "choice.json", record(choice))
         return f"{choice.best.label}, of {len(choice.tried)} on {len(held.queries):,} queries set aside"
@@ -337,8 +310,8 @@ def _record_of(work: Work, plan: Plan) -> dict[str, Any]:
     """What the commands that take a model folder look for in it."""
     return {
         "stage": "adapt",
-        "model": plan.model,
-        "files": {"corpus": {"path": absolute(work.request.corpus)}},
+        "model": stamp(of_model(plan.model)),
+        "files": {"corpus": stamp(work.named("corpus")["corpus"])},
         "settings": work.request.settings.model_dump(mode="json"),
     }
 
@@ -357,7 +330,7 @@ def _list_what_to_encode(work: Work, plan: Plan) -> None:
     work.with_new_terms = len(ids)
 
 
-def _report(work: Work, place: Path, plan: Plan, outcomes: Sequence[Outcome]) -> None:
+def _report(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
     steps = {name: work.records[name] for name in (*STEPS, "held", "pairs") if name in work.records}
     seconds = sum(step.seconds for step in steps.values())
     seconds += sum(float(outcome.record["seconds"]) for outcome in outcomes)
@@ -376,8 +349,7 @@ def _report(work: Work, place: Path, plan: Plan, outcomes: Sequence[Outcome]) ->
         },
     }
     shutil.rmtree(work.folder / "cache", ignore_errors=True)
-    move_paths(work.folder / "run.toml", work.folder, place)
-    write_report(work.folder, place, plan, outcomes, more)
+    write_report(work.folder, plan, outcomes, more)
 
 
 def _whole(request: Request, folder: Path) -> Finished:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from sparse_adapt.collection.sources import beside
 from sparse_adapt.errors import ConfigError, unknown
+from sparse_adapt.files.paths import absolute, portable
 from sparse_adapt.settings import Settings
 from sparse_adapt.stages.table import USUAL, find_stage, names
 from sparse_adapt.training.settings import Training
@@ -104,24 +105,27 @@ def files_for(
     return files
 
 
-def plan_text(plan: Plan) -> str:
-    """The plan as a run file that reads back as the same plan, whatever the defaults will be by then."""
-    lines = [f"model = {_toml(_absolute(plan.model))}"]
+def plan_text(plan: Plan, folder: Path | None = None) -> str:
+    """The plan as a run file that reads back as the same plan, whatever the defaults will be by then.
+
+    What lies in the `folder` of the file is named from there.
+    """
+
+    def named(source: str) -> str:
+        return absolute(source) if folder is None else portable(source, folder, folder)
+
+    lines = [f"model = {_toml(named(plan.model))}"]
     if plan.corpus is not None:
-        lines.append(f"corpus = {_toml(_absolute(plan.corpus))}")
+        lines.append(f"corpus = {_toml(named(plan.corpus))}")
     lines += [f"stages = {_toml(plan.stages)}", f"preset = {_toml(plan.preset)}"]
     for name in dict.fromkeys(plan.stages):
-        fields = {each.key: _absolute(plan.files[each.key]) for each in find_stage(name).needs}
+        fields = {each.key: named(plan.files[each.key]) for each in find_stage(name).needs}
         settings = plan.settings[name].model_dump(mode="json") if name in plan.settings else {}
         lines += ["", f"[{name}]"]
         lines += [
             f"{key} = {_toml(value)}" for key, value in (fields | settings).items() if value is not None
         ]
     return "\n".join(lines) + "\n"
-
-
-def _absolute(source: str) -> str:
-    return str(Path(source).resolve()) if Path(source).exists() else source
 
 
 def _toml(value: object) -> str:

@@ -1,14 +1,17 @@
 """What an adaptation is asked to do, and how it is known again when it goes on."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sparse_adapt.collection.glossary import DICTIONARY_FILES
+from sparse_adapt.collection.readers import CANDIDATE_FILES, DOCUMENT_FILES, QUERY_FILES
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.paths import absolute
 from sparse_adapt.pipeline.settings import AdaptSettings
+from sparse_adapt.stages.made_from import Source, of_collection, of_model, of_path
 from sparse_adapt.teachers.names import ENSEMBLE
 
 REQUEST_FILE = "request.json"
@@ -55,6 +58,20 @@ class Request:
         """The request that `plain` was made of."""
         settings = AdaptSettings.model_validate_json(json.dumps(plain["settings"]))
         return cls(**{**plain, "settings": settings})
+
+    def sources(self) -> dict[str, Source | None]:
+        """What each file or model that is named reads, by its word; None for what isn't named."""
+        kinds: dict[str, Callable[[str], Source]] = {
+            "corpus": lambda named: of_collection(named, DOCUMENT_FILES),
+            "model": of_model,
+            "glossary": lambda named: of_collection(named, DICTIONARY_FILES),
+            "queries": lambda named: of_collection(named, QUERY_FILES),
+            "candidates": lambda named: of_collection(named, CANDIDATE_FILES),
+            "teacher": of_path,
+            "generator": of_path,
+        }
+        named = {key: getattr(self, key) for key in kinds}
+        return {key: None if named[key] is None else kinds[key](named[key]) for key in kinds}
 
     def check(self) -> None:
         """Raise InputError for a file that isn't there, before anything is read."""

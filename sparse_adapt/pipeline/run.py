@@ -10,23 +10,31 @@ While a run works, its folder is `RUN.partial`.
 import json
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from sparse_adapt import __version__
+from sparse_adapt.collection.addresses import Location
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import write_json, write_text
-from sparse_adapt.files.journal import other
+from sparse_adapt.files.marker import remove
+from sparse_adapt.files.paths import absolute, found, portable
 from sparse_adapt.files.processes import common_folder, is_main
 from sparse_adapt.pipeline.plan import Plan, plan_text
 from sparse_adapt.stages.inputs import Inputs
-from sparse_adapt.stages.record import RECORD_FILE, read_before, read_record
+from sparse_adapt.stages.made_from import changed, kept, of_model, stamp
+from sparse_adapt.stages.record import made_from, read_record, source_of, sources
 from sparse_adapt.stages.runner import Outcome, Place, carry_out
+from sparse_adapt.stages.runner import found as files_for_stage
 from sparse_adapt.stages.table import find_stage
 from sparse_adapt.training.loop import Progress
 
 PLAN_FILE = "run.toml"
+WRITTEN = "%Y-%m-%dT%H:%M:%S%z"
+CLOCKS_DIFFER = 600.0  # seconds by which the clocks of two machines may differ
 REPORT_FILE = "report.json"
 
 
@@ -69,10 +77,12 @@ def run(plan: Plan, place: Place, listener: Listener | None = None) -> Finished:
     if is_whole(place):
         return whole_run(plan, place.folder)
     check_files(plan)
-    with common_folder(place.folder, overwrite=place.overwrite, resume=place.resume) as work:
+    with common_folder(
+        place.folder, overwrite=place.overwrite, resume=place.resume, reads=read_by(plan)
+    ) as work:
         outcomes = run_stages(plan, work, listener or Silence())
         if is_main():
-            write_report(work, place.folder, plan, outcomes, {})
+            write_report(work, plan, outcomes, {})
     return read_finished(place.folder)
 
 
@@ -84,49 +94,75 @@ def check_files(plan: Plan) -> None:
         inputs.read(each for each in find_stage(stage).reads if each.needed or each.key == "corpus")
 
 
-def run_stages(plan: Plan, work: Path, listener: Listener) -> list[Outcome]:
-    """Each stage in a folder of its own, from the model that the one before left. What is done stays."""
+def read_by(plan: Plan) -> list[Location | None]:
+    """Where all that a plan reads lies, of what has a place."""
+    given = {"corpus": plan.corpus} if plan.corpus is not None else {}
+    read = [of_model(plan.model), *(source_of(key, path) for key, path in {**given, **plan.files}.items())]
+    return [source.place for source in read]
+
+
+def run_stages(plan: Plan, work: Path, listener: Listener, *, again: bool = False) -> list[Outcome]:
+    """Each stage in a folder of its own, from the model that the one before left. What is done stays.
+
+    `again`: what was made from something else is made again; else it is refused.
+    """
     if is_main():
-        write_text(work / PLAN_FILE, plan_text(plan))
+        write_text(work / PLAN_FILE, plan_text(plan, work))
     model, outcomes = plan.model, []
     for number, stage in enumerate(plan.stages, start=1):
         folder = work / f"{number}-{stage}"
-        progress = listener.begin(stage)
-        outcome = done_before(stage, plan, model, folder) or run_stage(
-            stage, plan, model, Place(folder, resume=True), progress
-        )
-        listener.end(stage, outcome)
-        outcomes.append(outcome)
+        outcomes.append(run_stage(stage, plan, model, folder, listener, again=again))
         model = str(folder)
     return outcomes
 
 
-def run_stage(stage: str, plan: Plan, model: str, place: Place, progress: Progress | None = None) -> Outcome:
-    """One stage of a plan on a model of one's choice."""
-    return carry_out(stage, model, plan.files_of(stage), place, plan.settings.get(stage), progress)
+def run_stage(
+    stage: str,
+    plan: Plan,
+    model: str,
+    folder: Path,
+    listener: Listener,
+    *,
+    name: str = "",
+    again: bool = False,
+) -> Outcome:
+    """One stage of a plan on a model of one's choice, in a folder of a run, unless it is done there.
+
+    `name`: what the listener hears it called. Raises ConfigError where it was made from something else, unless it is
+    to be made `again`.
+    """
+    progress, settings = listener.begin(name or stage), plan.settings.get(stage)
+    outcome = done_before(stage, plan, model, folder, again=again)
+    if outcome is None:
+        if again and folder.is_dir() and is_main():
+            remove(folder)
+        place = Place(folder, resume=True, home=folder.parent, again=again)
+        outcome = carry_out(stage, model, plan.files_of(stage), place, settings, progress)
+    listener.end(name or stage, outcome)
+    return outcome
 
 
-def write_report(
-    work: Path, folder: Path, plan: Plan, outcomes: Sequence[Outcome], more: Mapping[str, Any]
-) -> None:
-    """Put what was done, and what else is known, into a run folder that is about to become `folder`."""
-    for outcome in outcomes:
-        record = {**(read_record(outcome.folder) or {}), "model": outcome.record["model"]}
-        write_json(outcome.folder / RECORD_FILE, _at(record, work, folder))
+def write_report(work: Path, plan: Plan, outcomes: Sequence[Outcome], more: Mapping[str, Any]) -> None:
+    """Put what was done, and what else is known, into a run folder. What lies in it is named from there."""
     report = {
         "version": __version__,
-        "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "model": plan.model,
-        "corpus": _absolute(plan.corpus),
+        "written": time.strftime(WRITTEN),
+        "model": absolute(plan.model),
+        "corpus": None if plan.corpus is None else portable(plan.corpus, work, work),
         "preset": plan.preset,
         "final": outcomes[-1].folder.name,
         "seconds": round(sum(float(outcome.record["seconds"]) for outcome in outcomes), 1),
-        "stages": [
-            {"folder": outcome.folder.name, "said": outcome.said, **outcome.record} for outcome in outcomes
-        ],
+        "stages": [_told_of(outcome, work) for outcome in outcomes],
         **more,
     }
-    write_json(work / REPORT_FILE, _at(report, work, folder))
+    write_json(work / REPORT_FILE, report)
+
+
+def _told_of(outcome: Outcome, work: Path) -> dict[str, Any]:
+    record, entries = outcome.record, {"": outcome.record["model"], **outcome.record["files"]}
+    near = kept(entries, work, work)
+    told = {"folder": outcome.folder.name, "said": outcome.said}
+    return {**told, **record, "model": near.pop(""), "files": near}
 
 
 # -- runs that are there --------------------------------------------------------------------------
@@ -154,55 +190,54 @@ def read_finished(folder: Path) -> Finished:
     """A whole run. Raises InputError where its report isn't one."""
     path = folder / REPORT_FILE
     try:
-        report = json.loads(path.read_text(encoding="utf-8"))
-        return Finished(folder, folder / report["final"], report["corpus"], report)
+        report = json.loads(path.read_bytes())
+        final, corpus = report["final"], report["corpus"]
+        if not isinstance(final, str) or Path(final).name != final or not isinstance(corpus, str | None):
+            raise ValueError(f"final: {final}, corpus: {corpus}")
     except FileNotFoundError as error:
         raise InputError(folder, f"no {REPORT_FILE} here; a run that isn't whole has none") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(path, f"not the report of a run ({error!r}); name --model and --corpus") from error
+    return Finished(folder, folder / final, None if corpus is None else found(corpus, folder), report)
 
 
 def latest_run(runs: Path) -> Finished | None:
-    """The run in a folder of runs that was finished last, if there is one with a model and a corpus."""
-    reports = sorted(runs.glob(f"*/{REPORT_FILE}"), key=lambda path: path.stat().st_mtime, reverse=True)
-    found = (read_finished(path.parent) for path in reports)
-    return next((each for each in found if each.corpus is not None and each.model.is_dir()), None)
+    """The run in a folder of runs that was finished last, if there is one with a model and a corpus.
+
+    The report says when; one that says a time that is yet to come is the last to be taken.
+    """
+    there = []
+    for path in sorted(runs.glob(f"*/{REPORT_FILE}")):
+        with suppress(InputError):
+            there.append(read_finished(path.parent))
+    usable = [each for each in there if each.corpus is not None and each.model.is_dir()]
+    return max(usable, key=_written, default=None)
 
 
-def done_before(stage: str, plan: Plan, model: str, folder: Path) -> Outcome | None:
-    """What a finished stage left, if it is there. Raises ConfigError if it was made from something else."""
+def _written(finished: Finished) -> float:
+    """When a run was finished, in seconds since 1970; 0 where its report doesn't say, or says a time to come."""
+    try:
+        moment = datetime.strptime(finished.report["written"], WRITTEN).timestamp()
+    except (KeyError, TypeError, ValueError, OverflowError):
+        moment = (finished.folder / REPORT_FILE).stat().st_mtime
+    return moment if moment <= time.time() + CLOCKS_DIFFER else 0.0
+
+
+def done_before(stage: str, plan: Plan, model: str, folder: Path, *, again: bool = False) -> Outcome | None:
+    """What a finished stage left, if it is there, made from the same.
+
+    Raises ConfigError if it was made from something else, unless it is to be made `again`.
+    """
     record = read_record(folder)
     if record is None:
         return None
     settings = plan.settings[stage].model_dump(mode="json") if stage in plan.settings else {}
-    files = {name: Path(path).resolve() for name, path in plan.files_of(stage).items()}
-    read = read_before(str(folder))  # more than is planned: what lies beside, what earlier stages read
-    files |= {name: Path(entry["path"]) for name, entry in record["files"].items() if name not in read}
-    made_from: dict[str, Any] = {
-        "stage": stage,
-        "model": Path(model).resolve() if Path(model).is_dir() else model,
-        "settings": settings,
-        "files": files,
-    }
-    found = {
-        "stage": record["stage"],
-        "model": Path(record["model"]) if Path(model).is_dir() else record["model"],
-        "settings": record["settings"],
-        "files": {name: Path(path).resolve() for name, path in read.items() if name in files},
-    }
-    for key, value in made_from.items():
-        if found[key] != value:
-            changed = f"{folder}: made with {other(key, found[key], value)}, or {key} that changed since"
-            raise ConfigError(f"{changed}; pass --overwrite without --resume to start again")
-    return Outcome(folder, "done before", record)
-
-
-def _absolute(source: str | None) -> str | None:
-    return str(Path(source).resolve()) if source is not None and Path(source).exists() else source
-
-
-def _at(content: Mapping[str, Any], work: Path, folder: Path) -> dict[str, Any]:
-    """The same with every path into the work folder pointing where that folder will be."""
-    text = json.dumps(content, ensure_ascii=False)
-    here, there = (json.dumps(str(path.resolve()), ensure_ascii=False)[1:-1] for path in (work, folder))
-    return cast(dict[str, Any], json.loads(text.replace(here, there)))
+    files = files_for_stage(find_stage(stage), model, plan.files_of(stage))
+    asked = {key: stamp(source) for key, source in sources(stage, model, files, settings).items()}
+    differs = changed(made_from(record), asked)
+    if differs and not again:
+        raise ConfigError(
+            f"{folder}: made with {differs}, or with one that changed since; "
+            "pass --overwrite without --resume to start again"
+        )
+    return None if differs else Outcome(folder, "done before", record)

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Protocol
 
 from sparse_adapt.collection.readers import Document
-from sparse_adapt.files.folders import write_json, write_text
+from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.journal import check_same
 from sparse_adapt.pipeline.estimate import Expected
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.pipeline.run import Listener
-from sparse_adapt.pipeline.step import Done, Source, Step, carry_out, of_path
+from sparse_adapt.pipeline.step import Done, Step, carry_out
 from sparse_adapt.report.watching import Heard
+from sparse_adapt.stages.made_from import Source, of_path
 from sparse_adapt.teachers.teacher import Teacher
 
 
@@ -50,6 +51,11 @@ class Work:
         self.records[name] = done
         self.watcher.tell(name, f"{done.said} (done before)" if before else done.said)
 
+    def named(self, *keys: str) -> dict[str, Source | None]:
+        """What a step reads of what was named; None for what wasn't."""
+        sources = self.request.sources()
+        return {key: sources[key] for key in keys}
+
     def made(self, name: str) -> Source | None:
         """A file or folder of this run as what a step reads; None where no step made it."""
         path = self.folder / name
@@ -61,9 +67,3 @@ def same_request(path: Path, request: Request) -> None:
     asked = request.plain()
     check_same(path, asked)
     write_json(path, asked)
-
-
-def move_paths(path: Path, here: Path, there: Path) -> None:
-    """Have paths into the work folder point where it will be."""
-    text = path.read_text(encoding="utf-8")
-    write_text(path, text.replace(str(here.resolve()), str(there.resolve())))

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar, cast
 
+from sparse_adapt.collection.compression import variants
+
 if TYPE_CHECKING:  # the readers load when a file is read, so that a table of stages loads fast
     from sparse_adapt.collection.glossary import Definition
     from sparse_adapt.collection.pairs import Pair
@@ -31,6 +33,13 @@ class Input(Generic[Held]):
     read: Callable[[str, "Inputs"], Held]
     description: str
     source: Literal["needed", "beside", "inherited", "named"] = "needed"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that its file may have in a folder, best first."""
+        from sparse_adapt.collection.readers import DOCUMENT_FILES
+
+        return DOCUMENT_FILES if self.key == "corpus" else variants(self.file)
 
     @property
     def needed(self) -> bool:

@@ -1,19 +1,50 @@
 """`stage.json`: what a stage's model was made from, with which settings and versions.
 
-The next stage reads there what it inherits, and a resumed run whether the stage is still what was asked for.
+The next stage reads there what it inherits, and a resumed run whether the stage is still what was asked for. What lies
+in the same run is named from the stage's folder (`../1-extend`), so a run can be renamed or copied; in memory every
+path is whole.
 """
 
-import hashlib
-import json
 import time
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.files.folders import write_json
+from sparse_adapt.stages import inputs
+from sparse_adapt.stages.inputs import Input
+from sparse_adapt.stages.made_from import (
+    PATH,
+    SHA256,
+    Source,
+    is_same,
+    kept,
+    of_collection,
+    of_model,
+    of_path,
+    read,
+    stamp,
+)
 
 RECORD_FILE = "stage.json"
-BEGUN_WITH = ("stage", "model", "files", "settings")  # of a record: what can't change when a run goes on
 PACKAGES = ("sparse-adapt", "torch", "transformers", "tokenizers", "accelerate")
+OF_KEYS = {each.key: each for each in vars(inputs).values() if isinstance(each, Input)}
+
+
+class _Record(BaseModel):
+    """What a record has at least; `model` was a path alone once."""
+
+    model_config = ConfigDict(extra="allow")
+
+    stage: str
+    model: dict[str, str] | str
+    files: dict[str, dict[str, str]] = {}
+    settings: dict[str, Any] = {}
+    seconds: float = 0.0
 
 
 def new_record(
@@ -22,44 +53,85 @@ def new_record(
     """The record of a stage that began at a moment of the monotonic clock, as far as it is known by now."""
     return {
         "stage": stage,
-        "model": str(Path(model).resolve()) if Path(model).is_dir() else model,
-        "files": {name: _stamp(path) for name, path in files.items()},
+        "model": stamp(of_model(model)),
+        "files": {key: stamp(source_of(key, path)) for key, path in files.items()},
         "settings": dict(settings),
         "versions": {package: version(package) for package in PACKAGES},
         "seconds": round(time.monotonic() - started, 1),
     }
 
 
+def made_from(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What can't change when a stage goes on, or counts as done: stage, model, settings and every file."""
+    return {key: record[key] for key in ("stage", "model", "settings")} | dict(record["files"])
+
+
+def sources(
+    stage: str, model: str, files: Mapping[str, str], settings: Mapping[str, Any]
+) -> dict[str, object]:
+    """What `made_from` will hold of a stage that is to be carried out."""
+    read = {key: source_of(key, path) for key, path in files.items()}
+    return {"stage": stage, "model": of_model(model), "settings": dict(settings), **read}
+
+
+def source_of(key: str, path: str) -> Source:
+    """A stage's input by its key and path."""
+    if key == inputs.BEFORE.key:
+        return of_model(path)
+    return of_collection(path, OF_KEYS[key].names) if key in OF_KEYS else of_path(path)
+
+
+def write_record(folder: Path, record: Mapping[str, Any], home: Path | None = None) -> None:
+    """Write the record of a model folder, which belongs to the run in `home`."""
+    near = {
+        "model": kept({"": record["model"]}, folder, home)[""],
+        "files": kept(record["files"], folder, home),
+    }
+    write_json(folder / RECORD_FILE, {**record, **near})
+
+
 def read_record(folder: str | Path) -> dict[str, Any] | None:
-    """The record of a model folder; None where no stage made it."""
+    """The record of a model folder; None where no stage made it. Raises InputError for one that is damaged."""
     path = Path(folder) / RECORD_FILE
-    return cast(dict[str, Any], json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
+    try:
+        record = _Record.model_validate_json(path.read_bytes())
+    except OSError:
+        return None
+    except ValidationError as error:
+        problem = error.errors()[0]["msg"]
+        raise InputError(path, f"not the record of a stage ({problem}); make the model again") from error
+    model = {PATH: record.model} if isinstance(record.model, str) else record.model
+    found = read({"model": model, **record.files}, path.parent)
+    return {**record.model_dump(), "model": found.pop("model"), "files": found}
 
 
 def read_before(model: str) -> dict[str, str]:
     """Files that the stage behind a model folder read, those that are as they were, under the names of its inputs."""
     record = read_record(model)
-    files = {} if record is None else record.get("files", {})
-    return {name: entry["path"] for name, entry in files.items() if _is_unchanged(entry)}
+    files = {} if record is None else record["files"]
+    return {key: entry[PATH] for key, entry in files.items() if _is_unchanged(key, entry)}
 
 
 def extended_from(model: str) -> str | None:
-    """The model that the last extension behind a model folder began with; None where nothing tells of one."""
-    place = model
+    """The model that the last extension behind a model folder began with; None where nothing tells of one.
+
+    Raises ConfigError for a model whose record leads back to itself.
+    """
+    place, seen = model, set[str]()
     while (record := read_record(place)) is not None:
-        place = str(record["model"])
+        place = str(record["model"][PATH])
         if record["stage"] == "extend":
             return place
+        if place in seen:
+            raise ConfigError(f"{model}: its record says that it was made from itself; name another --model")
+        seen.add(place)
     return None
 
 
-def _stamp(path: str) -> dict[str, str]:
-    """A file's path and checksum; names of datasets and bundled corpora stay as they are."""
-    place = Path(path) / "corpus.jsonl" if Path(path).is_dir() else Path(path)
-    if not place.is_file():
-        return {"path": path}
-    return {"path": str(Path(path).resolve()), "sha256": hashlib.sha256(place.read_bytes()).hexdigest()}
-
-
-def _is_unchanged(entry: Mapping[str, str]) -> bool:
-    return "sha256" not in entry or _stamp(entry["path"]).get("sha256") == entry["sha256"]
+def _is_unchanged(key: str, entry: Mapping[str, str]) -> bool:
+    if SHA256 not in entry:
+        return True
+    try:
+        return is_same(entry, stamp(source_of(key, entry[PATH])))
+    except InputError:  # it is gone
+        return False

@@ -3,26 +3,45 @@
 A stage's folder holds the model, `history.jsonl` where it trained, and its record, `stage.json`.
 """
 
-import shutil
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sparse_adapt.collection.sources import beside
 from sparse_adapt.errors import ConfigError, SparseAdaptError
-from sparse_adapt.files.folders import write_json
-from sparse_adapt.files.journal import check_same
+from sparse_adapt.files.marker import empty, remove
 from sparse_adapt.files.processes import common_folder, is_main
+from sparse_adapt.files.writing import sync_all
 from sparse_adapt.model.kinds import EitherEncoder, load_encoder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.settings import Settings
 from sparse_adapt.stages.inputs import Inputs
-from sparse_adapt.stages.record import BEGUN_WITH, RECORD_FILE, new_record, read_before
+from sparse_adapt.stages.made_from import PATH, changed, of_model
+from sparse_adapt.stages.record import (
+    RECORD_FILE,
+    made_from,
+    new_record,
+    read_before,
+    read_record,
+    source_of,
+    write_record,
+)
 from sparse_adapt.stages.stage import Changed, Stage
 from sparse_adapt.stages.table import find_stage
-from sparse_adapt.training.loop import STATE_FILE, Concluding, Progress, Telling, device_of, forget, train
+from sparse_adapt.training.loop import (
+    HISTORY_FILE,
+    STATE_FILE,
+    Concluding,
+    Progress,
+    Telling,
+    device_of,
+    forget,
+    read_history,
+    train,
+)
 from sparse_adapt.training.loop import Stage as Task
 from sparse_adapt.training.settings import Training
 
@@ -34,6 +53,8 @@ class Place:
     folder: Path
     overwrite: bool = False
     resume: bool = False
+    home: Path | None = None  # the folder of the run that it belongs to
+    again: bool = False  # what was begun with something else is thrown away, not refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +130,10 @@ def _load(stage: Stage[Any], model: str, settings: Settings) -> EitherEncoder:
 def _save(encoder: EitherEncoder, done: Changed, begun: Mapping[str, Any], place: Place) -> Outcome:
     """Write an encoder that a stage has changed."""
     record = {**begun, **done.record}
-    with common_folder(place.folder, overwrite=place.overwrite, resume=place.resume) as work:
+    with _folder(place, begun) as work:
         if is_main():
             encoder.save(work)
-            write_json(work / RECORD_FILE, record)
+            write_record(work, record, place.home)
     return Outcome(place.folder, done.said, record)
 
 
@@ -126,37 +147,68 @@ def _teach(
     progress: Progress | None,
 ) -> Outcome:
     """Train an encoder on a task, and write it. What was begun with the same is gone on with."""
-    with common_folder(place.folder, overwrite=place.overwrite, resume=place.resume) as work:
-        check_same(work / RECORD_FILE, {key: begun[key] for key in BEGUN_WITH})
+    with _folder(place, begun) as work:
+        before = _begun_before(work, begun, place)
+        if before is not None and "steps" in before:  # whole but for its renaming
+            record, history = before, read_history(work / HISTORY_FILE)
+        else:
+            if is_main():
+                write_record(work, begun, place.home)
+            history = _train(encoder, task, work, progress)
+            record = {
+                **begun,
+                "steps": len(history),
+                "settled": _settled(settings, task.settings),
+                "seconds": round(time.monotonic() - started, 1),
+            }
+            if isinstance(task, Concluding):
+                record |= task.conclude(encoder)
+            if is_main():
+                encoder.save(work)
+                sync_all(work)  # before the record says that it is whole
+                write_record(work, record, place.home)
         if is_main():
-            write_json(work / RECORD_FILE, begun)
-        try:
-            history = train(encoder, task, work, progress=progress)
-        except SparseAdaptError:
-            if (
-                is_main() and not (work / STATE_FILE).is_file()
-            ):  # refused before there was anything to go on from
-                shutil.rmtree(work)
-            raise
-        record = {
-            **begun,
-            "steps": len(history),
-            "settled": _settled(settings, task.settings),
-            "seconds": round(time.monotonic() - started, 1),
-        }
-        if isinstance(task, Concluding):
-            record |= task.conclude(encoder)
-        if is_main():
-            encoder.save(work)
-            write_json(work / RECORD_FILE, record)
-    if is_main():
-        forget(place.folder)
+            forget(work)
     last = {key: value for key, value in history[-1].items() if key not in ("step", "learning_rate")}
     said = f"{len(history):,} steps in {record['seconds']:.0f} s; at the end "
     said += ", ".join(f"{key} {value:.3g}" for key, value in last.items())
     if isinstance(task, Telling):
         said += f"; {task.tell(record)}"
     return Outcome(place.folder, said, record)
+
+
+def _train(
+    encoder: EitherEncoder, task: Task[Any], work: Path, progress: Progress | None
+) -> list[dict[str, float]]:
+    """The history of the training. Nothing stays of one that was refused before there was anything to go on from."""
+    try:
+        return train(encoder, task, work, progress=progress)
+    except SparseAdaptError:
+        if is_main() and not (work / STATE_FILE).is_file():
+            remove(work)
+        raise
+
+
+def _folder(place: Place, begun: Mapping[str, Any]) -> AbstractContextManager[Path]:
+    """The folder to write a stage in, which is none that the stage reads."""
+    sources = [of_model(begun["model"][PATH])]
+    sources += [source_of(key, entry[PATH]) for key, entry in begun["files"].items()]
+    reads = [source.place for source in sources]
+    return common_folder(place.folder, overwrite=place.overwrite, resume=place.resume, reads=reads)
+
+
+def _begun_before(work: Path, begun: Mapping[str, Any], place: Place) -> dict[str, Any] | None:
+    """The record of an unfinished stage that was begun with the same; None where there is nothing to go on from.
+
+    Raises ConfigError for one that was begun with something else, unless that may go.
+    """
+    before = read_record(work)
+    differs = "" if before is None else changed(made_from(before), made_from(begun))
+    if differs and not place.again:
+        raise ConfigError(f"{work / RECORD_FILE}: begun with {differs}; pass --overwrite to start again")
+    if differs and is_main():
+        empty(work)
+    return None if differs else before
 
 
 def _settled(given: Training, taught: Training) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.folders import output_folder
+from sparse_adapt.files.paths import portable
 from sparse_adapt.lab.demo.scorecard import measure, read_scene
 from sparse_adapt.lab.demo.verdict import ALONE, BASE, criteria
 from sparse_adapt.model.sparse import SparseEncoder
@@ -14,8 +15,8 @@ from sparse_adapt.pipeline.run import (
     Listener,
     Silence,
     check_files,
-    done_before,
     is_whole,
+    read_by,
     read_finished,
     run_stage,
     run_stages,
@@ -39,7 +40,9 @@ def run_demo(plan: Plan, place: Place, listener: Listener | None = None) -> Fini
     check_files(plan)
     assert plan.corpus is not None
     scene = read_scene(plan.corpus, [term.text for term in read_terms(plan.files["terms"])])
-    with output_folder(place.folder, overwrite=place.overwrite, resume=place.resume) as work:
+    with output_folder(
+        place.folder, overwrite=place.overwrite, resume=place.resume, reads=read_by(plan)
+    ) as work:
         outcomes = run_stages(plan, work, listener)
         alone = _fine_tuned_alone(plan, work, listener)
         models = {BASE: plan.model, ALONE: str(alone)}
@@ -48,7 +51,7 @@ def run_demo(plan: Plan, place: Place, listener: Listener | None = None) -> Fini
         columns = []
         for number, (name, model) in enumerate(models.items(), start=1):
             figures = measure(SparseEncoder.load(model), scene)
-            columns.append({"name": name, "model": model, **figures})
+            columns.append({"name": name, "model": portable(model, work, work), **figures})
             if progress is not None:
                 progress(number, len(models), {})
         shown: dict[str, Any] = {
@@ -57,19 +60,14 @@ def run_demo(plan: Plan, place: Place, listener: Listener | None = None) -> Fini
             "columns": columns,
             "criteria": [each._asdict() for each in criteria(columns[0], columns[-1])],
         }
-        write_report(work, place.folder, plan, outcomes, {"demo": shown})
+        write_report(work, plan, outcomes, {"demo": shown})
     return read_finished(place.folder)
 
 
 def _fine_tuned_alone(plan: Plan, work: Path, listener: Listener) -> Path:
     """The folder of the base model after the last stage alone: what training does without new vocabulary."""
     folder = work / f"{FINE_TUNED}-{ALONE}"
-    progress = listener.begin(ALONE)
-    outcome = done_before(FINE_TUNED, plan, plan.model, folder) or run_stage(
-        FINE_TUNED, plan, plan.model, Place(folder, resume=True), progress
-    )
-    listener.end(ALONE, outcome)
-    return folder
+    return run_stage(FINE_TUNED, plan, plan.model, folder, listener, name=ALONE).folder
 
 
 def _checked(finished: Finished) -> Finished:
