@@ -115,6 +115,20 @@ def test_a_mistake_is_one_line(sparse_adapt, command, problem, tmp_path, monkeyp
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_index_is_verified_before_it_is_searched(sparse_adapt, vectors, tiny_model, tmp_path):
+    assert sparse_adapt("index", "--vectors", vectors, "-o", tmp_path / "index").status == 0
+    look = ("search", "zorvex", "--model", tiny_model, "--verify")
+    ran = sparse_adapt(*look, "--index", tmp_path / "index")
+    assert ran.status == 0 and "files are as they were written" in ran.said[0]
+    path = next((tmp_path / "index").glob("*.dvd"))
+    content = path.read_bytes()
+    path.write_bytes(bytes([*content[:-1], content[-1] ^ 1]))
+    ran = sparse_adapt(*look, "--index", tmp_path / "index")
+    assert (ran.status, ran.errors) == (2, [f"error: {path}: isn't what was written; index again"])
+    ran = sparse_adapt(*look, "--vectors", vectors)
+    assert ran.errors == ["error: --verify checks an index; name one with --index INDEX"]
+
+
 def test_the_query_table_says_what_it_costs(sparse_adapt, vectors, tiny_model, zorvex_collection, tmp_path):
     asked = ("--queries", zorvex_collection, "--qrels", zorvex_collection, "--learn", zorvex_collection)
     table = tmp_path / "idf.json"

@@ -133,6 +133,9 @@ def search(
             help="The corpus to search; beside --index or --vectors, whose titles and texts are shown.",
         ),
     ] = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Check every file of the index before it is searched.")
+    ] = False,
     top: Annotated[int, typer.Option("--top", min=1, help="Documents of a query.")] = 10,
     run: Annotated[
         Path | None,
@@ -151,6 +154,7 @@ def search(
         raise ConfigError("name what to look for: QUERY, or --queries FILE")
     if index is not None and vectors is not None:
         raise ConfigError("name one place to search: --index INDEX or --vectors DIR")
+    _verify(index, wanted=verify)
     asked = _queries(query, queries)
     subject = subject_of(model, corpus)
     found = _found(asked, subject, index, vectors, top)
@@ -193,6 +197,17 @@ def _found(
     if index is not None:
         return _in_index(queries, encoder, index, top)
     return _exactly(queries, encoder, subject, vectors, top)
+
+
+def _verify(index: Path | None, *, wanted: bool) -> None:
+    """Say that an index is as it was written, or raise."""
+    if not wanted:
+        return
+    if index is None:
+        raise ConfigError("--verify checks an index; name one with --index INDEX")
+    from sparse_adapt.engines.lucene import verify_index
+
+    say(f"{index}: all {verify_index(index):,} files are as they were written")
 
 
 def _in_index(

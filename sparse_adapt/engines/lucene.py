@@ -18,6 +18,7 @@ from sparse_adapt.engines.java import java_class, java_error, reason
 from sparse_adapt.engines.opened import ImpactEngine
 from sparse_adapt.engines.quantise import Quantisation
 from sparse_adapt.errors import InputError
+from sparse_adapt.files.marker import faults, marker_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
@@ -144,6 +145,19 @@ class LuceneIndex(ImpactEngine):
             LuceneHit(result.docid, self.quantisation.score(impact), impact)
             for result, impact in zip(results, impacts, strict=True)
         ]
+
+
+def verify_index(folder: Path) -> int:
+    """How many files of an index are as they were written: all of them.
+
+    Raises InputError for one that has changed or is gone, and for an index of a version that vouched for no file.
+    """
+    marker = marker_of(folder)
+    if marker is None or not marker.sha256:
+        raise InputError(folder, "bears no checksums of its files; index again with this version")
+    for fault in faults(folder):
+        raise InputError(fault.path, f"{fault.problem}; index again")
+    return len(marker.sha256)
 
 
 def look_up(query: str, model: SparseEncoder, index: LuceneIndex, k: int = 10) -> list[LuceneHit]:
