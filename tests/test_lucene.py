@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from itertools import pairwise
@@ -17,12 +18,13 @@ from sparse_adapt.collection.readers import Query, read_documents, read_queries
 from sparse_adapt.engines import lucene_building
 from sparse_adapt.engines.java import anserini_jar, find_java
 from sparse_adapt.engines.layout import ExportSource
-from sparse_adapt.engines.lucene import LuceneHit, LuceneIndex, look_up
+from sparse_adapt.engines.lucene import LuceneHit, LuceneIndex, look_up, verify_index
 from sparse_adapt.engines.lucene_building import build_index
 from sparse_adapt.engines.quantise import Quantisation
 from sparse_adapt.engines.writing import write
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, OutputError
 from sparse_adapt.files.checksum import checksum_of_bytes
+from sparse_adapt.files.folders import output_folder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
@@ -221,7 +223,9 @@ def test_an_index_of_nothing_finds_nothing(model, tmp_path):
 def test_ids_of_any_kind_come_back(model, tmp_path):
     ids = ["a b", "ünï", 'qu"ote\\', "tab\there", "日本", "0", "x" * 500]
     weights = csr_matrix(np.arange(1, 8, dtype=float).reshape(-1, 1))
-    model_stamp = stamp(model).model_copy(update={"vocabulary_sha256": vocabulary_checksum(["a"])})
+    model_stamp = stamp(model).model_copy(
+        update={"vocabulary_sha256": vocabulary_checksum(["a"]), "vocabulary_size": 1}
+    )
     source = ExportSource(Vectors(model_stamp, ["a"], [EncodedBatch(ids, weights)]))
     write("anserini", source, tmp_path / "out")
     build_index(tmp_path / "out", tmp_path / "index")
@@ -311,15 +315,17 @@ def test_building_and_searching_print_nothing(shards, tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_a_place_without_an_index_says_how_to_make_one(tmp_path, shards):
+def test_a_place_without_an_index_says_how_to_make_one(tmp_path):
+    place = tmp_path / "place"
+    place.mkdir()
     with pytest.raises(InputError, match=r"no index\.json here; make an index with: sparse-adapt index"):
-        LuceneIndex(tmp_path)
+        LuceneIndex(place)
     with pytest.raises(InputError, match="make one with: sparse-adapt encode"):
-        build_index(tmp_path, tmp_path / "index")
-    (tmp_path / "manifest.json").write_text('{"format": "opensearch"}')
+        build_index(place, tmp_path / "index")
+    (place / "manifest.json").write_text('{"format": "opensearch"}')
     with pytest.raises(InputError, match=r"not a file that this version reads \(model: Field required"):
-        build_index(tmp_path, tmp_path / "index")
-    assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]
+        build_index(place, tmp_path / "index")
+    assert [path.name for path in tmp_path.iterdir()] == ["place"]
 
 
 def test_a_damaged_index_is_refused(index, tmp_path):
@@ -332,6 +338,62 @@ def test_a_damaged_index_is_refused(index, tmp_path):
     (tmp_path / "other/index.json").write_text(json.dumps(card))
     with pytest.raises(InputError, match="holds 12 documents, not 13"):
         LuceneIndex(tmp_path / "other")
+
+
+def test_every_byte_of_an_index_is_vouched_for(index, tmp_path):
+    files = verify_index(index.folder)
+    shutil.copytree(index.folder, tmp_path / "flipped")
+    lucenes_own = [
+        path for path in (tmp_path / "flipped").iterdir() if path.name.startswith(("_", "segments"))
+    ]
+    assert len(lucenes_own) > 5 and files >= len(lucenes_own) + 2  # the card and the tokens
+    for path in lucenes_own:
+        content = path.read_bytes()
+        path.write_bytes(bytes([*content[:-1], content[-1] ^ 1]))
+        with pytest.raises(InputError, match=f"{re.escape(path.name)}: isn't what was written; index again"):
+            verify_index(tmp_path / "flipped")
+        path.write_bytes(content)
+    lucenes_own[0].unlink()
+    with pytest.raises(InputError, match="is gone; index again"):
+        verify_index(tmp_path / "flipped")
+    (tmp_path / "flipped" / "sparse-adapt.json").unlink()
+    with pytest.raises(InputError, match="bears no checksums of its files; index again"):
+        verify_index(tmp_path / "flipped")
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from sparse_adapt.engines import lucene_building
+
+lucene_building._count = lambda index: os.kill(os.getpid(), signal.SIGKILL)
+lucene_building.build_index(Path(sys.argv[1]), Path(sys.argv[2]))
+"""
+
+
+def test_a_killed_build_is_begun_anew(shards, index, tmp_path):
+    command = [sys.executable, "-c", KILLED, str(shards), str(tmp_path / "index")]
+    assert subprocess.run(command).returncode == -signal.SIGKILL
+    assert any((tmp_path / "index.partial").glob("segments*"))
+    assert build_index(shards, tmp_path / "index") == index.card
+    assert [path.name for path in tmp_path.iterdir()] == ["index"]
+    names = {path.name for path in (tmp_path / "index").iterdir()}
+    assert {"index.json", "tokens.json"} <= names and "begun.json" not in names
+
+
+def test_what_another_command_left_unfinished_is_not_thrown_away(shards, tmp_path):
+    with pytest.raises(KeyboardInterrupt), output_folder(tmp_path / "index") as work:
+        (work / "days of work").write_text("")
+        raise KeyboardInterrupt
+    with pytest.raises(OutputError, match="an unfinished run is in"):
+        build_index(shards, tmp_path / "index")
+    assert (tmp_path / "index.partial" / "days of work").exists()
+
+
+def test_an_index_does_not_replace_what_it_is_made_from(shards):
+    with pytest.raises(OutputError):
+        build_index(shards, shards, overwrite=True)
+    assert (shards / "manifest.json").is_file()
 
 
 def test_documents_that_anserini_loses_are_missed(model, tmp_path):

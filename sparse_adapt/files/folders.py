@@ -108,12 +108,15 @@ def check_replaceable(
         raise OutputError(f"{path}: holds no {what}, so it isn't replaced; choose another -o") from error
 
 
-def discard_unfinished(path: str | Path) -> None:
-    """Remove what a killed run left beside `path` and nobody can go on from. Raises OutputError where one is at it."""
+def discard_unfinished(path: str | Path, *, holding: str = "") -> None:
+    """Remove what a killed run left beside `path` and nobody can go on from. Raises OutputError where one is at it.
+
+    holding: the name of a file by which such a run is told from others, whose work is left alone.
+    """
     place = _checked(Path(path))
     partial = _partial(place)
     with _locked(place, path):
-        if marker_of(partial) is not None:
+        if marker_of(partial) is not None and (partial / holding).exists():
             with suppress(OSError):
                 remove(partial)
 
