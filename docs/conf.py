@@ -44,7 +44,7 @@ default_role = "code"  # docstrings write `names` as Markdown does
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
-nitpicky = False
+python_maximum_signature_line_length = 88
 
 
 def visit_math(translator: HTML5Translator, node: nodes.math) -> None:
