@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+import sparse_adapt
 from sparse_adapt.cli.app import every_command
 from sparse_adapt.engines.formats import ENGINES
 from sparse_adapt.pipeline.runfile import read_plan
@@ -17,6 +18,7 @@ from tools import outputs
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
+SMALL = ROOT / "notebooks" / "your_corpus"  # forty documents, a glossary and judged queries
 PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "benchmarks" / "README.md"]
 WRITTEN_FROM_CODE = ("commands.md", "settings.md")
 PAGES += sorted(page for page in (ROOT / "docs").glob("*.md") if page.name not in WRITTEN_FROM_CODE)
@@ -119,6 +121,50 @@ def test_files_of_the_page_of_formats_are_read(tmp_path, zorvex_collection):
     assert plan.stages == ("extend", "warmup", "dictionary", "distill")
     assert (plan.settings["warmup"].steps, plan.settings["distill"].learning_rate) == (300, 2e-5)
     assert read_suite(tmp_path / "suite.toml").collections["general"].loses_at_most == 0.01
+
+
+def test_python_page_has_every_public_name():
+    page = text_of(ROOT / "docs" / "python.md")
+    for name in sparse_adapt.__all__:
+        assert re.search(rf"^\.\. auto(class|function):: {name}$", page, re.MULTILINE), name
+
+
+@pytest.fixture(scope="module")
+def made():
+    """What an example has adapted already, for the next page that does the same."""
+    return {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [README, ROOT / "docs" / "tutorial.md"], ids=lambda page: page.name)
+def test_python_of_a_page_runs(page, tmp_path, monkeypatch, made):
+    """On a small corpus, with few steps and without the judge, which reads thousands of texts."""
+    adapt, train = sparse_adapt.adapt, sparse_adapt.train
+    few = {"teacher": "bm25", "query_settings": {"count": 24, "held": 8}, "steps": 2}
+
+    def adapt_once(corpus, out, **given):
+        if "result" not in made:
+            made["result"] = adapt(corpus, out, **given, **few)
+            made["folder"] = tmp_path / out
+        else:
+            shutil.copytree(made["folder"], out)
+        return made["result"]
+
+    shutil.copytree(SMALL, tmp_path / "my-collection")
+    for name in ("corpus.jsonl", "glossary.csv"):
+        shutil.copy(SMALL / name, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sparse_adapt, "adapt", adapt_once)
+    monkeypatch.setattr(
+        sparse_adapt,
+        "train",
+        lambda stage, *given, **more: train(
+            stage, *given, **{**more, "steps": 2} | ({"judge": "none"} if stage == "dictionary" else {})
+        ),
+    )
+    names: dict[str, object] = {}
+    for text in (text for place, text in blocks("python") if place == page):
+        exec(compile(text, page.name, "exec"), names)
 
 
 def test_page_of_engines_has_each_engine_and_its_extra():
