@@ -92,13 +92,20 @@ def _command(name: str, command: Any) -> str:  # noqa: ANN401 - a class that typ
 
 def _option(option: Any) -> str:  # noqa: ANN401
     is_argument = not option.opts[0].startswith("-")
-    names = _metavar_of(option) if is_argument else ", ".join(option.opts)
+    names = _metavar_of(option) if is_argument else ", ".join([*option.opts, *option.secondary_opts])
     if not is_argument and not getattr(option, "is_flag", False):
         names += f" {_metavar_of(option)}"
-    default = "needed" if option.required else ""
-    if not option.required and option.default not in (None, False, "", (), []):
-        default = f"`{getattr(option.default, 'value', option.default)}`"
-    return f"| `{names}` | {_cell(option.help or '')} | {default} |"
+    return f"| `{names}` | {_cell(option.help or '')} | {_default_of(option)} |"
+
+
+def _default_of(option: Any) -> str:  # noqa: ANN401
+    """What an option is if nobody gives it; nothing for a switch that is off."""
+    if option.required:
+        return "needed"
+    value = getattr(option.default, "value", option.default)
+    if isinstance(value, bool):
+        return "on" if value else ""
+    return "" if value in (None, "", (), []) else f"`{value}`"
 
 
 def _metavar_of(option: Any) -> str:  # noqa: ANN401
