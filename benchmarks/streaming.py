@@ -141,11 +141,11 @@ def encode(model: str, corpus: Path, vectors: Path) -> Iterator[None]:
 def export(vectors: Path, folder: Path) -> Iterator[None]:
     """Impacts for Anserini, from the shards."""
     from sparse_adapt.engines.layout import ExportSource
-    from sparse_adapt.engines.writing import write
+    from sparse_adapt.engines.writing import write_export
     from sparse_adapt.retrieve.vectors.folder import open_vectors
 
     yield
-    write("anserini", ExportSource(open_vectors(vectors)), folder)
+    write_export("anserini", ExportSource(open_vectors(vectors)), folder)
 
 
 def _words() -> list[str]:

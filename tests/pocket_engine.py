@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.layout import ExportSource, Layout
+from sparse_adapt.engines.layout import ExportLayout, ExportSource
 from sparse_adapt.engines.lines import json_string, vector_lines
 from sparse_adapt.engines.loading import json_lines
 from sparse_adapt.engines.manifest import ExportFolder
@@ -14,9 +14,9 @@ from sparse_adapt.engines.writing import in_parts
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 
-def layout(source: ExportSource) -> Layout:
+def layout(source: ExportSource) -> ExportLayout:
     lines = partial(vector_lines, [json_string(token) for token in source.vectors.tokens])
-    return Layout(documents=in_parts(lines), query_lines=lines)
+    return ExportLayout(documents=in_parts(lines), query_lines=lines)
 
 
 def how_to_load(export: ExportFolder) -> str:

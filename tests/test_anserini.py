@@ -13,7 +13,7 @@ from sparse_adapt.engines.layout import ExportSource
 from sparse_adapt.engines.manifest import read_export_manifest
 from sparse_adapt.engines.names import unescape_token
 from sparse_adapt.engines.quantise import Quantisation
-from sparse_adapt.engines.writing import write
+from sparse_adapt.engines.writing import write_export
 from sparse_adapt.errors import InputError
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
 from sparse_adapt.retrieve.vectors.manifest import ModelStamp
@@ -46,13 +46,13 @@ def two_blocks(tokens: list[str] = TOKENS, queries: EncodedBatch | None = None) 
 
 def test_every_file_is_as_it_was(tmp_path, golden_folder):
     scale = Quantisation(scale=100, largest=300)
-    write("anserini", two_blocks(queries=QUERIES), tmp_path / "out", quantisation=scale)
+    write_export("anserini", two_blocks(queries=QUERIES), tmp_path / "out", quantisation=scale)
     golden_folder(tmp_path / "out", "anserini")
 
 
 def test_the_manifest_counts_what_quantising_cost(tmp_path):
     source, scale = two_blocks(queries=QUERIES), Quantisation(largest=300)
-    manifest = write("anserini", source, tmp_path / "out", quantisation=scale).manifest
+    manifest = write_export("anserini", source, tmp_path / "out", quantisation=scale).manifest
     assert (manifest.documents, manifest.empty_documents) == (4, 1)
     assert (manifest.entries, manifest.dropped, manifest.clipped) == (6, 2, 1)
     assert (manifest.queries, manifest.empty_queries) == (1, 1)
@@ -66,7 +66,9 @@ def test_the_json_reads_back_as_the_impacts(tmp_path_factory, row):
     for column, impact in row.items():
         dense[0, column] = impact / 100
     folder = tmp_path_factory.mktemp("export") / "out"
-    write("anserini", ExportSource(Vectors(STAMP, TOKENS, [EncodedBatch(["d"], csr_matrix(dense))])), folder)
+    write_export(
+        "anserini", ExportSource(Vectors(STAMP, TOKENS, [EncodedBatch(["d"], csr_matrix(dense))])), folder
+    )
     stored = json.loads((folder / "documents/part-00000.jsonl").read_text(encoding="utf-8"))
     assert stored["contents"] == ""
     assert {unescape_token(name): impact for name, impact in stored["vector"].items()} == {
@@ -108,7 +110,7 @@ def test_names_go_back_never_meet_and_never_split(tokens):
 @pytest.mark.parametrize("token", ["x" * 256, "𝄞" * 128, " " * 32, ""])
 def test_a_name_longer_than_lucene_takes_is_refused(token, tmp_path):
     with pytest.raises(InputError, match=f"this token has {len(token)} characters"):
-        write("anserini", two_blocks([*TOKENS[:-1], token]), tmp_path / "out")
+        write_export("anserini", two_blocks([*TOKENS[:-1], token]), tmp_path / "out")
     assert lucene_name("x" * 255) == "x" * 255
     assert list(tmp_path.iterdir()) == []
 
@@ -116,7 +118,7 @@ def test_a_name_longer_than_lucene_takes_is_refused(token, tmp_path):
 @pytest.mark.parametrize("query_id", ["a\tb", "a\nb", " a", ""])
 def test_a_query_id_that_breaks_a_tsv_file_is_refused(query_id, tmp_path):
     with pytest.raises(InputError, match="this query id can't stand in a TSV file"):
-        write(
+        write_export(
             "anserini", two_blocks(queries=EncodedBatch([query_id, "q2"], QUERIES.vectors)), tmp_path / "out"
         )
     assert list(tmp_path.iterdir()) == []

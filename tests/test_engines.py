@@ -165,7 +165,7 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import csr_matrix
 from sparse_adapt.engines.layout import ExportSource
-from sparse_adapt.engines.writing import write
+from sparse_adapt.engines.writing import write_export
 from sparse_adapt.errors import OutputError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
@@ -179,7 +179,7 @@ block = EncodedBatch([f"d{row}" for row in range(200)], csr_matrix(np.random.def
 for name in sys.argv[3:]:
     try:
         vectors = Vectors(stamp, [f"t{i}" for i in range(200)], [block])
-        write(name, ExportSource(vectors, encoder=encoder), Path(sys.argv[1]) / name)
+        write_export(name, ExportSource(vectors, encoder=encoder), Path(sys.argv[1]) / name)
     except OutputError as error:
         print(error)
 """

@@ -39,7 +39,7 @@ from sparse_adapt.engines.names import unescape_token
 from sparse_adapt.engines.opening import open_engine
 from sparse_adapt.engines.opensearch import OPENSEARCH, halving
 from sparse_adapt.engines.quantise import as_floats
-from sparse_adapt.engines.writing import write
+from sparse_adapt.engines.writing import write_export
 from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.retrieve.search import search
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
@@ -122,7 +122,7 @@ def test_the_printed_search_finds_documents(kind, tmp_path, server):
     texts = [Document("d1", "a text", "it's"), Document('d"2', ""), Document("d3", "another\u2028one")]
     source = ExportSource(vectors_of(TOKENS, BLOCK), texts=texts)
     folder = tmp_path / "it's here"
-    done = write(kind, source, folder)
+    done = write_export(kind, source, folder)
     lines = ENGINES[kind].how_to_load(done).split("\n\n")[0]
     with served(server) as url:
         script = lines.replace("URL=http://localhost:9200", f"URL={shlex.quote(url)}")
@@ -135,7 +135,7 @@ def test_the_printed_search_finds_documents(kind, tmp_path, server):
 def test_titles_and_texts_are_stored_beside_the_weights(kind, tmp_path, server):
     texts = [Document("d1", "a text", "it's"), Document('d"2', ""), Document("d3", "another\u2028one")]
     plain = export(kind, tmp_path / "plain", TOKENS, BLOCK)
-    done = write(kind, ExportSource(vectors_of(TOKENS, BLOCK), texts=iter(texts)), tmp_path / "out")
+    done = write_export(kind, ExportSource(vectors_of(TOKENS, BLOCK), texts=iter(texts)), tmp_path / "out")
     assert done.manifest.entries == plain.entries
     stored = dict(bulk_documents(done))
     assert [{name: each.get(name) for name in ("title", "text")} for each in stored.values()] == [
@@ -161,13 +161,13 @@ def test_texts_of_other_documents_are_refused(kind, tmp_path):
         ([*texts, texts[0]], "the corpus: has more documents than the vectors"),
     ):
         with pytest.raises(InputError, match=words):
-            write(kind, ExportSource(vectors_of(TOKENS, BLOCK), texts=others), tmp_path / "out")
+            write_export(kind, ExportSource(vectors_of(TOKENS, BLOCK), texts=others), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_engine_without_texts_says_which_has_them(tmp_path):
     with pytest.raises(ConfigError, match="qdrant stores no texts, as opensearch and elasticsearch do"):
-        write("qdrant", ExportSource(vectors_of(TOKENS, BLOCK), texts=[]), tmp_path / "out")
+        write_export("qdrant", ExportSource(vectors_of(TOKENS, BLOCK), texts=[]), tmp_path / "out")
 
 
 @given(st.lists(st.text(st.sampled_from('._\\u02ejs \x00"'), min_size=1, max_size=12), unique=True))

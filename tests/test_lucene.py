@@ -21,7 +21,7 @@ from sparse_adapt.engines.layout import ExportSource
 from sparse_adapt.engines.lucene import LuceneHit, LuceneIndex, look_up, verify_index
 from sparse_adapt.engines.lucene_building import build_index
 from sparse_adapt.engines.quantise import Quantisation
-from sparse_adapt.engines.writing import write
+from sparse_adapt.engines.writing import write_export
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, OutputError
 from sparse_adapt.files.checksum import checksum_of_bytes
 from sparse_adapt.files.folders import output_folder
@@ -104,7 +104,7 @@ def exported(
         update={"vocabulary_sha256": checksum, "vocabulary_size": len(tokens)}
     )
     block = EncodedBatch([f"d{row}" for row in range(vectors.shape[0])], vectors)
-    write("anserini", ExportSource(Vectors(model_stamp, tokens, [block])), folder)
+    write_export("anserini", ExportSource(Vectors(model_stamp, tokens, [block])), folder)
     return folder
 
 
@@ -227,7 +227,7 @@ def test_ids_of_any_kind_come_back(model, tmp_path):
         update={"vocabulary_sha256": vocabulary_checksum(["a"]), "vocabulary_size": 1}
     )
     source = ExportSource(Vectors(model_stamp, ["a"], [EncodedBatch(ids, weights)]))
-    write("anserini", source, tmp_path / "out")
+    write_export("anserini", source, tmp_path / "out")
     build_index(tmp_path / "out", tmp_path / "index")
     with LuceneIndex(tmp_path / "index") as index:
         assert [hit.document_id for hit in index.search({"a": 1}, 9)] == ids[::-1]
@@ -235,7 +235,7 @@ def test_ids_of_any_kind_come_back(model, tmp_path):
 
 def test_shards_and_their_export_give_the_same_index(model, shards, index, tmp_path, twelve_documents):
     source = ExportSource(encode_vectors(model, twelve_documents, documents_a_block=5))
-    write("anserini", source, tmp_path / "out")
+    write_export("anserini", source, tmp_path / "out")
     heard: list[int] = []
     card = build_index(tmp_path / "out", tmp_path / "index", progress=heard.append)
     assert card == index.card
@@ -285,7 +285,7 @@ def test_anserini_itself_reads_documents_and_queries(model, index, twelve_docume
     queries = encode_queries(
         model, [Query("q1", "a backup of the database"), Query("q 2", "zorvex is spending")]
     )
-    write("anserini", ExportSource(encode_vectors(model, twelve_documents), queries), tmp_path / "out")
+    write_export("anserini", ExportSource(encode_vectors(model, twelve_documents), queries), tmp_path / "out")
     command = [find_java().home / "bin/java", "-cp", anserini_jar(), "io.anserini.search.SearchCollection"]
     command += [
         "-index",

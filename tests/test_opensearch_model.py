@@ -14,7 +14,7 @@ from sparse_adapt.engines.layout import ExportSource
 from sparse_adapt.engines.manifest import read_export, read_export_manifest
 from sparse_adapt.engines.opening import open_engine
 from sparse_adapt.engines.opensearch_model import CONFIG_FILE, ZIP_FILE, how_to_load
-from sparse_adapt.engines.writing import write
+from sparse_adapt.engines.writing import write_export
 from sparse_adapt.errors import ConfigError, ModelError
 from sparse_adapt.files.checksum import checksum_of_bytes
 from sparse_adapt.model.sparse import SparseEncoder
@@ -38,7 +38,7 @@ def source_of(model):
 @pytest.fixture(scope="module")
 def bundle(model, tmp_path_factory):
     folder = tmp_path_factory.mktemp("bundle") / "out"
-    write("opensearch-model", source_of(model), folder)
+    write_export("opensearch-model", source_of(model), folder)
     return folder
 
 
@@ -80,13 +80,13 @@ def test_the_manifest_says_how_close_it_is_and_which_names_differ(model, bundle)
 def test_a_script_that_weighs_otherwise_is_not_kept(model, tmp_path, monkeypatch):
     monkeypatch.setattr(opensearch_model, "largest_difference", lambda *_: 0.5)
     with pytest.raises(ModelError, match=r"tiny: TorchScript's weights differ from torch's by 5\.0e-01"):
-        write("opensearch-model", source_of(model), tmp_path / "out")
+        write_export("opensearch-model", source_of(model), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_queries_have_no_place_in_it(model, tmp_path):
     with pytest.raises(ConfigError, match="opensearch-model holds an encoder and no vectors"):
-        write(
+        write_export(
             "opensearch-model",
             source_of(model)._replace(queries=EncodedBatch([], csr_matrix((0, 200)))),
             tmp_path / "out",

@@ -14,7 +14,7 @@ from sparse_adapt.engines.opening import open_engine
 from sparse_adapt.engines.parity import check_engine
 from sparse_adapt.engines.quantise import Quantisation
 from sparse_adapt.engines.sentence_transformers import how_to_load
-from sparse_adapt.engines.writing import write
+from sparse_adapt.engines.writing import write_export
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.vectors.folder import join_blocks
@@ -34,7 +34,7 @@ ASKED = [Query("q1", "a backup of the database"), Query("q2", "zorvex reports"),
 def test_sentence_transformers_loads_model_and_documents(model, twelve_documents, tmp_path):
     queries = encode_queries(model, ASKED)
     source = ExportSource(encode_vectors(model, twelve_documents, documents_a_block=5), queries, model)
-    done = write("sentence-transformers", source, tmp_path / "out")
+    done = write_export("sentence-transformers", source, tmp_path / "out")
     assert (done.manifest.documents, done.manifest.queries) == (12, 3)
     documents = encode_queries(model, [Query(each.document_id, each.full_text) for each in twelve_documents])
     with open_engine("sentence-transformers", tmp_path / "out") as engine:
@@ -47,14 +47,14 @@ def test_sentence_transformers_loads_model_and_documents(model, twelve_documents
     with open_engine("sentence-transformers", tmp_path / "out") as engine:
         assert found == list(engine.search_all(queries, 10)["q1"])
     with pytest.raises(ConfigError, match="sentence-transformers keeps weights as they are"):
-        write("sentence-transformers", source, tmp_path / "no", quantisation=Quantisation())
+        write_export("sentence-transformers", source, tmp_path / "no", quantisation=Quantisation())
     assert not (tmp_path / "no").exists()
 
 
 def test_an_id_with_a_line_separator_stays_whole(model, twelve_documents, tmp_path):
     odd = [replace(each, document_id=f"{each.document_id}\u2028\x85") for each in twelve_documents]
     source = ExportSource(encode_vectors(model, odd, documents_a_block=5), encoder=model)
-    write("sentence-transformers", source, tmp_path / "out")
+    write_export("sentence-transformers", source, tmp_path / "out")
     documents = join_blocks(encode_vectors(model, odd).blocks)
     with open_engine("sentence-transformers", tmp_path / "out") as engine:
         assert check_engine(engine, documents, encode_queries(model, ASKED)).faults == ()

@@ -14,9 +14,9 @@ from sparse_adapt.collection.given import Corpus, DocumentsGiven, QueriesGiven, 
 from sparse_adapt.engines.exporting import ExportOptions, export_corpus
 from sparse_adapt.engines.formats import check_takes, find_engine, module_of
 from sparse_adapt.engines.layout import ExportSource
-from sparse_adapt.engines.manifest import ExportManifest, told
+from sparse_adapt.engines.manifest import ExportManifest, remarks
 from sparse_adapt.engines.quantise import DEFAULT_LARGEST, DEFAULT_SCALE, Quantisation
-from sparse_adapt.engines.writing import write
+from sparse_adapt.engines.writing import write_export
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.progress import watching
@@ -52,7 +52,7 @@ class Export(Result):
     @property
     def remarks(self) -> tuple[str, ...]:
         """How weights are stored, which were left out or cut, and which texts no search will find, in words."""
-        return tuple(told(self.manifest))
+        return tuple(remarks(self.manifest))
 
     def to_dict(self) -> dict[str, Any]:
         """The manifest, the folder, and how it is loaded."""
@@ -122,7 +122,7 @@ def export(
     if ready or corpus is None or encoder is None:
         given = None if isinstance(texts, bool) else Corpus.of(texts).read()
         source = ExportSource(_ready(encoder, name, corpus), encoded, encoder, given)
-        done = write(format, source, place, quantisation=quantisation, overwrite=overwrite)
+        done = write_export(format, source, place, quantisation=quantisation, overwrite=overwrite)
     else:
         documents = Corpus.of(corpus)
         options = ExportOptions(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sparse_adapt.report.tables import Row, Table
 
 
-ENGINES = ("local", "ray")
+WORKPLACES = ("local", "ray")
 
 
 def encode(
@@ -50,8 +50,8 @@ def encode(
     from sparse_adapt.retrieve.vectors.cluster import connected, on_cluster
     from sparse_adapt.retrieve.vectors.shards import encode_corpus
 
-    if engine not in ENGINES:
-        raise ConfigError(f"--engine {engine}: choose {' or '.join(ENGINES)}")
+    if engine not in WORKPLACES:
+        raise ConfigError(f"--engine {engine}: choose {' or '.join(WORKPLACES)}")
     total = count_documents(corpus)
     encoder = load(model, device)
     with connected(workers) if engine == "ray" else nullcontext() as cluster, Bars() as bars:

@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from sparse_adapt.engines.layout import ExportSource, Layout
+from sparse_adapt.engines.layout import ExportLayout, ExportSource
 from sparse_adapt.engines.manifest import ExportFolder
 from sparse_adapt.engines.names import breaks_words, escape_token
 from sparse_adapt.engines.quantise import Entries
@@ -33,13 +33,13 @@ if TYPE_CHECKING:  # Lucene needs Java, its files don't
 LONGEST_WORD = 255  # UTF-16 units; Lucene's WhitespaceAnalyzer cuts what is longer in two
 
 
-def layout(source: ExportSource) -> Layout:
+def layout(source: ExportSource) -> ExportLayout:
     """A collection. Raises InputError for a token or a query id that it can't hold."""
     names = [lucene_name(token) for token in source.vectors.tokens]
     if source.queries is not None:
         _check_query_ids(source.queries)
     keys = [json.dumps(name, ensure_ascii=False) for name in names]
-    return Layout(
+    return ExportLayout(
         documents=in_parts(partial(_document_lines, keys)),
         query_lines=partial(_query_lines, names),
         queries_file="queries.tsv",

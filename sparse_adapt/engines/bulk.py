@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sparse_adapt.engines.http import BUSY, TRIES, Server
+from sparse_adapt.engines.http import BUSY, MOST_TRIES, Server
 from sparse_adapt.engines.loading import Refused, json_lines, refuse
 from sparse_adapt.engines.manifest import ExportFolder
 from sparse_adapt.errors import InputError, OutputError
@@ -50,7 +50,7 @@ def _pairs(path: Path) -> list[bytes]:
     return [b"%b\n%b\n" % pair for pair in zip(lines[::2], lines[1::2], strict=True)]
 
 
-def _send(server: Server, index: str, pairs: list[bytes], tries: int = TRIES) -> list[Refused]:
+def _send(server: Server, index: str, pairs: list[bytes], tries: int = MOST_TRIES) -> list[Refused]:
     """One bulk request, or two of half the size where the server finds it too large."""
     answer = server.ask("POST", f"/{quote(index)}/_bulk", b"".join(pairs), NDJSON)
     if answer.status == TOO_LARGE and len(pairs) > 1:
@@ -65,7 +65,7 @@ def _send(server: Server, index: str, pairs: list[bytes], tries: int = TRIES) ->
     items = [next(iter(item.values())) for item in answer.content["items"]]
     busy = [pair for pair, item in zip(pairs, items, strict=True) if item["status"] == BUSY[0]]
     if busy and tries > 1:
-        server.pause(TRIES - tries)
+        server.pause(MOST_TRIES - tries)
         items = [item for item in items if item["status"] != BUSY[0]]
         return _refused(items) + _send(server, index, busy, tries - 1)
     return _refused(items)

@@ -27,7 +27,7 @@ import numpy as np
 
 from sparse_adapt.collection.readers import Run
 from sparse_adapt.engines.ciff_file import CIFF_FILE, write_ciff
-from sparse_adapt.engines.layout import ExportSource, Layout
+from sparse_adapt.engines.layout import ExportLayout, ExportSource
 from sparse_adapt.engines.lines import json_string, vector_lines
 from sparse_adapt.engines.manifest import ExportFolder
 from sparse_adapt.engines.names import escape_token
@@ -38,11 +38,11 @@ from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 ALGORITHM = "block_max_wand"
 
 
-def layout(source: ExportSource) -> Layout:
+def layout(source: ExportSource) -> ExportLayout:
     """One CIFF file, and queries as lines of JSON."""
     names = [escape_token(token) for token in source.vectors.tokens]
     keys = [json_string(name) for name in names]
-    return Layout(documents=partial(write_ciff, names), query_lines=partial(vector_lines, keys))
+    return ExportLayout(documents=partial(write_ciff, names), query_lines=partial(vector_lines, keys))
 
 
 def how_to_load(export: ExportFolder) -> str:

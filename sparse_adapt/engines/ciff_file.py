@@ -24,15 +24,15 @@ CIFF_FILE = "index.ciff"
 MOST_DOCUMENTS = 2**31 - 1  # CIFF numbers them with 32 bits
 DESCRIPTION = "sparse-adapt: impacts of SPLADE weights"
 
-Array = NDArray[Any]
+Numbers = NDArray[Any]
 
 
 class Inverted(NamedTuple):
     """One block by token, on disk: a token's documents and impacts lie between two of `starts` (V + 1)."""
 
-    starts: Array
-    documents: Array
-    impacts: Array
+    starts: Numbers
+    documents: Numbers
+    impacts: Numbers
 
 
 def write_ciff(
@@ -55,7 +55,7 @@ def write_ciff(
 
 def _invert(
     scratch: Path, manifest: ExportManifest, blocks: Iterable[EncodedBatch]
-) -> tuple[ExportManifest, Array]:
+) -> tuple[ExportManifest, Numbers]:
     """Each block by token in files of its own; the counts, and the sum of each document's impacts."""
     lengths = []
     with (scratch / "ids.jsonl").open("w", encoding="utf-8") as ids:
@@ -91,19 +91,19 @@ def _open(scratch: Path) -> list[Inverted]:
     ]
 
 
-def _store(path: Path, numbers: Array) -> None:
+def _store(path: Path, numbers: Numbers) -> None:
     """Whole numbers as they are in memory; a full disk is an OSError that says so, unlike with `numpy.save`."""
     path.write_bytes(numbers.astype(np.int64).tobytes())
 
 
-def _load(path: Path) -> Array:
+def _load(path: Path) -> Numbers:
     return np.memmap(path, np.int64, "r") if path.stat().st_size else np.zeros(0, np.int64)
 
 
 # -- the file -------------------------------------------------------------------------------------
 
 
-def _write_index(path: Path, scratch: Path, names: Sequence[str], lengths: Array) -> None:
+def _write_index(path: Path, scratch: Path, names: Sequence[str], lengths: Numbers) -> None:
     """Header, postings lists in the order of their terms, document records; a length before each message."""
     from ciff_toolkit.ciff_pb2 import DocRecord, Header
 
@@ -129,14 +129,14 @@ def _write_index(path: Path, scratch: Path, names: Sequence[str], lengths: Array
             _write_message(file, record.SerializeToString())
 
 
-def _joined(blocks: Sequence[Inverted], token: int) -> tuple[Array, Array]:
+def _joined(blocks: Sequence[Inverted], token: int) -> tuple[Numbers, Numbers]:
     """All documents of a token in their order, and its impacts there."""
     parts = [(block, slice(block.starts[token], block.starts[token + 1])) for block in blocks]
     documents = np.concatenate([block.documents[inside] for block, inside in parts])
     return documents, np.concatenate([block.impacts[inside] for block, inside in parts])
 
 
-def _postings_list(name: str, documents: Array, impacts: Array) -> bytes:
+def _postings_list(name: str, documents: Numbers, impacts: Numbers) -> bytes:
     """One message: the term, its counts, then a message of gap and impact for each document."""
     from ciff_toolkit.ciff_pb2 import PostingsList
 
@@ -146,7 +146,7 @@ def _postings_list(name: str, documents: Array, impacts: Array) -> bytes:
 
 
 @compiled
-def _postings(gaps: Array, impacts: Array) -> Array:
+def _postings(gaps: Numbers, impacts: Numbers) -> Numbers:
     """`repeated Posting postings = 4` as protobuf writes it; fields of value zero are left out."""
     content = np.empty(len(gaps) * 24, np.uint8)
     place = 0
@@ -165,7 +165,7 @@ def _postings(gaps: Array, impacts: Array) -> Array:
 
 
 @compiled
-def _put_number(content: Array, place: int, number: int) -> int:
+def _put_number(content: Numbers, place: int, number: int) -> int:
     """A varint: seven bits a byte, the lowest first; the place after it."""
     while number > 127:
         content[place] = (number & 127) | 128

@@ -15,7 +15,7 @@ from sparse_adapt.engines.formats import check_takes, find_engine
 from sparse_adapt.engines.layout import ExportSource
 from sparse_adapt.engines.manifest import ExportFolder
 from sparse_adapt.engines.quantise import Quantisation
-from sparse_adapt.engines.writing import write
+from sparse_adapt.engines.writing import write_export
 from sparse_adapt.files.folders import check_free, discard_unfinished
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.watching import Heard, silent
@@ -59,8 +59,8 @@ def export_corpus(
 ) -> ExportFolder:
     """Encode a corpus and write it for the engine of that name into a new folder. `progress` hears of documents.
 
-    Raises, before anything is encoded, what `writing.write` raises for the engine, OutputError for a place that is
-    taken, and InputError for shards of a killed export that are of another model or corpus.
+    Raises, before anything is encoded, what `writing.write_export` raises for the engine, OutputError for a place that
+    is taken, and InputError for shards of a killed export that are of another model or corpus.
     """
     check_takes(find_engine(name), queries=queries is not None, texts=options.with_texts)
     with interim_shards(folder, options) as shards:
@@ -79,7 +79,9 @@ def export_corpus(
             )
         texts = read() if options.with_texts else None
         source = ExportSource(open_vectors(shards), queries, encoder, texts)
-        return write(name, source, folder, quantisation=options.quantisation, overwrite=options.overwrite)
+        return write_export(
+            name, source, folder, quantisation=options.quantisation, overwrite=options.overwrite
+        )
 
 
 def interim_folder(folder: Path) -> Path:

@@ -28,7 +28,7 @@ from scipy.sparse import csr_matrix
 from sparse_adapt.collection.readers import Run
 from sparse_adapt.engines.bulk import NDJSON, bulk_documents, load_documents
 from sparse_adapt.engines.http import Server
-from sparse_adapt.engines.layout import ExportSource, Layout
+from sparse_adapt.engines.layout import ExportLayout, ExportSource
 from sparse_adapt.engines.lines import LineSize, json_object, json_string, rows
 from sparse_adapt.engines.manifest import ExportFolder, read_export
 from sparse_adapt.engines.opened import FloatEngine
@@ -66,12 +66,12 @@ class FeatureFields:
     search_body: Callable[[Mapping[str, float], int], tuple[dict[str, Any], float]]
     token_name: Callable[[str], str]
 
-    def layout(self, source: ExportSource) -> Layout:
+    def layout(self, source: ExportSource) -> ExportLayout:
         """Bulk requests. Raises InputError for a token that is longer than the engine takes."""
         names = self.names(source.vectors.tokens)
         keys = [json_string(name) for name in names]
         texts = {} if source.texts is None else {name: {"type": "text"} for name in TEXT_FIELDS}
-        return Layout(
+        return ExportLayout(
             documents=in_parts(
                 partial(_bulk_lines, keys),
                 suffix="ndjson",

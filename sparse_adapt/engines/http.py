@@ -13,7 +13,7 @@ from sparse_adapt.errors import ConfigError, OutputError
 
 SECONDS = 60
 BUSY = (429, 502, 503, 504)
-TRIES = 5
+MOST_TRIES = 5
 FIRST_PAUSE = 0.5  # seconds; each further one is twice as long
 
 
@@ -59,7 +59,7 @@ class Server:
         """
         content = body if isinstance(body, bytes | None) else json.dumps(body, ensure_ascii=False).encode()
         headers = self._headers | ({} if content is None else {"Content-Type": f"application/{kind}"})
-        for number in range(TRIES - 1):
+        for number in range(MOST_TRIES - 1):
             answer = self._once(method, path, content, headers)
             if answer.status not in BUSY:
                 return answer

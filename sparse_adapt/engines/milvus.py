@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.layout import ExportSource, Layout
+from sparse_adapt.engines.layout import ExportLayout, ExportSource
 from sparse_adapt.engines.lines import LineSize, json_object, json_string, rows
 from sparse_adapt.engines.loading import insert_all, one_line, refuse
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, read_export
@@ -76,10 +76,10 @@ _FRAME = 40  # bytes of a line beside id and entries
 # -- the files ------------------------------------------------------------------------------------
 
 
-def layout(source: ExportSource) -> Layout:
+def layout(source: ExportSource) -> ExportLayout:
     """Rows, and what creates their collection."""
     keys = [f'"{column}"' for column in range(len(source.vectors.tokens))]
-    return Layout(
+    return ExportLayout(
         documents=in_parts(
             partial(_row_lines, keys),
             suffix="json",

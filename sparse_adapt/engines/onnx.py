@@ -26,7 +26,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.layout import ExportSource, Layout
+from sparse_adapt.engines.layout import ExportLayout, ExportSource
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, file_there
 from sparse_adapt.errors import ModelError
 from sparse_adapt.files.checksum import MARKER_FILE
@@ -47,7 +47,7 @@ TRIED_LENGTHS = (
     (10_000,),
 )  # of the texts that are tried, batch by batch
 EXAMPLE = (2, 7)  # the batch that the graph is traced with
-TEXTS_A_BATCH = 16
+ENCODED_AT_ONCE = 16
 
 Weigh = Callable[[Tensor, Tensor], Tensor]
 """Ids and mask (B, L), int64 -> weights (B, V)."""
@@ -56,10 +56,10 @@ Weigh = Callable[[Tensor, Tensor], Tensor]
 # -- the files ------------------------------------------------------------------------------------
 
 
-def layout(source: ExportSource) -> Layout:
+def layout(source: ExportSource) -> ExportLayout:
     """The encoder as a graph."""
     assert source.encoder is not None, "the engine holds the encoder"
-    return Layout(documents=partial(_write_encoder, source.encoder))
+    return ExportLayout(documents=partial(_write_encoder, source.encoder))
 
 
 def how_to_load(export: ExportFolder) -> str:
@@ -204,8 +204,8 @@ class OnnxEncoder:
     def encode(self, texts: Sequence[str]) -> csr_matrix:
         """Texts as ONNX Runtime turns them into weights (rows, V)."""
         rows = [csr_matrix((0, self._documents.vectors.shape[1]), dtype=np.float32)]
-        for first in range(0, len(texts), TEXTS_A_BATCH):
-            encoded = self._tokenizer.encode_batch(list(texts[first : first + TEXTS_A_BATCH]))
+        for first in range(0, len(texts), ENCODED_AT_ONCE):
+            encoded = self._tokenizer.encode_batch(list(texts[first : first + ENCODED_AT_ONCE]))
             arrays = (
                 np.array([text.ids for text in encoded], np.int64),
                 np.array([text.attention_mask for text in encoded], np.int64),

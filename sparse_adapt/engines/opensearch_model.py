@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 import torch
 from torch import Tensor, nn
 
-from sparse_adapt.engines.layout import Engine, ExportSource, Layout
+from sparse_adapt.engines.layout import Engine, ExportLayout, ExportSource
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, file_there
 from sparse_adapt.engines.onnx import BOUND, EXAMPLE, PooledEncoder, largest_difference
 from sparse_adapt.errors import ModelError
@@ -54,10 +54,10 @@ class ScriptedEncoder(nn.Module):
         return {OUTPUT: self.encoder(inputs[INPUTS[0]], inputs[INPUTS[1]]) * self.kept}
 
 
-def layout(source: ExportSource) -> Layout:
+def layout(source: ExportSource) -> ExportLayout:
     """The encoder as a script."""
     assert source.encoder is not None, "the engine holds the encoder"
-    return Layout(documents=partial(_write_bundle, source.encoder, source.vectors.tokens))
+    return ExportLayout(documents=partial(_write_bundle, source.encoder, source.vectors.tokens))
 
 
 def how_to_load(export: ExportFolder) -> str:

@@ -30,15 +30,15 @@ from sparse_adapt.retrieve.evaluate import Figures, evaluate_run
 from sparse_adapt.retrieve.search import Searcher
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
-KINDS = ("same", "tie", "rounding", "fault")
-QUERIES_AT_ONCE = 64
+DIFFERENCE_KINDS = ("same", "tie", "rounding", "fault")
+COMPARED_AT_ONCE = 64
 LEAST_TOLERANCE = 1e-9  # what float64 may be off
 EXACT_TOLERANCE = 1e-6  # what counts as equal among float32 scores, as a share
 MEASURED_DEPTH = 10  # of nDCG@10
 
 DECIMALS = 4
 
-Scores = NDArray[np.float64]
+DocumentScores = NDArray[np.float64]
 
 
 class Difference(NamedTuple):
@@ -113,14 +113,14 @@ def check_engine(
     asked = engine.asked(put)
     row_of = {document_id: row for row, document_id in enumerate(documents.ids)}
     differences, largest = [], 0.0
-    for first in range(0, len(queries.ids), QUERIES_AT_ONCE):
-        part = slice(first, first + QUERIES_AT_ONCE)
+    for first in range(0, len(queries.ids), COMPARED_AT_ONCE):
+        part = slice(first, first + COMPARED_AT_ONCE)
         scores = zip(
             _scores(queries.vectors[part], columns[0]), _scores(asked[part], columns[1]), strict=True
         )
         for query_id, (rows, _), (plain, kept) in zip(queries.ids[part], exact[part], scores, strict=True):
             ranking = run.get(query_id, {})
-            found = Ranking(query_id, ranking, row_of, k)
+            found = EngineRanking(query_id, ranking, row_of, k)
             difference = found.explain(rows.tolist(), plain, kept, engine.tolerance)
             differences += [difference] if difference else []
             largest = max(largest, found.largest_difference(plain))
@@ -135,7 +135,7 @@ def check_engine(
         documents=len(documents.ids),
         queries=len(queries.ids),
         k=k,
-        kinds={kind: counts[kind] for kind in KINDS},
+        kinds={kind: counts[kind] for kind in DIFFERENCE_KINDS},
         differences=tuple(differences),
         largest_difference=largest,
         encoding_difference=encoding_difference,
@@ -144,7 +144,7 @@ def check_engine(
     )
 
 
-class Ranking:
+class EngineRanking:
     """One query's list as an engine gave it."""
 
     def __init__(
@@ -157,7 +157,7 @@ class Ranking:
         self.scores = np.array([ranking[each] for each in self.ids], dtype=np.float64)
 
     def explain(
-        self, exact_rows: list[int], plain: Scores, kept: Scores, tolerance: float
+        self, exact_rows: list[int], plain: DocumentScores, kept: DocumentScores, tolerance: float
     ) -> Difference | None:
         """Why the list isn't the exact one, or None where it is.
 
@@ -180,13 +180,13 @@ class Ranking:
         kind = "rounding" if self._misplaced(plain, EXACT_TOLERANCE) else "tie"
         return Difference(self.query_id, kind, words)
 
-    def largest_difference(self, plain: Scores) -> float:
+    def largest_difference(self, plain: DocumentScores) -> float:
         """Of a score to the exact one, as a share of the best."""
         if not self.rows:
             return 0.0
         return float(np.abs(self.scores - plain[self.rows]).max() / max(plain.max(), LEAST_TOLERANCE))
 
-    def _fault(self, kept: Scores, tolerance: float) -> str:
+    def _fault(self, kept: DocumentScores, tolerance: float) -> str:
         """The first thing wrong with the list, given the scores (N) that it should be made by; "" if none."""
         if self.foreign is not None:
             return f"names {self.foreign!r}, which is not in the corpus"
@@ -197,7 +197,7 @@ class Ranking:
             return f"{self.ids[place]} scores {self.scores[place]:.6g}, not {kept[self.rows[place]]:.6g}"
         return self._misplaced(kept, tolerance)
 
-    def _misplaced(self, scores: Scores, tolerance: float) -> str:
+    def _misplaced(self, scores: DocumentScores, tolerance: float) -> str:
         """Which document stands too low or is missing by these scores (N); "" if the list may be right."""
         slack = tolerance * max(float(scores.max(initial=0.0)), LEAST_TOLERANCE)
         listed = scores[self.rows]
@@ -224,7 +224,7 @@ def headline(parity: Parity) -> str:
 
 def tables(parity: Parity) -> Iterator[Table]:
     """How many lists are of which kind, and the measures where there are judgements."""
-    kinds: list[Row] = [{"kind": kind, "queries": parity.kinds[kind]} for kind in KINDS]
+    kinds: list[Row] = [{"kind": kind, "queries": parity.kinds[kind]} for kind in DIFFERENCE_KINDS]
     yield Table("", (Column("kind", "rankings", "text"), Column("queries", "queries")), kinds)
     if not parity.exact:
         return
@@ -254,7 +254,7 @@ def _put(
     return EncodedBatch(queries.ids, encoded), float(apart.max()) if apart.nnz else 0.0
 
 
-def _scores(queries: csr_matrix, columns: csc_matrix) -> Scores:
+def _scores(queries: csr_matrix, columns: csc_matrix) -> DocumentScores:
     """Every query with every document (rows, N). columns: (V, N) float64."""
     return np.asarray((queries.astype(np.float64) @ columns).todense())
 

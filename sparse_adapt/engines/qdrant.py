@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4, uuid5
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.layout import ExportSource, Layout
+from sparse_adapt.engines.layout import ExportLayout, ExportSource
 from sparse_adapt.engines.lines import LineSize, json_string, rows
 from sparse_adapt.engines.loading import insert_all, json_lines, one_line, refuse
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, read_export
@@ -50,10 +50,10 @@ _FRAME = 180  # bytes of a line beside id and entries
 # -- the files ------------------------------------------------------------------------------------
 
 
-def layout(source: ExportSource) -> Layout:
+def layout(source: ExportSource) -> ExportLayout:
     """Points, and what creates their collection."""
     indices = [str(column) for column in range(len(source.vectors.tokens))]
-    return Layout(
+    return ExportLayout(
         documents=in_parts(_point_lines, requests=LineSize(indices, _FRAME)),
         query_lines=_query_lines,
         settings={SETTINGS_FILE: COLLECTION},

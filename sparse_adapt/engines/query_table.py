@@ -24,7 +24,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.search import Searcher
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
-CANDIDATES = 30  # documents of each query that the learnt weights are fitted to
+FITTED_DOCUMENTS = 30  # documents of each query that the learnt weights are fitted to
 CAUTION = 1.0  # how hard a learnt weight is held to the one it starts from
 
 Weights = NDArray[np.float64]
@@ -64,11 +64,11 @@ def learn_weights(
     """Weights (V) with which scores differ within each query as they do with the model's own queries.
 
     weights: (V) to start from. tokens: (rows, V) which tokens a query has. queries: (rows, V) the model's weights.
-    documents: (N, V). Least squares over each query's first `CANDIDATES` documents, scores less their mean, every
+    documents: (N, V). Least squares over each query's first `FITTED_DOCUMENTS` documents, scores less their mean, every
     token held to where it starts; nothing falls below zero, and tokens of no query are scaled like the rest.
     """
     parts, wanted = [], []
-    found = Searcher(documents).top_k(queries, CANDIDATES)
+    found = Searcher(documents).top_k(queries, FITTED_DOCUMENTS)
     for row, (places, scores) in enumerate(found):
         own = tokens.indices[tokens.indptr[row] : tokens.indptr[row + 1]]
         if len(places) < 2 or len(own) == 0:

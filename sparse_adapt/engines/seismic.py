@@ -24,7 +24,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.layout import ExportSource, Layout
+from sparse_adapt.engines.layout import ExportLayout, ExportSource
 from sparse_adapt.engines.lines import json_string, vector_lines
 from sparse_adapt.engines.manifest import ExportFolder
 from sparse_adapt.engines.opened import FloatEngine, quiet
@@ -39,11 +39,11 @@ MOST_TOKENS = 2**16  # of its usual index
 SKIP_NOTHING = 0.0  # heap_factor: a block is skipped if its bound times this is below the worst score kept
 
 
-def layout(source: ExportSource) -> Layout:
+def layout(source: ExportSource) -> ExportLayout:
     """Lines of JSON. Raises InputError for a token that is longer than Seismic can tell apart."""
     keys = [json_string(_checked(token)) for token in source.vectors.tokens]
     lines = partial(vector_lines, keys)
-    return Layout(
+    return ExportLayout(
         documents=in_one_file(lines, DOCUMENTS_FILE),
         query_lines=lines,
         largest_weight=LARGEST_WEIGHT,

@@ -27,7 +27,7 @@ from safetensors.torch import load_file
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.layout import ExportSource, Layout
+from sparse_adapt.engines.layout import ExportLayout, ExportSource
 from sparse_adapt.engines.lines import json_string, vector_lines
 from sparse_adapt.engines.loading import json_lines
 from sparse_adapt.engines.manifest import DOCUMENTS_FOLDER, ExportFolder, ExportManifest, file_there
@@ -42,12 +42,12 @@ MODEL_FOLDER = "model"
 # -- the files ------------------------------------------------------------------------------------
 
 
-def layout(source: ExportSource) -> Layout:
+def layout(source: ExportSource) -> ExportLayout:
     """The encoder's folder, and tensors of documents; factors that queries have stand in the documents."""
     assert source.encoder is not None, "the engine holds the encoder"
     keys = [json_string(token) for token in source.vectors.tokens]
     without = reciprocal(source.encoder.factors_of())
-    return Layout(
+    return ExportLayout(
         documents=partial(_write_model_and_documents, source.encoder),
         query_lines=partial(vector_lines, keys),
         reweigh=lambda queries: EncodedBatch(queries.ids, scaled(queries.vectors, without)),

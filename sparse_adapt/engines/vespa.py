@@ -24,7 +24,7 @@ from urllib.parse import quote
 
 from sparse_adapt.collection.readers import Run
 from sparse_adapt.engines.http import Server
-from sparse_adapt.engines.layout import ExportSource, Layout
+from sparse_adapt.engines.layout import ExportLayout, ExportSource
 from sparse_adapt.engines.lines import LineSize, json_object, json_string, rows
 from sparse_adapt.engines.loading import Refused, json_lines, refuse
 from sparse_adapt.engines.manifest import ExportFolder, read_export
@@ -85,11 +85,11 @@ _FRAME = 120  # bytes of a line beside id and entries
 # -- the files ------------------------------------------------------------------------------------
 
 
-def layout(source: ExportSource) -> Layout:
+def layout(source: ExportSource) -> ExportLayout:
     """An application and a feed. Raises InputError for a document id that Vespa's strings can't hold."""
     labels = [escape_label(token) for token in source.vectors.tokens]
     keys = [json_string(label) for label in labels]
-    return Layout(
+    return ExportLayout(
         documents=in_parts(partial(_feed_lines, keys), requests=LineSize(keys, _FRAME), check_id=_check_id),
         query_lines=partial(_query_lines, labels),
         settings=APPLICATION,

@@ -4,7 +4,7 @@
     FOLDER/queries.*                 the queries, where there are any
     FOLDER/tokens.json, manifest.json
 
-What differs from engine to engine is its `layout.Layout`. A folder appears whole or not at all.
+What differs from engine to engine is its `layout.ExportLayout`. A folder appears whole or not at all.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.engines.formats import EngineRow, check_takes, find_engine, module_of
-from sparse_adapt.engines.layout import ExportSource, Layout, Lines, WriteDocuments
+from sparse_adapt.engines.layout import ExportLayout, ExportSource, Lines, WriteDocuments
 from sparse_adapt.engines.lines import ExportBatch, LineSize, small_batches, text_fields
 from sparse_adapt.engines.manifest import (
     DOCUMENTS_FOLDER,
@@ -33,7 +33,7 @@ CheckId = Callable[[str], None]
 """Raises InputError for the id of a text that the engine can't hold."""
 
 
-def write(
+def write_export(
     name: str,
     source: ExportSource,
     folder: Path,
@@ -145,7 +145,7 @@ def _begin(row: EngineRow, source: ExportSource, quantisation: Quantisation | No
 
 
 def _write_queries(
-    work: Path, manifest: ExportManifest, layout: Layout, queries: EncodedBatch
+    work: Path, manifest: ExportManifest, layout: ExportLayout, queries: EncodedBatch
 ) -> ExportManifest:
     """Write the queries that have an entry left, as many lines as the engine wants, into one file."""
     assert layout.query_lines is not None, manifest.format
