@@ -1,9 +1,13 @@
+"""Bars, lines where nobody sees bars, and how long work takes still."""
+
+import time
 from pathlib import Path
 
 import pytest
 
 from sparse_adapt.report import progress
 from sparse_adapt.report.progress import Bars
+from sparse_adapt.report.watching import Before
 from sparse_adapt.stages.runner import Outcome
 
 
@@ -69,3 +73,91 @@ def test_things_are_counted_as_they_come(clock, said):
         more(10)
         clock[0] += 10.0
     assert said == ["pages: about 16 minutes to go"]
+
+
+# -- by the pace of this run ------------------------------------------------------------------------
+
+
+def remaining(bars: Bars) -> float | None:
+    (work,) = bars.works
+    return work.remaining()
+
+
+def test_a_resumed_stage_takes_as_long_as_its_own_steps_say(clock, said):
+    """900 of 1,000 steps were done before, and one takes 10 s: with them counted, it would take no time at all."""
+    bars = Bars()
+    step = bars.begin("distill")
+    clock[0] += 500.0  # preparing
+    for number in (901, 902, 903):
+        step(number, 1000, {})
+        clock[0] += 10.0
+    step(904, 1000, {})
+    assert remaining(bars) == pytest.approx(960.0)
+    assert said == ["distill: about 16 minutes to go"]
+
+
+def test_documents_that_were_encoded_before_do_not_count_towards_the_pace(clock, said):
+    bars = Bars()
+    more = bars.count("documents", 100_000)
+    for _ in range(9):
+        more(Before(10_000))
+        clock[0] += 0.1
+    assert remaining(bars) is None
+    for _ in range(11):
+        more(10)
+        clock[0] += 1.0
+    assert remaining(bars) == pytest.approx((100_000 - 90_110) / 10 - 1, abs=0.01)
+    assert bars.line() == "documents: 90,110 of 100,000 (90%), 12 s so far, about 16 min to go"
+
+
+def test_time_that_remains_passes_while_nothing_is_heard(clock, said):
+    bars = Bars()
+    more = bars.count("shards", 10)
+    more(1)
+    clock[0] += 100.0
+    more(1)
+    assert remaining(bars) == pytest.approx(800.0)
+    clock[0] += 50.0
+    assert remaining(bars) == pytest.approx(750.0)
+    clock[0] += 5_000.0
+    assert remaining(bars) == 0.0
+
+
+# -- where nobody sees bars -------------------------------------------------------------------------
+
+
+def test_a_line_says_what_is_done_how_far_and_how_long_still(clock, said):
+    bars = Bars()
+    clock[0] += 130.0
+    assert bars.line() == "working, 2 min so far"
+    step = bars.begin("warmup")
+    clock[0] += 61.0
+    assert bars.line() == "warmup: 61 s so far, preparing"
+    step(1, 100, {"loss": 3.0})
+    clock[0] += 60.0
+    step(11, 100, {"loss": 2.0})
+    assert bars.line() == "warmup: 11 of 100 (11%), 2 min so far, about 9 min to go, loss 2"
+    step(100, 100, {"loss": 1.0})
+    assert bars.line().startswith("working, ")
+    bars.count("documents")(3)
+    assert bars.line() == "documents: 3, 0 s so far"
+
+
+def test_a_line_is_said_every_so_often_and_no_more_at_the_end(said, monkeypatch):
+    monkeypatch.setattr(progress, "A_MINUTE", 0.02)
+    with Bars() as bars:
+        bars.count("documents", 5)(2)
+        time.sleep(0.2)
+        heard = len(said)
+    assert heard >= 3
+    assert set(said) == {"documents: 2 of 5 (40%), 0 s so far"}
+    time.sleep(0.1)
+    assert len(said) <= heard + 1
+
+
+def test_nobody_hears_lines_of_a_call_that_is_not_shown(said, monkeypatch):
+    monkeypatch.setattr(progress, "A_MINUTE", 0.02)
+    with Bars(shown=False) as bars:
+        bars.count("documents", 5)(2)
+        time.sleep(0.1)
+    assert said == []

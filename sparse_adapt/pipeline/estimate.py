@@ -9,6 +9,7 @@ from sparse_adapt.model.dense import SMALL, DenseEncoder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.pipeline.request import Request
+from sparse_adapt.report.watching import duration
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.teachers.names import ENSEMBLE
 from sparse_adapt.training.loop import epochs_to_steps
@@ -80,10 +81,3 @@ def told(rows: Sequence[Expected]) -> list[str]:
     """The parts in words, the whole last."""
     lines = [f"  {duration(row.seconds):>8}  {row.what}" for row in rows]
     return [*lines, f"  {duration(sum(row.seconds for row in rows)):>8}  in all, about"]
-
-
-def duration(seconds: float) -> str:
-    """Seconds, minutes or hours, whichever reads best."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sparse_adapt.pipeline.estimate import duration
 from sparse_adapt.report.tables import Column, Row, Table
+from sparse_adapt.report.watching import duration
 
 COLUMNS = (
     Column("kept", "", "text"),

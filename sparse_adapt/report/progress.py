@@ -1,9 +1,14 @@
-"""Progress bars with the time that remains, and a line of warning before anything that takes minutes."""
+"""How far a long piece of work is: bars in a terminal, a line a minute where nobody sees bars.
+
+What remains is told by the pace of this run: work that was done before counts as done, not towards the pace.
+"""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Event, Thread
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
@@ -11,17 +16,22 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
+from rich.text import Text
 
 from sparse_adapt.report.messages import messages, say
-from sparse_adapt.report.watching import Heard
+from sparse_adapt.report.watching import Before, Heard, duration
 
 T = TypeVar("T")
 LONG = 60.0  # seconds that are worth a warning
 SEEN = 3.0  # seconds of work before an estimate is one
+UNDRAWN = TaskID(-1)
+A_MINUTE = 60.0  # seconds between two lines where nobody sees bars
 
 
 def watching(progress: bool | None = None) -> "Bars":
@@ -59,16 +69,20 @@ class Bars:
 
     def __init__(self, *, shown: bool = True) -> None:
         self.shown = shown
+        self.drawn = shown and is_watched() and _can_draw()
         self.bars = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TimeRemainingColumn(),
+            _Remaining(),
             TextColumn("{task.fields[note]}", markup=False),
             console=messages(),
-            disable=not (shown and _can_draw()),
+            disable=not self.drawn,
         )
+        self.begun = time.monotonic()
+        self.works: list[_Work] = []
+        self.ended = Event()
 
     def say(self, text: str) -> None:
         """One line of words, where anybody hears it."""
@@ -77,51 +91,41 @@ class Bars:
 
     def __enter__(self) -> Self:
         self.bars.start()
+        if self.shown and not self.drawn:
+            Thread(target=self._tell, daemon=True).start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.ended.set()
         self.bars.stop()
 
     def begin(self, stage: str) -> Callable[[int, int, Mapping[str, float]], None]:
         """A bar for a stage; what is returned takes each step, the number of steps, and the loss terms."""
-        task = self.bars.add_task(stage, total=None, note="preparing")
-        estimate = _Estimate(stage, self.say)
-        started = False
+        work = self._add(stage, None, "preparing")
 
         def step(number: int, steps: int, values: Mapping[str, float]) -> None:
-            nonlocal started
-            if not started:  # a resumed stage begins in its middle
-                self.bars.reset(task, total=steps, completed=number - 1, note="")
-                started = True
-            note = f"loss {values['loss']:.3g}" if "loss" in values else ""
-            self.bars.update(task, completed=number, note=note)
-            estimate.hear(number, steps)
+            if work.total is None:  # a resumed stage begins in its middle
+                work.total = steps
+                work.hear(Before(number - 1))
+                self.bars.reset(work.task, total=steps, completed=number - 1)
+            work.note = f"loss {values['loss']:.3g}" if "loss" in values else ""
+            self._hear(work, number - work.done)
 
         return step
 
     def end(self, stage: str, outcome: Ended) -> None:
         """What a stage did, where its bar was if it had no steps."""
-        for task in self.bars.tasks:
-            if task.description == stage and task.total is None:
-                self.bars.remove_task(task.id)
+        for work in [each for each in self.works if each.what == stage and each.total is None]:
+            self.works.remove(work)
+            self.bars.remove_task(work.task)
         self.say(f"{outcome.folder.name}: {outcome.said}")
 
     def count(self, what: str, total: int | None = None) -> Heard:
         """A bar for things of one kind; what is returned takes how many more are done."""
-        task = self.bars.add_task(what, total=total, note="")
-        estimate = _Estimate(what, self.say)
-        done = 0
-
-        def more(number: int) -> None:
-            nonlocal done
-            done += number
-            self.bars.update(task, completed=done)
-            if total is not None:
-                estimate.hear(done, total)
-
-        return more
+        work = self._add(what, total)
+        return lambda number: self._hear(work, number)
 
     def watch(self, items: Iterable[T], what: str) -> Iterator[T]:
         """The items as they come, counted."""
@@ -130,24 +134,93 @@ class Bars:
             yield item
             more(1)
 
+    def _add(self, what: str, total: int | None, note: str = "") -> "_Work":
+        work = _Work(what, total, note)
+        work.task = self.bars.add_task(what, total=total, note=note, work=work)
+        self.works.append(work)
+        return work
 
-class _Estimate:
-    """How long something takes, said once if it is long, as soon as that can be told."""
+    def _hear(self, work: "_Work", number: int) -> None:
+        """More of a piece of work is done; what takes long is said once, as soon as that can be told."""
+        work.hear(number)
+        self.bars.update(work.task, completed=work.done, note=work.note)
+        remaining = work.remaining()
+        if remaining is not None and not work.told:
+            work.told = True
+            if remaining > LONG:
+                self.say(f"{work.what}: about {max(2, round(remaining / 60))} minutes to go")
 
-    def __init__(self, what: str, said: Callable[[str], None]) -> None:
-        self.what, self.said = what, said
-        self.first: tuple[float, int] | None = None
-        self.told = False
+    def _tell(self) -> None:
+        """Say every minute how far the work is."""
+        while not self.ended.wait(A_MINUTE):
+            self.say(self.line())
 
-    def hear(self, done: int, total: int) -> None:
-        """Note that so much is done."""
-        now = time.monotonic()
-        if self.first is None:
-            self.first = now, done
-        started, before = self.first
-        if self.told or now - started < SEEN or done <= before:
+    def line(self) -> str:
+        """How far the work is, in a line: what was heard of last, how much of it, how long it took and takes still."""
+        open_works = [work for work in self.works if work.done != work.total]
+        if not open_works:
+            return f"working, {duration(time.monotonic() - self.begun)} so far"
+        return max(open_works, key=lambda work: work.heard).line()
+
+
+@dataclass(slots=True)
+class _Work:
+    """One piece of work: how much of it is done, and how fast that went in this run."""
+
+    what: str
+    total: int | None
+    note: str = ""
+    done: int = 0
+    told: bool = False  # whether it was said how long it takes
+    begun: float = field(default_factory=lambda: time.monotonic())
+    heard: float = field(default_factory=lambda: time.monotonic())
+    first: tuple[float, int] | None = (
+        None  # when work of this run was first heard of, and how much was done then
+    )
+    task: TaskID = UNDRAWN
+
+    def hear(self, number: int) -> None:
+        """Note that so many more are done."""
+        self.done += number
+        if isinstance(number, Before):
             return
-        self.told = True
-        remaining = (now - started) * (total - done) / (done - before)
-        if remaining > LONG:
-            self.said(f"{self.what}: about {max(2, round(remaining / 60))} minutes to go")
+        self.heard = time.monotonic()
+        if self.first is None:
+            self.first = self.heard, self.done
+
+    def remaining(self) -> float | None:
+        """Seconds until all is done, by the pace of this run; None where that can't be told yet."""
+        if self.total is None or self.first is None:
+            return None
+        since, before = self.first
+        spent = self.heard - since
+        if spent < SEEN or self.done <= before:
+            return None
+        left = spent * (self.total - self.done) / (self.done - before)
+        return max(0.0, left - (time.monotonic() - self.heard))
+
+    def line(self) -> str:
+        """What it is, how much of it is done, since when, how long it takes still, and what else is known."""
+        parts = [f"{duration(time.monotonic() - self.begun)} so far"]
+        remaining = self.remaining()
+        if remaining is not None:
+            parts.append(f"about {duration(remaining)} to go")
+        if self.note:
+            parts.append(self.note)
+        if self.total is None:
+            much = f"{self.done:,}, " if self.done else ""
+            return f"{self.what}: {much}{', '.join(parts)}"
+        share = self.done / max(1, self.total)
+        return f"{self.what}: {self.done:,} of {self.total:,} ({share:.0%}), {', '.join(parts)}"
+
+
+class _Remaining(ProgressColumn):
+    """The time that remains, by the pace of this run."""
+
+    def render(self, task: Task) -> Text:
+        """Hours, minutes and seconds."""
+        remaining = task.fields["work"].remaining()
+        if remaining is None:
+            return Text("-:--:--", style="progress.remaining")
+        minutes, seconds = divmod(round(remaining), 60)
+        return Text(f"{minutes // 60}:{minutes % 60:02}:{seconds:02}", style="progress.remaining")

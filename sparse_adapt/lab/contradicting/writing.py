@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sparse_adapt.collection.triplets import write_triplets
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.folders import check_free, output_folder, way_to_file, write_json
-from sparse_adapt.files.journal import check_same
+from sparse_adapt.files.journal import check_same, noted
 from sparse_adapt.lab.contradicting.contradict import (
     EACH,
     Tally,
@@ -19,7 +19,7 @@ from sparse_adapt.lab.contradicting.contradict import (
 )
 from sparse_adapt.lab.contradicting.denoising import tune
 from sparse_adapt.lab.contradicting.gaps import Filler
-from sparse_adapt.report.watching import Watch, unwatched
+from sparse_adapt.report.watching import Before, Watch, unwatched
 from sparse_adapt.terms.language import Parser, Sentence
 
 ASKED_FILE, JOURNAL_FILE, TUNED = "asked.json", "sentences.jsonl", "generator"
@@ -73,9 +73,11 @@ def write(
         admit(sentences, filler)
         heard, triplets = watch("sentences", len(sentences)), []
         journal = work / JOURNAL_FILE
-        for written in contradict(sentences, filler, each=asked.each, seed=asked.seed, journal=journal):
+        before = len(noted(journal))
+        contradicted = contradict(sentences, filler, each=asked.each, seed=asked.seed, journal=journal)
+        for number, written in enumerate(contradicted):
             account.add(written)
-            heard(1)
+            heard(Before(1) if number < before else 1)
             if written.contradictions:
                 triplets.append(written.triplet)
         if triplets and tuned is not None:

@@ -16,7 +16,7 @@ from sparse_adapt.errors import InputError
 from sparse_adapt.files.folders import output_folder, write_json, write_text
 from sparse_adapt.files.journal import note, noted
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.report.watching import Before, Heard, silent
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import (
     EncodedBatch,
@@ -196,7 +196,7 @@ def _missing(
         if shard is not None:
             if checksum_of_documents(chunk) != shard.documents_sha256:
                 raise _of_others(work, f"{shard.name}.jsonl")
-            progress(shard.rows)
+            progress(Before(shard.rows))
         elif chunk:
             yield Chunk(number, chunk)
         else:
