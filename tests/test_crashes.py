@@ -98,7 +98,7 @@ def test_a_resumed_export_encodes_nothing_twice(tiny_model, documents, tmp_path,
         return export_corpus("anserini", model, lambda: given, out, options=options)
 
     with monkeypatch.context() as patch, pytest.raises(RuntimeError):
-        patch.setattr(exporting, "write", killed)
+        patch.setattr(exporting, "write_export", killed)
         export(documents, resume=False)
     assert [path.name for path in tmp_path.iterdir()] == [interim_folder(out).name]
     monkeypatch.setattr(
