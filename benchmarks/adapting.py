@@ -82,7 +82,7 @@ class Recipe(NamedTuple):
     """
 
     settings: Given = {}  # noqa: RUF012 - never written to
-    distill: Given = {}  # noqa: RUF012
+    imitate: Given = {}  # noqa: RUF012
     contrast: Given = {}  # noqa: RUF012
     without: str = ""
     back: float | None = None
@@ -102,7 +102,7 @@ class Recipe(NamedTuple):
     def begun(self) -> list[str]:
         """Folders of the default's stages that this recipe needn't make again."""
         pairs = enumerate(zip(self.stages, RECIPES["default"].stages, strict=False), start=1)
-        alike = itertools.takewhile(lambda pair: pair[1][0] == pair[1][1] != "distill", pairs)
+        alike = itertools.takewhile(lambda pair: pair[1][0] == pair[1][1] != "imitate", pairs)
         return [f"{number}-{stage}" for number, (stage, _) in alike]
 
 
@@ -111,20 +111,20 @@ def _stages(*names: str) -> Recipe:
 
 
 def _weights(**weights: float) -> Recipe:
-    return Recipe(distill={"weights": weights})
+    return Recipe(imitate={"weights": weights})
 
 
 RECIPES = {
     "default": Recipe(),
-    "no new words": _stages("distill"),
-    "no behaviour": _stages("extend", "distill"),
-    "with warm-up": _stages("extend", "behaviour", "warmup", "distill"),
-    "with dictionary": _stages("extend", "behaviour", "dictionary", "distill"),
-    "with dynamic": _stages("extend", "behaviour", "dynamic", "distill"),
-    "with joint": _stages("extend", "behaviour", "joint", "distill"),
-    "with contrast": _stages("extend", "behaviour", "contrast", "distill"),
+    "no new words": _stages("imitate"),
+    "no behaviour": _stages("extend", "imitate"),
+    "with warm-up": _stages("extend", "behaviour", "warmup", "imitate"),
+    "with dictionary": _stages("extend", "behaviour", "dictionary", "imitate"),
+    "with dynamic": _stages("extend", "behaviour", "dynamic", "imitate"),
+    "with joint": _stages("extend", "behaviour", "joint", "imitate"),
+    "with contrast": _stages("extend", "behaviour", "contrast", "imitate"),
     "with contrast, held fast": Recipe(
-        {"stages": ("extend", "behaviour", "contrast", "distill")}, contrast={"steps": 100, **HELD_FAST}
+        {"stages": ("extend", "behaviour", "contrast", "imitate")}, contrast={"steps": 100, **HELD_FAST}
     ),
     "with contradictions": Recipe(contradicted=2_000),
     "no distillation": _stages("extend", "behaviour"),
@@ -138,16 +138,12 @@ RECIPES = {
     "a quarter back": Recipe(back=0.25),
     "half back": Recipe(back=0.5),
     "three quarters back": Recipe(back=0.75),
-    "no idf": Recipe(distill={"factors": "none"}),
-    "idf held still": Recipe(distill={"factors": "idf"}),
+    "no idf": Recipe(imitate={"factors": "none"}),
+    "idf held still": Recipe(imitate={"factors": "idf"}),
     "no everyday texts": _weights(anchor=0.0),
     "no sparsity": _weights(sparsity=0.0),
-    "with rank": _weights(rank=0.5),
-    "with contrast term": _weights(contrast=0.5),
-    "with domain": _weights(domain=0.1),
-    "with expand": _weights(expand=0.1),
-    "half the steps": Recipe(distill={"steps": 300}),
-    "hard scores": Recipe(distill={"temperature": 1.0}),
+    "half the steps": Recipe(imitate={"steps": 300}),
+    "hard scores": Recipe(imitate={"temperature": 1.0}),
 }
 
 
@@ -181,7 +177,7 @@ class Asked(NamedTuple):
     def of_stages(self, recipe: Recipe) -> dict[str, dict[str, Any]]:
         """Settings that differ from a stage's defaults."""
         steps = {} if self.steps is None else {"steps": self.steps}
-        given = {"distill": {**steps, **recipe.distill}, "contrast": dict(recipe.contrast)}
+        given = {"imitate": {**steps, **recipe.imitate}, "contrast": dict(recipe.contrast)}
         return {stage: settings for stage, settings in given.items() if settings}
 
     def source(self, collection: str) -> Path:
@@ -224,7 +220,7 @@ def carry_out(job: Job, asked: Asked) -> None:
     recipe, folder = RECIPES[job.recipe], asked.run(job)
     default = asked.run(job._replace(recipe="default"))
     if recipe.back is not None:
-        before, after = (SparseEncoder.load(default / name) for name in ("2-behaviour", "3-distill"))
+        before, after = (SparseEncoder.load(default / name) for name in ("2-behaviour", "3-imitate"))
         with output_folder(folder) as made:
             merge(before, after, recipe.back).save(made / "model")
         return

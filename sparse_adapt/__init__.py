@@ -3,9 +3,9 @@
 A corpus is read (`collection`) and mined for words that deserve a token of their own (`terms`). Each word gets a
 token, an input row and an output row (`model`). Stages teach these rows, one after the other (`stages`, by the one
 loop in `training`): `behaviour` holds the model to what it did before, `warmup` learns from the corpus,
-`dictionary` from definitions, `distill` from queries whose candidates a teacher has scored. Where a user has no
-queries, texts are made up (`made_up`) and ranked (`teachers`). The adapted model encodes texts as sparse vectors,
-which are searched exactly and measured (`retrieve`), written for a search engine and served there (`engines`).
+`dictionary` from definitions, `distill` and `imitate` from queries whose candidates a teacher has scored. Where a user
+has no queries, texts are made up (`made_up`) and ranked (`teachers`). The adapted model encodes texts as sparse
+vectors, which are searched exactly and measured (`retrieve`), written for a search engine and served there (`engines`).
 `pipeline` does all of it from documents alone; `lab` holds research beside the main path; `suite` compares many models
 over many collections; `cli` has a command for each step. The package `diagnostics` beside this one reads a saved model
 at any point.

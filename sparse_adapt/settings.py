@@ -4,6 +4,7 @@ The settings of a stage stand in the stage's file, those of everything else besi
 nowhere else.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -35,11 +36,12 @@ def setting(
     ge: float | None = None,
     lt: float | None = None,
     le: float | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> Any:  # noqa: ANN401 - as pydantic's Field
     """A key of a table: its default, what it means, its unit, where it comes from, and its bounds.
 
-    Without a description it is explained as in the table that this one extends.
+    Without a description it is explained as in the table that this one extends. `more` is told of it besides.
     """
-    told: dict[str, Any] = {key: text for key, text in (("unit", unit), ("source", source)) if text}
+    told = {key: text for key, text in (("unit", unit), ("source", source)) if text} | dict(more or {})
     bounds: dict[str, Any] = {"gt": gt, "ge": ge, "lt": lt, "le": le}
     return Field(default, description=description, json_schema_extra=told or None, **bounds)

@@ -134,7 +134,7 @@ def test_all_steps_end_in_a_model(request_, tmp_path):
         "held",
         "extend",
         "behaviour",
-        "distill",
+        "imitate",
         "choice",
     ]
     encoder = SparseEncoder.load(done.model)
@@ -142,7 +142,7 @@ def test_all_steps_end_in_a_model(request_, tmp_path):
     choice = json.loads((out / "choice.json").read_text())
     assert [row["name"] for row in choice["tried"]][:2] == ["base", "base x idf"]
     assert len(choice["tried"]) == 2 * len(("base", "behaviour")) + (1 + len(POWERS)) * len(
-        ("half", "distill")
+        ("half", "imitate")
     )
     assert str(tmp_path / "run.partial") not in "".join(path.read_text() for path in out.rglob("*.json"))
     assert "run.partial" not in (out / "run.toml").read_text()
@@ -161,11 +161,11 @@ def test_the_adapted_model_reads_on_where_it_can(request_, tmp_path):
         asked = replace(request_, model=str(tmp_path / "short"), settings=settings)
         with pytest.raises(Stopped) as stopped:
             adapt(asked, Place(tmp_path / f"run-{most}"), Heard(), until="stages")
-        assert SparseEncoder.load(stopped.value.folder / "3-distill").max_tokens == reads
+        assert SparseEncoder.load(stopped.value.folder / "3-imitate").max_tokens == reads
 
 
 def test_stages_that_learn_from_pairs_and_from_words_are_ingredients(request_, tmp_path):
-    stages = ("extend", "behaviour", "dynamic", "joint", "contrast", "distill")
+    stages = ("extend", "behaviour", "dynamic", "joint", "contrast", "imitate")
     heard, out = Heard(), tmp_path / "run"
     more = replace(request_, settings=SETTINGS.model_copy(update={"stages": stages}))
     done = adapt(more, Place(out), heard)
@@ -232,7 +232,7 @@ def test_without_domain_terms_the_vocabulary_stays(tmp_path, tiny_model, request
     )
     done = adapt(plain, Place(tmp_path / "run"), heard)
     assert "the vocabulary stays as it is" in heard.steps["terms"]
-    assert [stage["stage"] for stage in done.report["stages"]] == ["distill"]
+    assert [stage["stage"] for stage in done.report["stages"]] == ["imitate"]
     assert "no terms added: the vocabulary stays as it is" in verdict(done.report)
 
 
@@ -389,11 +389,11 @@ def test_a_recipe_begins_with_what_the_default_made_before_they_part(request_, t
     adapt(request_, Place(asked.run(first)), Heard())
     benchmark._begin_like(asked.run(first), asked.run(other), benchmark.RECIPES[other.recipe])
     heard = Heard()
-    given = replace(request_, of_stages={"distill": {"weights": {"sparsity": 0.0}}})
+    given = replace(request_, of_stages={"imitate": {"weights": {"sparsity": 0.0}}})
     done = adapt(given, Place(asked.run(other), resume=True), heard)
-    assert heard.done() == {"distill", "choice"}
+    assert heard.done() == {"imitate", "choice"}
     settings = {
-        job.recipe: json.loads((asked.run(job) / "3-distill" / "stage.json").read_text())["settings"]
+        job.recipe: json.loads((asked.run(job) / "3-imitate" / "stage.json").read_text())["settings"]
         for job in (first, other)
     }
     assert settings["no sparsity"]["weights"]["sparsity"] == 0.0 < settings["default"]["weights"]["sparsity"]
@@ -404,14 +404,14 @@ def test_a_recipe_begins_with_what_the_default_made_before_they_part(request_, t
     heard = Heard()
     settings = SETTINGS.model_copy(update={"stages": benchmark.RECIPES[shorter.recipe].stages})
     done = adapt(replace(request_, settings=settings), Place(asked.run(shorter), resume=True), heard)
-    assert heard.done() == {"distill", "choice"}
-    assert {path.name for path in done.folder.glob("[1-9]-*")} == {"1-extend", "2-distill"}
+    assert heard.done() == {"imitate", "choice"}
+    assert {path.name for path in done.folder.glob("[1-9]-*")} == {"1-extend", "2-imitate"}
     benchmark.carry_out(first._replace(recipe="half back"), asked)
     rows = [
         SparseEncoder.load(folder).output_rows.detach()
         for folder in (
             asked.run(first) / "2-behaviour",
-            asked.run(first) / "3-distill",
+            asked.run(first) / "3-imitate",
             asked.run(first._replace(recipe="half back")) / "model",
         )
     ]

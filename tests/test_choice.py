@@ -20,34 +20,34 @@ def tried(name, weighed, back, values, nonzero=10.0):
 
 
 BASE = tried("base", "", None, 0.3)
-BEST = tried("distill", "factors", 0.0, 0.5)
+BEST = tried("imitate", "factors", 0.0, 0.5)
 
 
 @pytest.mark.parametrize(
     ("others", "kept"),
     [
-        ([tried("distill", "factors^1/2", 0.0, 0.46 + NOISE)], 2),  # not worse by a standard error
-        ([tried("distill", "factors^1/2", 0.0, 0.44 + NOISE)], 1),
-        ([tried("distill", "factors^1/2", 0.0, 0.46)], 1),  # surely worse, if by little
-        ([tried("distill", "factors^1/2", 0.0, 0.49 + NOISE), BEST], 2),
+        ([tried("imitate", "factors^1/2", 0.0, 0.46 + NOISE)], 2),  # not worse by a standard error
+        ([tried("imitate", "factors^1/2", 0.0, 0.44 + NOISE)], 1),
+        ([tried("imitate", "factors^1/2", 0.0, 0.46)], 1),  # surely worse, if by little
+        ([tried("imitate", "factors^1/2", 0.0, 0.49 + NOISE), BEST], 2),
         (
             [
-                tried("distill", "factors^1/2", 0.0, 0.49 + NOISE),
-                tried("distill", "factors^1/4", 0.0, 0.47 + NOISE),
+                tried("imitate", "factors^1/2", 0.0, 0.49 + NOISE),
+                tried("imitate", "factors^1/4", 0.0, 0.47 + NOISE),
             ],
             3,
         ),
-        ([tried("distill, 50% back", "factors", 0.5, 0.46 + NOISE)], 2),
+        ([tried("imitate, 50% back", "factors", 0.5, 0.46 + NOISE)], 2),
         (
             [
-                tried("distill, 50% back", "factors^1/2", 0.5, 0.46 + NOISE),
-                tried("distill", "factors^1/4", 0.0, 0.49 + NOISE),
+                tried("imitate, 50% back", "factors^1/2", 0.5, 0.46 + NOISE),
+                tried("imitate", "factors^1/4", 0.0, 0.49 + NOISE),
             ],
             2,  # weights back count more than factors
         ),
-        ([tried("distill", "", 0.0, 0.5 - 1e-6 + NOISE)], 1),  # without factors it's another model
+        ([tried("imitate", "", 0.0, 0.5 - 1e-6 + NOISE)], 1),  # without factors it's another model
         ([tried("behaviour", "idf", None, 0.49 + NOISE)], 1),  # which isn't distilled
-        ([tried("distill", "factors^1/2", 0.0, 0.6, nonzero=12.0)], 1),  # its documents are too long
+        ([tried("imitate", "factors^1/2", 0.0, 0.6, nonzero=12.0)], 1),  # its documents are too long
         ([tried("behaviour", "idf", None, 0.6)], 2),
     ],
 )
@@ -70,11 +70,11 @@ def test_powers_of_learnt_factors_are_tried_and_saved(tiny_model, learnt, tmp_pa
     held = held_collection(texts, [Candidates("q", "a cat", tuple(texts), (3.0, 2.0, 1.0))])
     learnt.save(tmp_path / "learnt")
     load = partial(SparseEncoder.load, tmp_path / "learnt")
-    makers = [Maker("base", None, partial(SparseEncoder.load, tiny_model)), Maker("distill", 0.0, load)]
+    makers = [Maker("base", None, partial(SparseEncoder.load, tiny_model)), Maker("imitate", 0.0, load)]
     choice = try_models(makers, held)
     assert [each.label for each in choice.tried] == [
-        *("base", "base x idf", "distill", "distill x factors"),
-        *("distill x factors^3/4", "distill x factors^1/2", "distill x factors^1/4"),
+        *("base", "base x idf", "imitate", "imitate x factors"),
+        *("imitate x factors^3/4", "imitate x factors^1/2", "imitate x factors^1/4"),
     ]
     for place, power in ((3, 1.0), (4, 0.75), (5, 0.5), (6, 0.25)):
         keep(Choice(choice.tried, place), makers, list(texts.values()), tmp_path / str(place))

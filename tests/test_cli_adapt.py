@@ -67,7 +67,7 @@ def test_the_printed_line_goes_on_with_all_that_was_asked(sparse_adapt, tiny_mod
     assert json.loads((tmp_path / "my run.partial" / "request.json").read_text()) == before
     assert json.loads(terms.read_text()) == {"mine": ["zorvex", "hoist"]}
     assert (before["overrides"], before["settings"]["seed"]) == ({"learning_rate": 1e-4}, 5)
-    assert before["settings"]["stages"] == ["extend", "distill"]
+    assert before["settings"]["stages"] == ["extend", "imitate"]  # what `adapt` once called distill
     assert "a part of every machine" in (tmp_path / "my run.partial" / "dictionary.jsonl").read_text()
 
 
@@ -91,7 +91,7 @@ def test_a_request_is_read_back_as_it_was(tmp_path, tiny_model):
         teacher="bm25",
         settings=settings,
         overrides={"seed": 3},
-        of_stages={"distill": {"steps": 4}},
+        of_stages={"imitate": {"steps": 4}},
     )
     assert begun(tmp_path / "run") is None
     (tmp_path / "run.partial").mkdir()

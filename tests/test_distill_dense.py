@@ -14,7 +14,7 @@ from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.stages.distill import Distill
-from sparse_adapt.stages.parts.distill_dense import SCALE, DenseDistill
+from sparse_adapt.stages.parts.dense_scores import SCALE, DenseScores
 from sparse_adapt.stages.runner import Place, carry_out
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training import losses
@@ -43,9 +43,9 @@ def encoder(base: Path) -> SentenceEncoder:
     return SentenceEncoder.load(base)
 
 
-def stage_of(encoder: SentenceEncoder, **given: object) -> DenseDistill:
+def stage_of(encoder: SentenceEncoder, **given: object) -> DenseScores:
     wanted = {**QUICK, "kd": "kl", "weights": NO_ANCHOR, **given}
-    return DenseDistill(encoder, CANDIDATES, DOCUMENTS, Distill.model_validate(wanted))
+    return DenseScores("distill", encoder, CANDIDATES, DOCUMENTS, Distill.model_validate(wanted))
 
 
 def cosines(encoder: SentenceEncoder) -> torch.Tensor:
@@ -80,7 +80,7 @@ def test_a_teacher_gets_the_spread_of_the_first_scores(encoder):
     stage = stage_of(encoder)
     scores = SCALE * torch.cat([cosines(encoder)[0], cosines(encoder)[1, :2]])
     teacher = torch.tensor([9.0, 7.0, -8.0, 8.0, -8.0])
-    calibrated = teacher * stage.scale.slope + stage.scale.offset
+    calibrated = teacher * stage.comparison.scale.slope + stage.comparison.scale.offset
     assert float(calibrated.mean()) == pytest.approx(float(scores.mean()), rel=1e-4)
     assert float(calibrated.std()) == pytest.approx(float(scores.std()), rel=1e-3)
 
@@ -92,7 +92,7 @@ def test_a_teacher_that_prefers_another_document_is_followed(encoder, tmp_path):
     for number, entries in enumerate((CANDIDATES, turned)):
         student = deepcopy(encoder)
         given = {**QUICK, "steps": 40, "kd": "kl", "calibrate": False, "weights": NO_ANCHOR}
-        stage = DenseDistill(student, entries, DOCUMENTS, Distill.model_validate(given))
+        stage = DenseScores("distill", student, entries, DOCUMENTS, Distill.model_validate(given))
         (tmp_path / str(number)).mkdir()
         train(student, stage, tmp_path / str(number))
         first, second = cosines(student)[1, :2]
@@ -107,18 +107,18 @@ def test_texts_are_cut_and_keep_their_end(encoder):
 
 
 def test_a_step_leaves_a_dense_model_and_holds_what_the_base_model_said(base, tmp_path):
-    """With the preset that learns from a corpus alone, its weights balanced by gradients."""
+    """With the stage that learns from a corpus alone, its weights balanced by gradients."""
     documents = [Document(name, text, "") for name, text in DOCUMENTS.items()]
     write_documents(tmp_path / "corpus.jsonl", documents)
     write_candidates(tmp_path / "candidates.jsonl", CANDIDATES)
     write_terms(tmp_path / "terms.json", [Term("zorvex", "jargon")])
     carry_out("extend", str(base), {"terms": tmp_path / "terms.json"}, Place(tmp_path / "extended"))
-    settings = settings_for("distill", "corpus").model_copy(update=QUICK)
+    settings = settings_for("imitate").model_copy(update=QUICK)
     named = {"candidates": tmp_path / "candidates.jsonl", "corpus": tmp_path / "corpus.jsonl"}
-    carry_out("distill", str(tmp_path / "extended"), named, Place(tmp_path / "taught"), settings)
+    carry_out("imitate", str(tmp_path / "extended"), named, Place(tmp_path / "taught"), settings)
     taught = load_encoder(tmp_path / "taught")
     assert isinstance(taught, SentenceEncoder)
     assert [token.term for token in taught.new_tokens] == ["zorvex"]
     history = [json.loads(line) for line in (tmp_path / "taught" / "history.jsonl").read_text().splitlines()]
-    assert history[0].keys() == {"step", "kd", "rank", "contrast", "anchor", "loss", "learning_rate"}
+    assert history[0].keys() == {"step", "kd", "anchor", "loss", "learning_rate"}
     assert history[0]["anchor"] < 1e-6 < history[-1]["anchor"]

@@ -12,11 +12,11 @@ from sparse_adapt.made_up.judged import FEWER_EVERYDAY, JudgedMeanings
 from sparse_adapt.made_up.windows import Samples
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.dictionary import Dictionary, dictionary
-from sparse_adapt.stages.distill import Distill as DistillSettings
-from sparse_adapt.stages.parts import ranking, term_lessons
+from sparse_adapt.stages.distill import Distill
+from sparse_adapt.stages.parts import made_up_lessons, ranking
 from sparse_adapt.stages.parts.about import Asked
-from sparse_adapt.stages.parts.distill import Distill
 from sparse_adapt.stages.parts.ranking import SHARPNESS, Ranking
+from sparse_adapt.stages.parts.six_terms import SixTerms
 from sparse_adapt.terms.function_words import function_tokens
 from sparse_adapt.training.loop import random_at
 
@@ -71,7 +71,7 @@ def test_one_stage_s_made_up_texts_are_the_next_one_s(encoder, monkeypatch):
             return super().encode(texts)
 
     judge = Counting()
-    monkeypatch.setattr(term_lessons, "_judge", lambda name: judge)
+    monkeypatch.setattr(made_up_lessons, "_judge", lambda name: judge)
     documents = {str(number): text for number, text in enumerate([*SAYING, *OTHER])}
     entries = [Definition("zorvex", "The office that signs for spending.", ("A zorvex of the team.",))]
     relevant = [Candidates("q", "who signs for what is spent", ("1", "4", "5"), (9.0, -8.0, -8.0))]
@@ -81,7 +81,7 @@ def test_one_stage_s_made_up_texts_are_the_next_one_s(encoder, monkeypatch):
     with torch.no_grad():
         encoder.output_bias.add_(torch.rand_like(encoder.output_bias))  # it associates something else now
     before = len(read)
-    second = Distill(encoder, relevant, documents, DistillSettings(**TINY), definitions=entries).meanings
+    second = SixTerms(encoder, relevant, documents, Distill(**TINY), definitions=entries).meanings
     again = len(read) - before
     same = [one == other for one, other in zip(first.pool, second.pool, strict=True)]
     assert 0.85 < np.mean(same) < 1.0
@@ -168,7 +168,7 @@ def test_of_many_documents_those_near_to_a_text_are_ranked(three, monkeypatch):
 
 
 def test_the_dictionary_stage_learns_it_and_documents_are_those_of_the_corpus(encoder, monkeypatch):
-    monkeypatch.setattr(term_lessons, "_judge", lambda name: Words())
+    monkeypatch.setattr(made_up_lessons, "_judge", lambda name: Words())
     monkeypatch.setattr("sparse_adapt.made_up.judged.POOL", 400)
     entry = Definition("zorvex", "What a team may spend.", ())
     stage = dictionary(encoder, [entry], [*SAYING, *OTHER], Dictionary(steps=1, samples=16))

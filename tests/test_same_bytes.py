@@ -177,8 +177,6 @@ RUN_FILES = {
         judge = "none"
         precision = "bfloat16"
         penalised = "frequent"
-        anchored = "everyday"
-        factors = "idf"
         checkpoint_every = 2
         """,
     "dense": """

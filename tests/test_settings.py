@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from sparse_adapt.pipeline.plan import presets, settings_for
+from sparse_adapt.pipeline.plan import presets, settings_for, stage_under
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.table import find_stage, trained
@@ -57,5 +57,5 @@ def test_bounds_are_kept():
 @pytest.mark.parametrize("name", presets())
 def test_a_preset_holds_settings_of_every_stage(name):
     for stage in trained():
-        assert isinstance(settings_for(stage, name), find_stage(stage).settings)
+        assert isinstance(settings_for(stage, name), find_stage(stage_under(stage, name)).settings)
     assert (settings_for("distill", name) == settings_for("distill")) == (name == "default")

@@ -15,9 +15,10 @@ from sparse_adapt.collection.readers import Candidates
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.stages.dictionary import Dictionary, dictionary
-from sparse_adapt.stages.distill import Distill as DistillSettings
-from sparse_adapt.stages.parts.distill import Distill
-from sparse_adapt.stages.parts.term_lessons import domain_vocabulary, new_logits
+from sparse_adapt.stages.distill import Distill
+from sparse_adapt.stages.parts.made_up_lessons import new_logits
+from sparse_adapt.stages.parts.six_terms import SixTerms
+from sparse_adapt.stages.parts.term_lessons import domain_vocabulary
 from sparse_adapt.stages.parts.texts import Remembered, Texts
 from sparse_adapt.stages.warmup import Warmup, warmup
 from sparse_adapt.terms.mining import Term
@@ -58,7 +59,7 @@ def stages(encoder: SparseEncoder, **given: object) -> list[Stage]:
     return [
         warmup(encoder, TEXTS, Warmup.model_validate(settings)),
         dictionary(encoder, DEFINITIONS, TEXTS, Dictionary.model_validate(settings)),
-        Distill(encoder, CANDIDATES, DOCUMENTS, DistillSettings.model_validate(settings)),
+        SixTerms(encoder, CANDIDATES, DOCUMENTS, Distill.model_validate(settings)),
     ]
 
 
@@ -140,10 +141,10 @@ def test_every_stage_has_a_finite_term_for_each_weight(encoder):
 
 def test_scores_stay_in_float32_where_the_model_runs_in_bfloat16(encoder):
     """A score of 40 has steps of a quarter in bfloat16."""
-    settings = DistillSettings.model_validate({**QUICK, "kd": "mse", "calibrate": False})
-    stage = Distill(encoder, CANDIDATES, DOCUMENTS, settings)
+    settings = Distill.model_validate({**QUICK, "kd": "mse", "calibrate": False})
+    stage = SixTerms(encoder, CANDIDATES, DOCUMENTS, settings)
     batch = stage.batch(random_at(0, 0))
-    ids = [*stage.queries.ids, *(stage.documents.ids[row] for row in batch.documents)]
+    ids = stage.matched.ids(batch)
     with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
         weights = encoder(ids).weights
         kd = stage.terms(encoder, batch)["kd"]

@@ -17,12 +17,16 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.stages.dictionary import Dictionary, dictionary
-from sparse_adapt.stages.distill import Distill as DistillSettings
-from sparse_adapt.stages.distill import DistillWeights
+from sparse_adapt.stages.distill import Distill
+from sparse_adapt.stages.imitate import Imitate, ImitateWeights
 from sparse_adapt.stages.parts.about import Asked, asked
-from sparse_adapt.stages.parts.distill import Distill
+from sparse_adapt.stages.parts.anchors import anchor
 from sparse_adapt.stages.parts.everyday import SparseEveryday
 from sparse_adapt.stages.parts.factors import LearntFactors
+from sparse_adapt.stages.parts.imitation import Imitation
+from sparse_adapt.stages.parts.matching import Reading
+from sparse_adapt.stages.parts.six_terms import SixTerms
+from sparse_adapt.stages.parts.sparsity import penalty, sparsity
 from sparse_adapt.stages.parts.targets import Targets
 from sparse_adapt.stages.parts.term_lessons import HELD, domain_vocabulary
 from sparse_adapt.stages.parts.texts import Remembered, Texts
@@ -156,9 +160,9 @@ def test_queries_are_sources_of_made_up_texts_and_not_read(encoder):
 
 def test_definitions_are_sources_of_made_up_texts_while_distilling(encoder):
     entry = Definition("zorvex", "A valve between pump and tap.", ("cleaning it in spring",))
-    settings = DistillSettings(**SHORT)
-    without = Distill(encoder, CANDIDATES, DOCUMENTS, settings)
-    stage = Distill(encoder, CANDIDATES, DOCUMENTS, settings, definitions=[entry])
+    settings = Distill(**SHORT)
+    without = SixTerms(encoder, CANDIDATES, DOCUMENTS, settings)
+    stage = SixTerms(encoder, CANDIDATES, DOCUMENTS, settings, definitions=[entry])
     more = len(stage.meanings.about) - len(without.meanings.about)
     first = stage.meanings.about[:more]  # as in the dictionary stage
     assert first.ravel().tolist() == [True, True, True]
@@ -194,7 +198,7 @@ def test_what_a_document_lost_comes_back(encoder):
     entry = Definition("zorvex", "A valve between pump and tap.", ())
     stages = [
         dictionary(encoder, [entry], [DOCUMENTS["b"]], Dictionary(**SHORT)),
-        Distill(encoder, CANDIDATES, DOCUMENTS, DistillSettings(**SHORT)),
+        SixTerms(encoder, CANDIDATES, DOCUMENTS, Distill(**SHORT)),
     ]
     (before,) = encoder.weights(encoder.tokenize([DOCUMENTS["b"]]))
     lost = int(before[: encoder.old_size].argmax())
@@ -221,7 +225,7 @@ def test_a_dictionary_of_other_words_is_refused(encoder):
 
 
 def test_documents_that_queries_share_are_encoded_once(encoder):
-    stage = Distill(encoder, CANDIDATES, DOCUMENTS, DistillSettings(**SHORT))
+    stage = SixTerms(encoder, CANDIDATES, DOCUMENTS, Distill(**SHORT))
     batch = stage.batch(random_at(0, 0))
     assert sorted(batch.documents) == [0, 1, 2, 3]
     for row, entry in enumerate(CANDIDATES):
@@ -230,8 +234,8 @@ def test_documents_that_queries_share_are_encoded_once(encoder):
 
 
 def test_a_query_wants_the_terms_of_its_relevant_documents(encoder):
-    stage = Distill(encoder, CANDIDATES, DOCUMENTS, DistillSettings(**SHORT))
-    assert stage.positive.ravel().tolist() == [True, False]
+    stage = SixTerms(encoder, CANDIDATES, DOCUMENTS, Distill(**SHORT))
+    assert stage.hinges.wanted.ravel().tolist() == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -244,41 +248,40 @@ def test_a_query_wants_the_terms_of_its_relevant_documents(encoder):
     ],
 )
 def test_many_queries_and_terms_are_learnt_from_in_more_steps(queries, terms, pace):
-    settled = DistillSettings().settled(queries, terms)
+    settled = Distill().settled(queries, terms)
     assert (settled.learning_rate, settled.steps, settled.batch_size) == pace
-    given = DistillSettings(learning_rate=2e-5, steps=7, batch_size=3)
+    given = Distill(learning_rate=2e-5, steps=7, batch_size=3)
     assert given.settled(queries, terms) == given
 
 
 def test_a_stage_settles_its_pace(encoder):
     many = [replace(CANDIDATES[0], query_id=str(number)) for number in range(40)]
     for candidates, steps, drawn in ((CANDIDATES, 200, 2), (many, 400, 2)):
-        stage = Distill(encoder, candidates, DOCUMENTS, DistillSettings(judge="none"))
+        stage = SixTerms(encoder, candidates, DOCUMENTS, Distill(judge="none"))
         assert (stage.steps, len(stage.batch(random_at(0, 0)).queries)) == (steps, drawn)
 
 
 def test_sparsity_weighs_a_small_batch_less(encoder):
     many = [replace(CANDIDATES[0], query_id=str(number)) for number in range(16)]
-    stage = Distill(encoder, many, DOCUMENTS, DistillSettings(judge="none"))
-    documents = encoder.weights(stage.documents.ids).detach()
-    queries = encoder.weights(stage.queries.ids).detach()
-    whole, half = (float(stage._sparsity(queries[:count], documents)) for count in (8, 4))
+    stage = SixTerms(encoder, many, DOCUMENTS, Distill(judge="none"))
+    documents = encoder.weights(stage.matched.documents.ids).detach()
+    queries = encoder.weights(stage.matched.queries.ids).detach()
+    drawn = stage.batch(random_at(0, 0))
+    parts = (Reading(stage, encoder, drawn, queries[:count], documents) for count in (8, 4))
+    whole, half = (float(sparsity(read)) for read in parts)
     assert half == pytest.approx(whole / 2)  # the same query again and again: the same mean
 
 
 def test_stop_words_cost_more_than_the_words_of_the_field(encoder):
-    share = torch.full((encoder.vocabulary_size,), 0.2)
+    share = np.full(encoder.vocabulary_size, 0.2)
     the, stop, valve = encoder.tokenizer.convert_tokens_to_ids(["the", ".", "valve"])
-    costs = {}
-    for penalised in ("none", "frequent", "function"):
-        stage = Distill(encoder, CANDIDATES, DOCUMENTS, DistillSettings(**SHORT, penalised=penalised))
-        costs[penalised] = stage._penalty(encoder, share)
+    costs = {kind: penalty(kind, encoder, share, 4) for kind in ("none", "frequent", "function")}
     assert costs["none"] is None
     assert (costs["frequent"] > 0.9).all()  # a word of every fifth document is a common one to it
     assert costs["function"][[the, stop]].tolist() == [1.0, 1.0]
     assert costs["function"][valve] < 0.01
     share[valve] = 0.9
-    assert stage._penalty(encoder, share)[valve] > 0.9  # what most documents have tells none apart
+    assert penalty("function", encoder, share, 4)[valve] > 0.9  # what most documents have tells none apart
 
 
 def test_a_single_term_has_no_rival_and_is_lit_the_later():
@@ -293,16 +296,16 @@ def test_a_single_term_has_no_rival_and_is_lit_the_later():
 
 @pytest.mark.parametrize("given", [None, Targets(border=0.5)])
 def test_targets_that_are_given_stand(encoder, given):
-    stage = Distill(encoder, CANDIDATES, DOCUMENTS, DistillSettings(**SHORT, targets=given))
+    stage = SixTerms(encoder, CANDIDATES, DOCUMENTS, Distill(**SHORT, targets=given))
     assert stage.targets == stage.settings.targets == (given or Targets.of(1, judged=False))
     assert the_warmup(encoder, targets=given).targets == stage.targets
 
 
-LEARNT = {**SHORT, "factors": "learnt", "kd": "kl", "factor_rate": 0.1}
+LEARNT = {"steps": 2, "batch_size": 4, "temperature": 1.0, "factor_rate": 0.1, "weights": {"anchor": 0.0}}
 
 
 def test_factors_begin_with_the_idf_of_the_documents(encoder):
-    stage = Distill(encoder, CANDIDATES, DOCUMENTS, DistillSettings(**LEARNT))
+    stage = Imitation(encoder, CANDIDATES, DOCUMENTS, Imitate(**LEARNT))
     documents = encode(encoder, list(DOCUMENTS.values()))
     np.testing.assert_allclose(stage.beside.values, fourth_root(documents), rtol=1e-6)
     weights = torch.from_numpy(documents.toarray())
@@ -311,8 +314,8 @@ def test_factors_begin_with_the_idf_of_the_documents(encoder):
 
 
 def test_factors_begin_with_how_common_a_token_is_in_everyday_texts_too(encoder):
-    anchored = DistillSettings(**LEARNT, anchored="everyday")
-    stage = Distill(encoder, CANDIDATES, DOCUMENTS, anchored, SparseEncoder.load("splade-tiny"))
+    anchored = Imitate(**{**LEARNT, "weights": {}})
+    stage = Imitation(encoder, CANDIDATES, DOCUMENTS, anchored, SparseEncoder.load("splade-tiny"))
     documents = encode(encoder, list(DOCUMENTS.values()))
     passages = encode(SparseEncoder.load("splade-tiny"), made_up(TEXTS, anchored.seed)[LIKE_PASSAGES])
     everywhere = np.pad(shares_of(passages), (0, encoder.vocabulary_size - passages.shape[1]))
@@ -324,7 +327,7 @@ def test_factors_begin_with_how_common_a_token_is_in_everyday_texts_too(encoder)
 
 def test_a_divergence_from_the_teacher_counts_factors(encoder):
     asked, told = [entry.query for entry in CANDIDATES], [entry.teacher_scores for entry in CANDIDATES]
-    stage = Distill(encoder, CANDIDATES, DOCUMENTS, DistillSettings(**LEARNT, calibrate=False))
+    stage = Imitation(encoder, CANDIDATES, DOCUMENTS, Imitate(**LEARNT, calibrate=False))
     encoder.factors = stage.beside.values
     scores = (encode(encoder, asked) @ encode(encoder, list(DOCUMENTS.values())).T).toarray()
     places = [[list(DOCUMENTS).index(name) for name in entry.document_ids] for entry in CANDIDATES]
@@ -339,7 +342,7 @@ def test_a_divergence_from_the_teacher_counts_factors(encoder):
 
 
 def test_factors_learn_where_texts_match_and_go_with_the_model(encoder, tmp_path):
-    stage = Distill(encoder, CANDIDATES, DOCUMENTS, DistillSettings(**LEARNT))
+    stage = Imitation(encoder, CANDIDATES, DOCUMENTS, Imitate(**LEARNT))
     start = stage.beside.values
     train(encoder, stage, tmp_path)
     moved = np.flatnonzero(stage.beside.values != start)
@@ -350,17 +353,14 @@ def test_factors_learn_where_texts_match_and_go_with_the_model(encoder, tmp_path
     stage.conclude(encoder)
     np.testing.assert_array_equal(encoder.factors, stage.beside.values)
     encoder.save(tmp_path / "model")
-    again = Distill(
-        SparseEncoder.load(tmp_path / "model"),
-        CANDIDATES,
-        DOCUMENTS,
-        DistillSettings(**{**LEARNT, "factors": "none"}),
-    )
-    np.testing.assert_allclose(again.beside.values, encoder.factors, atol=1e-5)  # a model's own are kept
+    saved = SparseEncoder.load(tmp_path / "model")
+    kept = Imitation(saved, CANDIDATES, DOCUMENTS, Imitate(**LEARNT, factors="none"))
+    for again in (kept, SixTerms(saved, CANDIDATES, DOCUMENTS, Distill(**SHORT))):
+        np.testing.assert_allclose(again.beside.values, encoder.factors, atol=1e-5)  # a model's own are kept
 
 
 def test_factors_of_idf_stay_as_they_are(encoder, tmp_path):
-    stage = Distill(encoder, CANDIDATES, DOCUMENTS, DistillSettings(**{**LEARNT, "factors": "idf"}))
+    stage = Imitation(encoder, CANDIDATES, DOCUMENTS, Imitate(**LEARNT, factors="idf"))
     start = stage.beside.values
     train(encoder, stage, tmp_path)
     np.testing.assert_array_equal(stage.beside.values, start)
@@ -405,23 +405,17 @@ def test_everyday_texts_are_far_from_a_model_whose_factors_moved(encoder):
 
 
 def test_an_anchor_reads_no_document_again_that_the_batch_has_read(encoder):
-    stage = Distill(encoder, CANDIDATES, DOCUMENTS, DistillSettings(**SHORT))
+    stage = SixTerms(encoder, CANDIDATES, DOCUMENTS, Distill(**SHORT))
     batch = stage.batch(random_at(0, 0))
-    short = batch.samples.token_ids[:32]
+    asked = []
     with torch.no_grad():
         encoder.output_bias.add_(0.1)  # or all would be as it was
-        weights = encoder.weights(stage.documents.ids)
-        made_up = encoder.weights(short)
-        asked = []
-        hook = encoder.register_forward_pre_hook(lambda _, given: asked.append(len(given[0])))
-        distances = [
-            float(
-                stage._anchor(
-                    encoder, replace(batch, documents=read, others=[0, 3, 0]), made_up, weights[read]
-                )
-            )
-            for read in ([], [3, 1], [0, 2, 3])
+        readings = [
+            stage.read(encoder, replace(batch, documents=rows, others=[0, 3, 0]))
+            for rows in ([], [3, 1], [0, 2, 3])
         ]
+        hook = encoder.register_forward_pre_hook(lambda _, given: asked.append(len(given[0])))
+        distances = [float(anchor(read)) for read in readings]
         hook.remove()
     assert distances[0] > 1e-4
     assert distances == pytest.approx([distances[0]] * 3, rel=1e-5)
@@ -429,39 +423,38 @@ def test_an_anchor_reads_no_document_again_that_the_batch_has_read(encoder):
 
 
 def test_a_step_reads_each_text_once(encoder):
-    stage = Distill(encoder, CANDIDATES, DOCUMENTS, DistillSettings(**SHORT))
+    stage = SixTerms(encoder, CANDIDATES, DOCUMENTS, Distill(**SHORT))
     batch, read = stage.batch(random_at(0, 0)), []
     hook = encoder.masked_lm.register_forward_pre_hook(
         lambda _, given, named: read.extend(named["attention_mask"].sum(1).tolist()), with_kwargs=True
     )
     stage.terms(encoder, batch)
     hook.remove()
-    ids = [stage.queries.ids[row] for row in batch.queries] + [
-        stage.documents.ids[row] for row in batch.documents
-    ]
-    assert sorted(read) == sorted(map(len, [*ids, *batch.samples.token_ids]))
+    assert sorted(read) == sorted(map(len, [*stage.matched.ids(batch), *batch.samples.token_ids]))
 
 
 def test_an_anchor_in_everyday_texts_keeps_what_others_mean(tmp_path):
     texts, forgotten = made_up(60, 9), {}
     before = encode(SparseEncoder.load("splade-tiny"), texts)
-    for anchor in (0.0, 50.0):
+    for weight in (0.0, 50.0):
         model = SparseEncoder.load("splade-tiny")
-        settings = DistillSettings(
-            **{**SHORT, "steps": 8, "learning_rate": 1e-3, "anchored": "everyday"},
-            weights=DistillWeights(anchor=anchor, recall=0.0),
+        settings = Imitate(
+            steps=8,
+            batch_size=4,
+            learning_rate=1e-3,
+            factors="none",
+            weights=ImitateWeights(anchor=weight, sparsity=0.1),
         )
-        stage = Distill(model, CANDIDATES, DOCUMENTS, settings)
-        assert stage.meanings is None
-        (tmp_path / str(anchor)).mkdir()
-        train(model, stage, tmp_path / str(anchor))
-        forgotten[anchor] = abs(encode(model, texts) - before).sum()
+        stage = Imitation(model, CANDIDATES, DOCUMENTS, settings)
+        (tmp_path / str(weight)).mkdir()
+        train(model, stage, tmp_path / str(weight))
+        forgotten[weight] = abs(encode(model, texts) - before).sum()
     assert forgotten[50.0] < 0.7 * forgotten[0.0]
 
 
 def test_a_teacher_without_an_opinion_finds_nothing_relevant(encoder):
     flat = [Candidates("1", "trains", ("a", "b"), (3.0, 3.0))]
-    stage = Distill(encoder, flat, DOCUMENTS, DistillSettings(**SHORT))
+    stage = SixTerms(encoder, flat, DOCUMENTS, Distill(**SHORT))
     with torch.no_grad():
         terms = stage.terms(encoder, stage.batch(random_at(0, 0)))
     assert float(terms["contrast"]) == 0.0
@@ -473,7 +466,7 @@ def test_a_teacher_without_an_opinion_finds_nothing_relevant(encoder):
 def test_every_preset_trains_with_and_without_new_tokens(encoder, tmp_path, name, extended):
     model = encoder if extended else SparseEncoder.load("splade-tiny")
     settings = settings_for("distill", name).model_copy(update=SHORT)
-    stage = Distill(model, CANDIDATES, DOCUMENTS, settings)
+    stage = SixTerms(model, CANDIDATES, DOCUMENTS, settings)
     history = train(model, stage, tmp_path)
     assert set(stage.weights) <= set(history[-1])
     assert np.isfinite([value for row in history for value in row.values()]).all()

@@ -23,6 +23,7 @@ from sparse_adapt.pipeline.verdict import tabulate, verdict
 from sparse_adapt.report.progress import Bars, is_watched
 from sparse_adapt.report.results import Result
 from sparse_adapt.report.tables import Row, to_rich
+from sparse_adapt.stages.older import name_in_adapt
 from sparse_adapt.stages.runner import Place
 from sparse_adapt.stages.table import OF_ADAPT, find_stage
 from sparse_adapt.terms.mining import Term, read_terms
@@ -190,8 +191,8 @@ def _chosen(before: Request | None, settings: Mapping[str, Any], seed: int | Non
     for name, value in settings.items():
         if name in OWN:
             own = merged(own, {} if value is None else {OWN[name]: value})
-        elif name in OF_ADAPT:
-            of_stages[name] = value
+        elif name_in_adapt(name) in OF_ADAPT:
+            of_stages[name_in_adapt(name)] = value
         else:
             overrides[name] = value
     chosen = _settings(AdaptSettings() if before is None else before.settings, own)
@@ -204,6 +205,7 @@ def _chosen(before: Request | None, settings: Mapping[str, Any], seed: int | Non
 def _settings(before: AdaptSettings, changed: Mapping[str, Any]) -> AdaptSettings:
     """The adaptation's own settings, stages in the order that they have."""
     content = merged(before.model_dump(), changed)
+    content["stages"] = tuple(map(name_in_adapt, content["stages"]))
     for name in content["stages"]:
         if name not in OF_ADAPT:
             raise ConfigError(unknown("stage", name, OF_ADAPT))

@@ -135,7 +135,7 @@ def _settings(stage: "Stage[Any]") -> Iterator[Choice]:
     for name, field in stage.settings.model_fields.items():
         yield _setting(name, field, TRAINING if name in Training.model_fields else OWN)
     if stage.presets:
-        named = ", ".join(dict.fromkeys(["default", *stage.presets]))
+        named = ", ".join(dict.fromkeys(["default", *stage.presets, *stage.became]))
         told = f"Settings under a name: {named}. Other options go before them."
         option = typer.Option("--preset", metavar="NAME", help=told, rich_help_panel=TRAINING)
         yield Choice("preset", Annotated[str, option], "default")
@@ -211,10 +211,12 @@ def _table(name: str, words: Iterable[str]) -> dict[str, Any]:
 
 def _carry_out(stage: "Stage[Any]", context: typer.Context) -> None:
     """Carry out one stage as it stands on the command line, and say what follows."""
-    from sparse_adapt.pipeline.plan import settings_for
+    from sparse_adapt.pipeline.plan import settings_for, stage_under
 
     options, given = context.params, _given(stage, context)
-    settings = settings_for(stage.name, options.get("preset", "default"), given) if stage.trains else None
+    preset = options.get("preset", "default")
+    name = stage_under(stage.name, preset)
+    settings = settings_for(name, preset, given) if stage.trains else None
     check_output(options["out"], overwrite=options["overwrite"], resume=options["resume"])
     if stage.name == "dynamic" and options["pairs"] is not None:
         _teach_both(options, given)
@@ -224,10 +226,10 @@ def _carry_out(stage: "Stage[Any]", context: typer.Context) -> None:
     named = {each.key: options[each.key] for each in stage.reads if options[each.key] is not None}
     place = Place(options["out"], options["overwrite"], options["resume"])
     with Bars() as bars:
-        progress = bars.begin(stage.name) if stage.trains else None
-        outcome = carry_out(stage.name, options["model"], named, place, settings, progress)
+        progress = bars.begin(name) if stage.trains else None
+        outcome = carry_out(name, options["model"], named, place, settings, progress)
     told(outcome)
-    then(*after_stage(stage.name, options["model"], outcome.folder, named | outcome.files))
+    then(*after_stage(name, options["model"], outcome.folder, named | outcome.files))
 
 
 def told(outcome: "Outcome") -> None:

@@ -27,6 +27,7 @@ from sparse_adapt.cli.options import (
 )
 from sparse_adapt.errors import ConfigError, unknown
 from sparse_adapt.report.progress import Bars
+from sparse_adapt.stages.older import name_in_adapt
 from sparse_adapt.stages.table import OF_ADAPT, find_stage
 
 if TYPE_CHECKING:
@@ -204,7 +205,7 @@ def adapt(
             "--stages",
             metavar="NAMES",
             help=f"Stages to carry out, with commas between them. There are {', '.join(OF_ADAPT)}.",
-            show_default="extend,behaviour,distill",
+            show_default="extend,behaviour,imitate",
         ),
     ] = None,
     max_tokens: Annotated[
@@ -326,7 +327,7 @@ def _settings(context: typer.Context, base: "AdaptSettings") -> "AdaptSettings":
 
 def _stages(words: str) -> tuple[str, ...]:
     """Stages that are named with commas between them, in the order in which they are carried out."""
-    named = tuple(name.strip() for name in words.split(","))
+    named = tuple(name_in_adapt(name.strip()) for name in words.split(","))
     for name in named:
         if name not in OF_ADAPT:
             raise ConfigError(unknown("stage", name, OF_ADAPT))

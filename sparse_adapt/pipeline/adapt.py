@@ -58,6 +58,7 @@ from sparse_adapt.pipeline.run import Finished, is_whole, read_finished, run_sta
 from sparse_adapt.pipeline.work import Watcher, Work, same_request
 from sparse_adapt.stages.inputs import PAIRS
 from sparse_adapt.stages.made_from import of_model, stamp
+from sparse_adapt.stages.older import WAS_CALLED
 from sparse_adapt.stages.record import write_record
 from sparse_adapt.stages.runner import Outcome, Place
 from sparse_adapt.stages.table import find_stage
@@ -67,7 +68,7 @@ from sparse_adapt.training.settings import Training
 
 STEPS = ("terms", "dictionary", "queries", "candidates", "stages", "choice")
 REENCODE_FILE = "reencode.txt"
-WITHOUT_TERMS = {"contrast", "distill"}  # stages that have something to teach where there is no new term
+WITHOUT_TERMS = {"contrast", "imitate"}  # stages that have something to teach where there is no new term
 
 
 def adapt(
@@ -224,7 +225,7 @@ def _plan(work: Work) -> Plan:
     if not definitions.is_file():
         stages = [name for name in stages if name != "dictionary"]
     if request.settings.frozen:
-        stages = [name for name in stages if name != "distill"]
+        stages = [name for name in stages if name != "imitate"]
         if not stages:
             raise ConfigError(
                 "frozen = true, and no new term: there is nothing to learn; choose another corpus"
@@ -237,7 +238,7 @@ def _plan(work: Work) -> Plan:
     for name in stages:
         if name != "extend":
             held_still = {"train": "new"} if request.settings.frozen else {}
-            of_stage = request.of_stages.get(name, {})
+            of_stage = request.of_stages.get(name) or request.of_stages.get(WAS_CALLED.get(name, name), {})
             settings[name] = settings_for(name, "corpus", {**overrides, **of_stage, **held_still})
     return Plan(
         model=absolute(request.model),
@@ -263,21 +264,21 @@ def makers_of(plan: Plan, folder: Path, merges: Sequence[float]) -> list[Maker]:
     models = {stage: folder / f"{number}-{stage}" for number, stage in enumerate(plan.stages, start=1)}
     before = str(models[plan.stages[-2]]) if len(plan.stages) > 1 else plan.model
     makers = [Maker("base", None, partial(SparseEncoder.load, plan.model))]
-    if plan.stages[-1] != "distill":
+    if plan.stages[-1] != "imitate":
         last = plan.stages[-1]
         return [*makers, Maker(last, None, partial(SparseEncoder.load, models[last]))]
     if len(plan.stages) > 1:
         makers.append(Maker(plan.stages[-2], None, partial(SparseEncoder.load, before)))
-    distilled = partial(SparseEncoder.load, models["distill"])
+    distilled = partial(SparseEncoder.load, models["imitate"])
     for back in merges:
         makers.append(
             Maker(
-                f"distill, {back:.0%} back",
+                f"imitate, {back:.0%} back",
                 back,
                 lambda back=back: merge(SparseEncoder.load(before), distilled(), back),  # type: ignore[misc]
             )
         )
-    return [*makers, Maker("distill", 0.0, distilled)]
+    return [*makers, Maker("imitate", 0.0, distilled)]
 
 
 def _choice(work: Work, plan: Plan) -> None:

@@ -42,10 +42,10 @@ def expected(request: Request, documents: Sequence[Document], total: int) -> lis
     queries = min(settings.queries.count, len(documents) * settings.queries.per_document)
     held = min(settings.queries.held, len(documents) // 4)
     pool = min(len(documents), held * settings.candidates.count)
-    stages = {name: settings_for(name, "corpus", request.overrides) for name in ("behaviour", "distill")}
+    stages = {name: settings_for(name, "corpus", request.overrides) for name in ("behaviour", "imitate")}
     keeping = epochs_to_steps(stages["behaviour"], len(documents))
-    ranking = epochs_to_steps(stages["distill"], queries)
-    texts_a_step = stages["distill"].batch_size * (settings.candidates.count + 1)
+    ranking = epochs_to_steps(stages["imitate"], queries)
+    texts_a_step = stages["imitate"].batch_size * (settings.candidates.count + 1)
     rows = [
         Expected(f"reading {total:,} documents for terms", total * 1e-3),
         Expected(f"{len(documents):,} documents by the base model", len(documents) * encoding),

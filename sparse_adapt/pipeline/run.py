@@ -26,6 +26,7 @@ from sparse_adapt.files.processes import common_folder, is_main
 from sparse_adapt.pipeline.plan import Plan, plan_text
 from sparse_adapt.stages.inputs import Inputs
 from sparse_adapt.stages.made_from import changed, kept, of_model, stamp
+from sparse_adapt.stages.older import WAS_CALLED, record_now
 from sparse_adapt.stages.record import made_from, read_record, source_of, sources
 from sparse_adapt.stages.runner import Outcome, Place, carry_out
 from sparse_adapt.stages.runner import found as files_for_stage
@@ -110,10 +111,17 @@ def run_stages(plan: Plan, work: Path, listener: Listener, *, again: bool = Fals
         write_text(work / PLAN_FILE, plan_text(plan, work))
     model, outcomes = plan.model, []
     for number, stage in enumerate(plan.stages, start=1):
-        folder = work / f"{number}-{stage}"
+        folder = stage_folder(work, number, stage)
         outcomes.append(run_stage(stage, plan, model, folder, listener, again=again))
         model = str(folder)
     return outcomes
+
+
+def stage_folder(run: Path, number: int, stage: str) -> Path:
+    """Where the stage of a number is made in a run's folder: where an earlier version began it, if one did."""
+    older = run / f"{number}-{WAS_CALLED.get(stage, stage)}"
+    begun = older.is_dir() or older.with_name(f"{older.name}.partial").is_dir()
+    return older if begun else run / f"{number}-{stage}"
 
 
 def run_stage(
@@ -177,7 +185,7 @@ def whole_run(plan: Plan, folder: Path) -> Finished:
     """A whole run of this plan. Raises ConfigError where it is one of another plan."""
     finished, model = read_finished(folder), plan.model
     for number, stage in enumerate(plan.stages, start=1):
-        made = folder / f"{number}-{stage}"
+        made = stage_folder(folder, number, stage)
         if done_before(stage, plan, model, made) is None:
             raise ConfigError(f"{folder}: a run of other stages (no {made.name}); choose another -o")
         model = str(made)
@@ -228,9 +236,10 @@ def done_before(stage: str, plan: Plan, model: str, folder: Path, *, again: bool
 
     Raises ConfigError if it was made from something else, unless it is to be made `again`.
     """
-    record = read_record(folder)
-    if record is None:
+    held = read_record(folder)
+    if held is None:
         return None
+    record = record_now(stage, held, folder)
     settings = plan.settings[stage].model_dump(mode="json") if stage in plan.settings else {}
     files = files_for_stage(find_stage(stage), model, plan.files_of(stage))
     asked = {key: stamp(source) for key, source in sources(stage, model, files, settings).items()}

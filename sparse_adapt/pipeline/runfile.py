@@ -57,9 +57,12 @@ from sparse_adapt.pipeline.plan import (
     preset_of,
     presets,
     settings_for,
+    stage_under,
 )
 from sparse_adapt.settings import Settings, setting
+from sparse_adapt.stages.older import settings_now
 from sparse_adapt.stages.table import USUAL, find_stage, names
+from sparse_adapt.training.settings import Training
 
 Keys = tuple[str, ...]
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
@@ -93,25 +96,40 @@ def read_plan(path: str | Path, overrides: Mapping[str, Any] | None = None) -> P
     for name in top.stages:
         file.check_known("stage", name, known, "stages")
     file.check_known("preset", top.preset, presets(), "preset")
+    stages = tuple(stage_under(name, top.preset) for name in top.stages)
     named = _named_files(file, tables)
-    seed = {} if top.seed is None else {"seed": top.seed}
-    settings = {}
-    for name in known:
-        stage = find_stage(name)
-        whole = merged(merged(preset_of(name, top.preset), seed if stage.trains else {}), tables[name])
-        checked = file.validate(stage.settings, whole, (name,), also=[each.key for each in stage.needs])
-        if stage.trains:
-            settings[name] = settings_for(name, top.preset, merged(checked.model_dump(), overrides or {}))
+    settings = _settings(file, tables, top, overrides or {})
     corpus = None if top.corpus is None else file.beside(top.corpus)
     given = {key: value for key, value in named.items() if value is not None}
     return Plan(
         model=file.beside(top.model),
         corpus=corpus,
-        stages=tuple(top.stages),
+        stages=stages,
         preset=top.preset,
-        files=files_for(corpus, top.stages, given, str(path)),
-        settings={name: each for name, each in settings.items() if name in top.stages},
+        files=files_for(corpus, stages, given, str(path)),
+        settings={name: each for name, each in settings.items() if name in stages},
     )
+
+
+def _settings(
+    file: "TomlFile", tables: Mapping[str, dict[str, Any]], top: Top, overrides: Mapping[str, Any]
+) -> dict[str, Training]:
+    """The settings of every stage that trains, whichever of its names the table has."""
+    seed = {} if top.seed is None else {"seed": top.seed}
+    settings: dict[str, Training] = {}
+    for written, table in tables.items():
+        name = stage_under(written, top.preset)
+        if name in settings and not table:
+            continue
+        stage = find_stage(name)
+        said, gone = settings_now(name, table)
+        if gone is not None:
+            file.fail(str(gone), (written, *gone.keys[:-1]), gone.keys[-1])
+        whole = merged(merged(preset_of(name, top.preset), seed if stage.trains else {}), said)
+        checked = file.validate(stage.settings, whole, (written,), also=[each.key for each in stage.needs])
+        if stage.trains:
+            settings[name] = settings_for(name, top.preset, merged(checked.model_dump(), overrides))
+    return settings
 
 
 def _named_files(file: "TomlFile", tables: Mapping[str, dict[str, Any]]) -> dict[str, str | None]:

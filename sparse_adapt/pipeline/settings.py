@@ -2,11 +2,14 @@
 
 from typing import Any, Literal
 
+from pydantic import field_validator
+
 from sparse_adapt.made_up.settings import QuerySettings
 from sparse_adapt.settings import Settings, setting
+from sparse_adapt.stages.older import name_in_adapt
 from sparse_adapt.teachers.settings import CandidateSettings
 
-AdaptStage = Literal["extend", "behaviour", "warmup", "dictionary", "dynamic", "joint", "contrast", "distill"]
+AdaptStage = Literal["extend", "behaviour", "warmup", "dictionary", "dynamic", "joint", "contrast", "imitate"]
 
 
 class AdaptSettings(Settings):
@@ -23,7 +26,7 @@ class AdaptSettings(Settings):
         0.25, "Gain that one more term has to reach.", unit="share of the mean gain of those before it", ge=0
     )
     stages: tuple[AdaptStage, ...] = setting(
-        ("extend", "behaviour", "distill"),
+        ("extend", "behaviour", "imitate"),
         "Stages that are carried out where there is something to learn in them.",
     )
     queries: QuerySettings = setting(QuerySettings(), "How queries are made of the documents.")
@@ -41,6 +44,14 @@ class AdaptSettings(Settings):
     max_tokens: int | None = setting(
         None, "Tokens of a text that are read; by default as many as before.", unit="tokens", ge=8
     )
+
+    @field_validator("stages", mode="before")
+    @classmethod
+    def _named_now(cls, stages: object) -> object:
+        """Stages by the names that they have now: `imitate` was once `distill` with the preset `corpus`."""
+        if not isinstance(stages, list | tuple):
+            return stages
+        return tuple(map(name_in_adapt, stages))
 
     @staticmethod
     def seeds(seed: int) -> dict[str, Any]:

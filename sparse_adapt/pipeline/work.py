@@ -1,5 +1,6 @@
 """An adaptation under way: what was asked for, where it writes, and which of its steps are done."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,5 +66,9 @@ class Work:
 def same_request(path: Path, request: Request) -> None:
     """Write what was asked for; an unfinished run goes on only with the same."""
     asked = request.plain()
+    if path.is_file():
+        write_json(
+            path, Request.of_plain(json.loads(path.read_text(encoding="utf-8"))).plain()
+        )  # as it reads now
     check_same(path, asked)
     write_json(path, asked)

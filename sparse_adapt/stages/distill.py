@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.inputs import CANDIDATES, CORPUS, DICTIONARY, Inputs, inherited
 from sparse_adapt.stages.parts.targets import JUDGE, Targets, many_steps
-from sparse_adapt.stages.record import extended_from
+from sparse_adapt.stages.record import before_extension
 from sparse_adapt.stages.stage import Stage
+from sparse_adapt.stages.terms import term
 from sparse_adapt.training.settings import Trained, Training
 
 if TYPE_CHECKING:
@@ -14,27 +15,53 @@ if TYPE_CHECKING:
     from sparse_adapt.training.loop import Stage as Task
 
 
+PARTS = "sparse_adapt.stages.parts"
 FEW = 32  # queries up to which a distillation is short
 
 
 class DistillWeights(Settings):
     """Weights of the six terms, and of those that keep the rest: the anchor, and lessons of made-up texts."""
 
-    kd: float = setting(0.05, "Distance of the scores to the teacher's, as `kd` counts it.", ge=0)
-    rank: float = setting(0.5, "The teacher's best candidate before the others.", ge=0)
-    sparsity: float = setting(
+    kd: float = term(
+        0.05, "Distance of the scores to the teacher's, as `kd` counts it.", f"{PARTS}.scored:kd"
+    )
+    rank: float = term(0.5, "The teacher's best candidate before the others.", f"{PARTS}.scored:rank")
+    sparsity: float = term(
         0.1,
         "Expected work of scoring queries and documents.",
+        f"{PARTS}.sparsity:sparsity",
         source="Paria et al. 2020, arXiv:2004.05665",
-        ge=0,
+        sparse=True,
     )
-    domain: float = setting(1.0, "A term lights up where it is said, and nowhere else.", ge=0)
-    contrast: float = setting(0.2, "Relevant candidates score a margin above the others.", ge=0)
-    expand: float = setting(1.0, "A query lights the terms that its relevant documents say.", ge=0)
-    anchor: float = setting(20.0, "Distance of texts to the vectors that they had.", ge=0)
-    recall: float = setting(1.0, "A term lights up where it is meant, in made-up texts.", ge=0)
-    listwise: float = setting(
-        30.0, "Made-up texts rank the documents as the judge does.", source="Cao et al. 2007, ICML", ge=0
+    contrast: float = term(
+        0.2, "Relevant candidates score a margin above the others.", f"{PARTS}.scored:contrast"
+    )
+    domain: float = term(
+        1.0, "A term lights up where it is said, and nowhere else.", f"{PARTS}.hinges:domain", sparse=True
+    )
+    expand: float = term(
+        1.0,
+        "A query lights the terms that its relevant documents say.",
+        f"{PARTS}.hinges:expand",
+        sparse=True,
+    )
+    anchor: float = term(
+        20.0,
+        "Distance of texts to the vectors that they had; of dense encoders everyday texts.",
+        f"{PARTS}.anchors:anchor",
+    )
+    recall: float = term(
+        1.0,
+        "A term lights up where it is meant, in made-up texts.",
+        f"{PARTS}.made_up_lessons:recall_term",
+        sparse=True,
+    )
+    listwise: float = term(
+        30.0,
+        "Made-up texts rank the documents as the judge does.",
+        f"{PARTS}.made_up_lessons:listwise",
+        source="Cao et al. 2007, ICML",
+        sparse=True,
     )
 
 
@@ -96,23 +123,11 @@ class Distill(Training):
         "Tokens that cost more than others: none, frequent ones, or those and words that say nothing of a topic.",
         source="Porco et al. 2025, arXiv:2505.15070",
     )
-    anchored: Literal["corpus", "everyday"] = setting(
-        "corpus", "Texts whose vectors the anchor holds: those of the corpus, or everyday ones."
-    )
-    factors: Literal["none", "idf", "learnt"] = setting(
-        "none", "What a match on each token counts: as it is, by its idf, or by a factor that is learnt."
-    )
-    factor_rate: float = setting(3e-3, "Highest learning rate of the factors' logarithms.", gt=0)
     common: float = setting(10.0, "What penalised tokens cost within `sparsity`.", ge=0)
     silence: float = setting(
         2.0,
         "How much it counts that a term is silent where it isn't meant, beside that it is lit where it is.",
         ge=0,
-    )
-    balanced: bool = setting(
-        False,
-        "Whether loss weights are shares of the gradient, beside that of the first term that has one.",
-        source="Chen et al. 2018, arXiv:1711.02257",
     )
 
     def settled(self, queries: int, terms: int) -> "Distill":
@@ -140,51 +155,25 @@ PLAIN = {
     "weights": {"kd": 1.0, "rank": 1.0, "sparsity": 1.0, "domain": 1.0, "contrast": 1.0, "expand": 1.0}
     | {"anchor": 0.0, "recall": 0.0, "listwise": 0.0},
 }
-# For queries that nobody asked: the teacher's ranking alone, gently, at no more weights a text.
-FROM_CORPUS = {
-    "steps": 600,
-    "batch_size": 8,
-    "learning_rate": 6e-5,
-    "new_learning_rate": 3e-4,
-    "kd": "kl",
-    "temperature": 2.0,
-    "factors": "learnt",
-    "factor_rate": 6e-3,
-    "anchored": "everyday",
-    "penalised": "frequent",
-    "common": 1.0,
-    "balanced": True,
-    "weights": {"kd": 1.0, "rank": 0.0, "sparsity": 0.05, "domain": 0.0, "contrast": 0.0, "expand": 0.0}
-    | {"anchor": 10.0, "recall": 0.0, "listwise": 0.0},
-}
 
 
 def build(encoder: "EitherEncoder", inputs: Inputs, settings: Distill) -> "Task[Any]":
     """The task over queries with scored candidates; definitions read before tell what else means a term."""
     from sparse_adapt.model.sentence import SentenceEncoder
     from sparse_adapt.model.sparse import SparseEncoder
-    from sparse_adapt.stages.parts import distill
-    from sparse_adapt.stages.parts.balance import balanced
-    from sparse_adapt.stages.parts.distill_dense import DenseDistill
+    from sparse_adapt.stages.parts.dense_scores import DenseScores
     from sparse_adapt.stages.parts.scored import with_theirs
+    from sparse_adapt.stages.parts.six_terms import SixTerms
 
     entries = inputs[CANDIDATES]
     documents = {document.document_id: document.full_text for document in inputs[CORPUS]}
     documents = with_theirs(documents, entries)
-    extended, device = extended_from(inputs.model), str(encoder.device)
-    task: distill.Distill | DenseDistill
     if isinstance(encoder, SparseEncoder):
-        asked = extended if settings.anchored == "everyday" else None
-        before = None if asked is None else SparseEncoder.load(asked, device)
-        defined = inputs.get(DICTIONARY) or []
-        task = distill.Distill(encoder, entries, documents, settings, before, defined)
-    else:
-        asked = extended if settings.weights.anchor > 0.0 else None
-        begun = None if asked is None else SentenceEncoder.load(asked, device)
-        task = DenseDistill(encoder, entries, documents, settings, begun)
-    if settings.balanced:
-        task.weights = balanced(encoder, task, apart={"anchor"})  # at rest before the first step
-    return task
+        return SixTerms(encoder, entries, documents, settings, inputs.get(DICTIONARY) or [])
+    extended = inputs.model if settings.weights.anchor > 0.0 else None
+    before = before_extension(extended, str(encoder.device), SentenceEncoder.load)
+    settings = settings.settled(0, 0)  # the other pace was measured on sparse models
+    return DenseScores("distill", encoder, entries, documents, settings, before)
 
 
 DISTILL = Stage(
@@ -192,5 +181,6 @@ DISTILL = Stage(
     Distill,
     (CANDIDATES, CORPUS, inherited(DICTIONARY)),
     build,
-    presets={"plain": PLAIN, "corpus": FROM_CORPUS},
+    presets={"plain": PLAIN},
+    became={"corpus": "imitate"},
 )

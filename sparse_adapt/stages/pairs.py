@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.inputs import CORPUS, PAIRS, Inputs
-from sparse_adapt.stages.record import extended_from
+from sparse_adapt.stages.record import before_extension
 from sparse_adapt.stages.stage import Stage
 from sparse_adapt.training.settings import Trained, Training
 
@@ -121,8 +121,8 @@ def build(name: str, encoder: "EitherEncoder", inputs: Inputs, settings: Contras
     from sparse_adapt.stages.parts.pairing import Pairing
 
     documents = {document.document_id: document.full_text for document in inputs[CORPUS]}
-    extended = extended_from(inputs.model) if settings.weights.anchor > 0.0 else None
-    before = None if extended is None else load_encoder(extended, str(encoder.device))
+    extended = inputs.model if settings.weights.anchor > 0.0 else None
+    before = before_extension(extended, str(encoder.device), load_encoder)
     return Pairing(name, encoder, inputs[PAIRS], documents, settings, before)
 
 

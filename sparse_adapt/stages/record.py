@@ -6,10 +6,10 @@ path is whole.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -31,6 +31,7 @@ from sparse_adapt.stages.made_from import (
 )
 
 RECORD_FILE = "stage.json"
+Kind = TypeVar("Kind")
 PACKAGES = ("sparse-adapt", "torch", "transformers", "tokenizers", "accelerate")
 OF_KEYS = {each.key: each for each in vars(inputs).values() if isinstance(each, Input)}
 
@@ -126,6 +127,12 @@ def extended_from(model: str) -> str | None:
             raise ConfigError(f"{model}: its record says that it was made from itself; name another --model")
         seen.add(place)
     return None
+
+
+def before_extension(model: str | None, device: str, load: Callable[[str, str], Kind]) -> Kind | None:
+    """The model before the last extension behind a model folder, loaded to a device; None where there is none."""
+    extended = None if model is None else extended_from(model)
+    return None if extended is None else load(extended, device)
 
 
 def _is_unchanged(key: str, entry: Mapping[str, str]) -> bool:

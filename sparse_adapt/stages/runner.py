@@ -20,6 +20,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.settings import Settings
 from sparse_adapt.stages.inputs import Inputs
 from sparse_adapt.stages.made_from import PATH, changed, of_model
+from sparse_adapt.stages.older import record_now
 from sparse_adapt.stages.record import (
     RECORD_FILE,
     made_from,
@@ -202,7 +203,8 @@ def _begun_before(work: Path, begun: Mapping[str, Any], place: Place) -> dict[st
 
     Raises ConfigError for one that was begun with something else, unless that may go.
     """
-    before = read_record(work)
+    held = read_record(work)
+    before = None if held is None else record_now(begun["stage"], held, work / RECORD_FILE)
     differs = "" if before is None else changed(made_from(before), made_from(begun))
     if differs and not place.again:
         raise ConfigError(f"{work / RECORD_FILE}: begun with {differs}; pass --overwrite to start again")

@@ -28,7 +28,7 @@ class Stage(Generic[SettingsOf]):
     """One stage. `build` sets the encoder a task to be trained on, or changes the encoder at once.
 
     `reads`: its inputs in the order of its record. `dense`: whether dense encoders take it as well as sparse ones.
-    `presets`: other settings than the defaults, under a name.
+    `presets`: other settings than the defaults, under a name. `became`: presets that are a stage of their own now.
     """
 
     name: str
@@ -37,6 +37,7 @@ class Stage(Generic[SettingsOf]):
     build: "Callable[[EitherEncoder, Inputs, SettingsOf], Task[Any] | Changed]"
     dense: bool = True
     presets: Mapping[str, Preset] = field(default_factory=dict)
+    became: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def trains(self) -> bool:

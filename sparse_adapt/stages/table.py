@@ -50,6 +50,11 @@ STAGES = (
         "Train with labelled pairs: what follows, what contradicts.",
     ),
     Row(
+        "imitate",
+        "sparse_adapt.stages.imitate:IMITATE",
+        "Train the whole model to rank documents as a teacher does.",
+    ),
+    Row(
         "distill",
         "sparse_adapt.stages.distill:DISTILL",
         "Train the whole model to score documents as a teacher does.",
@@ -57,7 +62,7 @@ STAGES = (
 )
 USUAL = ("extend", "warmup", "dictionary", "distill")  # of a run that names none
 OF_ADAPT = tuple(
-    row.name for row in STAGES if row.name not in ("triplets", "labelled")
+    row.name for row in STAGES if row.name not in ("triplets", "labelled", "distill")
 )  # `adapt` makes their inputs
 
 

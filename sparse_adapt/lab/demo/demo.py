@@ -26,8 +26,6 @@ from sparse_adapt.pipeline.run import (
 from sparse_adapt.stages.runner import Place
 from sparse_adapt.terms.mining import read_terms
 
-FINE_TUNED = "distill"  # the stage that is carried out on the base model, too
-
 
 def run_demo(plan: Plan, place: Place, listener: Listener | None = None) -> Finished:
     """Carry out a plan on a corpus of new terms, with fine-tuning alone beside it, and measure every model.
@@ -66,8 +64,8 @@ def run_demo(plan: Plan, place: Place, listener: Listener | None = None) -> Fini
 
 def _fine_tuned_alone(plan: Plan, work: Path, listener: Listener) -> Path:
     """The folder of the base model after the last stage alone: what training does without new vocabulary."""
-    folder = work / f"{FINE_TUNED}-{ALONE}"
-    return run_stage(FINE_TUNED, plan, plan.model, folder, listener, name=ALONE).folder
+    last = plan.stages[-1]
+    return run_stage(last, plan, plan.model, work / f"{last}-{ALONE}", listener, name=ALONE).folder
 
 
 def _checked(finished: Finished) -> Finished:

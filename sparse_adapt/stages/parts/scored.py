@@ -1,10 +1,12 @@
-"""Queries whose candidates a teacher has scored, some of them at a time: what distillation learns from.
+"""Queries whose candidates a teacher has scored, some of them at a time, and what is learnt from these scores.
 
-Dimensions: Q queries, N candidates each.
+Three loss terms compare a student's scores with the teacher's: `kd`, `rank` and `contrast`. They need no vocabulary, so
+encoders of either kind learn by them. Dimensions: Q queries, N candidates each.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, Protocol
 
 import numpy as np
 import torch
@@ -13,7 +15,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sparse_adapt.collection.readers import Candidates
-from sparse_adapt.stages.distill import Distill
 from sparse_adapt.training import losses
 
 SCALE_QUERIES = 300  # queries from which the scale is taken, where there are more
@@ -77,23 +78,64 @@ class Scored:
         teacher = [score for row in drawn.queries for score in self.candidates[row].teacher_scores]
         return losses.Scale.between(teacher, scores[drawn.present].tolist())
 
-    def terms(
-        self, scores: Tensor, drawn: Drawn, scale: losses.Scale, settings: Distill
-    ) -> dict[str, Tensor]:
-        """`kd`, `rank` and `contrast` of a student's scores (Q, N), unweighted."""
+    def compared(self, scores: Tensor, drawn: Drawn, comparison: "Comparison") -> "Compared":
+        """A student's scores (Q, N) beside the teacher's, where the student is."""
         device = scores.device
-        teacher, present = drawn.teacher.to(device), drawn.present.to(device)
-        wanted = losses.calibrate(teacher, scale) if settings.calibrate else teacher
-        if settings.kd == "kl":
-            kd = losses.kl(scores, wanted, present, settings.temperature)
-        else:
-            kd = losses.KD[settings.kd](scores, wanted, present)
         positive = self.relevant(drawn).to(device)
-        return {
-            "kd": kd,
-            "rank": losses.rank(scores, teacher, present, settings.tau),
-            "contrast": losses.contrast(scores, positive, present, settings.margin),
-        }
+        return Compared(comparison, scores, drawn.teacher.to(device), drawn.present.to(device), positive)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How scores are held against a teacher's: see the settings of these names."""
+
+    kd: Literal["mse", "margin_mse", "kl"]
+    temperature: float
+    scale: losses.Scale | None  # None where the teacher's scores are taken as they come
+    tau: float = 1.0
+    margin: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The scores of one step: the student's and the teacher's, all (Q, N), and how they are compared."""
+
+    comparison: Comparison
+    student: Tensor
+    teacher: Tensor
+    present: Tensor  # False where a query has fewer candidates
+    positive: Tensor  # candidates that the teacher finds relevant
+
+
+class Scores(Protocol):
+    """A step that has scored candidates."""
+
+    @property
+    def compared(self) -> Compared:
+        """Its scores beside the teacher's."""
+
+
+def kd(read: Scores) -> Tensor:
+    """Distance of the student's scores to the teacher's."""
+    found = read.compared
+    how, wanted = found.comparison, found.teacher
+    if how.scale is not None:
+        wanted = losses.calibrate(wanted, how.scale)
+    if how.kd == "kl":
+        return losses.kl(found.student, wanted, found.present, how.temperature)
+    return losses.KD[how.kd](found.student, wanted, found.present)
+
+
+def rank(read: Scores) -> Tensor:
+    """The teacher's best candidate before the others."""
+    found = read.compared
+    return losses.rank(found.student, found.teacher, found.present, found.comparison.tau)
+
+
+def contrast(read: Scores) -> Tensor:
+    """Relevant candidates a margin above the others."""
+    found = read.compared
+    return losses.contrast(found.student, found.positive, found.present, found.comparison.margin)
 
 
 def relevant_to(entry: Candidates) -> NDArray[np.bool_]:

@@ -12,7 +12,6 @@ Dimensions: B texts, D new tokens, C other tokens, V vocabulary.
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import torch
@@ -22,21 +21,19 @@ from torch import Tensor
 
 from sparse_adapt.made_up.judged import JudgedMeanings
 from sparse_adapt.made_up.windows import Meanings, Samples
-from sparse_adapt.model.batches import pad, read_by_length
-from sparse_adapt.model.dense import DenseEncoder
-from sparse_adapt.model.head.pooling import activate, splade_pool
+from sparse_adapt.model.batches import pad
+from sparse_adapt.model.head.pooling import activate
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.parts.about import Sources
-from sparse_adapt.stages.parts.ranking import Ranking, ranking
+from sparse_adapt.stages.parts.made_up_lessons import marks, meanings, new_logits, ranked, recall
+from sparse_adapt.stages.parts.ranking import ranking
 from sparse_adapt.stages.parts.targets import Targets
 from sparse_adapt.stages.parts.texts import Remembered, Texts
 from sparse_adapt.stages.warmup import Warmup
 from sparse_adapt.training import losses
 from sparse_adapt.training.shared_steps import Kindred
-from sparse_adapt.training.sharing import own_share, shared_out, summed_over_processes
+from sparse_adapt.training.sharing import own_share, summed_over_processes
 
-SHORT_TOKENS_A_PASS = 768  # of made-up texts, which are short: as many of like length
 SAMPLES = 128  # made-up texts a step at most, where their number goes by that of the terms; they are short
 ANCHORED = (
     16  # made-up texts that the anchor holds where every weight learns: the first, everyday ones among them
@@ -84,7 +81,8 @@ class Lesson:
         moves = settings.train != "new" and self.weights["anchor"] > 0.0  # texts that say no term, too
         self.anchored = ANCHORED if moves else 0
         sources = Sources(texts.ids, about)
-        self.meanings = meanings(reference, sources if also is None else sources + also, settings, documents)
+        sources = sources if also is None else sources + also
+        self.meanings = meanings(reference, sources, settings.judge, settings.seed, documents)
         self.ranking = ranking(reference, texts.ids, self.meanings, self.weights.get("listwise", 0.0))
         self.kindred = kindred(self.meanings, settings)
         self.vocabulary = domain_vocabulary(texts, settings.softmax)
@@ -180,90 +178,12 @@ class Lesson:
         return summed_over_processes(mean * (int(chosen.sum()) / count))
 
 
-def ranked(
-    encoder: SparseEncoder, samples: Samples, texts: Texts, ranking: Ranking | None
-) -> tuple[Tensor, Tensor]:
-    """Largest raw logits of the new tokens in made-up texts (B, D), and how far these are from ranking as they should.
-
-    The second is 0 where nothing tells how they should.
-    """
-    if ranking is None or samples.answered is None or not samples.answered.any():
-        return new_logits(encoder, samples.token_ids, texts), encoder.output_rows.sum() * 0.0
-    documents, tokens = ranking.among(samples)
-    logits = new_logits(encoder, samples.token_ids, texts, tokens.to(encoder.device))
-    return logits[:, : texts.new], ranking.divergence(logits[:, texts.new :], samples, documents, tokens)
-
-
-def new_logits(
-    encoder: SparseEncoder, token_ids: Sequence[Sequence[int]], texts: Texts, also: Tensor | None = None
-) -> Tensor:
-    """Largest raw logits of the new tokens (B, D) and, where these are above zero, of `also` (C): (B, D + C)."""
-    new = torch.arange(texts.first, texts.first + texts.new, device=encoder.device)
-    tokens = new if also is None else torch.cat([new, also])
-    rows = encoder.output_rows[tokens]
-    bias = None if encoder.output_bias is None else encoder.output_bias[tokens]
-    asked = torch.arange(len(tokens), device=encoder.device) < texts.new
-    if not token_ids:
-        return rows.new_zeros(0, len(tokens))
-
-    def largest(ids: Tensor, mask: Tensor, _: list[int]) -> Tensor:
-        return splade_pool(encoder.hidden(ids, mask), rows, bias, mask, None if also is None else asked)[0]
-
-    def logits(share: Sequence[Sequence[int]]) -> Tensor:
-        pad_id = encoder.tokenizer.pad_token_id or 0
-        with encoder.looked_up(share):
-            return read_by_length(share, SHORT_TOKENS_A_PASS, pad_id, encoder.device, largest)
-
-    return shared_out(logits, token_ids)
-
-
-def meanings(
-    reference: SparseEncoder,
-    sources: Sources,
-    settings: Warmup | Distill,
-    documents: Sequence[int] = (),
-) -> Meanings | JudgedMeanings:
-    """Made-up texts from a stage's sources, judged by the dense encoder that the settings name, if any.
-
-    `documents`: the rows of the sources that a search is to find.
-    """
-    token_ids, about = sources.token_ids, sources.about
-    if settings.judge == "none" or not about.shape[1]:
-        return Meanings(reference, token_ids, about)
-    random = np.random.default_rng(settings.seed)
-    return JudgedMeanings(reference, token_ids, about, _judge(settings.judge), random, documents)
-
-
-@lru_cache(maxsize=1)
-def _judge(name: str) -> DenseEncoder:
-    """The same for every stage of a run, which then needn't encode the ordinary words again."""
-    return DenseEncoder(name, rough=True)
-
-
 def kindred(meanings: Meanings | JudgedMeanings, settings: Warmup) -> Kindred | None:
     """What the dense encoder that judges knows of words; None without one, or where they shall not learn by it."""
     if not isinstance(meanings, JudgedMeanings) or settings.kindred == 0.0:
         return None
     rate = settings.kindred * settings.learning_rate
     return Kindred(torch.from_numpy(meanings.words), torch.from_numpy(meanings.features), rate)
-
-
-def recall(meant: Tensor, samples: Samples, targets: Targets, silence: float) -> Tensor:
-    """How far made-up texts are from lighting what they mean; `meant` (B, D) as the hinges take it.
-
-    Judged by degrees, a term's logit follows the nearness; else it is lit above or silent below a bound.
-    """
-    if samples.nearness is not None:
-        wanted = targets.border + targets.slope * samples.nearness.to(meant.device)
-        wanted = wanted.clamp(targets.far, targets.meant)
-        return losses.graded(meant, wanted, targets.far, targets.meant, silence)
-    lit = losses.hinge_above(meant, samples.meant.to(meant.device), targets.meant)
-    return lit + silence * losses.hinge_below(meant, samples.quiet.to(meant.device), targets.quiet)
-
-
-def marks(array: NDArray[np.bool_], beside: Tensor) -> Tensor:
-    """A boolean array as a tensor on the device of another."""
-    return torch.from_numpy(np.ascontiguousarray(array)).to(beside.device)
 
 
 def domain_vocabulary(texts: Texts, softmax: str) -> Tensor:

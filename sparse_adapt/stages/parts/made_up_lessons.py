@@ -1,0 +1,128 @@
+"""Lessons of made-up texts: which term each of them lights, and how it ranks the documents.
+
+Dimensions: B texts, D new tokens, C other tokens, Q queries, V vocabulary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from sparse_adapt.made_up.judged import JudgedMeanings
+from sparse_adapt.made_up.windows import Meanings, Samples
+from sparse_adapt.model.batches import read_by_length
+from sparse_adapt.model.dense import DenseEncoder
+from sparse_adapt.model.head.pooling import splade_pool
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.stages.parts.about import Sources
+from sparse_adapt.stages.parts.ranking import Ranking
+from sparse_adapt.stages.parts.targets import Targets
+from sparse_adapt.stages.parts.texts import Texts
+from sparse_adapt.training import losses
+from sparse_adapt.training.sharing import shared_out
+
+if TYPE_CHECKING:
+    from sparse_adapt.stages.parts.six_terms import SixTermsReading
+
+SHORT_TOKENS_A_PASS = 768  # of made-up texts, which are short: as many of like length
+
+
+@dataclass(frozen=True, slots=True)
+class MadeUpLessons:
+    """What made-up texts teach: how brightly they light terms, and how they rank documents, if that is known."""
+
+    ranking: Ranking | None
+    targets: Targets
+    silence: float
+
+
+def recall_term(read: "SixTermsReading") -> Tensor:
+    """A term is lit by the made-up texts that mean it, and by no others."""
+    lessons = read.task.lessons
+    if lessons is None:
+        return read.nothing
+    return recall(read.made_up[0], read.drawn.samples, lessons.targets, lessons.silence)
+
+
+def listwise(read: "SixTermsReading") -> Tensor:
+    """Made-up texts rank the documents as the judge does."""
+    return read.nothing if read.task.lessons is None else read.made_up[1]
+
+
+def ranked(
+    encoder: SparseEncoder, samples: Samples, texts: Texts, ranking: Ranking | None
+) -> tuple[Tensor, Tensor]:
+    """Largest raw logits of the new tokens in made-up texts (B, D), and how far these are from ranking as they should.
+
+    The second is 0 where nothing tells how they should.
+    """
+    if ranking is None or samples.answered is None or not samples.answered.any():
+        return new_logits(encoder, samples.token_ids, texts), encoder.output_rows.sum() * 0.0
+    documents, tokens = ranking.among(samples)
+    logits = new_logits(encoder, samples.token_ids, texts, tokens.to(encoder.device))
+    return logits[:, : texts.new], ranking.divergence(logits[:, texts.new :], samples, documents, tokens)
+
+
+def new_logits(
+    encoder: SparseEncoder, token_ids: Sequence[Sequence[int]], texts: Texts, also: Tensor | None = None
+) -> Tensor:
+    """Largest raw logits of the new tokens (B, D) and, where these are above zero, of `also` (C): (B, D + C)."""
+    new = torch.arange(texts.first, texts.first + texts.new, device=encoder.device)
+    tokens = new if also is None else torch.cat([new, also])
+    rows = encoder.output_rows[tokens]
+    bias = None if encoder.output_bias is None else encoder.output_bias[tokens]
+    asked = torch.arange(len(tokens), device=encoder.device) < texts.new
+    if not token_ids:
+        return rows.new_zeros(0, len(tokens))
+
+    def largest(ids: Tensor, mask: Tensor, _: list[int]) -> Tensor:
+        return splade_pool(encoder.hidden(ids, mask), rows, bias, mask, None if also is None else asked)[0]
+
+    def logits(share: Sequence[Sequence[int]]) -> Tensor:
+        pad_id = encoder.tokenizer.pad_token_id or 0
+        with encoder.looked_up(share):
+            return read_by_length(share, SHORT_TOKENS_A_PASS, pad_id, encoder.device, largest)
+
+    return shared_out(logits, token_ids)
+
+
+def meanings(
+    reference: SparseEncoder, sources: Sources, judge: str, seed: int, documents: Sequence[int] = ()
+) -> Meanings | JudgedMeanings:
+    """Made-up texts from a stage's sources, judged by the dense encoder of that name; by nobody where it is "none".
+
+    `documents`: the rows of the sources that a search is to find.
+    """
+    token_ids, about = sources.token_ids, sources.about
+    if judge == "none" or not about.shape[1]:
+        return Meanings(reference, token_ids, about)
+    return JudgedMeanings(reference, token_ids, about, _judge(judge), np.random.default_rng(seed), documents)
+
+
+@lru_cache(maxsize=1)
+def _judge(name: str) -> DenseEncoder:
+    """The same for every stage of a run, which then needn't encode the ordinary words again."""
+    return DenseEncoder(name, rough=True)
+
+
+def recall(meant: Tensor, samples: Samples, targets: Targets, silence: float) -> Tensor:
+    """How far made-up texts are from lighting what they mean; `meant` (B, D) as the hinges take it.
+
+    Judged by degrees, a term's logit follows the nearness; else it is lit above or silent below a bound.
+    """
+    if samples.nearness is not None:
+        wanted = targets.border + targets.slope * samples.nearness.to(meant.device)
+        wanted = wanted.clamp(targets.far, targets.meant)
+        return losses.graded(meant, wanted, targets.far, targets.meant, silence)
+    lit = losses.hinge_above(meant, samples.meant.to(meant.device), targets.meant)
+    return lit + silence * losses.hinge_below(meant, samples.quiet.to(meant.device), targets.quiet)
+
+
+def marks(array: NDArray[np.bool_], beside: Tensor) -> Tensor:
+    """A boolean array as a tensor on the device of another."""
+    return torch.from_numpy(np.ascontiguousarray(array)).to(beside.device)
