@@ -28,7 +28,7 @@ from safetensors.numpy import load as load_tensors
 
 # records of a run, which say how it was made: settings, times, checksums of files that are recorded themselves
 LEFT_OUT = (
-    *("*/sparse-adapt.json", "*/stage.json", "*/run.toml", "*/request.json", "*/steps/*.json"),
+    *("*/sparse-adapt.json", "*/stage.json", "*/run.toml", "*/request.json", "*/steps/*.json", "*/README.md"),
     *(".*", "*/.*"),
 )
 KEYS_LEFT_OUT = {

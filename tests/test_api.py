@@ -96,7 +96,7 @@ def test_extending_and_saving_keeps_the_terms(tiny_model, tmp_path):
     folder = model.save(tmp_path / "extended")
     again = sa.load(folder, device="cpu")
     assert again.terms == ["zorvex", "kubectl"]
-    assert again.record["stage"] == "extend" and again.record["model"] == str(tiny_model)
+    assert again.record["stage"] == "extend" and again.record["model"]["path"] == str(tiny_model)
     assert (again.encode("zorvex") != model.encode("zorvex")).nnz == 0
     with pytest.raises(OutputError, match="already there"):
         model.save(tmp_path / "extended")
@@ -290,11 +290,11 @@ def test_without_pandas_a_frame_names_its_pip_line(model, frame, monkeypatch):
         found.to_frame()
 
 
-def test_bars_are_for_terminals(model, capfd):
-    model.encode(["a saw"])
+def test_progress_is_told_where_somebody_looks_on_or_asks_for_it(model, twelve_documents, capfd):
+    sa.train("extend", model, terms=["zorvex"])
     assert capfd.readouterr().err == ""
-    model.encode(["a saw"], progress=True)
-    assert "texts" in capfd.readouterr().err
+    sa.train("extend", model, terms=["zorvex"], progress=True)
+    assert "extend: 1 new tokens" in capfd.readouterr().err
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ def test_a_stage_teaches_a_model_in_memory(extended, twelve_documents):
     assert taught.terms == ["zorvex"] and len(taught.history) == 2
     assert (extended.encode("zorvex") != taught.encode("zorvex")).nnz
     assert extended.history == [] and taught.record["stage"] == "warmup"
-    assert sa.load(taught.record["model"]).record["stage"] == "extend"
+    assert sa.load(taught.record["model"]["path"]).record["stage"] == "extend"
 
 
 def test_temporary_folders_last_as_long_as_the_models_that_need_them(extended, twelve_documents):

@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.files.checksum import checksum_of_texts
-from sparse_adapt.files.folders import output_folder, write_json
+from sparse_adapt.files.folders import output_folder
 from sparse_adapt.model.devices import choose
 from sparse_adapt.model.kinds import EitherEncoder, load_encoder
 from sparse_adapt.model.sparse import SparseEncoder
@@ -21,7 +21,8 @@ from sparse_adapt.pipeline.run import REPORT_FILE, read_finished
 from sparse_adapt.report.progress import watching
 from sparse_adapt.report.watching import Heard
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.stages.record import RECORD_FILE, new_record, read_record
+from sparse_adapt.stages.card import making_of, with_record, write_card
+from sparse_adapt.stages.record import new_record, read_record, write_record
 from sparse_adapt.terms.given import TermsGiven, terms_of
 from sparse_adapt.training.loop import HISTORY_FILE, read_history
 
@@ -143,9 +144,10 @@ class Model:
             record = self.record
             if self.extended:
                 record = new_record("extend", self.source, {}, {}, time.monotonic())
-            if record:
-                write_json(work / RECORD_FILE, record)
             self.encoder.save(work)
+            write_card(work, with_record(record) if record else making_of(self.source))
+            if record:
+                write_record(work, record)
         self.source, self.extended = str(place), False
         return place
 

@@ -35,6 +35,7 @@ from sparse_adapt.engines.quantise import Entries
 from sparse_adapt.model.idf import of_all, reciprocal, scaled
 from sparse_adapt.model.sparse import SparseEncoder, read_factors
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
+from sparse_adapt.stages.card import making_of, write_card
 
 MODEL_FOLDER = "model"
 
@@ -77,6 +78,7 @@ def _write_model_and_documents(
     encoder: SparseEncoder, work: Path, manifest: ExportManifest, blocks: Iterable[EncodedBatch]
 ) -> ExportManifest:
     encoder.save(work / MODEL_FOLDER)
+    write_card(work / MODEL_FOLDER, making_of(manifest.model.name))
     files = sorted(path for path in (work / MODEL_FOLDER).rglob("*") if path.is_file())
     manifest = manifest.holding(*(file_there(work, str(path.relative_to(work))) for path in files))
     factors = encoder.factors_of()

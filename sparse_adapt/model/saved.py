@@ -29,7 +29,7 @@ from sparse_adapt.model.addresses import resolve as resolve
 transformers_logging.disable_progress_bar()
 transformers_logging.set_verbosity_error()
 
-HUB_FILES = ["*.json", "model*.safetensors", "vocab.*", "merges.txt", "*.model"]
+HUB_FILES = ["*.json", "model*.safetensors", "vocab.*", "merges.txt", "*.model", "README.md"]
 HUB_FOLDERS = ["*/*"]  # other formats of the same model
 TOKENIZERS = ("tokenizer.json", "vocab.*", "*.model")
 LOADING_NOTES = ("is_local", "local_files_only", "max_length", "stride", "truncation_strategy")

@@ -18,7 +18,7 @@ sources are as they were is done, one whose sources were edited is done again, a
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,7 @@ from sparse_adapt.pipeline.preparing import (
 from sparse_adapt.pipeline.request import REQUEST_FILE, Request
 from sparse_adapt.pipeline.run import Finished, is_whole, read_finished, run_stages, write_report
 from sparse_adapt.pipeline.work import Watcher, Work, same_request
+from sparse_adapt.stages.card import in_short, with_record, write_card
 from sparse_adapt.stages.inputs import PAIRS
 from sparse_adapt.stages.made_from import of_model, stamp
 from sparse_adapt.stages.older import WAS_CALLED
@@ -98,7 +99,7 @@ def adapt(
         outcomes = _stages(work, plan)
         if until == "stages":
             raise Stopped(folder, until)
-        _choice(work, plan)
+        _choice(work, plan, outcomes)
         _report(work, plan, outcomes)
     return read_finished(place.folder)
 
@@ -281,7 +282,7 @@ def makers_of(plan: Plan, folder: Path, merges: Sequence[float]) -> list[Maker]:
     return [*makers, Maker("imitate", 0.0, distilled)]
 
 
-def _choice(work: Work, plan: Plan) -> None:
+def _choice(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
     folder, settings = work.folder, work.request.settings
     collection = folder / "collection"
     sources = {"held": work.made("held.jsonl"), "model": work.made(f"{len(plan.stages)}-{plan.stages[-1]}")}
@@ -298,22 +299,33 @@ def _choice(work: Work, plan: Plan) -> None:
         partial_folder = folder / "model.making"
         shutil.rmtree(partial_folder, ignore_errors=True)
         keep(choice, makers, None if settings.frozen else list(documents.values()), partial_folder)
-        write_record(partial_folder, _record_of(work, plan), folder)
+        tried = record(choice)
+        about = _record_of(work, plan, outcomes, tried)
+        write_card(partial_folder, with_record(about))
+        write_record(partial_folder, about, folder)
         partial_folder.rename(folder / "model")
-        write_json(folder / "choice.json", record(choice))
+        write_json(folder / "choice.json", tried)
         return f"{choice.best.label}, of {len(choice.tried)} on {len(held.queries):,} queries set aside"
 
     work.step("choice", sources, ["choice.json", "model"], do)
     _list_what_to_encode(work, plan)
 
 
-def _record_of(work: Work, plan: Plan) -> dict[str, Any]:
-    """What the commands that take a model folder look for in it."""
+def _record_of(
+    work: Work, plan: Plan, outcomes: Sequence[Outcome], tried: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What the commands that take a model folder look for in it, and what its card tells."""
+    request, kept = work.request, tried["tried"][tried["kept"]]
+    rows = [tried["tried"][0], kept] if tried["kept"] else [kept]
+    note = f"On {tried['queries']:,} made-up queries that were set aside; judge by queries of your own."
     return {
         "stage": "adapt",
         "model": stamp(of_model(plan.model)),
         "files": {"corpus": stamp(work.named("corpus")["corpus"])},
-        "settings": work.request.settings.model_dump(mode="json"),
+        "settings": request.settings.model_dump(mode="json"),
+        "stages": [in_short(outcome.record) for outcome in outcomes] if tried["kept"] else [],
+        "command": request.command(),
+        "measures": {"rows": rows, "note": note},
     }
 
 

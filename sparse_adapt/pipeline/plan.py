@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from sparse_adapt.collection.sources import beside
 from sparse_adapt.errors import ConfigError, unknown
 from sparse_adapt.files.paths import absolute, portable
+from sparse_adapt.files.toml import toml
 from sparse_adapt.settings import Settings
 from sparse_adapt.stages.older import settings_now
 from sparse_adapt.stages.table import USUAL, find_stage, names
@@ -123,27 +124,16 @@ def plan_text(plan: Plan, folder: Path | None = None) -> str:
     def named(source: str) -> str:
         return absolute(source) if folder is None else portable(source, folder, folder)
 
-    lines = [f"model = {_toml(named(plan.model))}"]
+    lines = [f"model = {toml(named(plan.model))}"]
     if plan.corpus is not None:
-        lines.append(f"corpus = {_toml(named(plan.corpus))}")
-    lines += [f"stages = {_toml(plan.stages)}", f"preset = {_toml(plan.preset)}"]
+        lines.append(f"corpus = {toml(named(plan.corpus))}")
+    lines += [f"stages = {toml(plan.stages)}", f"preset = {toml(plan.preset)}"]
     for name in dict.fromkeys(plan.stages):
         fields = {each.key: named(plan.files[each.key]) for each in find_stage(name).needs}
         settings = plan.settings[name].model_dump(mode="json") if name in plan.settings else {}
         lines += ["", f"[{name}]"]
-        lines += [
-            f"{key} = {_toml(value)}" for key, value in (fields | settings).items() if value is not None
-        ]
+        lines += [f"{key} = {toml(value)}" for key, value in (fields | settings).items() if value is not None]
     return "\n".join(lines) + "\n"
-
-
-def _toml(value: object) -> str:
-    """A value as TOML writes it; JSON's strings, numbers and lists are TOML's too."""
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {_toml(inner)}" for key, inner in value.items()) + " }"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)
 
 
 # -- what settings and their errors are made of ---------------------------------------------------

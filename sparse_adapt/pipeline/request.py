@@ -1,6 +1,7 @@
 """What an adaptation is asked to do, and how it is known again when it goes on."""
 
 import json
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,6 +54,26 @@ class Request:
         asked = {"overrides": dict(self.overrides), "of_stages": dict(self.of_stages)}
         return named | {"settings": self.settings.model_dump(mode="json")} | asked
 
+    def command(self) -> str:
+        """The command that asks for the same, files by their names alone; settings of stages aside."""
+        named = {"model": self.model, "glossary": self.glossary, "queries": self.queries}
+        named |= {"candidates": self.candidates, "query-generator": self.generator}
+        if self.teacher != ENSEMBLE:
+            named["teacher"] = self.teacher
+        default, own = AdaptSettings(), self.settings
+        if own.seed != default.seed:
+            named["seed"] = str(own.seed)
+        if own.documents != default.documents:
+            named["documents"] = str(own.documents)
+        if own.stages != default.stages:
+            named["stages"] = ",".join(own.stages)
+        if own.max_tokens is not None:
+            named["max-tokens"] = str(own.max_tokens)
+        words = ["sparse-adapt", "adapt", _bare(self.corpus)]
+        for option, value in named.items():
+            words += [] if value is None else [f"--{option}", _bare(value)]
+        return shlex.join([*words, *(["--only-new"] if own.frozen else []), "-o", "adapted"])
+
     @classmethod
     def of_plain(cls, plain: Mapping[str, Any]) -> "Request":
         """The request that `plain` was made of."""
@@ -78,6 +99,11 @@ class Request:
         for path in (self.glossary, self.queries, self.candidates):
             if path is not None and not Path(path).exists():
                 raise InputError(path, "no such file; check the path")
+
+
+def _bare(source: str) -> str:
+    """A path of this machine by its last part; a name as it is."""
+    return Path(source).name if Path(source).exists() else source
 
 
 def begun(folder: Path) -> Request | None:

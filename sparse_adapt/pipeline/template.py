@@ -6,11 +6,11 @@ sparse-adapt run --template > run.toml
 import json
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from sparse_adapt.files.toml import toml
 from sparse_adapt.pipeline.runfile import Top
 from sparse_adapt.settings import Settings
 from sparse_adapt.stages.table import STAGES, USUAL, find_stage
@@ -48,7 +48,7 @@ def keys(kind: type[Settings], without: Sequence[str] = ()) -> Iterator[str]:
             if isinstance(default, Settings):  # the weights of a stage: what each term is
                 for key, weight in type(default).model_fields.items():
                     yield from comment(f"- {key}: {_meaning(weight)}")
-            yield f"# {name} = {'' if default is None else toml(default)}".rstrip()
+            yield f"# {name} = {'' if default is None else toml(_plain(default))}".rstrip()
 
 
 def comment(text: str) -> list[str]:
@@ -56,16 +56,8 @@ def comment(text: str) -> list[str]:
     return [f"# {line}" for line in textwrap.wrap(text, WIDTH - 2)]
 
 
-def toml(value: Any) -> str:  # noqa: ANN401 - whatever a setting can be
-    """A value as TOML writes it, nested tables inside braces."""
-    if isinstance(value, BaseModel):
-        value = {name: getattr(value, name) for name in type(value).model_fields}
-    if isinstance(value, dict):
-        inner = ", ".join(f"{name} = {toml(each)}" for name, each in value.items() if each is not None)
-        return f"{{ {inner} }}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(toml, value))}]"
-    return json.dumps(value, ensure_ascii=False)
+def _plain(default: object) -> object:
+    return default.model_dump() if isinstance(default, BaseModel) else default
 
 
 def _meaning(field: FieldInfo) -> str:

@@ -18,6 +18,7 @@ from sparse_adapt.files.writing import sync_all
 from sparse_adapt.model.kinds import EitherEncoder, load_encoder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.settings import Settings
+from sparse_adapt.stages.card import with_record, write_card
 from sparse_adapt.stages.inputs import Inputs
 from sparse_adapt.stages.made_from import PATH, changed, of_model
 from sparse_adapt.stages.older import record_now
@@ -134,6 +135,7 @@ def _save(encoder: EitherEncoder, done: Changed, begun: Mapping[str, Any], place
     with _folder(place, begun) as work:
         if is_main():
             encoder.save(work)
+            write_card(work, with_record(record))
             write_record(work, record, place.home)
     return Outcome(place.folder, done.said, record)
 
@@ -166,6 +168,7 @@ def _teach(
                 record |= task.conclude(encoder)
             if is_main():
                 encoder.save(work)
+                write_card(work, with_record(record))
                 sync_all(work)  # before the record says that it is whole
                 write_record(work, record, place.home)
         if is_main():

