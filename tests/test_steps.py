@@ -21,7 +21,8 @@ from sparse_adapt.stages.record import read_before
 from sparse_adapt.stages.runner import Outcome, Place, carry_out
 from sparse_adapt.stages.warmup import Warmup
 from sparse_adapt.terms.mining import Term, write_terms
-from sparse_adapt.training.loop import HISTORY_FILE, STATE_FILE
+from sparse_adapt.training.loop import HISTORY_FILE
+from sparse_adapt.training.state import STATE_FILE
 
 DOCUMENTS = {
     "d0": "A zorvex report compares what a team spent.",

@@ -19,10 +19,11 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.terms.mining import Term
 from sparse_adapt.training import loop
-from sparse_adapt.training.loop import HISTORY_FILE, STATE_FILE, random_at, schedule, train
+from sparse_adapt.training.loop import HISTORY_FILE, random_at, schedule, train
 from sparse_adapt.training.losses import flops
 from sparse_adapt.training.settings import Training
 from sparse_adapt.training.shared_steps import Kindred
+from sparse_adapt.training.state import STATE_FILE, forget
 
 TEXTS = [
     "a zorvex report",
@@ -352,9 +353,9 @@ def test_a_finished_training_loses_nothing_until_it_is_forgotten(tiny_model, tmp
     again = extended(tiny_model)  # as after a disk that was full when the model was to be saved
     assert train(again, Pull(again, settings()), tmp_path, progress=stop_at(1)) == history
     assert torch.equal(again.output_rows, encoder.output_rows)
-    loop.forget(tmp_path)
+    forget(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [HISTORY_FILE]
-    loop.forget(tmp_path)
+    forget(tmp_path)
 
 
 def test_a_history_that_was_cut_within_a_line_goes_on(tiny_model, tmp_path):

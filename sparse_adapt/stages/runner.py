@@ -35,17 +35,16 @@ from sparse_adapt.stages.stage import Changed, Stage
 from sparse_adapt.stages.table import find_stage
 from sparse_adapt.training.loop import (
     HISTORY_FILE,
-    STATE_FILE,
     Concluding,
     Progress,
     Telling,
     device_of,
-    forget,
     read_history,
     train,
 )
 from sparse_adapt.training.loop import Stage as Task
 from sparse_adapt.training.settings import Training
+from sparse_adapt.training.state import STATE_FILE, forget
 
 
 @dataclass(frozen=True, slots=True)

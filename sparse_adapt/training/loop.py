@@ -19,11 +19,9 @@ import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 from numpy.random import Generator, default_rng
-from safetensors import safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from sparse_adapt.errors import ConfigError, InputError, MissingExtraError
+from sparse_adapt.errors import ConfigError, MissingExtraError
 from sparse_adapt.files.folders import write_text
 from sparse_adapt.files.processes import from_first, is_main, several
 from sparse_adapt.model.encoder import Encoder
@@ -32,10 +30,9 @@ from sparse_adapt.training.parameters import Parameters
 from sparse_adapt.training.settings import Training
 from sparse_adapt.training.shared_steps import Kindred
 from sparse_adapt.training.sharing import add_gradients, sharing
+from sparse_adapt.training.state import STATE_FILE, load_state, save_state
 
-STATE_FILE = "state.safetensors"
 HISTORY_FILE = "history.jsonl"
-BESIDE = "beside"  # before the names of what a stage keeps, in its state
 Progress = Callable[[int, int, Mapping[str, float]], None]
 Either = TypeVar("Either", bound=Encoder)
 Taught = TypeVar("Taught", bound=Encoder, contravariant=True)
@@ -146,12 +143,6 @@ def train(
     return history
 
 
-def forget(folder: Path) -> None:
-    """Remove the state of a training whose model is saved."""
-    for path in (folder / STATE_FILE, _unfinished(folder / STATE_FILE)):
-        path.unlink(missing_ok=True)
-
-
 def device_of(settings: Training) -> str:
     """Where a stage trains, and so where everything that it compares with has to be."""
     return str(_accelerator(settings).device)
@@ -233,52 +224,6 @@ def _accelerator(settings: Training) -> Accelerator:
             f"device = {settings.device!r}, but these processes share a GPU's network; use: accelerate launch --cpu"
         )
     return accelerator
-
-
-def save_state(path: Path, parameters: Parameters, optimiser: torch.optim.Optimizer, done: int) -> None:
-    """Write weights and moments after `done` steps: whole, or not at all."""
-    tensors: dict[str, Tensor] = {}
-    for index, parameter in enumerate(parameters.trained()):
-        tensors[f"{index}.value"] = parameter.detach()
-        for name, moment in optimiser.state.get(parameter, {}).items():
-            tensors[f"{index}.{name}"] = moment
-    for name, kept in parameters.beside.named_buffers():
-        tensors[f"{BESIDE}.{name}"] = kept
-    partial = _unfinished(path)
-    save_file(
-        {name: tensor.contiguous().cpu().clone() for name, tensor in tensors.items()},
-        partial,
-        {"done": str(done)},
-    )
-    partial.replace(path)
-
-
-def _unfinished(path: Path) -> Path:
-    return path.with_suffix(".partial")
-
-
-@torch.no_grad()
-def load_state(path: Path, parameters: Parameters, optimiser: torch.optim.Optimizer) -> int:
-    """Put weights and moments back; returns how many steps they stand for, 0 where there is no state."""
-    if not path.is_file():
-        return 0
-    trained, kept = parameters.trained(), dict(parameters.beside.named_buffers())
-    with safe_open(path, framework="pt") as state:
-        for name in state.keys():  # noqa: SIM118 - safe_open has no __iter__
-            index, field = name.split(".", 1)
-            tensor = state.get_tensor(name)
-            parameter = kept[field] if index == BESIDE else trained[int(index)]
-            if field == "value" or index == BESIDE:
-                if tensor.shape != parameter.shape:
-                    raise InputError(path, "belongs to another model; pass --overwrite to start again")
-                parameter.copy_(tensor)
-            else:
-                optimiser.state[parameter][field] = tensor.to(parameter.device)
-        done = int(state.metadata()["done"])
-    if parameters.shared is not None:
-        parameters.shared.taken_up()
-    parameters.put_back()
-    return done
 
 
 @contextmanager
