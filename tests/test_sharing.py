@@ -11,13 +11,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from sparse_adapt.errors import OutputError
+from sparse_adapt.errors import ConfigError, OutputError
 from sparse_adapt.files import processes
 from sparse_adapt.files.processes import common_folder
 from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.runner import Place, carry_out
 from sparse_adapt.stages.warmup import Warmup
+from sparse_adapt.training.loop import device_of
 from sparse_adapt.training.sharing import own_share, shared_out, sharing, summed_over_processes
 
 STAGES = ("warmup", "dictionary", "distill")
@@ -47,7 +48,7 @@ if __name__ == "__main__":
 SHARES = """
     from accelerate import PartialState
     PartialState(cpu=True)
-    from sparse_adapt.training.sharing import own_share, shared_out, total
+    from sparse_adapt.training.sharing import own_share, shared_out, summed_over_processes
     for count in range(6):
         items = list(range(1, count + 1))
         factor = torch.tensor(2.0, requires_grad=True)
@@ -59,7 +60,7 @@ SHARES = """
             torch.distributed.all_reduce(whole)
             assert whole.item() == 4.0 * sum(items) ** 2, (count, whole)
     part = torch.tensor(float(rank + 1), requires_grad=True)
-    summed = total(part * part)
+    summed = summed_over_processes(part * part)
     assert summed.item() == 1.0 + 4.0
     summed.backward()
     assert part.grad.item() == 2.0 * (rank + 1)
@@ -179,8 +180,33 @@ def test_a_follower_takes_over_the_first_ones_error(tmp_path, monkeypatch):
     monkeypatch.setenv("LOCAL_RANK", "1")
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    monkeypatch.setenv("MASTER_PORT", "29500")
     assert processes.several() and not processes.is_main()
-    monkeypatch.setattr(processes, "told", lambda _: (Path(), "out: already there"))
+    monkeypatch.setattr(processes, "from_first", lambda _: (Path(), "out: already there"))
     with pytest.raises(OutputError, match="out: already there"), common_folder(tmp_path / "out"):
         raise AssertionError
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        {"RANK": "1"},
+        {"RANK": "1", "WORLD_SIZE": "2"},
+        {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2"},  # but nobody whom to meet, and where
+        {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"},
+        {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "abc", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"},
+    ],
+)
+def test_what_a_launcher_left_in_the_environment_silences_nobody(monkeypatch, left):
+    for name, value in left.items():
+        monkeypatch.setenv(name, value)
+    assert processes.is_main() and not processes.several()
+
+
+@pytest.mark.parametrize("name", ["WORLD_SIZE", "RANK", "LOCAL_RANK"])
+def test_a_variable_that_is_no_number_is_one_line(monkeypatch, name):
+    monkeypatch.setenv(name, "abc")
+    with pytest.raises(ConfigError, match=f"{name}=abc: isn't a whole number; unset it"):
+        device_of(DISTILL)

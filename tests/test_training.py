@@ -1,11 +1,13 @@
 """The training loop: what moves and what doesn't, how fast, and that an interruption leaves no trace."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +25,7 @@ from sparse_adapt.training.loop import HISTORY_FILE, random_at, schedule, train
 from sparse_adapt.training.losses import flops
 from sparse_adapt.training.settings import Training
 from sparse_adapt.training.shared_steps import Kindred
-from sparse_adapt.training.state import STATE_FILE, forget
+from sparse_adapt.training.state import BEFORE_FILE, STATE_FILE, forget
 
 TEXTS = [
     "a zorvex report",
@@ -378,12 +380,77 @@ def test_the_state_of_another_model_is_refused(tiny_model, tmp_path):
         train(other, Pull(other, settings()), tmp_path)
 
 
+@pytest.mark.parametrize("damage", [b"", b"\x08", b"x" * 100, None])
+def test_a_state_that_is_damaged_gives_way_to_the_one_before(tiny_model, tmp_path, damage):
+    whole = extended(tiny_model)
+    (tmp_path / "whole").mkdir()
+    history = train(whole, Pull(whole, settings()), tmp_path / "whole")
+    place = tmp_path / "stopped"
+    place.mkdir()
+    encoder = extended(tiny_model)
+    with pytest.raises(Stopped):
+        train(encoder, Pull(encoder, settings()), place, progress=stop_at(5))  # states of steps 2 and 4
+    content = (place / STATE_FILE).read_bytes()
+    (place / STATE_FILE).write_bytes(content[: len(content) // 2] if damage is None else damage)
+    done: list[int] = []
+    encoder = extended(tiny_model)
+    resumed = train(encoder, Pull(encoder, settings()), place, progress=lambda step, *_: done.append(step))
+    assert (done, resumed) == ([3, 4, 5, 6], history)
+    after = snapshot(encoder)
+    assert all(torch.equal(after[name], tensor) for name, tensor in snapshot(whole).items())
+
+
+def test_without_a_sound_state_a_training_begins_again(tiny_model, tmp_path):
+    encoder = extended(tiny_model)
+    with pytest.raises(Stopped):
+        train(encoder, Pull(encoder, settings()), tmp_path, progress=stop_at(5))
+    for name in (STATE_FILE, BEFORE_FILE):
+        (tmp_path / name).write_bytes(b"")
+    encoder = extended(tiny_model)
+    assert [row["step"] for row in train(encoder, Pull(encoder, settings()), tmp_path)] == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_a_state_counts_only_with_the_history_of_its_steps(tiny_model, tmp_path, rows):
+    """A disk that lost its power may hold the state without the last lines."""
+    encoder = extended(tiny_model)
+    with pytest.raises(Stopped):
+        train(encoder, Pull(encoder, settings()), tmp_path, progress=stop_at(5))
+    lines = (tmp_path / HISTORY_FILE).read_bytes().splitlines(keepends=True)
+    (tmp_path / HISTORY_FILE).write_bytes(b"".join(lines[:rows]) + b"\xff\xfe")
+    encoder = extended(tiny_model)
+    assert [row["step"] for row in train(encoder, Pull(encoder, settings()), tmp_path)] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_state_is_on_the_disk_before_it_is_in_its_place(tiny_model, tmp_path, monkeypatch):
+    """Every rename follows an fsync of what is renamed, and is followed by one of the folder."""
+    events: list[tuple[str, str]] = []
+    fsync, replace = os.fsync, os.replace
+
+    def syncing(descriptor: int) -> None:
+        events.append(("sync", str(Path(f"/proc/self/fd/{descriptor}").readlink())))
+        fsync(descriptor)
+
+    def renaming(source: Any, target: Any, **options: Any) -> None:
+        events.append(("rename", str(source)))
+        replace(source, target, **options)
+
+    monkeypatch.setattr(os, "fsync", syncing)
+    monkeypatch.setattr(os, "replace", renaming)
+    encoder = extended(tiny_model)
+    train(encoder, Pull(encoder, settings()), tmp_path)
+    renamed = [place for place, (kind, path) in enumerate(events) if kind == "rename" and ".partial" in path]
+    assert len(renamed) == 4  # the history once, and a state every 2 steps
+    for place in renamed:
+        assert ("sync", events[place][1]) in events[:place]
+        assert ("sync", str(tmp_path)) in events[place:]
+
+
 KILLED = """
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from test_training import Pull, extended, settings
-from sparse_adapt.training import loop
 from sparse_adapt.training.loop import train
 
 def kill(*_):
@@ -394,7 +461,7 @@ def progress(done, steps, values):
         kill()
 
 if {saving}:
-    training.Path.replace = kill  # the state is written, but not yet in its place
+    Path.replace = kill  # the state is written, but not yet in its place
 encoder = extended(Path({folder!r}))
 train(encoder, Pull(encoder, settings(train="all")), Path({place!r}), progress=progress)
 """

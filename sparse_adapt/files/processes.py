@@ -9,15 +9,28 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from sparse_adapt.errors import OutputError, SparseAdaptError
+from sparse_adapt.errors import ConfigError, OutputError, SparseAdaptError
 from sparse_adapt.files.folders import Reads, output_folder
 
 T = TypeVar("T")
 
 
+NUMBERS = ("RANK", "LOCAL_RANK", "WORLD_SIZE")  # that a launcher sets
+MEETING = ("MASTER_ADDR", "MASTER_PORT")  # where its processes find each other
+
+
 def several() -> bool:
-    """Whether a launcher started this process as one of several."""
-    return "LOCAL_RANK" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1
+    """Whether a launcher started this process as one of several, who have a place to meet."""
+    size = os.environ.get("WORLD_SIZE", "1")
+    return size.isdecimal() and int(size) > 1 and all(name in os.environ for name in ("LOCAL_RANK", *MEETING))
+
+
+def check_environment() -> None:
+    """Raise ConfigError for a launcher's variable that no launcher would set so."""
+    for name in NUMBERS:
+        value = os.environ.get(name, "0")
+        if not value.removeprefix("-").isdecimal():
+            raise ConfigError(f"{name}={value}: isn't a whole number; unset it, or use accelerate launch")
 
 
 def is_main() -> bool:

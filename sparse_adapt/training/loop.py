@@ -23,14 +23,15 @@ from torch import Tensor, nn
 
 from sparse_adapt.errors import ConfigError, MissingExtraError
 from sparse_adapt.files.folders import write_text
-from sparse_adapt.files.processes import from_first, is_main, several
+from sparse_adapt.files.processes import check_environment, from_first, is_main, several
+from sparse_adapt.files.writing import sync
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.training.losses import total
 from sparse_adapt.training.parameters import Parameters
 from sparse_adapt.training.settings import Training
 from sparse_adapt.training.shared_steps import Kindred
 from sparse_adapt.training.sharing import add_gradients, sharing
-from sparse_adapt.training.state import STATE_FILE, load_state, save_state
+from sparse_adapt.training.state import load_state, save_state
 
 HISTORY_FILE = "history.jsonl"
 Progress = Callable[[int, int, Mapping[str, float]], None]
@@ -118,8 +119,9 @@ def train(
     optimiser = torch.optim.AdamW(
         parameters.groups(), weight_decay=settings.weight_decay, eps=1e-8, fused=True
     )
-    done = load_state(folder / STATE_FILE, parameters, optimiser)
-    history = read_history(folder / HISTORY_FILE)[:done]
+    history = read_history(folder / HISTORY_FILE)
+    done = load_state(folder, parameters, optimiser, history)
+    del history[done:]
     objective = accelerator.prepare_model(Objective(sharing(encoder), stage), evaluation_mode=True)
     prepared = accelerator.prepare_optimizer(optimiser)
     scalars = _scalars(folder, done) if settings.tensorboard and is_main() else None
@@ -135,7 +137,8 @@ def train(
                 for key in row.keys() - {"step"}:
                     scalars.add_scalar(f"{stage.name}/{key}", row[key], step + 1)
             if is_main() and ((step + 1) % settings.checkpoint_every == 0 or step + 1 == stage.steps):
-                save_state(folder / STATE_FILE, parameters, optimiser, step + 1)
+                sync(folder / HISTORY_FILE)  # of which the state presumes a row a step
+                save_state(folder, parameters, optimiser, step + 1)
             if progress is not None:
                 progress(step + 1, stage.steps, values)
     if scalars is not None:
@@ -209,6 +212,7 @@ def _step(
 
 
 def _accelerator(settings: Training) -> Accelerator:
+    check_environment()
     if settings.device not in ("auto", "cpu", "cuda", "mps"):
         raise ConfigError(f"device = {settings.device!r}: choose auto, cpu, cuda or mps")
     if settings.device == "cuda" and not torch.cuda.is_available():
@@ -236,14 +240,16 @@ def _history_log(path: Path, history: Sequence[Mapping[str, float]]) -> Iterator
 
 
 def read_history(path: Path) -> list[dict[str, float]]:
-    """Rows of a history, up to a last line that a kill may have cut."""
+    """Rows of a history, up to the first line that isn't one: a kill may have cut the last."""
     rows: list[dict[str, float]] = []
-    if path.is_file():
-        for line in path.read_text(encoding="utf-8").split("\n"):
-            try:
-                rows.append(json.loads(line))
-            except json.JSONDecodeError:
-                break
+    for line in path.read_bytes().split(b"\n") if path.is_file() else ():
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            break
+        if not isinstance(row, dict) or not all(isinstance(value, int | float) for value in row.values()):
+            break
+        rows.append(row)
     return rows
 
 
