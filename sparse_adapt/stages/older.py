@@ -32,17 +32,19 @@ def name_in_adapt(name: str) -> str:
 class Gone(NamedTuple):
     """A key that a stage no longer has, at a value at which it did something."""
 
+    stage: str
     keys: tuple[str, ...]
     value: object
 
     def __str__(self) -> str:
-        """One line that says so."""
-        return f"{'.'.join(self.keys)} = {self.value!r} is of an earlier version, and no stage has it now"
+        """One line that says so, and which stage learns so now."""
+        other = "imitate" if self.stage == "distill" else "distill"
+        return f"{'.'.join(self.keys)} = {self.value!r} is of an earlier version; the stage {other} learns so now"
 
 
 def settings_now(stage: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], Gone | None]:
     """A stage's settings without keys that did nothing, and the first one that did something, if there is one."""
-    return _without(table, GONE.get(stage, {}), ())
+    return _without(stage, table, GONE.get(stage, {}), ())
 
 
 def record_now(stage: str, record: Mapping[str, Any], place: Path) -> dict[str, Any]:
@@ -55,7 +57,7 @@ def record_now(stage: str, record: Mapping[str, Any], place: Path) -> dict[str, 
 
 
 def _without(
-    table: Mapping[str, Any], gone: Mapping[str, Any], above: tuple[str, ...]
+    stage: str, table: Mapping[str, Any], gone: Mapping[str, Any], above: tuple[str, ...]
 ) -> tuple[dict[str, Any], Gone | None]:
     kept, first = {}, None
     for key, value in table.items():
@@ -63,8 +65,8 @@ def _without(
         if key not in gone or (isinstance(nothing, dict) and not isinstance(value, Mapping)):
             kept[key] = value
         elif isinstance(nothing, dict):
-            kept[key], inner = _without(value, nothing, (*above, key))
+            kept[key], inner = _without(stage, value, nothing, (*above, key))
             first = first or inner
         elif nothing is not ANYTHING and value != nothing:
-            first = first or Gone((*above, key), value)
+            first = first or Gone(stage, (*above, key), value)
     return kept, first
