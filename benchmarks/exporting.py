@@ -20,7 +20,7 @@ from benchmarks.tables import RESULTS, line
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.engines.formats import ENGINES, require
 from sparse_adapt.engines.layout import ExportSource
-from sparse_adapt.engines.writing import write_export
+from sparse_adapt.engines.writing import ExportOptions, write_export
 from sparse_adapt.errors import MissingExtraError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
@@ -47,7 +47,7 @@ def writers(vectors: Vectors, model: SparseEncoder, folder: Path) -> dict[str, C
             continue
         source = ExportSource(vectors, encoder=model)
         ready[row.name] = lambda name=row.name, source=source: write_export(
-            name, source, folder / name, overwrite=True
+            name, source, folder / name, ExportOptions(overwrite=True)
         )
     return ready
 

@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 from sparse_adapt.engines.layout import Engine, ExportSource
 from sparse_adapt.engines.manifest import ExportManifest
 from sparse_adapt.engines.quantise import Quantisation
-from sparse_adapt.engines.writing import write_export
+from sparse_adapt.engines.writing import ExportOptions, write_export
 from sparse_adapt.files.checksum import checksum_of_bytes
 from sparse_adapt.retrieve.search import search
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
@@ -80,7 +80,7 @@ def export(
 ) -> ExportManifest:
     """Write an export of some blocks for an engine."""
     source = ExportSource(vectors_of(tokens, *blocks), queries)
-    return write_export(name, source, folder, quantisation=quantisation).manifest
+    return write_export(name, source, folder, ExportOptions(quantisation=quantisation)).manifest
 
 
 def odd_documents() -> EncodedBatch:

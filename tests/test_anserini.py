@@ -13,7 +13,7 @@ from sparse_adapt.engines.layout import ExportSource
 from sparse_adapt.engines.manifest import read_export_manifest
 from sparse_adapt.engines.names import unescape_token
 from sparse_adapt.engines.quantise import Quantisation
-from sparse_adapt.engines.writing import write_export
+from sparse_adapt.engines.writing import ExportOptions, write_export
 from sparse_adapt.errors import InputError
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
 from sparse_adapt.retrieve.vectors.manifest import ModelStamp
@@ -46,13 +46,13 @@ def two_blocks(tokens: list[str] = TOKENS, queries: EncodedBatch | None = None) 
 
 def test_every_file_is_as_it_was(tmp_path, golden_folder):
     scale = Quantisation(scale=100, largest=300)
-    write_export("anserini", two_blocks(queries=QUERIES), tmp_path / "out", quantisation=scale)
+    write_export("anserini", two_blocks(queries=QUERIES), tmp_path / "out", ExportOptions(quantisation=scale))
     golden_folder(tmp_path / "out", "anserini")
 
 
 def test_the_manifest_counts_what_quantising_cost(tmp_path):
     source, scale = two_blocks(queries=QUERIES), Quantisation(largest=300)
-    manifest = write_export("anserini", source, tmp_path / "out", quantisation=scale).manifest
+    manifest = write_export("anserini", source, tmp_path / "out", ExportOptions(quantisation=scale)).manifest
     assert (manifest.documents, manifest.empty_documents) == (4, 1)
     assert (manifest.entries, manifest.dropped, manifest.clipped) == (6, 2, 1)
     assert (manifest.queries, manifest.empty_queries) == (1, 1)

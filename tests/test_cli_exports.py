@@ -100,7 +100,11 @@ def test_a_fault_is_exit_status_1(
             "--model: name the model that made the vectors",
         ),
         (["export", "onnx", "-o", "x", "--model", "m", "--vectors", "v"], "onnx holds the encoder alone"),
-        (["export", "seismic", "-o", "x", "--vectors", "v", "--scale", "9"], "no manifest.json here"),
+        (["export", "seismic", "-o", "x", "--vectors", "v"], "no manifest.json here"),
+        (
+            ["export", "seismic", "-o", "x", "--vectors", "v", "--scale", "9"],
+            "seismic keeps weights as they are",
+        ),
         (
             ["query-table", "--model", "splade-tiny", "--vectors", "v", "-o", "x", "--queries", "q"],
             "needs both --queries and",

@@ -13,8 +13,9 @@ import torch
 
 from sparse_adapt.collection.readers import Document, write_documents
 from sparse_adapt.engines import exporting
-from sparse_adapt.engines.exporting import ExportOptions, export_corpus, interim_folder
+from sparse_adapt.engines.exporting import export_corpus, interim_folder
 from sparse_adapt.engines.manifest import ExportFolder
+from sparse_adapt.engines.writing import ExportOptions
 from sparse_adapt.errors import InputError, OutputError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.vectors.shards import encode_corpus

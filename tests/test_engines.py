@@ -5,17 +5,24 @@ import sys
 
 import numpy as np
 import pytest
-from odd import export
+from odd import export, vectors_of
 from scipy.sparse import csr_matrix, random
 from scipy.sparse import vstack as stack
 
+import sparse_adapt as sa
+from sparse_adapt.engines.exporting import export_corpus
 from sparse_adapt.engines.formats import ENGINES
+from sparse_adapt.engines.layout import ExportSource
 from sparse_adapt.engines.manifest import read_export_manifest
 from sparse_adapt.engines.opening import open_engine
 from sparse_adapt.engines.parity import check_engine
-from sparse_adapt.errors import InputError, OutputError
+from sparse_adapt.engines.quantise import Quantisation
+from sparse_adapt.engines.writing import ExportOptions, write_export
+from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.files.folders import output_folder
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
+from sparse_adapt.retrieve.vectors.shards import encode_corpus
 
 ODD = [
     "two words",
@@ -157,6 +164,45 @@ def test_an_export_for_another_engine_is_refused(name, tmp_path):
     other = next(each for each in LOCAL if each != name)
     with pytest.raises(InputError, match=f"an export for {name}, not {other}; export again for {other}"):
         open_engine(other, tmp_path / "out")
+
+
+def test_an_export_replaces_nothing_that_it_is_made_from(tiny_model, twelve_documents, tmp_path):
+    model = SparseEncoder.load(tiny_model)
+    model.save(tmp_path / "model")
+    encode_corpus(model, twelve_documents, tmp_path / "vectors")
+    taken = {name: content_of(tmp_path / name) for name in ("model", "vectors")}
+    with pytest.raises(OutputError, match="is what this command reads"):
+        sa.export("qdrant", None, tmp_path / "vectors", tmp_path / "vectors", overwrite=True)
+    with pytest.raises(OutputError, match="is what this command reads"):
+        sa.export("qdrant", tmp_path / "model", twelve_documents, tmp_path / "model", overwrite=True)
+    assert taken == {name: content_of(tmp_path / name) for name in ("model", "vectors")}
+
+
+def content_of(folder):
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_token_that_the_engine_can_not_hold_is_told_before_anything_is_encoded(tiny_model, tmp_path):
+    model = SparseEncoder.load(tiny_model)
+    model.tokenizer.add_tokens(["x" * 300])
+    model.masked_lm.resize_token_embeddings(len(model.tokenizer), mean_resizing=False)
+    with pytest.raises(InputError, match="this token has 300 characters, Lucene takes 1 to 255"):
+        export_corpus("anserini", model, lambda: pytest.fail("read"), tmp_path / "out")
+    with pytest.raises(ConfigError, match="qdrant keeps weights as they are"):
+        options = ExportOptions(quantisation=Quantisation())
+        export_corpus("qdrant", model, lambda: pytest.fail("read"), tmp_path / "out", options=options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_export_of_vectors_left_goes_with_resume(tmp_path):
+    source, out = ExportSource(vectors_of(["a", "b"], one_each(2))), tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt), output_folder(out) as work:
+        (work / "documents").mkdir()
+        raise KeyboardInterrupt
+    with pytest.raises(OutputError, match="an unfinished run is in"):
+        write_export("qdrant", source, out)
+    assert write_export("qdrant", source, out, ExportOptions(resume=True)).manifest.documents == 3
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 FULL = """

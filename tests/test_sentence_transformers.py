@@ -14,7 +14,7 @@ from sparse_adapt.engines.opening import open_engine
 from sparse_adapt.engines.parity import check_engine
 from sparse_adapt.engines.quantise import Quantisation
 from sparse_adapt.engines.sentence_transformers import how_to_load
-from sparse_adapt.engines.writing import write_export
+from sparse_adapt.engines.writing import ExportOptions, write_export
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.vectors.folder import join_blocks
@@ -47,7 +47,9 @@ def test_sentence_transformers_loads_model_and_documents(model, twelve_documents
     with open_engine("sentence-transformers", tmp_path / "out") as engine:
         assert found == list(engine.search_all(queries, 10)["q1"])
     with pytest.raises(ConfigError, match="sentence-transformers keeps weights as they are"):
-        write_export("sentence-transformers", source, tmp_path / "no", quantisation=Quantisation())
+        write_export(
+            "sentence-transformers", source, tmp_path / "no", ExportOptions(quantisation=Quantisation())
+        )
     assert not (tmp_path / "no").exists()
 
 

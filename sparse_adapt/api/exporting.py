@@ -11,12 +11,12 @@ from rich.text import Text
 from sparse_adapt.api.models import ModelGiven, load_sparse
 from sparse_adapt.api.searching import is_vectors
 from sparse_adapt.collection.given import Corpus, DocumentsGiven, QueriesGiven, queries_of
-from sparse_adapt.engines.exporting import ExportOptions, export_corpus
+from sparse_adapt.engines.exporting import export_corpus
 from sparse_adapt.engines.formats import check_takes, find_engine, module_of
 from sparse_adapt.engines.layout import ExportSource
 from sparse_adapt.engines.manifest import ExportManifest, remarks
 from sparse_adapt.engines.quantise import DEFAULT_LARGEST, DEFAULT_SCALE, Quantisation
-from sparse_adapt.engines.writing import write_export
+from sparse_adapt.engines.writing import ExportOptions, write_export
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.progress import watching
@@ -104,8 +104,13 @@ def export(
     2
     """
     row, place = find_engine(format), Path(out)
-    check_takes(row, queries=queries is not None, texts=texts is not False)
     quantisation = _quantisation(scale, largest)
+    check_takes(
+        row,
+        queries=queries is not None,
+        texts=texts is not False,
+        scaled=quantisation is not None,
+    )
     if row.holds_vectors and corpus is None:
         raise ConfigError(f"{format} holds documents; name a corpus, or vectors that were encoded")
     if not row.holds_vectors and corpus is not None:
@@ -119,15 +124,19 @@ def export(
     held, encoder = (None, None) if model is None else load_sparse(model, device)
     name = "" if held is None else held.source
     encoded = None if asked is None or encoder is None else encode_queries(encoder, asked)
+    options = ExportOptions(
+        quantisation=quantisation,
+        overwrite=overwrite,
+        resume=resume,
+        with_texts=texts is not False,
+        reads=[each for each in (corpus, name, queries, texts) if isinstance(each, str | Path) and str(each)],
+    )
     if ready or corpus is None or encoder is None:
         given = None if isinstance(texts, bool) else Corpus.of(texts).read()
         source = ExportSource(_ready(encoder, name, corpus), encoded, encoder, given)
-        done = write_export(format, source, place, quantisation=quantisation, overwrite=overwrite)
+        done = write_export(format, source, place, options)
     else:
         documents = Corpus.of(corpus)
-        options = ExportOptions(
-            quantisation=quantisation, overwrite=overwrite, resume=resume, with_texts=texts is not False
-        )
         with watching(progress) as bars:
             done = export_corpus(
                 format,

@@ -78,7 +78,8 @@ def export(
     from sparse_adapt.engines.formats import check_takes, find_engine
 
     row = find_engine(format)
-    check_takes(row, queries=queries is not None, texts=text)
+    scaled = scale is not None or largest is not None
+    check_takes(row, queries=queries is not None, texts=text, scaled=scaled)
     _check_sources(row, corpus, vectors, text)
     if model is None and (vectors is None or queries is not None or row.holds_encoder):
         raise ConfigError("--model: name the model that made the vectors; only vectors alone need none")

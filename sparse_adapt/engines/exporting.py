@@ -7,43 +7,22 @@ beside the export until it is whole: a killed export goes on from those that are
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from sparse_adapt.collection.readers import Document
-from sparse_adapt.engines.formats import check_takes, find_engine
+from sparse_adapt.engines.formats import check_takes, find_engine, module_of
 from sparse_adapt.engines.layout import ExportSource
 from sparse_adapt.engines.manifest import ExportFolder
-from sparse_adapt.engines.quantise import Quantisation
-from sparse_adapt.engines.writing import write_export
+from sparse_adapt.engines.writing import AS_A_RULE, ExportOptions, write_export
 from sparse_adapt.files.folders import check_free, discard_unfinished
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.watching import Heard, silent
-from sparse_adapt.retrieve.vectors.folder import EncodedBatch, open_vectors
-from sparse_adapt.retrieve.vectors.manifest import stamp
-from sparse_adapt.retrieve.vectors.shards import DOCUMENTS_A_SHARD, check_encoded, encode_corpus
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors, open_vectors
+from sparse_adapt.retrieve.vectors.manifest import stamp, token_names
+from sparse_adapt.retrieve.vectors.shards import check_encoded, encode_corpus
 
 ReadDocuments = Callable[[], Iterable[Document]]
 """Reads a corpus from its beginning, as often as it is called."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExportOptions:
-    """How an export is written.
-
-    `quantisation`: of weights, for engines that keep whole impacts. `overwrite`: whether what is there may be replaced.
-    `resume`: whether a killed export is gone on with. `with_texts`: whether title and text of each document go along,
-    for engines that store them. `documents_a_shard`: how many are encoded before they are kept.
-    """
-
-    quantisation: Quantisation | None = None
-    overwrite: bool = False
-    resume: bool = False
-    with_texts: bool = False
-    documents_a_shard: int = DOCUMENTS_A_SHARD
-
-
-AS_A_RULE = ExportOptions()
 
 
 def export_corpus(
@@ -59,13 +38,20 @@ def export_corpus(
 ) -> ExportFolder:
     """Encode a corpus and write it for the engine of that name into a new folder. `progress` hears of documents.
 
-    Raises, before anything is encoded, what `writing.write_export` raises for the engine, OutputError for a place that
-    is taken, and InputError for shards of a killed export that are of another model or corpus.
+    Raises, before anything is encoded, ConfigError for what the engine can't take, InputError for a token that it can't
+    hold and for shards of a killed export that are of another model or corpus, OutputError for a place that is taken.
     """
-    check_takes(find_engine(name), queries=queries is not None, texts=options.with_texts)
+    row, made_by = find_engine(name), stamp(encoder, model_name)
+    check_takes(
+        row,
+        queries=queries is not None,
+        texts=options.with_texts,
+        scaled=options.quantisation is not None,
+    )
+    module_of(row).layout(ExportSource(Vectors(made_by, token_names(encoder), ()), queries, encoder))
     with interim_shards(folder, options) as shards:
         if options.resume and shards.is_dir():
-            check_encoded(shards, stamp(encoder, model_name), read(), progress=progress)
+            check_encoded(shards, made_by, read(), progress=progress)
         else:
             encode_corpus(
                 encoder,
@@ -79,9 +65,7 @@ def export_corpus(
             )
         texts = read() if options.with_texts else None
         source = ExportSource(open_vectors(shards), queries, encoder, texts)
-        return write_export(
-            name, source, folder, quantisation=options.quantisation, overwrite=options.overwrite
-        )
+        return write_export(name, source, folder, options)
 
 
 def interim_folder(folder: Path) -> Path:
@@ -97,6 +81,6 @@ def interim_shards(folder: Path, options: ExportOptions) -> Iterator[Path]:
     """
     if options.resume:
         discard_unfinished(folder)
-    check_free(folder, overwrite=options.overwrite)
+    check_free(folder, overwrite=options.overwrite, reads=options.reads)
     yield interim_folder(folder)
     shutil.rmtree(interim_folder(folder))

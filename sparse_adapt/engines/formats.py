@@ -164,9 +164,11 @@ def module_of(row: EngineRow) -> "EngineModule":
     return cast("EngineModule", import_module(row.module))
 
 
-def check_takes(row: EngineRow, *, queries: bool, texts: bool) -> None:
-    """Raise for queries or texts that an export for this engine can't hold, and without a package that writes it."""
+def check_takes(row: EngineRow, *, queries: bool, texts: bool, scaled: bool) -> None:
+    """Raise for what an export for this engine can't hold or use, and without a package that writes it."""
     require(row.to_write)
+    if scaled and row.weights == "floats":
+        raise ConfigError(f"{row.name} keeps weights as they are; leave out --scale and --largest")
     if queries and not row.holds_vectors:
         raise ConfigError(f"{row.name} holds an encoder and no vectors; leave out --queries")
     if texts and not row.keeps_texts:

@@ -9,6 +9,7 @@ What differs from engine to engine is its `layout.ExportLayout`. A folder appear
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -24,22 +25,39 @@ from sparse_adapt.engines.manifest import (
     file_there,
 )
 from sparse_adapt.engines.quantise import Quantisation
-from sparse_adapt.errors import ConfigError, InputError
-from sparse_adapt.files.folders import output_folder, write_json, write_text
+from sparse_adapt.errors import InputError
+from sparse_adapt.files.folders import Reads, discard_unfinished, output_folder, write_json, write_text
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.retrieve.vectors.manifest import MANIFEST_FILE, write_tokens
+from sparse_adapt.retrieve.vectors.shards import DOCUMENTS_A_SHARD
 
 CheckId = Callable[[str], None]
 """Raises InputError for the id of a text that the engine can't hold."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions:
+    """How an export is written.
+
+    `quantisation`: of weights, for engines that keep whole impacts. `overwrite`: whether a finished export may be
+    replaced, but never what the command `reads`. `resume`: whether a killed export is gone on with. `with_texts`:
+    whether title and text of each document go along, for engines that store them. `documents_a_shard`: how many are
+    encoded before they are kept.
+    """
+
+    quantisation: Quantisation | None = None
+    overwrite: bool = False
+    resume: bool = False
+    with_texts: bool = False
+    documents_a_shard: int = DOCUMENTS_A_SHARD
+    reads: Reads = ()
+
+
+AS_A_RULE = ExportOptions()
+
+
 def write_export(
-    name: str,
-    source: ExportSource,
-    folder: Path,
-    *,
-    quantisation: Quantisation | None = None,
-    overwrite: bool = False,
+    name: str, source: ExportSource, folder: Path, options: ExportOptions = AS_A_RULE
 ) -> ExportFolder:
     """Write an export for the engine of that name into a new folder, block by block; nothing stays if it fails.
 
@@ -47,9 +65,16 @@ def write_export(
     without a package that the engine's files need; InputError for a token, an id or a weight that it can't hold.
     """
     row = find_engine(name)
-    check_takes(row, queries=source.queries is not None, texts=source.texts is not None)
-    with output_folder(folder, overwrite=overwrite, resumable=False) as work:
-        manifest = write_into(work, row, source, quantisation)
+    check_takes(
+        row,
+        queries=source.queries is not None,
+        texts=source.texts is not None,
+        scaled=options.quantisation is not None,
+    )
+    if options.resume:
+        discard_unfinished(folder)
+    with output_folder(folder, overwrite=options.overwrite, resumable=False, reads=options.reads) as work:
+        manifest = write_into(work, row, source, options.quantisation)
     return ExportFolder(folder, manifest, source.vectors.tokens)
 
 
@@ -137,8 +162,6 @@ def _begin(row: EngineRow, source: ExportSource, quantisation: Quantisation | No
     """The manifest of an export that has nothing in it yet."""
     stamp = source.vectors.model
     if row.weights == "floats":
-        if quantisation is not None:
-            raise ConfigError(f"{row.name} keeps weights as they are; leave out --scale and --largest")
         return ExportManifest(format=row.name, model=stamp)
     scale = quantisation or Quantisation()
     return ExportManifest(format=row.name, model=stamp, quantisation=scale, rounding="nearest, ties to even")
