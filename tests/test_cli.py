@@ -244,7 +244,7 @@ MISTAKES = {
     ),
     "search no vectors": (
         ["search", "x", "--model", "{tiny}", "--vectors", "{empty}"],
-        "sparse-adapt encode",
+        "no such folder",
     ),
     "encode on an unknown engine": (
         ["encode", "--model", "{tiny}", "--corpus", "{corpus}", "-o", "x", "--engine", "spark"],

@@ -6,10 +6,15 @@ import sys
 
 import pytest
 
+from sparse_adapt.cli import app
+
 HEAVY = ("torch", "transformers", "scipy")
+NEED_NOTHING = ("demo", "diagnose")  # which look at what is bundled, or at the latest run
+STAGES = ("behaviour", "warmup", "dynamic")  # which read nothing but a corpus
+STAGE = ("--model", "splade-tiny", "--corpus", "gatrocraptic", "-o", "x")
 MISTAKES = [
     # what is missing
-    *([name] for name in ("adapt", "check", "terms", "queries", "candidates", "pairs")),
+    *([name] for name in app.names() if name not in NEED_NOTHING),
     ["terms", "--corpus"],
     # what isn't there
     ["demo", "nowhere"],
@@ -36,6 +41,85 @@ MISTAKES = [
     ["candidates", "taken", "-o", "x", "--model", "./nowhere"],
     ["pairs", "nowhere", "-o", "x"],
     ["pairs", "taken", "-o", "x", "--reference", "./nowhere"],
+    *([name, *STAGE, "--model", "./nowhere"] for name in STAGES),
+    *([name, *STAGE, "--corpus", "nowhere"] for name in STAGES),
+    *([name, *STAGE, "--device", "gpu"] for name in STAGES),
+    *([name, *STAGE, "--steps", "0"] for name in STAGES),
+    *([name, *STAGE, "--weights", "nothing=1"] for name in STAGES),
+    ["extend", "--terms", "nowhere.json", "-o", "x"],
+    ["dictionary", *STAGE, "--glossary", "nowhere.jsonl"],
+    ["distill", *STAGE, "--candidates", "nowhere.jsonl"],
+    ["contrast", *STAGE, "--pairs", "nowhere.jsonl"],
+    ["labelled", "--model", "splade-tiny", "--labelled", "nowhere.jsonl", "-o", "x"],
+    ["triplets", "--model", "splade-tiny", "--triplets", "nowhere.jsonl", "-o", "x"],
+    ["warmup", "--model", "splade-tiny", "--corpus", "gatrocraptic", "-o", "taken"],
+    ["run", "nowhere.toml"],
+    ["diagnose", "word", "--model", "./nowhere"],
+    ["diagnose", "word", "--corpus", "nowhere"],
+    ["diagnose", "--baseline", "./nowhere"],
+    ["explain", " "],
+    ["explain", "word", "--model", "./nowhere"],
+    ["explain", "word", "--corpus", "nowhere"],
+    ["evaluate", "--model", "splade-tiny"],
+    ["evaluate", "--model", "splade-tiny", "--collection", "nowhere"],
+    ["evaluate", "--model", "./nowhere", "--collection", "gatrocraptic"],
+    ["evaluate", "--model", "splade-tiny", "--collection", "gatrocraptic", "--split", "nothing"],
+    ["evaluate", "--model", "splade-tiny", "--collection", "gatrocraptic", "--baseline", "./nowhere"],
+    ["evaluate", "--model", "splade-tiny", "--collection", "gatrocraptic", "-o", "x"],
+    ["evaluate", "--suite", "nowhere.toml"],
+    ["encode", "--model", "splade-tiny", "--corpus", "nowhere", "-o", "x"],
+    ["encode", "--model", "./nowhere", "--corpus", "gatrocraptic", "-o", "x"],
+    ["encode", "--model", "splade-tiny", "--corpus", "gatrocraptic", "-o", "taken"],
+    ["encode", "--model", "splade-tiny", "--corpus", "gatrocraptic", "-o", "x", "--engine", "spark"],
+    ["index", "--vectors", "nowhere", "-o", "x"],
+    ["search", "word", "--index", "taken", "--vectors", "taken"],
+    ["search", "word", "--queries", "nowhere.tsv"],
+    ["search", "word", "--index", "nowhere"],
+    ["search", "word", "--corpus", "nowhere"],
+    ["export", "solr", "--model", "splade-tiny", "--corpus", "gatrocraptic", "-o", "x"],
+    ["export", "anserini", "--corpus", "gatrocraptic", "-o", "x"],
+    [
+        "export",
+        "anserini",
+        "--model",
+        "splade-tiny",
+        "--corpus",
+        "gatrocraptic",
+        "--vectors",
+        "taken",
+        "-o",
+        "x",
+    ],
+    ["export", "anserini", "--model", "splade-tiny", "--corpus", "gatrocraptic", "-o", "taken"],
+    [
+        "check-export",
+        "nowhere",
+        "--model",
+        "splade-tiny",
+        "--queries",
+        "gatrocraptic",
+        "--corpus",
+        "gatrocraptic",
+    ],
+    ["check-export", "taken", "--model", "splade-tiny", "--queries", "gatrocraptic"],
+    ["query-table", "--model", "splade-tiny", "-o", "x"],
+    [
+        "query-table",
+        "--model",
+        "splade-tiny",
+        "-o",
+        "x",
+        "--corpus",
+        "gatrocraptic",
+        "--queries",
+        "gatrocraptic",
+    ],
+    ["contradict", "nowhere", "-o", "x"],
+    ["coin", "--collection", "nowhere", "-o", "x"],
+    ["recovery", "--coined", "nowhere", "--model", "splade-tiny"],
+    ["groups", "--model", "splade-tiny", "--groups", "nowhere.jsonl"],
+    ["similarity", "--model", "splade-tiny", "--pairs", "nowhere.tsv"],
+    ["relevant-words", "--model", "./nowhere", "--pairs", "nowhere.tsv"],
 ]
 
 

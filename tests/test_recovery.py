@@ -103,7 +103,7 @@ def test_coin_and_recovery_as_commands(sparse_adapt, trial_folders, tiny_model, 
     assert status == 0, said
     (word,) = json.loads(shown)["coined"]
     assert word["word"] == "enzyme" and word["documents"] == 5
-    assert f"sparse-adapt recovery --coined {out} --model ADAPTED" in said
+    assert f"sparse-adapt adapt {out} --model" in said
 
     words = ("recovery", "--coined", out, "--model", tiny_model, "--base", tiny_model, "--device", "cpu")
     status, shown, said = sparse_adapt(*words, "--json")
@@ -111,7 +111,7 @@ def test_coin_and_recovery_as_commands(sparse_adapt, trial_folders, tiny_model, 
     assert json.loads(shown)["said"]["queries"] == 1
     status, shown, _ = sparse_adapt(*words)
     assert status == 0
-    assert "say the real word" in shown and "ceiling" in shown
+    assert "say the real word" in shown and "with real words" in shown
 
 
 def test_mistakes_are_one_line_and_leave_nothing(sparse_adapt, trial_folders, tiny_model, tmp_path):

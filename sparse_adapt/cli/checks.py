@@ -111,6 +111,14 @@ def check_free_file(path: Path | None, *, overwrite: bool) -> None:
         raise OutputError(f"{path}: already there; choose another -o or pass --overwrite")
 
 
+def check_split(collection: str, split: str) -> None:
+    """Raise InputError where a collection on disk has no judgements of that name."""
+    from sparse_adapt.collection.sources import bundled, split_file
+
+    if bundled(collection).is_dir():
+        split_file(bundled(collection), split)
+
+
 def _located(source: str, names: Sequence[str]) -> None:
     from sparse_adapt.collection.sources import locate
 

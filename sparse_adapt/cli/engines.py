@@ -5,6 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sparse_adapt.cli.checks import (
+    a_corpus,
+    a_file_or_folder,
+    a_folder,
+    a_model,
+    check_output,
+    checked,
+    some_queries,
+)
 from sparse_adapt.cli.console import say, show, show_json, show_table, wrote
 from sparse_adapt.cli.options import (
     CORPUS_HELP,
@@ -16,6 +25,7 @@ from sparse_adapt.cli.options import (
     Overwrite,
     Resume,
     Scale,
+    Split,
 )
 from sparse_adapt.engines.formats import ENGINES
 from sparse_adapt.errors import ConfigError, InputError
@@ -34,38 +44,64 @@ FAULTS = 1  # exit status
 FAULTS_SHOWN = 10
 
 
-SomeCorpus = Annotated[str | None, typer.Option("--corpus", metavar="CORPUS", help=CORPUS_HELP)]
+SomeCorpus = Annotated[
+    str | None, typer.Option("--corpus", metavar="CORPUS", help=CORPUS_HELP, callback=checked(a_corpus))
+]
 
 
 SomeVectors = Annotated[
     Path | None,
-    typer.Option("--vectors", metavar="DIR", help="What encode wrote, instead of a corpus."),
+    typer.Option(
+        "--vectors",
+        metavar="DIR",
+        help="Vectors that `encode` wrote, instead of a corpus.",
+        callback=checked(a_folder),
+    ),
 ]
 
 
-Queries = Annotated[
-    str | None, typer.Option("--queries", metavar="FILE", help="Queries: BEIR, TSV or TREC topics.")
-]
+QUERIES = typer.Option(
+    "--queries",
+    metavar="FILE",
+    help="Queries: a BEIR folder, JSONL, TSV or TREC topics.",
+    callback=checked(some_queries),
+)
+Queries = Annotated[str | None, QUERIES]
+QRELS = typer.Option(
+    "--qrels",
+    metavar="FILE",
+    help="Judgements: a BEIR folder, TSV or TREC qrels.",
+    callback=checked(a_file_or_folder),
+)
 
 
 def export(
     format: Annotated[
-        str, typer.Argument(metavar="FORMAT", help=", ".join(row.name for row in ENGINES) + ".")
+        str, typer.Argument(metavar="FORMAT", help=f"The engine: {', '.join(row.name for row in ENGINES)}.")
     ],
     out: Out,
     model: Annotated[
         str | None,
-        typer.Option("--model", metavar="MODEL", help=f"{MODEL_HELP} Vectors alone need none."),
+        typer.Option(
+            "--model",
+            metavar="MODEL",
+            help=f"{MODEL_HELP} Vectors alone need none.",
+            callback=checked(a_model),
+        ),
     ] = None,
     corpus: SomeCorpus = None,
     vectors: SomeVectors = None,
     queries: Queries = None,
     scale: Scale = None,
     largest: Annotated[
-        int | None, typer.Option("--largest", help="Clip impacts above this: 255 for 8 bits.")
+        int | None,
+        typer.Option(
+            "--largest",
+            help="Largest whole number of a weight, to which larger ones are cut: 255 fits into 8 bits.",
+        ),
     ] = None,
     text: Annotated[
-        bool, typer.Option("--text", help="Store title and text too, for opensearch and elasticsearch.")
+        bool, typer.Option("--text", help="Write titles and texts too (opensearch, elasticsearch).")
     ] = False,
     device: Device = "auto",
     overwrite: Overwrite = False,
@@ -83,7 +119,7 @@ def export(
     _check_sources(row, corpus, vectors, text)
     if model is None and (vectors is None or queries is not None or row.holds_encoder):
         raise ConfigError("--model: name the model that made the vectors; only vectors alone need none")
-
+    check_output(out, overwrite=overwrite, resume=resume)
     from sparse_adapt.api.exporting import export as export_now
     from sparse_adapt.retrieve.vectors.folder import read_manifest
 
@@ -112,19 +148,19 @@ def export(
 
 
 def check_export(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What export wrote.")],
-    model: Model,
-    queries: Annotated[
-        str, typer.Option("--queries", metavar="FILE", help="Queries: BEIR, TSV or TREC topics.")
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A folder that `export` wrote.", callback=checked(a_folder))
     ],
+    model: Model,
+    queries: Annotated[str, QUERIES],
     corpus: SomeCorpus = None,
     vectors: SomeVectors = None,
-    qrels: Annotated[
-        str | None, typer.Option("--qrels", metavar="FILE", help="Judgements, a file or a BEIR folder.")
-    ] = None,
-    split: Annotated[str, typer.Option("--split", help="Judgements: qrels/SPLIT.tsv.")] = "test",
-    top: Annotated[int, typer.Option("--top", min=1, help="Documents a query.")] = 10,
-    url: Annotated[str, typer.Option("--url", metavar="URL", help="Of an engine that is a server.")] = "",
+    qrels: Annotated[str | None, QRELS] = None,
+    split: Split = "test",
+    top: Annotated[int, typer.Option("--top", min=1, help="Documents to compare for each query.")] = 10,
+    url: Annotated[
+        str, typer.Option("--url", metavar="URL", help="Address of an engine that is a server.")
+    ] = "",
     device: Device = "auto",
     json: Json = False,
 ) -> None:
@@ -133,6 +169,7 @@ def check_export(
     Every ranking is compared with exact search. Exit status 1 if a difference is neither a tie nor due to
     rounding.
     """
+    _one_source(corpus, vectors)
     from sparse_adapt.cli.devices import load
     from sparse_adapt.collection.readers import read_judgements, read_queries
     from sparse_adapt.engines.manifest import read_export_manifest
@@ -143,7 +180,6 @@ def check_export(
     from sparse_adapt.retrieve.vectors.manifest import stamp
     from sparse_adapt.retrieve.vectors.shards import encode_queries
 
-    _one_source(corpus, vectors)
     manifest = read_export_manifest(folder)
     asked = list(read_queries(queries))
     judgements = None if qrels is None else read_judgements(qrels, split)
@@ -172,36 +208,41 @@ def check_export(
         say(f"fault: {fault.query_id}: {fault.words}")
     if parity.faults:
         say(
-            f"error: {folder}: {len(parity.faults):,} of {parity.queries:,} rankings can't be explained; load it anew"
+            f"error: {folder}: {len(parity.faults):,} of {parity.queries:,} rankings differ by more than ties and "
+            "rounding; load the export again"
         )
         raise SystemExit(FAULTS)
-    say(f"{parity.queries:,} rankings are exact, or differ by no more than ties and rounding explain")
+    say(f"{parity.queries:,} rankings are those of exact search, but for ties and rounding")
 
 
 def query_table(
     model: Model,
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="JSON file to write.")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="File to write, JSON.")],
     corpus: SomeCorpus = None,
     vectors: SomeVectors = None,
     learn: Annotated[
         str | None,
         typer.Option(
-            "--learn", metavar="FILE", help="Queries, made up or not, to fit the weights to the model's."
+            "--learn",
+            metavar="FILE",
+            help="Queries, made up or not, from which the weights are learnt: they should score as the model does.",
+            callback=checked(some_queries),
         ),
     ] = None,
     queries: Queries = None,
-    qrels: Annotated[
-        str | None, typer.Option("--qrels", metavar="FILE", help="Judgements: says what the table costs.")
-    ] = None,
-    split: Annotated[str, typer.Option("--split", help="Judgements: qrels/SPLIT.tsv.")] = "test",
+    qrels: Annotated[str | None, QRELS] = None,
+    split: Split = "test",
     device: Device = "auto",
     json: Json = False,
 ) -> None:
     """Write a weight for each token, to search without a model.
 
     The weights are inverse document frequencies over the documents' vectors, or learnt from queries (--learn).
-    With --queries and --qrels it says what such queries cost beside the model's own.
+    With --queries and --qrels, both are measured: queries by the table, and by the model.
     """
+    if (queries is None) != (qrels is None):
+        raise ConfigError("measuring needs both --queries and --qrels")
+    _one_source(corpus, vectors)
     from sparse_adapt.cli.devices import load
     from sparse_adapt.collection.readers import read_judgements, read_queries
     from sparse_adapt.engines.query_table import idf_weights, learn_weights, token_queries, weigh, write_table
@@ -213,8 +254,6 @@ def query_table(
     from sparse_adapt.retrieve.vectors.folder import join_blocks
     from sparse_adapt.retrieve.vectors.manifest import token_names
 
-    if (queries is None) != (qrels is None):
-        raise ConfigError("what the table costs needs both --queries and --qrels")
     lessons = [query.text for query in read_queries(learn)] if learn is not None else []
     asked = list(read_queries(queries)) if queries is not None else []
     judgements = read_judgements(qrels, split) if qrels is not None else {}
@@ -261,7 +300,9 @@ def query_table(
 
 def _one_source(corpus: str | None, vectors: Path | None) -> None:
     if (corpus is None) == (vectors is None):
-        raise ConfigError("name the documents once: --corpus CORPUS, or --vectors DIR that encode wrote")
+        raise ConfigError(
+            "name the documents once: with --corpus CORPUS, or with --vectors DIR that `encode` wrote"
+        )
 
 
 def _check_sources(row: "EngineRow", corpus: str | None, vectors: Path | None, text: bool) -> None:

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,6 +74,20 @@ def measured(before: str, model: Path, corpus: str) -> list[list[str]]:
         files = ["--model", str(model), "--corpus", corpus, "-o", free(f"{model}-export")]
         commands.append(["export", "anserini", *files])
     return commands
+
+
+def a_query(corpus: str | None) -> str:
+    """A query that somebody may ask of a corpus: one of its own, else the title of a document."""
+    from sparse_adapt.collection.readers import read_documents, read_queries
+    from sparse_adapt.errors import InputError
+
+    with suppress(InputError):
+        if corpus is not None:
+            return next(iter(read_queries(corpus))).text
+    with suppress(InputError, StopIteration):
+        if corpus is not None:
+            return next(each.title for each in read_documents(corpus) if each.title)
+    return "QUERY"
 
 
 def judged_split(corpus: str) -> str | None:

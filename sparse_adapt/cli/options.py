@@ -29,6 +29,7 @@ PLACED = ("--corpus", "--collection")  # options whose value a command may take 
 
 CORPUS_HELP = "A BEIR folder or its corpus.jsonl, a JSONL or TSV file, a bundled name or an ir_datasets id."
 MODEL_HELP = "A model folder, the alias splade-tiny or a Hub id."
+COLLECTION_HELP = "Documents, queries and judgements: a BEIR folder, a bundled name or an ir_datasets id."
 
 Model = Annotated[str, typer.Option("--model", metavar="MODEL", help=MODEL_HELP, callback=checked(a_model))]
 OptionalModel = Annotated[
@@ -55,20 +56,43 @@ OptionalCorpus = Annotated[
         callback=checked(a_corpus),
     ),
 ]
+Collection = Annotated[
+    str, typer.Option("--collection", metavar="DIR", help=COLLECTION_HELP, callback=checked(a_corpus))
+]
+Baseline = Annotated[
+    str | None,
+    typer.Option(
+        "--baseline",
+        metavar="MODEL",
+        help=f"The model to compare with. {MODEL_HELP}",
+        callback=checked(a_model),
+    ),
+]
+Split = Annotated[
+    str, typer.Option("--split", metavar="NAME", help="Which judgements: those of qrels/NAME.tsv.")
+]
 Out = Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Folder to write.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there once the new is whole.")]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace what is there, once the new result is complete.")
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where an unfinished run stopped.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Device = Annotated[
-    str, typer.Option("--device", metavar="NAME", help="auto, cpu, cuda or mps.", callback=checked(a_device))
+    str,
+    typer.Option(
+        "--device",
+        metavar="NAME",
+        help="Where the model runs: auto, cpu, cuda or mps.",
+        callback=checked(a_device),
+    ),
 ]
 TeacherOption = Annotated[
     str,
     typer.Option(
         "--teacher",
         metavar="NAME_OR_PATH",
-        help="ensemble, bm25 (quick: without a dense model), a dense model, a cross-encoder, or a file of scores "
-        "(candidates.jsonl or a TREC run).",
+        help="Who scores documents: ensemble (base model, BM25 and a dense model together), bm25 (quick: without the "
+        "dense model), a dense model, a cross-encoder, or a file of scores (candidates.jsonl or a TREC run).",
         callback=checked(a_teacher),
     ),
 ]
@@ -81,7 +105,10 @@ GeneratorOption = Annotated[
     ),
 ]
 Scale = Annotated[
-    float | None, typer.Option("--scale", help="An impact is weight x scale, rounded; by default 100.")
+    float | None,
+    typer.Option(
+        "--scale", help="What weights are multiplied by before they become whole numbers.", show_default="100"
+    ),
 ]
 
 TRAINING = "Training"

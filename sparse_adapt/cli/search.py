@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from sparse_adapt.cli.checks import a_corpus, a_folder, check_output, checked, some_queries
 from sparse_adapt.cli.console import say, show_json, show_table, wrote
-from sparse_adapt.cli.following import then
+from sparse_adapt.cli.following import a_query, free, then
 from sparse_adapt.cli.options import Corpus, Device, Json, Model, OptionalModel, Out, Overwrite, Resume, Scale
 from sparse_adapt.cli.subject import Subject, subject_of
 from sparse_adapt.errors import ConfigError, InputError
@@ -30,18 +31,33 @@ def encode(
     overwrite: Overwrite = False,
     resume: Resume = False,
     engine: Annotated[
-        str, typer.Option("--engine", metavar="NAME", help="local, or ray: on all machines of a Ray cluster.")
+        str,
+        typer.Option(
+            "--engine",
+            metavar="NAME",
+            help="Where to encode: local, or ray for all machines of a Ray cluster.",
+        ),
     ] = "local",
     workers: Annotated[
         int | None,
-        typer.Option("--workers", min=1, help="Shards at once on Ray; by default one a processor."),
+        typer.Option(
+            "--workers", min=1, help="Shards that Ray encodes at once.", show_default="one for each processor"
+        ),
     ] = None,
-    shard: Annotated[int, typer.Option("--shard", min=1, help="Documents a shard.")] = 4096,
+    shard: Annotated[
+        int,
+        typer.Option(
+            "--shard", min=1, help="Documents in a shard. A stopped run loses the shard that it was at."
+        ),
+    ] = 4096,
 ) -> None:
     """Turn a corpus into sparse vectors.
 
     They are written in shards, so that a stopped run can go on.
     """
+    if engine not in WORKPLACES:
+        raise ConfigError(f"--engine {engine}: choose {' or '.join(WORKPLACES)}")
+    check_output(out, overwrite=overwrite, resume=resume)
     from contextlib import nullcontext
 
     from sparse_adapt.cli.devices import load
@@ -50,8 +66,6 @@ def encode(
     from sparse_adapt.retrieve.vectors.cluster import connected, on_cluster
     from sparse_adapt.retrieve.vectors.shards import encode_corpus
 
-    if engine not in WORKPLACES:
-        raise ConfigError(f"--engine {engine}: choose {' or '.join(WORKPLACES)}")
     total = count_documents(corpus)
     encoder = load(model, device)
     with connected(workers) if engine == "ray" else nullcontext() as cluster, Bars() as bars:
@@ -68,20 +82,29 @@ def encode(
             work=None if cluster is None else on_cluster(cluster, model, progress=progress),
         )
     mean = manifest.nonzeros / manifest.rows
-    wrote(out, f"{manifest.rows:,} vectors with {mean:.0f} non-zeros on average")
-    index = str(out.with_name(f"{out.name}-index"))
+    wrote(out, f"{manifest.rows:,} vectors with {mean:.0f} entries each on average")
     then(
-        ["index", "--vectors", str(out), "-o", index], ["search", "QUERY", "--model", model, "--index", index]
+        ["index", "--vectors", str(out), "-o", free(f"{out}-index")],
+        ["export", "opensearch", "--vectors", str(out), "-o", free(f"{out}-opensearch")],
     )
 
 
 def index(
     vectors: Annotated[
-        Path, typer.Option("--vectors", metavar="DIR", help="What encode or export anserini wrote.")
+        Path,
+        typer.Option(
+            "--vectors",
+            metavar="DIR",
+            help="A folder that `encode` or `export anserini` wrote.",
+            callback=checked(a_folder),
+        ),
     ],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="INDEX", help="Index folder to write.")],
     scale: Scale = None,
-    threads: Annotated[int | None, typer.Option("--threads", min=1, help="By default all cores.")] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option("--threads", min=1, help="Threads that build the index.", show_default="all processors"),
+    ] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Build a Lucene index from sparse vectors.
@@ -94,6 +117,7 @@ def index(
     from sparse_adapt.report.progress import Bars
     from sparse_adapt.retrieve.vectors.folder import read_manifest
     from sparse_adapt.retrieve.vectors.manifest import read_format
+    from sparse_adapt.stages.record import read_before
 
     is_vectors = read_format(vectors) == "vectors"
     total = read_manifest(vectors).rows if is_vectors else read_export_manifest(vectors, "anserini").documents
@@ -107,7 +131,9 @@ def index(
             progress=bars.count("documents", total),
         )
     wrote(out, f"{card.documents - card.empty_documents:,} documents, {card.engine}")
-    then(["search", "QUERY", "--model", card.model.name or "MODEL", "--index", str(out)])
+    if card.model.name:
+        named = ["--model", card.model.name, "--index", str(out)]
+        then(["search", a_query(read_before(card.model.name).get("corpus")), *named])
 
 
 def search(
@@ -115,28 +141,44 @@ def search(
     queries: Annotated[
         str | None,
         typer.Option(
-            "--queries", metavar="FILE", help="Many queries: a file, or a collection that has some."
+            "--queries",
+            metavar="FILE",
+            help="Search for many queries: a file, or a collection that has some.",
+            callback=checked(some_queries),
         ),
     ] = None,
     model: OptionalModel = None,
     index: Annotated[
-        Path | None, typer.Option("--index", metavar="INDEX", help="A Lucene index that index wrote.")
+        Path | None,
+        typer.Option(
+            "--index",
+            metavar="INDEX",
+            help="Search a Lucene index that `index` wrote.",
+            callback=checked(a_folder),
+        ),
     ] = None,
     vectors: Annotated[
-        Path | None, typer.Option("--vectors", metavar="DIR", help="Or what encode wrote, searched exactly.")
+        Path | None,
+        typer.Option(
+            "--vectors",
+            metavar="DIR",
+            help="Search vectors that `encode` wrote, exactly.",
+            callback=checked(a_folder),
+        ),
     ] = None,
     corpus: Annotated[
         str | None,
         typer.Option(
             "--corpus",
             metavar="CORPUS",
-            help="The corpus to search; beside --index or --vectors, whose titles and texts are shown.",
+            help="Search a corpus. Beside --index or --vectors: the corpus whose titles and texts are shown.",
+            callback=checked(a_corpus),
         ),
     ] = None,
     verify: Annotated[
         bool, typer.Option("--verify", help="Check every file of the index before it is searched.")
     ] = False,
-    top: Annotated[int, typer.Option("--top", min=1, help="Documents of a query.")] = 10,
+    top: Annotated[int, typer.Option("--top", min=1, help="Documents to show for each query.")] = 10,
     run: Annotated[
         Path | None,
         typer.Option("--run", metavar="FILE", help="Write a TREC run to FILE instead of showing documents."),
@@ -147,9 +189,6 @@ def search(
 
     Without --model and a place to search, the latest run and its corpus are taken.
     """
-    from sparse_adapt.retrieve.results import documents_of
-    from sparse_adapt.stages.record import read_before
-
     if (query is None) == (queries is None):
         raise ConfigError("name what to look for: QUERY, or --queries FILE")
     if index is not None and vectors is not None:
@@ -157,6 +196,9 @@ def search(
     _verify(index, wanted=verify)
     asked = _queries(query, queries)
     subject = subject_of(model, corpus)
+    from sparse_adapt.retrieve.results import documents_of
+    from sparse_adapt.stages.record import read_before
+
     found = _found(asked, subject, index, vectors, top)
     if run is not None:
         _write_run(run, found)

@@ -5,17 +5,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sparse_adapt.cli.checks import a_corpus, a_file, a_model, check_split, checked
 from sparse_adapt.cli.console import say, show, show_json, show_table, wrote
-from sparse_adapt.cli.following import then
+from sparse_adapt.cli.following import free, then
 from sparse_adapt.cli.options import (
+    COLLECTION_HELP,
     MODEL_HELP,
     WITH,
+    Baseline,
     Device,
     Json,
     OptionalCorpus,
     OptionalModel,
+    Split,
 )
 from sparse_adapt.cli.subject import BASE, Subject, subject_of
+from sparse_adapt.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from diagnostics.advice import Places
@@ -27,18 +32,26 @@ OF_SUITE = f"{WITH}--suite"
 def diagnose(
     term: Annotated[
         str | None,
-        typer.Argument(metavar="TERM", help="A word or a vocabulary entry; without one, the whole model."),
+        typer.Argument(metavar="TERM", help="A word or a token; without one, the whole model is looked at."),
     ] = None,
     model: OptionalModel = None,
     corpus: OptionalCorpus = None,
     document: Annotated[
         str | None,
-        typer.Option("--document", metavar="ID", help="Look at this one; by default where it's said most."),
+        typer.Option(
+            "--document",
+            metavar="ID",
+            help="Look at this document.",
+            show_default="the one that says the term most",
+        ),
     ] = None,
     baseline: Annotated[
         str | None,
         typer.Option(
-            "--baseline", metavar="MODEL", help=f"Without TERM: how far the model moved. {MODEL_HELP}"
+            "--baseline",
+            metavar="MODEL",
+            help=f"Without TERM: the model to compare with. {MODEL_HELP}",
+            callback=checked(a_model),
         ),
     ] = None,
     json: Json = False,
@@ -51,12 +64,12 @@ def diagnose(
     if term is None:
         _diagnose_model(subject_of(model, corpus), baseline, json=json)
         return
+    subject = subject_of(model, corpus)
     from diagnostics.report import render_token_report
     from diagnostics.token import diagnose as report_on
     from sparse_adapt.collection.readers import read_documents
     from sparse_adapt.model.sparse import SparseEncoder
 
-    subject = subject_of(model, corpus)
     documents = list(read_documents(subject.corpus))
     encoder = SparseEncoder.load(subject.model)
     places = _places(subject, term)
@@ -103,24 +116,23 @@ def explain(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="What to look for, in words.")],
     model: OptionalModel = None,
     corpus: OptionalCorpus = None,
-    top: Annotated[int, typer.Option("--top", min=1, help="Documents to take apart.")] = 5,
+    top: Annotated[int, typer.Option("--top", min=1, help="Documents to show.")] = 5,
     json: Json = False,
 ) -> None:
     """Show why documents match a query, token by token.
 
     The query's tokens, its top documents, and the shared tokens that made them match.
     """
+    if not query.strip():
+        raise InputError("QUERY", "is empty; say what to look for")
+    subject = subject_of(model, corpus)
     from diagnostics.matches import explain as take_apart
     from diagnostics.report import render_query_report
     from sparse_adapt.collection.readers import read_documents
-    from sparse_adapt.errors import InputError
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.report.progress import Bars
     from sparse_adapt.retrieve.encode import encode
 
-    if not query.strip():
-        raise InputError("QUERY", "is empty; say what to look for")
-    subject = subject_of(model, corpus)
     documents = list(read_documents(subject.corpus))
     encoder = SparseEncoder.load(subject.model)
     with Bars() as bars:
@@ -134,25 +146,28 @@ def explain(
     say(f"model {subject.model}, corpus {subject.corpus}")
     if subject.adapted:
         files = ["--model", subject.model, "--corpus", subject.corpus]
-        then(["export", "anserini", *files, "-o", "vectors"])
+        then(["export", "anserini", *files, "-o", free("export")])
     else:
         then(["demo"])
 
 
 def evaluate(
-    model: Annotated[str | None, typer.Option("--model", metavar="MODEL", help=MODEL_HELP)] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="MODEL", help=MODEL_HELP, callback=checked(a_model))
+    ] = None,
     collection: Annotated[
         str | None,
-        typer.Option("--collection", metavar="DIR", help="BEIR folder, bundled name or ir_datasets id."),
+        typer.Option("--collection", metavar="DIR", help=COLLECTION_HELP, callback=checked(a_corpus)),
     ] = None,
-    split: Annotated[str, typer.Option("--split", help="Judgements: qrels/SPLIT.tsv.")] = "test",
-    baseline: Annotated[
-        str | None, typer.Option("--baseline", metavar="MODEL", help=f"To compare with. {MODEL_HELP}")
-    ] = None,
+    split: Split = "test",
+    baseline: Baseline = None,
     suite: Annotated[
         Path | None,
         typer.Option(
-            "--suite", metavar="FILE", help="Many rows over many collections, instead of one model."
+            "--suite",
+            metavar="FILE",
+            help="Measure the many models and collections that this file names.",
+            callback=checked(a_file),
         ),
     ] = None,
     out: Annotated[
@@ -179,9 +194,7 @@ def evaluate(
     ] = False,
     template: Annotated[
         bool,
-        typer.Option(
-            "--template", help="Print a suite file to fill in, every key explained.", rich_help_panel=OF_SUITE
-        ),
+        typer.Option("--template", help="Print a suite file to fill in, every key explained."),
     ] = False,
     device: Device = "auto",
     json: Json = False,
@@ -194,14 +207,7 @@ def evaluate(
         from sparse_adapt.suite.template import suite_template
 
         show(suite_template().rstrip("\n"))
-        then(["evaluate", "--suite", "suite.toml", "-o", "suite"])
         return
-    from sparse_adapt.cli.devices import load_either
-    from sparse_adapt.errors import ConfigError
-    from sparse_adapt.report.progress import Bars
-    from sparse_adapt.report.tables import tabulate_evaluation
-    from sparse_adapt.retrieve.evaluate import evaluate_model, evaluation, read_collection
-
     if suite is not None:
         if model is not None or collection is not None or baseline is not None:
             raise ConfigError("--suite names its own models and collections; leave the other options out")
@@ -213,6 +219,12 @@ def evaluate(
         raise ConfigError("evaluate needs --model and --collection, or --suite FILE")
     if out is not None or explain:
         raise ConfigError("-o and --explain are for a suite; name one: --suite FILE")
+    check_split(collection, split)
+    from sparse_adapt.cli.devices import load_either
+    from sparse_adapt.report.progress import Bars
+    from sparse_adapt.report.tables import tabulate_evaluation
+    from sparse_adapt.retrieve.evaluate import evaluate_model, evaluation, read_collection
+
     judged = read_collection(collection, split)
     texts = len(judged.documents) + len(judged.queries)
     encoders = [(name, load_either(name, device)) for name in (model, baseline) if name is not None]
@@ -226,8 +238,9 @@ def evaluate(
         show_json(content)
     else:
         show_table(tabulate_evaluation(content, f"{model} on {collection}, {split}"))
-    if baseline is None:
-        then(["evaluate", "--model", model, "--collection", collection, "--baseline", BASE])
+    if baseline is None and model != BASE:
+        parts = [] if split == "test" else ["--split", split]
+        then(["evaluate", "--model", model, "--collection", collection, *parts, "--baseline", BASE])
     else:
         then(["explain", judged.queries[0].text, "--model", model, "--corpus", collection])
 
@@ -259,7 +272,7 @@ def measure_suite(
     else:
         for table in suite_tables(outcome):
             show_table(table)
-    again = ["evaluate", "--suite", str(path), "-o", str(out or "suite")]
+    again = ["evaluate", "--suite", str(path), "-o", free("suite") if out is None else str(out)]
     if out is None:
         then(again)
         return

@@ -5,9 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sparse_adapt.cli.checks import a_corpus, a_model, check_free_file, checked
 from sparse_adapt.cli.console import show_json, show_table, wrote
-from sparse_adapt.cli.following import then
+from sparse_adapt.cli.following import free, then
 from sparse_adapt.cli.options import (
+    CORPUS_HELP,
+    MODEL_HELP,
     Device,
     Json,
     Overwrite,
@@ -19,38 +22,63 @@ if TYPE_CHECKING:
     from sparse_adapt.report.tables import Row, Table
 
 
-Language = Annotated[str, typer.Option("--language", metavar="NAME", help="en or ja.")]
+Language = Annotated[str, typer.Option("--language", metavar="NAME", help="Language of the texts: en or ja.")]
 
 
 def contradict(
     corpus: Annotated[
         str,
         typer.Argument(
-            metavar="CORPUS", help="A corpus as elsewhere, or a text file (.txt) of one sentence a line."
+            metavar="CORPUS",
+            help=f"{CORPUS_HELP} Or a text file (.txt) with a sentence on each line. Also as --corpus.",
+            callback=checked(a_corpus),
         ),
     ],
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="triplets.jsonl to write.")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="File to write, triplets.jsonl.")],
     model: Annotated[
         str,
-        typer.Option("--model", metavar="MODEL", help="Its masked words fill, unless a generator is named."),
+        typer.Option(
+            "--model",
+            metavar="MODEL",
+            help=f"The model whose guesses for masked words are filled in. {MODEL_HELP}",
+            callback=checked(a_model),
+        ),
     ] = "splade-tiny",
     generator: Annotated[
         str | None,
         typer.Option(
-            "--generator", metavar="NAME_OR_PATH", help="T5 or its like, or a masked language model."
+            "--generator",
+            metavar="NAME_OR_PATH",
+            help="What fills in instead: a T5 model or a masked language model.",
         ),
     ] = None,
     language: Language = "en",
-    sentences: Annotated[int, typer.Option("--sentences", min=1, help="To contradict, at most.")] = 2_000,
-    each: Annotated[int, typer.Option("--each", min=1, help="Contradictions of a sentence, at most.")] = 5,
+    sentences: Annotated[
+        int, typer.Option("--sentences", min=1, help="Sentences to contradict, at most.")
+    ] = 2_000,
+    each: Annotated[int, typer.Option("--each", min=1, help="Contradictions of each sentence, at most.")] = 5,
     tune: Annotated[
-        int, typer.Option("--tune", min=0, help="Steps of denoising spans of these sentences before.")
+        int,
+        typer.Option(
+            "--tune",
+            min=0,
+            help="Steps in which the generator first learns to restore parts of these sentences.",
+        ),
     ] = 0,
     tuned: Annotated[
         Path | None,
-        typer.Option("--tuned", metavar="DIR", help="Keep what was tuned here, a --generator for next time."),
+        typer.Option(
+            "--tuned",
+            metavar="DIR",
+            help="Keep the tuned generator in this folder, for --generator next time.",
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same sentences.")] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(
+            "--seed", min=0, help="Seed of every random draw. The same seed gives the same sentences."
+        ),
+    ] = 0,
     device: Device = "auto",
     json: Json = False,
     overwrite: Overwrite = False,
@@ -60,6 +88,8 @@ def contradict(
 
     In each, one noun phrase is replaced by another.
     """
+    if not resume:
+        check_free_file(out, overwrite=overwrite)
     from sparse_adapt.lab.contradicting.writing import ContradictRequest, write
     from sparse_adapt.model.devices import choose
     from sparse_adapt.report.progress import Bars
@@ -81,8 +111,8 @@ def contradict(
         show_table(_table(account))
     wrote(out, f"{account.contradictions:,} contradictions of {account.anchors:,} sentences; read some")
     if tuned is not None:
-        wrote(tuned, "the generator as it was tuned")
-    then(["triplets", "--model", model, "--triplets", str(out), "-o", "taught"])
+        wrote(tuned, "the tuned generator")
+    then(["triplets", "--model", model, "--triplets", str(out), "-o", free("taught")])
 
 
 def _table(account: "Tally") -> "Table":
@@ -92,5 +122,5 @@ def _table(account: "Tally") -> "Table":
     rows: list[Row] = [
         {"what": name.replace("_", " "), "count": count} for name, count in account.to_json().items()
     ]
-    note = "unchanged, duplicates: fills that were dropped"
+    note = "anchors: sentences with a contradiction; unchanged, duplicates: fillings that were left out"
     return Table("", columns, rows, note)

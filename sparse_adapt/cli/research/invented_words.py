@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sparse_adapt.cli.checks import a_corpus, a_folder, a_model, check_output, checked
 from sparse_adapt.cli.console import say, show_json, show_table, wrote
-from sparse_adapt.cli.following import then
-from sparse_adapt.cli.options import Device, Json, Model, Out, Overwrite
+from sparse_adapt.cli.following import free, then
+from sparse_adapt.cli.options import MODEL_HELP, Collection, Device, Json, Model, Out, Overwrite, Split
 
 if TYPE_CHECKING:
     from sparse_adapt.lab.coin.coining import Report
@@ -17,21 +18,28 @@ if TYPE_CHECKING:
 BASE = "splade-tiny"
 
 
-SPLIT = typer.Option("--split", help="Judgements: qrels/SPLIT.tsv.")
-
-
 def coin(
-    collection: Annotated[
-        str, typer.Option("--collection", metavar="DIR", help="BEIR folder, bundled name or ir_datasets id.")
-    ],
+    collection: Collection,
     out: Out,
-    terms: Annotated[int, typer.Option("--terms", min=1, help="Words to replace.")] = 30,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same words.")] = 0,
+    terms: Annotated[int, typer.Option("--terms", min=1, help="Words to replace, at most.")] = 30,
+    seed: Annotated[
+        int,
+        typer.Option("--seed", min=0, help="Seed of every random draw. The same seed gives the same words."),
+    ] = 0,
     model: Annotated[
-        str, typer.Option("--model", metavar="MODEL", help="No coined word is in its vocabulary.")
+        str,
+        typer.Option(
+            "--model",
+            metavar="MODEL",
+            help=f"The model whose vocabulary holds no invented word. {MODEL_HELP}",
+            callback=checked(a_model),
+        ),
     ] = BASE,
     split: Annotated[
-        str, typer.Option("--split", help="Of an ir_datasets id; a folder's are all kept.")
+        str,
+        typer.Option(
+            "--split", metavar="NAME", help="Which judgements of an ir_datasets id; a folder's are all kept."
+        ),
     ] = "test",
     overwrite: Overwrite = False,
     json: Json = False,
@@ -41,6 +49,7 @@ def coin(
     The documents change and the queries don't, so that only what a model learns of the invented words finds
     them.
     """
+    check_output(out, overwrite=overwrite, resume=False)
     from sparse_adapt.lab.coin.coining import CoinSettings
     from sparse_adapt.lab.coin.coining import coin as replace_words
     from sparse_adapt.model.saved import fetch, read_tokenizer
@@ -62,21 +71,42 @@ def coin(
         show_table(_coined_table(report))
     wrote(out, f"{report.changed:,} of {report.documents:,} documents changed, {report.carried:,} queries")
     then(
-        ["recovery", "--coined", str(out), "--model", "ADAPTED"],
+        ["adapt", str(out), "--model", model, "-o", free(f"{out}-adapted")],
         ["evaluate", "--model", model, "--collection", str(out), "--split", split],
     )
 
 
 def recovery(
-    coined: Annotated[str, typer.Option("--coined", metavar="DIR", help="What `sparse-adapt coin` wrote.")],
+    coined: Annotated[
+        str,
+        typer.Option(
+            "--coined",
+            metavar="DIR",
+            help="A folder that `sparse-adapt coin` wrote.",
+            callback=checked(a_folder),
+        ),
+    ],
     model: Model,
     baseline: Annotated[
-        str, typer.Option("--baseline", metavar="MODEL", help="The model before adaptation.")
+        str,
+        typer.Option(
+            "--baseline",
+            metavar="MODEL",
+            help=f"The model before its adaptation. {MODEL_HELP}",
+            callback=checked(a_model),
+        ),
     ] = BASE,
     original: Annotated[
-        str | None, typer.Option("--original", metavar="DIR", help="By default where `coin` read it.")
+        str | None,
+        typer.Option(
+            "--original",
+            metavar="DIR",
+            help="The collection before words were replaced.",
+            show_default="where `coin` read it",
+            callback=checked(a_corpus),
+        ),
     ] = None,
-    split: Annotated[str, SPLIT] = "test",
+    split: Split = "test",
     device: Device = "auto",
     json: Json = False,
 ) -> None:
@@ -96,10 +126,12 @@ def recovery(
     if json:
         show_json({"model": model, "base": baseline, "coined": coined, **account.to_json()})
     else:
-        show_table(_recovery_table(account, f"{model} on {coined}, {split}: {trial.words} coined terms"))
+        show_table(_recovery_table(account, f"{model} on {coined}, {split}: {trial.words} invented words"))
     if model == baseline:
-        say(f"{model} is the unadapted model itself; adapt one to {coined}")
-    then(["explain", "QUERY", "--model", model, "--corpus", coined])
+        say(
+            f"{model} is the model before adaptation itself, so nothing can be regained; adapt a model to {coined}"
+        )
+    then(["explain", trial.coined.queries[0].text, "--model", model, "--corpus", coined])
 
 
 def _coined_table(report: "Report") -> "Table":
@@ -107,10 +139,10 @@ def _coined_table(report: "Report") -> "Table":
 
     columns = (
         Column("word", "word", "token"),
-        Column("coined", "coined", "token"),
+        Column("coined", "invented", "token"),
         Column("documents", "documents"),
         Column("queries", "queries"),
-        Column("times_general", "times general", decimals=0),
+        Column("times_general", "times as common", decimals=0),
         Column("forms", "forms replaced", "text"),
     )
     rows: list[Row] = [
@@ -122,7 +154,7 @@ def _coined_table(report: "Report") -> "Table":
         }
         for each in report.coined
     ]
-    note = f"{len(rows)} of {report.candidates:,} candidates; times general: frequency here, in general language 1"
+    note = f"{len(rows)} of {report.candidates:,} words that could be replaced; times as common: as in general language"
     return Table("", columns, rows, note)
 
 
@@ -133,19 +165,20 @@ def _recovery_table(account: "CoinedResult", title: str) -> "Table":
     columns = (
         Column("wording", "queries", "text"),
         Column("queries", "number"),
-        Column("floor", "floor", decimals=3),
+        Column("floor", "before", decimals=3),
         Column("adapted", "adapted", decimals=3),
-        Column("ceiling", "ceiling", decimals=3),
-        Column("recovery", "recovery", "share"),
+        Column("ceiling", "with real words", decimals=3),
+        Column("recovery", "regained", "share"),
         Column("low", "from", "share"),
         Column("high", "to", "share"),
     )
     rows = [
         _recovery_row("say the real word", account.said),
-        _recovery_row("type the coined word", account.typed),
-        _recovery_row("hold no such word", account.other),
+        _recovery_row("say the invented word", account.typed),
+        _recovery_row("say neither", account.other),
     ]
-    note = f"{MEASURE}; floor: unadapted; ceiling: unadapted on the original documents; from, to: 95 % of resamples"
+    note = f"{MEASURE}; before: the model before adaptation; with real words: that model on the original documents; "
+    note += "from, to: bounds that hold 95 % of resamples of the queries"
     return Table(title, columns, rows, note)
 
 

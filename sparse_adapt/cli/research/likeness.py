@@ -5,29 +5,41 @@ from typing import Annotated, Any
 
 import typer
 
+from sparse_adapt.cli.checks import a_file, check_output, checked
 from sparse_adapt.cli.console import say, show_json, show_table, wrote
-from sparse_adapt.cli.following import then
-from sparse_adapt.cli.options import MODEL_HELP, Device, Json, Model, Overwrite
+from sparse_adapt.cli.following import free, then
+from sparse_adapt.cli.options import Baseline, Device, Json, Model, Overwrite
 from sparse_adapt.cli.research.contradictions import Language
 from sparse_adapt.errors import InputError
 
 Pairs = Annotated[
     Path,
-    typer.Option("--pairs", metavar="FILE", help="TSV: similarity (any rising number), text, text."),
+    typer.Option(
+        "--pairs",
+        metavar="FILE",
+        help="TSV of three columns: a number that is higher for more similar texts, and the two texts.",
+        callback=checked(a_file),
+    ),
 ]
 
 
 def groups(
     model: Model,
     groups: Annotated[
-        str, typer.Option("--groups", metavar="FILE", help='JSONL: "group", "text", optional "seen".')
+        str,
+        typer.Option(
+            "--groups",
+            metavar="FILE",
+            help='JSONL with a "group" and a "text" on each line; "seen": true for what was trained on.',
+            callback=checked(a_file),
+        ),
     ],
-    baseline: Annotated[
-        str | None, typer.Option("--baseline", metavar="MODEL", help=f"The model before. {MODEL_HELP}")
-    ] = None,
+    baseline: Baseline = None,
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", metavar="DIR", help="Folder for page, figures and heat maps."),
+        typer.Option(
+            "-o", "--out", metavar="DIR", help="Folder to write: a page, the figures and heat maps."
+        ),
     ] = None,
     overwrite: Overwrite = False,
     device: Device = "auto",
@@ -37,13 +49,12 @@ def groups(
 
     Also how often a text is found by another text of its group.
     """
+    if out is not None:
+        check_output(out, overwrite=overwrite, resume=False)
     from diagnostics.groups import measure_groups, read_members
     from diagnostics.groups_report import group_tables, groups_object, write_groups_report
     from sparse_adapt.cli.devices import load_either
-    from sparse_adapt.files.folders import check_free
 
-    if out is not None:
-        check_free(out, overwrite=overwrite)
     members = read_members(groups)
     names = [name for name in (baseline, model) if name is not None]
     measured = {name: measure_groups(load_either(name, device), members) for name in names}
@@ -54,7 +65,7 @@ def groups(
             show_table(table)
     again = ["groups", "--model", model, *(["--baseline", baseline] if baseline else []), "--groups", groups]
     if out is None:
-        then([*again, "-o", "groups"])
+        then([*again, "-o", free("groups")])
         return
     drawn = write_groups_report(measured, out, overwrite=overwrite)
     wrote(out, f"groups.md, groups.json{', groups.png' if drawn else ''}")
@@ -65,9 +76,7 @@ def groups(
 def similarity(
     model: Model,
     pairs: Pairs,
-    baseline: Annotated[
-        str | None, typer.Option("--baseline", metavar="MODEL", help=f"To compare with. {MODEL_HELP}")
-    ] = None,
+    baseline: Baseline = None,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
@@ -98,13 +107,13 @@ def similarity(
         show_json({"measure": "spearman", "pairs": len(graded), **figures})
     else:
         columns = (
-            Column("which", "spearman", "text"),
+            Column("which", "rank correlation", "text"),
             Column("value", "value", decimals=3),
             Column("low", "from", decimals=3),
             Column("high", "to", decimals=3),
         )
         rows = [{"which": which, **each._asdict()} for which, each in measured.items()]
-        note = f"{len(graded):,} pairs; from, to: 95 % of resamples of the pairs"
+        note = f"{len(graded):,} pairs; from, to: bounds that hold 95 % of resamples of the pairs"
         show_table(Table(f"{model} on {pairs}", columns, rows, note))
     then(["relevant-words", "--model", model, "--pairs", str(pairs)])
 
@@ -114,11 +123,16 @@ def relevant_words(
     pairs: Pairs,
     language: Language = "en",
     least: Annotated[
-        float, typer.Option("--least", help="Similarity from which on two texts are related.")
+        float, typer.Option("--least", help="Lowest number of a pair whose texts count as related.")
     ] = 4.0,
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", metavar="DIR", help="Words and distribution as JSON, and a plot."),
+        typer.Option(
+            "-o",
+            "--out",
+            metavar="DIR",
+            help="Folder to write: words and their parts of speech as JSON, and a plot.",
+        ),
     ] = None,
     device: Device = "auto",
     json: Json = False,
@@ -128,16 +142,16 @@ def relevant_words(
 
     Words are counted by their part of speech.
     """
+    if out is not None:
+        check_output(out, overwrite=overwrite, resume=False)
     from diagnostics.relevance import plot_relevance, tabulate_relevance
     from diagnostics.relevance import relevant_words as find
     from sparse_adapt.cli.devices import load_either
-    from sparse_adapt.files.folders import check_free, output_folder, write_json
+    from sparse_adapt.files.folders import output_folder, write_json
     from sparse_adapt.lab.similarity import read_likenesses
     from sparse_adapt.report.progress import Bars
     from sparse_adapt.terms.language import Parser
 
-    if out is not None:
-        check_free(out, overwrite=overwrite)
     related = [pair for pair in read_likenesses(pairs) if pair.similarity >= least]
     if not related:
         raise InputError(pairs, f"no pair has a similarity of {least:g} or more; lower --least")
@@ -154,4 +168,3 @@ def relevant_words(
         show_table(tabulate_relevance(relevance))
     if out is not None:
         wrote(out, "relevance.json, relevance.png")
-    then(["contradict", "CORPUS", "--model", model, "--language", language, "-o", "triplets.jsonl"])
