@@ -34,7 +34,7 @@ LONGEST_WORD = 255  # UTF-16 units; Lucene's WhitespaceAnalyzer cuts what is lon
 
 
 def layout(source: ExportSource) -> ExportLayout:
-    """A collection. Raises InputError for a token or a query id that it can't hold."""
+    """The files of an export: a collection. Raises InputError for a token or a query id that it can't hold."""
     names = [lucene_name(token) for token in source.vectors.tokens]
     if source.queries is not None:
         _check_query_ids(source.queries)

@@ -32,14 +32,13 @@ from sparse_adapt.engines.lines import json_string, vector_lines
 from sparse_adapt.engines.manifest import ExportFolder
 from sparse_adapt.engines.names import escape_token
 from sparse_adapt.engines.opened import ImpactEngine, quiet
-from sparse_adapt.errors import InputError
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 ALGORITHM = "block_max_wand"
 
 
 def layout(source: ExportSource) -> ExportLayout:
-    """One CIFF file, and queries as lines of JSON."""
+    """The files of an export: one CIFF file, and queries as lines of JSON."""
     names = [escape_token(token) for token in source.vectors.tokens]
     keys = [json_string(name) for name in names]
     return ExportLayout(documents=partial(write_ciff, names), query_lines=partial(vector_lines, keys))
@@ -58,10 +57,7 @@ def how_to_load(export: ExportFolder) -> str:
 @contextmanager
 def open_export(export: ExportFolder, url: str, documents: EncodedBatch | None) -> "Iterator[PisaIndex]":
     """PISA with a temporary index of an export."""
-    if export.manifest.entries == 0:
-        raise InputError(
-            export.path, "holds no impacts, of which PISA makes no index; export other documents"
-        )
+    export.check_holds_weights("PISA")
     with TemporaryDirectory() as scratch:
         with quiet():
             index, terms = import_ciff(export.path / CIFF_FILE, Path(scratch))

@@ -67,7 +67,7 @@ class FeatureFields:
     token_name: Callable[[str], str]
 
     def layout(self, source: ExportSource) -> ExportLayout:
-        """Bulk requests. Raises InputError for a token that is longer than the engine takes."""
+        """The files of an export: bulk requests. Raises InputError for a token that is longer than the engine takes."""
         names = self.names(source.vectors.tokens)
         keys = [json_string(name) for name in names]
         texts = {} if source.texts is None else {name: {"type": "text"} for name in TEXT_FIELDS}

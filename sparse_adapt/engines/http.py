@@ -38,7 +38,7 @@ class Server:
     """A server at a URL, in which a user and a password may stand. One connection, renewed when it breaks."""
 
     def __init__(self, url: str, *, seconds: float = SECONDS, first_pause: float | None = None) -> None:
-        """Raises ConfigError for what is no URL."""
+        """Name the server. Raises ConfigError for what is no URL."""
         parts = _parts(url)
         self.place = f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
         self._root = parts.path.rstrip("/")

@@ -42,7 +42,7 @@ class ExportSource(NamedTuple):
 
 
 def as_they_are(queries: EncodedBatch) -> EncodedBatch:
-    """The queries that are given."""
+    """Leave the queries as they are."""
     return queries
 
 

@@ -54,7 +54,7 @@ class LuceneIndex(ImpactEngine):
     tolerance = 0.0
 
     def __init__(self, folder: Path) -> None:
-        """Raises InputError where there is no such index, or one that is damaged."""
+        """Open the index in a folder. Raises InputError where there is none, or one that is damaged."""
         path = folder / CARD_FILE
         if not path.is_file():
             raise InputError(folder, f"no {CARD_FILE} here; make an index with: sparse-adapt index")

@@ -89,7 +89,7 @@ class ExportManifest(Record):
         return self.model_copy(update={"parts": (*self.parts, *files)})
 
     def stating(self, facts: Mapping[str, Fact]) -> "ExportManifest":
-        """The manifest with facts of its format alone."""
+        """The manifest with facts that it states for its format alone."""
         return self.model_copy(update={"facts": dict(facts)})
 
 
@@ -99,6 +99,14 @@ class ExportFolder(NamedTuple):
     path: Path
     manifest: ExportManifest
     tokens: list[str]
+
+    def check_holds_weights(self, title: str) -> None:
+        """Raise InputError where no document has a weight, of which the engine called `title` makes no index."""
+        if self.manifest.entries == 0:
+            kind = "weights" if self.manifest.quantisation is None else "impacts"
+            raise InputError(
+                self.path, f"holds no {kind}, of which {title} makes no index; export other documents"
+            )
 
 
 def file_there(folder: Path, path: str, rows: int = 0) -> ExportFile:
@@ -155,7 +163,7 @@ def remarks(manifest: ExportManifest) -> Iterator[str]:
 
 
 def _told_encoder(manifest: ExportManifest) -> Iterator[str]:
-    """The same of an export that holds the encoder alone."""
+    """What its maker should know of an export that holds the encoder alone."""
     difference, bound = manifest.facts["largest_difference"], manifest.facts["bound"]
     yield f"weights differ from PyTorch's by {difference:.2g} at most; {bound:g} is allowed"
     if manifest.facts.get("renamed_tokens"):

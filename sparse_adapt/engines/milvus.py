@@ -77,7 +77,7 @@ _FRAME = 40  # bytes of a line beside id and entries
 
 
 def layout(source: ExportSource) -> ExportLayout:
-    """Rows, and what creates their collection."""
+    """The files of an export: rows, and the settings of their collection."""
     keys = [f'"{column}"' for column in range(len(source.vectors.tokens))]
     return ExportLayout(
         documents=in_parts(
@@ -271,7 +271,7 @@ def _lite() -> Any:  # noqa: ANN401 - Milvus Lite has no types
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the log lines that go with every exception."""
+    """Silence the log lines that Milvus writes with every exception."""
     names = [name for name in logging.root.manager.loggerDict if name.startswith(("pymilvus", "milvus_lite"))]
     loggers = [logging.getLogger(name) for name in names]
     levels = [logger.level for logger in loggers]
@@ -286,7 +286,7 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def _told(place: str) -> Iterator[None]:
-    """What goes wrong between here and a server, as an error in one line."""
+    """Raise what goes wrong between this process and Milvus as an OutputError of one line."""
     from pymilvus import MilvusException
 
     try:

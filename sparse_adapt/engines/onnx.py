@@ -57,7 +57,7 @@ Weigh = Callable[[Tensor, Tensor], Tensor]
 
 
 def layout(source: ExportSource) -> ExportLayout:
-    """The encoder as a graph."""
+    """The files of an export: the encoder as a graph, and its tokenizer."""
     assert source.encoder is not None, "the engine holds the encoder"
     return ExportLayout(documents=partial(_write_encoder, source.encoder))
 
@@ -112,7 +112,7 @@ class PooledEncoder(nn.Module):
 
 
 def _as_written(path: Path) -> Weigh:
-    """ONNX Runtime's weights."""
+    """A function that gives the weights of ONNX Runtime for the graph at `path`."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
@@ -125,7 +125,10 @@ def _as_written(path: Path) -> Weigh:
 
 
 def largest_difference(encoder: SparseEncoder, weigh: Weigh, factors: Tensor) -> float:
-    """Between a weight as `weigh` gives it and torch's times factors (V): seeded batches of many shapes, padded."""
+    """The largest difference between the weights that `weigh` gives and those of torch, times factors (V).
+
+    The texts are made from a seed, in padded batches of many shapes.
+    """
     generator = torch.Generator().manual_seed(0)
     largest = 0.0
     for lengths in TRIED_LENGTHS:
@@ -163,7 +166,7 @@ def _write_graph(encoder: SparseEncoder, path: Path) -> int:
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """Without the exporter's remarks on its own progress."""
+    """Keep the exporter from printing remarks on its own progress."""
     log = logging.getLogger("torch.onnx")
     level = log.level
     log.setLevel(logging.ERROR)

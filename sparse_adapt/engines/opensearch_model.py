@@ -55,7 +55,7 @@ class ScriptedEncoder(nn.Module):
 
 
 def layout(source: ExportSource) -> ExportLayout:
-    """The encoder as a script."""
+    """The files of an export: the encoder as a script in a zip file, and its configuration."""
     assert source.encoder is not None, "the engine holds the encoder"
     return ExportLayout(documents=partial(_write_bundle, source.encoder, source.vectors.tokens))
 

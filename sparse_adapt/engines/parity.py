@@ -71,11 +71,11 @@ class Parity:
 
     @property
     def faults(self) -> tuple[Difference, ...]:
-        """What nothing explains."""
+        """The differences that nothing explains."""
         return tuple(each for each in self.differences if each.kind == "fault")
 
     def as_json(self) -> dict[str, Any]:
-        """Everything, for programs."""
+        """The whole comparison as plain values, for programs."""
         lost = {name: self.exact[name] - self.engine[name] for name in self.exact}
         return {
             "engine": self.engine_name,
@@ -181,7 +181,7 @@ class EngineRanking:
         return Difference(self.query_id, kind, words)
 
     def largest_difference(self, plain: DocumentScores) -> float:
-        """Of a score to the exact one, as a share of the best."""
+        """The largest difference of a score to the exact one, as a share of the best score."""
         if not self.rows:
             return 0.0
         return float(np.abs(self.scores - plain[self.rows]).max() / max(plain.max(), LEAST_TOLERANCE))

@@ -51,7 +51,7 @@ _FRAME = 180  # bytes of a line beside id and entries
 
 
 def layout(source: ExportSource) -> ExportLayout:
-    """Points, and what creates their collection."""
+    """The files of an export: points, and the settings of their collection."""
     indices = [str(column) for column in range(len(source.vectors.tokens))]
     return ExportLayout(
         documents=in_parts(_point_lines, requests=LineSize(indices, _FRAME)),
@@ -231,7 +231,7 @@ def _name(client: "QdrantClient", url: str) -> str:
 
 @contextmanager
 def _told(place: str) -> Iterator[Any]:
-    """What goes wrong between here and a server, as an error in one line."""
+    """Raise what goes wrong between this process and Qdrant as an OutputError of one line."""
     import httpx
     from qdrant_client.http.exceptions import ApiException
 

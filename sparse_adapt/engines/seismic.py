@@ -40,7 +40,7 @@ SKIP_NOTHING = 0.0  # heap_factor: a block is skipped if its bound times this is
 
 
 def layout(source: ExportSource) -> ExportLayout:
-    """Lines of JSON. Raises InputError for a token that is longer than Seismic can tell apart."""
+    """The files of an export: lines of JSON. Raises InputError for a token that Seismic would cut."""
     keys = [json_string(_checked(token)) for token in source.vectors.tokens]
     lines = partial(vector_lines, keys)
     return ExportLayout(
@@ -64,10 +64,7 @@ def how_to_load(export: ExportFolder) -> str:
 @contextmanager
 def open_export(export: ExportFolder, url: str, documents: EncodedBatch | None) -> "Iterator[SeismicIndex]":
     """Seismic with an index of an export in memory."""
-    if export.manifest.entries == 0:
-        raise InputError(
-            export.path, "holds no weights, of which Seismic makes no index; export other documents"
-        )
+    export.check_holds_weights("Seismic")
     yield SeismicIndex(export)
 
 

@@ -44,7 +44,7 @@ MODEL_FOLDER = "model"
 
 
 def layout(source: ExportSource) -> ExportLayout:
-    """The encoder's folder, and tensors of documents; factors that queries have stand in the documents."""
+    """The files of an export: the encoder's folder, and tensors of documents, which hold the queries' factors too."""
     assert source.encoder is not None, "the engine holds the encoder"
     keys = [json_string(token) for token in source.vectors.tokens]
     without = reciprocal(source.encoder.factors_of())

@@ -86,7 +86,7 @@ _FRAME = 120  # bytes of a line beside id and entries
 
 
 def layout(source: ExportSource) -> ExportLayout:
-    """An application and a feed. Raises InputError for a document id that Vespa's strings can't hold."""
+    """The files of an export: an application and a feed."""
     labels = [escape_label(token) for token in source.vectors.tokens]
     keys = [json_string(label) for label in labels]
     return ExportLayout(
