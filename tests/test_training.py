@@ -589,7 +589,7 @@ def test_without_tensorboard_the_error_says_what_to_install(tiny_model, tmp_path
 )
 def test_epochs_to_steps_by_hand(epochs, texts, steps):
     given = settings(steps=77, epochs=epochs, batch_size=3, gradient_accumulation=2)
-    assert loop.epochs_to_steps(given, texts) == steps
+    assert given.steps_for(texts) == steps
 
 
 def test_a_model_without_biases_cant_learn_by_them(tmp_path):

@@ -12,7 +12,6 @@ from sparse_adapt.pipeline.request import Request
 from sparse_adapt.report.watching import duration
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.teachers.names import ENSEMBLE
-from sparse_adapt.training.loop import epochs_to_steps
 
 TRIED = 8  # documents
 MODELS_TRIED = 4  # at the choice
@@ -43,8 +42,8 @@ def expected(request: Request, documents: Sequence[Document], total: int) -> lis
     held = min(settings.queries.held, len(documents) // 4)
     pool = min(len(documents), held * settings.candidates.count)
     stages = {name: settings_for(name, "corpus", request.overrides) for name in ("behaviour", "imitate")}
-    keeping = epochs_to_steps(stages["behaviour"], len(documents))
-    ranking = epochs_to_steps(stages["imitate"], queries)
+    keeping = stages["behaviour"].steps_for(len(documents))
+    ranking = stages["imitate"].steps_for(queries)
     texts_a_step = stages["imitate"].batch_size * (settings.candidates.count + 1)
     rows = [
         Expected(f"reading {total:,} documents for terms", total * 1e-3),

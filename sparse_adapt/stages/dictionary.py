@@ -107,7 +107,6 @@ def dictionary(
     from sparse_adapt.stages.parts.about import asked, defined, sayings
     from sparse_adapt.stages.parts.term_lessons import Lesson
     from sparse_adapt.stages.parts.texts import Texts
-    from sparse_adapt.training.loop import epochs_to_steps
 
     said = sayings(definitions)
     texts = Texts(encoder, [*said, *others])
@@ -118,7 +117,7 @@ def dictionary(
             f"none of the {len(definitions):,} definitions is of a new term; extend the model with these terms first"
         )
     settings = settings.settled(len(encoder.new_tokens))
-    steps = epochs_to_steps(settings, len(said))
+    steps = settings.steps_for(len(said))
     documents = range(len(said), len(texts))
     return Lesson("dictionary", encoder, texts, about, settings, steps, asked(encoder, queries), documents)
 

@@ -101,7 +101,6 @@ def warmup(encoder: "SparseEncoder", documents: Sequence[str], settings: Warmup)
     """The task over document texts. Raises ConfigError where no document says a new term."""
     from sparse_adapt.stages.parts.term_lessons import Lesson
     from sparse_adapt.stages.parts.texts import Texts
-    from sparse_adapt.training.loop import epochs_to_steps
 
     texts = Texts(encoder, documents)
     if encoder.new_tokens and not len(texts.saying):
@@ -109,7 +108,7 @@ def warmup(encoder: "SparseEncoder", documents: Sequence[str], settings: Warmup)
             f"none of the {len(documents):,} documents holds any of the {len(encoder.new_tokens):,} new terms; "
             "warm up on a corpus that uses them"
         )
-    return Lesson("warmup", encoder, texts, texts.says, settings, epochs_to_steps(settings, len(documents)))
+    return Lesson("warmup", encoder, texts, texts.says, settings, settings.steps_for(len(documents)))
 
 
 WARMUP = Stage("warmup", Warmup, (CORPUS,), build, dense=False, presets={"plain": PLAIN})

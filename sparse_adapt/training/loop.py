@@ -259,11 +259,3 @@ def _scalars(folder: Path, done: int) -> Any:  # noqa: ANN401 - tensorboard is o
     except ImportError as error:
         raise MissingExtraError("tensorboard", "tensorboard") from error
     return SummaryWriter(str(folder / "tensorboard"), purge_step=done + 1)
-
-
-def epochs_to_steps(settings: Training, texts: int) -> int:
-    """Steps of a stage over `texts` texts: as many epochs as asked for, or else the default number of steps."""
-    if settings.epochs is None:
-        assert settings.steps is not None, "a stage settles its steps first"
-        return settings.steps
-    return max(1, math.ceil(settings.epochs * texts / (settings.batch_size * settings.gradient_accumulation)))

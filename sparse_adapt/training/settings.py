@@ -1,5 +1,6 @@
 """What every training stage can be told: how long to learn, how fast, on what."""
 
+import math
 from typing import Literal
 
 from sparse_adapt.settings import Settings, setting
@@ -60,3 +61,10 @@ class Training(Settings):
         50, "Steps after which the state is saved. A stopped stage goes on from there.", unit="steps", ge=1
     )
     tensorboard: bool = setting(False, "Whether scalars for TensorBoard are written beside the model.")
+
+    def steps_for(self, texts: int) -> int:
+        """Steps of a stage over so many texts: as many passes as asked for, or else the number of steps."""
+        if self.epochs is None:
+            assert self.steps is not None, "a stage settles its steps first"
+            return self.steps
+        return max(1, math.ceil(self.epochs * texts / (self.batch_size * self.gradient_accumulation)))

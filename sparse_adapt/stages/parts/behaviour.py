@@ -28,7 +28,7 @@ from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.behaviour import Behaviour as BehaviourSettings
 from sparse_adapt.stages.parts.masked import unmasked
-from sparse_adapt.training.loop import Either, epochs_to_steps
+from sparse_adapt.training.loop import Either
 
 ANYWHERE = 0.25  # share of the corpus's texts that come from anywhere; the others say a new term
 SLOPE_BELOW = 1.0  # of the activation below zero, where a weight is wanted but off: the slope it has at zero
@@ -56,7 +56,7 @@ class Behaviour(ABC, Generic[Either]):
     ) -> None:
         """`reference`: the model before the extension. Raises ConfigError where the two don't belong together."""
         self.settings = settings
-        self.steps = epochs_to_steps(settings, len(documents))
+        self.steps = settings.steps_for(len(documents))
         weights: dict[str, float] = settings.weights.model_dump()
         self.weights: Mapping[str, float] = {term: weights[term] for term in self.learnt}
         self.tokenizer, self.reference = encoder, reference.requires_grad_(False)

@@ -24,7 +24,6 @@ from sparse_adapt.stages.parts.masked import unmasked
 from sparse_adapt.stages.parts.scored import Compared, Comparison, Drawn, Scored
 from sparse_adapt.stages.terms import functions
 from sparse_adapt.training import losses
-from sparse_adapt.training.loop import epochs_to_steps
 
 SCALE = 20.0  # of a cosine
 
@@ -54,7 +53,7 @@ class DenseScores:
         """
         self.name, self.settings = name, settings
         self.scored = Scored(candidates, list(documents))
-        self.steps = epochs_to_steps(settings, len(candidates))
+        self.steps = settings.steps_for(len(candidates))
         given: dict[str, float] = settings.weights.model_dump()
         anchored = given["anchor"] > 0.0
         found = functions(type(settings.weights), dense=True)

@@ -29,7 +29,6 @@ from sparse_adapt.stages.dynamic import Dynamic as DynamicSettings
 from sparse_adapt.stages.parts.masked import SHOWN, mask_token, read_masked
 from sparse_adapt.stages.parts.sentences import Sentence, Sentences
 from sparse_adapt.training import losses
-from sparse_adapt.training.loop import epochs_to_steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ class Dynamic:
         self.mask_id = mask_token(encoder, self.name)
         self.sentences = Sentences(encoder, texts, longest=settings.longest, candidates=settings.candidates)
         self._refuse_nothing_to_learn()
-        self.steps = epochs_to_steps(settings, len(self.sentences.found))
+        self.steps = settings.steps_for(len(self.sentences.found))
         self.weights: Mapping[str, float] = {
             key: weight
             for key, weight in settings.weights.model_dump().items()

@@ -21,7 +21,6 @@ from sparse_adapt.stages.parts.matching import Matched, Reading
 from sparse_adapt.stages.parts.scored import Comparison, Drawn
 from sparse_adapt.stages.parts.sparsity import Cost, penalty
 from sparse_adapt.stages.terms import functions
-from sparse_adapt.training.loop import epochs_to_steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ class Imitation:
         `before`: whose vectors of everyday texts are held; by default the encoder's own.
         """
         self.settings = settings
-        self.steps = epochs_to_steps(settings, len(candidates))
+        self.steps = settings.steps_for(len(candidates))
         self.weights: Mapping[str, float] = settings.weights.model_dump()
         self.functions = functions(type(settings.weights))
         self.matched = Matched(encoder, candidates, documents, settings.longest)

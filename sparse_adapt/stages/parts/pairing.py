@@ -33,7 +33,6 @@ from sparse_adapt.stages.parts.mining import Asked, hard_negatives
 from sparse_adapt.stages.parts.projection import Projection
 from sparse_adapt.stages.parts.texts import vectors as sparse_vectors
 from sparse_adapt.training import losses
-from sparse_adapt.training.loop import epochs_to_steps
 
 DOT_PRODUCT = 3.0  # temperatures; at 1 a sparse model tells the documents of a batch apart from the start
 COSINE = {"infonce": 0.05, "nt-xent": 0.1}
@@ -67,7 +66,7 @@ class Pairing:
         `before`: whose vectors of everyday texts the anchor holds; by default the encoder's own.
         """
         self.name, self.settings = name, settings
-        self.steps = epochs_to_steps(settings, len(pairs))
+        self.steps = settings.steps_for(len(pairs))
         sparse = isinstance(encoder, SparseEncoder)
         weights: dict[str, float] = settings.weights.model_dump()
         self.weights: Mapping[str, float] = {

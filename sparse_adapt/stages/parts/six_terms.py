@@ -37,7 +37,6 @@ from sparse_adapt.stages.parts.targets import Targets
 from sparse_adapt.stages.parts.texts import Texts
 from sparse_adapt.stages.terms import functions
 from sparse_adapt.training import losses
-from sparse_adapt.training.loop import epochs_to_steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ class SixTerms:
         self.targets = settings.targets or Targets.of(terms, judged=settings.judge != "none")
         settings = settings.settled(len(candidates), terms).model_copy(update={"targets": self.targets})
         self.settings = settings
-        self.steps = epochs_to_steps(settings, len(candidates))
+        self.steps = settings.steps_for(len(candidates))
         self.weights: Mapping[str, float] = settings.weights.model_dump()
         self.functions = functions(type(settings.weights))
         self.matched = Matched(encoder, candidates, documents, settings.longest)

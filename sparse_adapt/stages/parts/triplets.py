@@ -26,7 +26,6 @@ from sparse_adapt.model.sparse import PADDED_TOKENS_A_PASS, SparseEncoder
 from sparse_adapt.stages.parts.pairing import DOT_PRODUCT, key_of
 from sparse_adapt.stages.triplets import Triplets
 from sparse_adapt.training import losses
-from sparse_adapt.training.loop import epochs_to_steps
 from sparse_adapt.training.sharing import shared_out
 
 COSINE = 0.05  # temperature
@@ -73,7 +72,7 @@ class Opposing:
         if not self.anchors:
             problem = "no contradiction differs from its anchor in what the model reads of it"
             raise ConfigError(f"{name}: {problem}; raise longest or choose another model")
-        self.steps = epochs_to_steps(settings, sum(map(len, self.others.values())))
+        self.steps = settings.steps_for(sum(map(len, self.others.values())))
 
     def _seen(self, anchor: int, pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         """Twins and contradictions of an anchor without those that differ only where the text is cut."""
