@@ -32,9 +32,9 @@ def added(monkeypatch):
     monkeypatch.setattr(table, "STAGES", (*table.STAGES, ROW))
 
 
-def nonzero(model: Path, texts: list[str]) -> float:
+def weight(model: Path, texts: list[str]) -> float:
     encoder = SparseEncoder.load(model)
-    return float(encoder.weights(encoder.tokenize(texts)).sum())
+    return float(encoder.weights(encoder.tokenize(texts)).detach().sum())
 
 
 def test_it_runs_from_a_plan(tmp_path, tiny_model, zorvex_collection, twelve_documents):
@@ -44,7 +44,7 @@ def test_it_runs_from_a_plan(tmp_path, tiny_model, zorvex_collection, twelve_doc
     done = run(plan, Place(tmp_path / "run"))
     assert done.model.name == "2-shorten"
     texts = [document.full_text for document in twelve_documents]
-    assert nonzero(done.model, texts) < nonzero(tmp_path / "run" / "1-extend", texts)
+    assert weight(done.model, texts) < weight(tmp_path / "run" / "1-extend", texts)
     history = (done.model / "history.jsonl").read_text().splitlines()
     assert json.loads(history[0]).keys() == {"step", "brevity", "loss", "learning_rate"}
 

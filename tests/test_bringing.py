@@ -8,6 +8,7 @@ import pytest
 from benchmarks import adapting as benchmark
 from benchmarks.adapting import Job, Recipe
 from sparse_adapt.pipeline import adapt
+from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.teachers.teacher import Ranker, Teacher
 
@@ -84,7 +85,7 @@ def test_recoveries_of_several_seeds_are_one_row():
 
 def test_every_recipe_has_settings_that_exist():
     for recipe in benchmark.RECIPES.values():
-        adapt.settings_for("imitate", "corpus", recipe.imitate)
+        settings_for("imitate", "corpus", recipe.imitate)
         AdaptSettings.model_validate(recipe.settings)
     assert Recipe().begins_alike and not Recipe(without="BM25").begins_alike
     assert not benchmark.RECIPES["with contrast"].begins_alike  # pairs want sentences cut out of documents

@@ -43,7 +43,7 @@ from sparse_adapt.pipeline.choice import (
     try_models,
 )
 from sparse_adapt.pipeline.estimate import expected
-from sparse_adapt.pipeline.plan import Plan, settings_for
+from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.pipeline.preparing import (
     peak_memory,
     prepare_candidates,
@@ -55,17 +55,16 @@ from sparse_adapt.pipeline.preparing import (
 )
 from sparse_adapt.pipeline.request import REQUEST_FILE, Request
 from sparse_adapt.pipeline.run import Finished, is_whole, read_finished, run_stages, write_report
+from sparse_adapt.pipeline.step import STEPS_FOLDER
 from sparse_adapt.pipeline.work import Watcher, Work, same_request
 from sparse_adapt.stages.card import in_short, with_record, write_card
 from sparse_adapt.stages.inputs import PAIRS
 from sparse_adapt.stages.made_from import of_model, stamp
-from sparse_adapt.stages.older import WAS_CALLED
-from sparse_adapt.stages.record import write_record
+from sparse_adapt.stages.record import RECORD_FILE, write_record
 from sparse_adapt.stages.runner import Outcome, Place
 from sparse_adapt.stages.table import find_stage
 from sparse_adapt.teachers.teacher import make_teacher
 from sparse_adapt.terms.mining import Term, read_terms
-from sparse_adapt.training.settings import Training
 
 STEPS = ("terms", "dictionary", "queries", "candidates", "stages", "choice")
 REENCODE_FILE = "reencode.txt"
@@ -85,7 +84,7 @@ def adapt(
     request.check()
     total = sum(1 for _ in read_documents(request.corpus))
     documents = sample(read_documents(request.corpus), request.settings.documents, request.settings.seed)
-    watcher.expect(expected(request, documents, total))
+    watcher.expect(expected(request, documents, total, _done_before(place)))
     reads = [source.place for source in request.sources().values() if source is not None]
     with output_folder(place.folder, overwrite=place.overwrite, resume=place.resume, reads=reads) as folder:
         same_request(folder / REQUEST_FILE, request)
@@ -110,6 +109,16 @@ class Stopped(Exception):
     def __init__(self, folder: Path, step: str) -> None:
         self.folder, self.step = folder, step
         super().__init__(f"stopped after {step}")
+
+
+def _done_before(place: Place) -> set[str]:
+    """The steps and the stages that an unfinished run has done, by their names."""
+    folder = place.folder.with_name(f"{place.folder.name}.partial")
+    if not place.resume or not folder.is_dir():
+        return set()
+    stages = (path.parent.name for path in folder.glob(f"[1-9]*-*/{RECORD_FILE}"))
+    made = {name.partition("-")[2] for name in stages if not name.endswith(".partial")}
+    return made | {path.stem for path in (folder / STEPS_FOLDER).glob("*.json")}
 
 
 # -- the steps ------------------------------------------------------------------------------------
@@ -222,25 +231,14 @@ def _plan(work: Work) -> Plan:
     """The stages that there is something to do for."""
     request, folder = work.request, work.folder
     terms, definitions = folder / "terms.json", folder / "dictionary.jsonl"
-    stages = [name for name in request.settings.stages if terms.is_file() or name in WITHOUT_TERMS]
+    stages = [name for name in request.stages if terms.is_file() or name in WITHOUT_TERMS]
     if not definitions.is_file():
         stages = [name for name in stages if name != "dictionary"]
-    if request.settings.frozen:
-        stages = [name for name in stages if name != "imitate"]
-        if not stages:
-            raise ConfigError(
-                "frozen = true, and no new term: there is nothing to learn; choose another corpus"
-            )
+    if not stages and request.settings.frozen:
+        raise ConfigError("frozen = true, and no new term: there is nothing to learn; choose another corpus")
     files = {"terms": terms, "dictionary": definitions}
     files |= {"candidates": folder / "candidates.jsonl", "pairs": folder / "pairs.jsonl"}
-    settled = {"seed": request.settings.seed, "max_tokens": request.settings.longest}
-    overrides = {**settled, **request.overrides}
-    settings: dict[str, Training] = {}
-    for name in stages:
-        if name != "extend":
-            held_still = {"train": "new"} if request.settings.frozen else {}
-            of_stage = request.of_stages.get(name) or request.of_stages.get(WAS_CALLED.get(name, name), {})
-            settings[name] = settings_for(name, "corpus", {**overrides, **of_stage, **held_still})
+    settings = {name: request.settings_of(name) for name in stages if find_stage(name).trains}
     return Plan(
         model=absolute(request.model),
         corpus=str(folder / "collection"),

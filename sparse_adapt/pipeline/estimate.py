@@ -1,19 +1,22 @@
 """How long an adaptation will take, from a moment's work of each kind on this machine, before it begins."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import NamedTuple
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.model.dense import SMALL, DenseEncoder
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.report.watching import duration
 from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.stages.stage import Sizes
+from sparse_adapt.stages.table import find_stage
 from sparse_adapt.teachers.names import ENSEMBLE
 
 TRIED = 8  # documents
+TERMS = 30  # that a corpus or a glossary has, while nobody knows
+SHORT_WORDS = 12  # of a text like a query
 MODELS_TRIED = 4  # at the choice
 
 
@@ -24,43 +27,72 @@ class Expected(NamedTuple):
     seconds: float
 
 
-def expected(request: Request, documents: Sequence[Document], total: int) -> list[Expected]:
-    """The parts that take long, in their order. `documents`: those looked at; `total`: those of the corpus."""
-    settings, encoder = request.settings, SparseEncoder.load(request.model)
+class Speeds(NamedTuple):
+    """Seconds that one text takes on this machine: a document or a short one, read or learnt from."""
+
+    encoding: float
+    learning: float
+    short: float
+    judging: float
+
+
+def expected(
+    request: Request, documents: Sequence[Document], total: int, done: Container[str] = ()
+) -> list[Expected]:
+    """The parts that take long, in their order.
+
+    `documents`: those looked at; `total`: those of the corpus; `done`: steps and stages that were done before.
+    """
+    settings = request.settings
+    speeds = measured(request, documents)
+    queries = min(settings.queries.count, len(documents) * settings.queries.per_document)
+    held = min(settings.queries.held, len(documents) // 4)
+    pool = min(len(documents), held * settings.candidates.count)
+    scored = (0 if request.candidates is not None else queries) + held
+    parts = [
+        ("terms", f"reading {total:,} documents for terms", total * 1e-3),
+        ("candidates", f"{len(documents):,} documents by the base model", len(documents) * speeds.encoding),
+        ("candidates", f"{len(documents):,} documents by the dense teacher", len(documents) * speeds.judging),
+        ("candidates", f"candidates of {scored:,} queries", scored * (speeds.encoding / 4 + 0.01)),
+        *_stages(request, Sizes(len(documents), TERMS, queries, settings.candidates.count), speeds),
+        ("choice", "choosing on the queries set aside", MODELS_TRIED * pool * speeds.encoding),
+    ]
+    rows = [Expected(what, seconds) for name, what, seconds in parts if name not in done]
+    return [row for row in rows if row.seconds >= 0.5]
+
+
+def _stages(request: Request, sizes: Sizes, speeds: Speeds) -> Iterator[tuple[str, str, float]]:
+    """Each stage that is carried out: its name, its steps in words, and seconds."""
+    for name in request.stages:
+        stage = find_stage(name)
+        effort = stage.costs(request.settings_of(name), sizes) if stage.trains else None
+        if effort is not None:
+            learnt = effort.documents * speeds.learning + effort.short * speeds.short
+            step = learnt + effort.looked_at * speeds.encoding
+            yield (
+                name,
+                f"{effort.steps:,} steps of {name}",
+                effort.steps * step + effort.before * speeds.encoding,
+            )
+
+
+def measured(request: Request, documents: Sequence[Document]) -> Speeds:
+    """What some of the documents take, each kind of work once."""
+    encoder = SparseEncoder.load(request.model)
     texts = [document.full_text for document in documents[:: max(1, len(documents) // TRIED)][:TRIED]]
+    short = [" ".join(text.split()[:SHORT_WORDS]) for text in texts]
     encode(encoder, texts[:1])  # compiles, which counts once
     encoding = _seconds(lambda: encode(encoder, texts)) / len(texts)
-    if settings.longest is not None:
-        encoder.read_up_to(settings.longest)
+    if request.settings.longest is not None:
+        encoder.read_up_to(request.settings.longest)
     learning = _seconds(lambda: _learn(encoder, texts)) / len(texts)
+    briefly = _seconds(lambda: _learn(encoder, short)) / len(short)
     judging = 0.0
     if request.teacher == ENSEMBLE:
         dense = DenseEncoder(SMALL, rough=True)  # as the teacher has it
         dense.encode(texts[:1])
         judging = _seconds(lambda: dense.encode(texts[:4])) / min(4, len(texts))
-    queries = min(settings.queries.count, len(documents) * settings.queries.per_document)
-    held = min(settings.queries.held, len(documents) // 4)
-    pool = min(len(documents), held * settings.candidates.count)
-    stages = {name: settings_for(name, "corpus", request.overrides) for name in ("behaviour", "imitate")}
-    keeping = stages["behaviour"].steps_for(len(documents))
-    ranking = stages["imitate"].steps_for(queries)
-    texts_a_step = stages["imitate"].batch_size * (settings.candidates.count + 1)
-    rows = [
-        Expected(f"reading {total:,} documents for terms", total * 1e-3),
-        Expected(f"{len(documents):,} documents by the base model", len(documents) * encoding),
-        Expected(f"{len(documents):,} documents by the dense teacher", len(documents) * judging),
-        Expected(f"candidates of {queries + held:,} queries", (queries + held) * (encoding / 4 + 0.01)),
-        Expected(
-            f"{keeping:,} steps to keep what the model does",
-            keeping * stages["behaviour"].batch_size * (learning + encoding) / 3,
-        ),
-        Expected(
-            f"{ranking:,} steps to rank as the teacher does",
-            0.0 if settings.frozen else ranking * texts_a_step * learning,
-        ),
-        Expected("choosing on the queries set aside", MODELS_TRIED * pool * encoding),
-    ]
-    return [row for row in rows if row.seconds >= 0.5]
+    return Speeds(encoding, learning, briefly, judging)
 
 
 def _seconds(work: Callable[[], object]) -> float:

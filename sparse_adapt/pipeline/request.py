@@ -11,9 +11,12 @@ from sparse_adapt.collection.glossary import DICTIONARY_FILES
 from sparse_adapt.collection.readers import CANDIDATE_FILES, DOCUMENT_FILES, QUERY_FILES
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.paths import absolute
+from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.stages.made_from import Source, of_collection, of_model, of_path
+from sparse_adapt.stages.older import WAS_CALLED
 from sparse_adapt.teachers.names import ENSEMBLE
+from sparse_adapt.training.settings import Training
 
 REQUEST_FILE = "request.json"
 
@@ -53,6 +56,19 @@ class Request:
         }
         asked = {"overrides": dict(self.overrides), "of_stages": dict(self.of_stages)}
         return named | {"settings": self.settings.model_dump(mode="json")} | asked
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The stages that are carried out where there is something to learn in them."""
+        frozen = self.settings.frozen
+        return tuple(name for name in self.settings.stages if not (frozen and name == "imitate"))
+
+    def settings_of(self, stage: str) -> Training:
+        """The settings of a stage that trains."""
+        settled = {"seed": self.settings.seed, "max_tokens": self.settings.longest}
+        of_stage = self.of_stages.get(stage) or self.of_stages.get(WAS_CALLED.get(stage, stage), {})
+        held_still = {"train": "new"} if self.settings.frozen else {}
+        return settings_for(stage, "corpus", {**settled, **self.overrides, **of_stage, **held_still})
 
     def command(self) -> str:
         """The command that asks for the same, files by their names alone; settings of stages aside."""

@@ -6,7 +6,7 @@ from sparse_adapt.errors import ConfigError
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.inputs import BEFORE, CORPUS, Inputs
 from sparse_adapt.stages.record import extended_from
-from sparse_adapt.stages.stage import Stage
+from sparse_adapt.stages.stage import Effort, Sizes, Stage
 from sparse_adapt.training.settings import Trained, Training
 
 if TYPE_CHECKING:
@@ -41,6 +41,12 @@ class Behaviour(Training):
     snippet_words: int = setting(12, "Words of the longest snippet, a text like a query.", unit="words", ge=2)
 
 
+def effort(settings: Behaviour, sizes: Sizes) -> Effort:
+    """A batch is read by both models. Half of its texts are snippets, and the others are parts of documents."""
+    read = settings.batch_size * settings.gradient_accumulation / 3
+    return Effort(settings.steps_for(sizes.documents), read, looked_at=read)
+
+
 def build(encoder: "EitherEncoder", inputs: Inputs, settings: Behaviour) -> "Task[Any]":
     """The task with the model before the extension as the teacher: the one that is named, or that was extended."""
     from sparse_adapt.model.kinds import load_encoder
@@ -64,4 +70,4 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Behaviour) -> "Tas
     )
 
 
-BEHAVIOUR = Stage("behaviour", Behaviour, (CORPUS, BEFORE), build)
+BEHAVIOUR = Stage("behaviour", Behaviour, (CORPUS, BEFORE), build, effort=effort)

@@ -16,9 +16,10 @@ from sparse_adapt.settings import setting
 from sparse_adapt.stages.inputs import CANDIDATES, CORPUS, Inputs, beside, inherited
 from sparse_adapt.stages.inputs import DICTIONARY as DEFINITIONS
 from sparse_adapt.stages.parts.targets import JUDGE, many_steps
-from sparse_adapt.stages.stage import Stage
+from sparse_adapt.stages.stage import Effort, Sizes, Stage
 from sparse_adapt.stages.warmup import PLAIN as PLAIN_WARMUP
 from sparse_adapt.stages.warmup import Warmup, WarmupWeights
+from sparse_adapt.stages.warmup import effort as warmup_effort
 from sparse_adapt.training.settings import Trained
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.stages.parts.about import Asked
     from sparse_adapt.stages.parts.term_lessons import Lesson
+
+
+SAYINGS = 2  # of a definition without examples
 
 
 class DictionaryWeights(WarmupWeights):
@@ -64,6 +68,12 @@ class Dictionary(Warmup):
     def settled(self, terms: int) -> "Dictionary":
         """These settings with nothing open: for so many new terms."""
         return self if self.steps is not None else self.model_copy(update={"steps": many_steps(terms)})
+
+
+def effort(settings: Dictionary, sizes: Sizes) -> Effort:
+    """As in the warm-up, over the sayings of each definition, for as many steps as so many terms take."""
+    settings = settings.settled(sizes.terms)
+    return warmup_effort(settings, sizes)._replace(steps=settings.steps_for(SAYINGS * sizes.terms))
 
 
 PLAIN = PLAIN_WARMUP | {"weights": {"mlm": 1.0, "anchor": 0.0, "domain": 0.0, "recall": 0.0, "listwise": 0.0}}
@@ -129,4 +139,5 @@ DICTIONARY = Stage(
     build,
     dense=False,
     presets={"plain": PLAIN},
+    effort=effort,
 )

@@ -6,7 +6,7 @@ from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.inputs import CANDIDATES, CORPUS, DICTIONARY, Inputs, inherited
 from sparse_adapt.stages.parts.targets import JUDGE, Targets, many_steps
 from sparse_adapt.stages.record import before_extension
-from sparse_adapt.stages.stage import Stage
+from sparse_adapt.stages.stage import Effort, Sizes, Stage
 from sparse_adapt.stages.terms import term
 from sparse_adapt.training.settings import Trained, Training
 
@@ -140,6 +140,16 @@ class Distill(Training):
         return self.model_copy(update={"steps": self.steps or steps, "batch_size": self.batch_size or size})
 
 
+def effort(settings: Distill, sizes: Sizes) -> Effort:
+    """Queries with their candidates, documents for the anchor, and made-up texts, half of which mean a term."""
+    settings = settings.settled(sizes.queries, sizes.terms)
+    assert settings.batch_size is not None, "settled"
+    batch = settings.batch_size * settings.gradient_accumulation
+    first = min(sizes.documents, sizes.queries * sizes.candidates)
+    documents = batch * (sizes.candidates + 0.5)
+    return Effort(settings.steps_for(sizes.queries), documents, batch + 2 * settings.samples, before=first)
+
+
 # Teacher scores as they come, hinges on pooled weights, no regard for how common a token is, and nothing that keeps
 # the base model: the six terms as published.
 PLAIN = {
@@ -183,4 +193,5 @@ DISTILL = Stage(
     build,
     presets={"plain": PLAIN},
     became={"corpus": "imitate"},
+    effort=effort,
 )

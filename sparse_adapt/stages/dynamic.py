@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Literal
 
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.inputs import CORPUS, Inputs
-from sparse_adapt.stages.stage import Stage
+from sparse_adapt.stages.stage import Effort, Sizes, Stage
 from sparse_adapt.training.settings import Trained, Training
 
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sparse_adapt.training.loop import Stage as Task
 
 
+SENTENCES = 8  # of a document, about
 ZHANG = "Zhang et al. 2025, Electronics 14, 4882"
 
 
@@ -62,6 +63,14 @@ class Dynamic(Training):
     )
 
 
+def effort(settings: Dynamic, sizes: Sizes) -> Effort:
+    """Sentences are short. Each candidate word of a sentence is looked at once for several visits."""
+    batch = settings.batch_size * settings.gradient_accumulation
+    asked = settings.candidates / settings.visits if settings.masking == "dynamic" else 0.0
+    steps = settings.steps_for(SENTENCES * sizes.documents)
+    return Effort(steps, 0.0, 2 * batch, looked_at=asked * batch / SENTENCES)
+
+
 def build(encoder: "EitherEncoder", inputs: Inputs, settings: Dynamic) -> "Task[Encoder]":
     """The task over the sentences of a corpus."""
     from sparse_adapt.stages.parts import dynamic
@@ -69,4 +78,4 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Dynamic) -> "Task[
     return dynamic.Dynamic(encoder, [document.full_text for document in inputs[CORPUS]], settings)
 
 
-DYNAMIC = Stage("dynamic", Dynamic, (CORPUS,), build)
+DYNAMIC = Stage("dynamic", Dynamic, (CORPUS,), build, effort=effort)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.inputs import CANDIDATES, CORPUS, Inputs
 from sparse_adapt.stages.record import before_extension
-from sparse_adapt.stages.stage import Stage
+from sparse_adapt.stages.stage import Effort, Sizes, Stage
 from sparse_adapt.stages.terms import term
 from sparse_adapt.training.settings import Trained, Training
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sparse_adapt.model.kinds import EitherEncoder
     from sparse_adapt.training.loop import Stage as Task
 
+EVERYDAY = 32  # everyday texts of a step
 PARTS = "sparse_adapt.stages.parts"
 
 
@@ -80,6 +81,14 @@ class Imitate(Training):
     )
 
 
+def effort(settings: Imitate, sizes: Sizes) -> Effort:
+    """Queries with their candidates, and everyday texts."""
+    batch = settings.batch_size * settings.gradient_accumulation
+    everyday = EVERYDAY if settings.weights.anchor > 0.0 else 0
+    first = min(sizes.documents, sizes.queries * sizes.candidates)
+    return Effort(settings.steps_for(sizes.queries), batch * sizes.candidates, batch + everyday, before=first)
+
+
 def build(encoder: "EitherEncoder", inputs: Inputs, settings: Imitate) -> "Task[Any]":
     """The task over queries with scored candidates, with its weights at rest before the first step."""
     from sparse_adapt.model.sentence import SentenceEncoder
@@ -105,4 +114,4 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Imitate) -> "Task[
     return task
 
 
-IMITATE = Stage("imitate", Imitate, (CANDIDATES, CORPUS), build)
+IMITATE = Stage("imitate", Imitate, (CANDIDATES, CORPUS), build, effort=effort)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.inputs import CORPUS, PAIRS, Inputs
 from sparse_adapt.stages.record import before_extension
-from sparse_adapt.stages.stage import Stage
+from sparse_adapt.stages.stage import Effort, Sizes, Stage
 from sparse_adapt.training.settings import Trained, Training
 
 if TYPE_CHECKING:
@@ -115,6 +115,14 @@ class Joint(Contrast):
     )
 
 
+def effort(settings: Contrast, sizes: Sizes) -> Effort:
+    """A query and its document a pair, and the documents that are mined once before."""
+    batch = settings.batch_size * settings.gradient_accumulation
+    mined = sizes.documents if settings.hard_negatives else 0
+    documents = batch * (1 + settings.hard_negatives)
+    return Effort(settings.steps_for(sizes.queries), documents, batch, before=mined)
+
+
 def build(name: str, encoder: "EitherEncoder", inputs: Inputs, settings: Contrast) -> "Task[Encoder]":
     """The task of the stage of that name over pairs."""
     from sparse_adapt.model.kinds import load_encoder
@@ -126,5 +134,5 @@ def build(name: str, encoder: "EitherEncoder", inputs: Inputs, settings: Contras
     return Pairing(name, encoder, inputs[PAIRS], documents, settings, before)
 
 
-JOINT = Stage("joint", Joint, (PAIRS, CORPUS), partial(build, "joint"))
-CONTRAST = Stage("contrast", Contrast, (PAIRS, CORPUS), partial(build, "contrast"))
+JOINT = Stage("joint", Joint, (PAIRS, CORPUS), partial(build, "joint"), effort=effort)
+CONTRAST = Stage("contrast", Contrast, (PAIRS, CORPUS), partial(build, "contrast"), effort=effort)

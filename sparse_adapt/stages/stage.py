@@ -16,6 +16,29 @@ SettingsOf = TypeVar("SettingsOf", bound=Settings)
 Preset = Mapping[str, Any]  # settings that differ from the defaults, as a run file holds them
 
 
+class Sizes(NamedTuple):
+    """How much there is to learn from, as far as it is known before anything begins."""
+
+    documents: int
+    terms: int
+    queries: int
+    candidates: int  # of a query
+
+
+class Effort(NamedTuple):
+    """What a stage does: how many steps, and what each of them reads.
+
+    documents, short: texts that are learnt from, of a document's length or of a query's. looked_at: documents of a step
+    that are read for comparison; before: documents that are read once before the first step.
+    """
+
+    steps: int
+    documents: float
+    short: float = 0.0
+    looked_at: float = 0.0
+    before: float = 0.0
+
+
 class Changed(NamedTuple):
     """What a stage that trains nothing has done to its encoder: in words, and for the record."""
 
@@ -29,6 +52,7 @@ class Stage(Generic[SettingsOf]):
 
     `reads`: its inputs in the order of its record. `dense`: whether dense encoders take it as well as sparse ones.
     `presets`: other settings than the defaults, under a name. `became`: presets that are a stage of their own now.
+    `effort`: what it costs; None for the steps of its settings, each over a batch of documents.
     """
 
     name: str
@@ -38,6 +62,7 @@ class Stage(Generic[SettingsOf]):
     dense: bool = True
     presets: Mapping[str, Preset] = field(default_factory=dict)
     became: Mapping[str, str] = field(default_factory=dict)
+    effort: Callable[[SettingsOf, Sizes], Effort] | None = None
 
     @property
     def trains(self) -> bool:
@@ -53,6 +78,17 @@ class Stage(Generic[SettingsOf]):
     def needs_corpus(self) -> bool:
         """Whether it can't begin without a corpus."""
         return any(each.needed and each.key == "corpus" for each in self.reads)
+
+    def costs(self, settings: Settings, sizes: Sizes) -> Effort | None:
+        """What it does by settings of its own kind; None where it trains nothing."""
+        if not isinstance(settings, Training):
+            return None
+        if self.effort is not None:
+            assert isinstance(settings, self.settings), (self.name, settings)
+            return self.effort(settings, sizes)
+        return Effort(
+            settings.steps_for(sizes.documents), settings.batch_size * settings.gradient_accumulation
+        )
 
     def made(self, encoder: "EitherEncoder", inputs: Inputs, settings: Settings) -> "Task[Any] | Changed":
         """What it sets an encoder by settings of its own kind."""

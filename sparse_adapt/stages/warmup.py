@@ -11,13 +11,16 @@ from sparse_adapt.errors import ConfigError
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.inputs import CORPUS, Inputs
 from sparse_adapt.stages.parts.targets import Targets
-from sparse_adapt.stages.stage import Stage
+from sparse_adapt.stages.stage import Effort, Sizes, Stage
 from sparse_adapt.training.settings import Training
 
 if TYPE_CHECKING:
     from sparse_adapt.model.kinds import EitherEncoder
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.stages.parts.term_lessons import Lesson
+
+
+SAMPLES = 128  # made-up texts a step at most, where their number goes by that of the terms; they are short
 
 
 class WarmupWeights(Settings):
@@ -77,6 +80,13 @@ class Warmup(Training):
     )
 
 
+def effort(settings: Warmup, sizes: Sizes) -> Effort:
+    """A batch is read masked and as it is, beside made-up texts, half of which mean a term."""
+    batch = settings.batch_size * settings.gradient_accumulation
+    made_up = settings.samples or max(2 * batch, min(SAMPLES, 4 * sizes.terms))
+    return Effort(settings.steps_for(sizes.documents), 2 * batch, 2 * made_up, before=sizes.documents)
+
+
 PLAIN = {
     "train": "all",
     "learning_rate": 5e-5,
@@ -111,4 +121,4 @@ def warmup(encoder: "SparseEncoder", documents: Sequence[str], settings: Warmup)
     return Lesson("warmup", encoder, texts, texts.says, settings, settings.steps_for(len(documents)))
 
 
-WARMUP = Stage("warmup", Warmup, (CORPUS,), build, dense=False, presets={"plain": PLAIN})
+WARMUP = Stage("warmup", Warmup, (CORPUS,), build, dense=False, presets={"plain": PLAIN}, effort=effort)

@@ -21,12 +21,11 @@ from sparse_adapt.model.idf import Shares, said_by, shares_of
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.stages.imitate import EVERYDAY
 from sparse_adapt.stages.parts.factors import LearntFactors
 from sparse_adapt.stages.parts.masked import unmasked
 from sparse_adapt.stages.parts.texts import Remembered, vectors
 from sparse_adapt.training.losses import distance
-
-AT_ONCE = 32  # texts that a batch holds
 
 
 class Everyday(ABC):
@@ -37,7 +36,7 @@ class Everyday(ABC):
 
     def draw(self, random: Generator) -> list[int]:
         """The rows of a batch's texts."""
-        return [int(row) for row in random.choice(len(self.ids), AT_ONCE, replace=False)]
+        return [int(row) for row in random.choice(len(self.ids), EVERYDAY, replace=False)]
 
     @abstractmethod
     def distance(

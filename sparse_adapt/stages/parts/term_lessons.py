@@ -29,12 +29,11 @@ from sparse_adapt.stages.parts.made_up_lessons import marks, meanings, new_logit
 from sparse_adapt.stages.parts.ranking import ranking
 from sparse_adapt.stages.parts.targets import Targets
 from sparse_adapt.stages.parts.texts import Remembered, Texts
-from sparse_adapt.stages.warmup import Warmup
+from sparse_adapt.stages.warmup import SAMPLES, Warmup
 from sparse_adapt.training import losses
 from sparse_adapt.training.shared_steps import Kindred
 from sparse_adapt.training.sharing import own_share, summed_over_processes
 
-SAMPLES = 128  # made-up texts a step at most, where their number goes by that of the terms; they are short
 ANCHORED = (
     16  # made-up texts that the anchor holds where every weight learns: the first, everyday ones among them
 )

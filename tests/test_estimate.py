@@ -1,0 +1,71 @@
+"""How long an adaptation may take: the stages that are carried out, and no others."""
+
+import pytest
+
+from sparse_adapt.collection.readers import Document
+from sparse_adapt.pipeline import estimate
+from sparse_adapt.pipeline.estimate import Speeds, expected
+from sparse_adapt.pipeline.plan import settings_for
+from sparse_adapt.pipeline.request import Request
+from sparse_adapt.pipeline.settings import AdaptSettings
+from sparse_adapt.stages.stage import Sizes
+from sparse_adapt.stages.table import find_stage, trained
+
+DOCUMENTS = [Document(f"d{number}", "a text of some words") for number in range(400)]
+SIZES = Sizes(documents=400, terms=16, queries=100, candidates=8)
+
+
+@pytest.fixture(autouse=True)
+def speeds(monkeypatch):
+    found = Speeds(encoding=0.1, learning=0.3, short=0.02, judging=0.2)
+    monkeypatch.setattr(estimate, "measured", lambda request, documents: found)
+
+
+def told(done=(), **settings) -> dict[str, float]:
+    """Seconds by what is done in them."""
+    request = Request(corpus="c", model="m", settings=AdaptSettings(**settings))
+    return {row.what: row.seconds for row in expected(request, DOCUMENTS, 400, done)}
+
+
+def stages(rows: dict[str, float]) -> list[str]:
+    return [what.rpartition(" ")[2] for what in rows if " steps of " in what]
+
+
+def test_stages_that_arent_carried_out_cost_nothing():
+    assert stages(told()) == ["behaviour", "imitate"]
+    assert stages(told(stages=("extend", "imitate"))) == ["imitate"]
+    assert stages(told(stages=("extend", "warmup", "contrast", "imitate"))) == [
+        "warmup",
+        "contrast",
+        "imitate",
+    ]
+    assert stages(told(frozen=True)) == ["behaviour"]
+
+
+def test_what_is_done_costs_nothing_again():
+    rows = told(done={"terms", "candidates", "behaviour"})
+    assert stages(rows) == ["imitate"]
+    assert not any("by the base model" in what for what in rows)
+
+
+def test_steps_are_those_of_the_settings():
+    imitate = next(seconds for what, seconds in told().items() if what == "600 steps of imitate")
+    # 8 queries with 8 documents each, and 8 queries and 32 everyday texts, 600 times; 400 documents before
+    assert imitate == pytest.approx(600 * (64 * 0.3 + 40 * 0.02) + 400 * 0.1)
+
+
+@pytest.mark.parametrize("name", trained())
+def test_every_stage_says_what_it_costs(name):
+    settings = settings_for(name)
+    effort = find_stage(name).costs(settings, SIZES)
+    assert effort is not None
+    assert effort.steps > 0
+    assert effort.documents + effort.short > 0
+    more = find_stage(name).costs(settings.model_copy(update={"gradient_accumulation": 2}), SIZES)
+    assert more is not None
+    assert more.documents + more.short > effort.documents + effort.short
+
+
+def test_an_extension_trains_nothing():
+    extend = find_stage("extend")
+    assert extend.costs(extend.settings(), SIZES) is None
