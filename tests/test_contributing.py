@@ -3,9 +3,12 @@
 import re
 import sys
 from pathlib import Path
+from textwrap import indent
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from odd import export
 from scipy.sparse import random as random_matrix
 
@@ -15,10 +18,12 @@ from sparse_adapt.engines.parity import check_engine
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.stages import table
+from sparse_adapt.stages.distill import Distill, DistillWeights
 from sparse_adapt.stages.runner import Place, carry_out
+from sparse_adapt.stages.terms import term
 
 PAGE = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
-PLACED = re.compile(r"`sparse_adapt/\w+/(\w+)\.py`:\n\n```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+PLACED = re.compile(r"`sparse_adapt/[\w/]+/(\w+)\.py`:\n\n```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILES = dict(PLACED.findall(PAGE))
 
 
@@ -43,7 +48,7 @@ def added(tmp_path, monkeypatch):
 
 
 def test_each_file_is_under_thirty_lines():
-    assert {"quiet", "plain"} <= FILES.keys()
+    assert {"quiet", "plain", "length"} <= FILES.keys()
     for name, text in FILES.items():
         assert len([line for line in text.splitlines() if line.strip()]) < 30, name
 
@@ -68,3 +73,26 @@ def test_an_engine_is_added(added, tmp_path, monkeypatch):
         parity = check_engine(engine, documents, queries)
     assert parity.faults == ()
     assert parity.kinds["same"] > 0
+
+
+def test_a_loss_term_is_added(added, tmp_path, tiny_model, zorvex_collection):
+    row = re.search(r"^```python\n(length: float = .*?)^```$", PAGE, re.DOTALL | re.MULTILINE)[1]
+    shown = {"DistillWeights": DistillWeights, "term": term}
+    exec(f"class Weights(DistillWeights):\n{indent(row.replace('{PARTS}.', ''), '    ')}", shown)
+    kind = shown["Weights"]
+
+    class Longer(Distill):
+        weights: kind = kind()
+
+    given = Longer(steps=2, judge="none")
+    carry_out("extend", str(tiny_model), {"terms": zorvex_collection}, Place(tmp_path / "extended"))
+    inputs = {"corpus": zorvex_collection, "candidates": zorvex_collection}
+    done = carry_out("distill", str(tmp_path / "extended"), inputs, Place(tmp_path / "taught"), given)
+    assert ", length " in done.said
+
+
+def test_the_loss_term_by_hand(added):
+    from length import length
+
+    queries = torch.tensor([[3.0, 1.0, 0.0], [2.0, 0.0, 0.0]])  # beyond the heaviest: 1 and 0
+    assert length(SimpleNamespace(queries=queries)).item() == 0.5
