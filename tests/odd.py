@@ -16,6 +16,7 @@ from sparse_adapt.engines.manifest import ExportManifest
 from sparse_adapt.engines.quantise import Quantisation
 from sparse_adapt.engines.writing import ExportOptions, write_export
 from sparse_adapt.files.checksum import checksum_of_bytes
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.search import search
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
 from sparse_adapt.retrieve.vectors.manifest import ModelStamp
@@ -51,6 +52,17 @@ ODD_TOKENS += [
     "x" * 9_999,
 ]
 ODD_IDS = ["d1", "d.2", 'd"3', "d 4/?#&", "d5\\", "日本", "d7\t", "d8", "d9", "d10"]
+SHORT_ODD_TOKENS = [
+    "two words",
+    'quo"te',
+    "it's",
+    "back\\slash",
+    "tab\there",
+    "line\nfeed",
+    "日本",
+    "node.js",
+]
+SHORT_ODD_TOKENS += ["\\u000020", "Node.js", "[SEP]"]
 EMPTY_ROWS = (3, 8)
 
 
@@ -102,6 +114,12 @@ def odd_queries() -> EncodedBatch:
     return EncodedBatch([f"q{row}" for row in range(len(rows))], csr_matrix(rows.astype(np.float32)))
 
 
+def export_odd(name: str, folder: Path) -> Path:
+    """Write an export of the odd documents and queries for an engine; its folder."""
+    export(name, folder, ODD_TOKENS, odd_documents(), queries=odd_queries())
+    return folder
+
+
 def check_ranking(engine: Engine) -> None:
     """That an engine ranks the odd documents as exact search does the vectors that it keeps."""
     documents, queries = odd_documents(), odd_queries()
@@ -128,6 +146,13 @@ def vouch_anew(folder: Path) -> None:
     for part in manifest["parts"]:
         part["sha256"] = checksum_of_bytes((folder / part["path"]).read_bytes())
     path.write_text(json.dumps(manifest), encoding="utf-8")
+
+
+def with_factors(folder: Path) -> SparseEncoder:
+    """A model whose tokens have factors."""
+    encoder = SparseEncoder.load(folder)
+    encoder.factors = some_factors(encoder.vocabulary_size)
+    return encoder
 
 
 def some_factors(size: int) -> NDArray[np.float32]:

@@ -7,7 +7,7 @@ import pytest
 from ciff_toolkit.read import CiffReader
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from odd import export
+from odd import SHORT_ODD_TOKENS, export
 from scipy.sparse import csr_matrix, random
 
 from sparse_adapt.engines.manifest import read_export_manifest
@@ -17,18 +17,7 @@ from sparse_adapt.engines.quantise import Quantisation
 from sparse_adapt.errors import InputError
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
-TOKENS = [
-    "two words",
-    'quo"te',
-    "it's",
-    "back\\slash",
-    "tab\there",
-    "line\nfeed",
-    "\x00nul",
-    "日本",
-    "node.js",
-]
-TOKENS += ["\\u000020", "Node.js", "[SEP]", "b", "a"]
+TOKENS = [*SHORT_ODD_TOKENS, "\x00nul", "b", "a"]
 LONG = "x" * 10_000
 
 

@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from odd import export, vectors_of
+from odd import BLOCK, QUERIES, SHORT_ODD_TOKENS, TOKENS, export, vectors_of
 from scipy.sparse import csr_matrix, random
 from scipy.sparse import vstack as stack
 
@@ -24,18 +24,6 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.retrieve.vectors.shards import encode_corpus
 
-ODD = [
-    "two words",
-    'quo"te',
-    "it's",
-    "back\\slash",
-    "tab\there",
-    "line\nfeed",
-    "日本",
-    "node.js",
-    "\\u000020",
-]
-ODD += ["Node.js", "[SEP]"]
 HOLDING = [row.name for row in ENGINES if row.holds == "vectors"]
 LOCAL = [row.name for row in ENGINES if row.holds == "vectors" and row.in_process]
 LIBRARIES = ["ciff", "seismic"]
@@ -47,16 +35,26 @@ def one_each(columns: int) -> EncodedBatch:
     return EncodedBatch([f"d{row}" for row in range(columns + 1)], rows)
 
 
+@pytest.mark.parametrize("name", ["opensearch", "elasticsearch", "qdrant", "vespa"])
+def test_every_file_is_as_it_was(name, tmp_path, golden_folder):
+    manifest = export(name, tmp_path / "out", TOKENS, BLOCK, queries=QUERIES)
+    golden_folder(tmp_path / "out", name)
+    assert (manifest.documents, manifest.empty_documents, manifest.entries) == (3, 1, 3)
+    assert (manifest.queries, manifest.empty_queries) == (1, 1)
+
+
 @pytest.mark.parametrize("name", LOCAL)
 def test_odd_tokens_are_found_as_they_are(name, tmp_path):
-    documents = one_each(len(ODD))
-    export(name, tmp_path / "out", ODD, documents)
+    documents = one_each(len(SHORT_ODD_TOKENS))
+    export(name, tmp_path / "out", SHORT_ODD_TOKENS, documents)
     queries = EncodedBatch(
         [f"q{row}" for row in range(len(documents.ids))], documents.vectors
     )  # the last is empty
     with open_engine(name, tmp_path / "out") as engine:
         run = engine.search_all(queries, 5)
-    assert run == {f"q{row}": {f"d{row}": 1.0} for row in range(len(ODD))} | {f"q{len(ODD)}": {}}
+    assert run == {f"q{row}": {f"d{row}": 1.0} for row in range(len(SHORT_ODD_TOKENS))} | {
+        f"q{len(SHORT_ODD_TOKENS)}": {}
+    }
 
 
 @pytest.mark.parametrize("name", LOCAL)

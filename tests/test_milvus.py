@@ -15,8 +15,8 @@ from odd import (
     check_exact,
     check_ranking,
     export,
+    export_odd,
     odd_documents,
-    odd_queries,
     vouch_anew,
 )
 from scipy.sparse import csr_matrix
@@ -31,9 +31,7 @@ NOTHING = EncodedBatch(["d4"], csr_matrix((1, 3), dtype=np.float32))
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("milvus") / "out"
-    export("milvus", folder, ODD_TOKENS, odd_documents(), queries=odd_queries())
-    return folder
+    return export_odd("milvus", tmp_path_factory.mktemp("milvus") / "out")
 
 
 @pytest.fixture(scope="module")

@@ -17,18 +17,15 @@ from sparse_adapt.engines.opensearch_model import CONFIG_FILE, ZIP_FILE, how_to_
 from sparse_adapt.engines.writing import write_export
 from sparse_adapt.errors import ConfigError, ModelError
 from sparse_adapt.files.checksum import checksum_of_bytes
-from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.retrieve.vectors.shards import encode_vectors
-from tests.odd import some_factors
+from tests.odd import with_factors
 
 
 @pytest.fixture(scope="module")
 def model(tiny_model):
-    encoder = SparseEncoder.load(tiny_model)
-    encoder.factors = some_factors(encoder.vocabulary_size)
-    return encoder
+    return with_factors(tiny_model)
 
 
 def source_of(model):

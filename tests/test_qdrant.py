@@ -13,13 +13,11 @@ from odd import (
     EMPTY_ROWS,
     ODD_IDS,
     ODD_TOKENS,
-    QUERIES,
     TOKENS,
     check_exact,
     check_ranking,
     export,
-    odd_documents,
-    odd_queries,
+    export_odd,
     vouch_anew,
 )
 from scipy.sparse import csr_matrix
@@ -33,21 +31,12 @@ from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("qdrant") / "out"
-    export("qdrant", folder, ODD_TOKENS, odd_documents(), queries=odd_queries())
-    return folder
+    return export_odd("qdrant", tmp_path_factory.mktemp("qdrant") / "out")
 
 
 @pytest.fixture
 def exported(written, tmp_path):
     return shutil.copytree(written, tmp_path / "exported")
-
-
-def test_every_file_is_as_it_was(tmp_path, golden_folder):
-    manifest = export("qdrant", tmp_path / "out", TOKENS, BLOCK, queries=QUERIES)
-    golden_folder(tmp_path / "out", "qdrant")
-    assert (manifest.documents, manifest.empty_documents, manifest.entries) == (3, 1, 3)
-    assert (manifest.queries, manifest.empty_queries) == (1, 1)
 
 
 def test_qdrant_ranks_as_exact_search(exported):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from odd import some_factors
+from odd import with_factors
 
 from sparse_adapt.collection.readers import Query
 from sparse_adapt.engines.layout import ExportSource
@@ -23,9 +23,7 @@ from sparse_adapt.retrieve.vectors.shards import encode_queries, encode_vectors
 
 @pytest.fixture(scope="module")
 def model(tiny_model: Path) -> SparseEncoder:
-    encoder = SparseEncoder.load(tiny_model)
-    encoder.factors = some_factors(encoder.vocabulary_size)
-    return encoder
+    return with_factors(tiny_model)
 
 
 ASKED = [Query("q1", "a backup of the database"), Query("q2", "zorvex reports"), Query("q3", "the server")]
