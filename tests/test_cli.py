@@ -117,10 +117,6 @@ MISTAKES = {
         ["extend", "--terms", "{badterms}", "-o", "x"],
         "badterms.json:1: broken JSON",
     ),
-    "extend with a known word": (
-        ["extend", "--terms", "{knownterms}", "-o", "x"],
-        "is a token of this model already",
-    ),
     "extend into a taken folder": (["extend", "--terms", "{terms}", "-o", "{taken}"], "already there"),
     "extend to where nothing can be": (
         ["extend", "--terms", "{terms}", "-o", "{empty}/x"],

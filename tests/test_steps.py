@@ -11,7 +11,7 @@ import torch
 
 from sparse_adapt.collection.glossary import Definition, write_dictionary
 from sparse_adapt.collection.readers import Candidates, Document, write_candidates, write_documents
-from sparse_adapt.errors import InputError, OutputError
+from sparse_adapt.errors import OutputError
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.dictionary import Dictionary
@@ -131,13 +131,13 @@ def test_files_that_outgrow_their_limit_are_one_line(files, size):
     assert not (files / "out.partial").exists()
 
 
-def test_a_term_that_is_a_token_already_is_named_with_its_line(tiny_model, tmp_path):
-    (tmp_path / "terms.json").write_text('{\n  "jargon": [\n    "zorvex",\n    "server"\n  ]\n}\n')
-    with pytest.raises(InputError) as caught:
-        carry_out("extend", str(tiny_model), {"terms": tmp_path / "terms.json"}, Place(tmp_path / "model"))
-    assert str(caught.value).startswith(f"{tmp_path / 'terms.json'}:4: ")
-    assert "is a token of this model already" in str(caught.value)
-    assert not (tmp_path / "model").exists()
+def test_terms_that_are_tokens_already_are_skipped_and_named_once(tiny_model, tmp_path):
+    (tmp_path / "terms.json").write_text('{"jargon": ["zorvex", "server", "database"]}')
+    done = carry_out("extend", str(tiny_model), {"terms": tmp_path / "terms.json"}, Place(tmp_path / "model"))
+    assert done.said.startswith(
+        "1 new tokens, 201 in all; 2 terms are tokens already and were skipped: server, database"
+    )
+    assert done.record["known"] == ["server", "database"]
 
 
 def test_what_a_step_inherits_is_what_is_still_unchanged(files):

@@ -53,16 +53,25 @@ def test_any_case_of_a_term_is_found_where_the_model_folds_case():
             assert pieces(encoder, spelling) == [term.lower()]
 
 
-def test_a_word_that_is_a_token_already_is_refused_before_anything_changes():
+KNOWN = ("hello", "Hello", "##ing", "[unused12]", "[MASK]", "the", ".")
+
+
+def test_words_that_are_tokens_already_are_skipped_and_named():
+    encoder, alone = SparseEncoder.load(REAL), SparseEncoder.load(REAL)
+    extension = extend(encoder, terms("the", "zorvex", *KNOWN))
+    extend(alone, terms("zorvex"))
+    assert extension.known == ("the", *KNOWN)
+    assert [token.term for token in extension.new_tokens] == ["zorvex"]
+    assert encoder.tokenizer.backend_tokenizer.to_str() == alone.tokenizer.backend_tokenizer.to_str()
+    assert torch.equal(encoder.input_rows, alone.input_rows)
+
+
+def test_a_model_that_knows_every_term_stays_as_it_is():
     encoder = SparseEncoder.load(REAL)
     before = encoder.tokenizer.backend_tokenizer.to_str()
-    for known in ("hello", "Hello", "##ing", "[unused12]", "[MASK]", "the", "."):
-        with pytest.raises(TermError, match="is a token of this model already") as caught:
-            extend(encoder, terms("zorvex", known))
-        assert caught.value.term == known
+    assert extend(encoder, terms(*KNOWN)).known == KNOWN
     assert encoder.tokenizer.backend_tokenizer.to_str() == before
-    assert encoder.vocabulary_size == 30_522
-    assert encoder.new_tokens == ()
+    assert (encoder.vocabulary_size, encoder.new_tokens) == (30_522, ())
 
 
 def test_a_term_does_not_hijack_words_that_hold_it():
@@ -220,8 +229,7 @@ def test_a_second_extension_keeps_every_id_and_every_row(source, tmp_path):
     again.save(tmp_path / "twice")
     raw = Tokenizer.from_file(str(tmp_path / "twice" / "tokenizer.json"))
     assert raw.encode(text).ids == again.tokenize([text])[0]
-    with pytest.raises(TermError, match="already"):
-        extend(again, terms("zorvex"))
+    assert extend(again, terms("zorvex")).known == ("zorvex",)
 
 
 def test_new_tokens_stand_in_the_order_of_their_ids():

@@ -41,12 +41,14 @@ class Extension:
     """What an extension did.
 
     `folded`: a term and the earlier one that normalises to the same token; `guarded`: a term that matches
-    whole words only, and the ordinary words that it would have broken otherwise.
+    whole words only, and the ordinary words that it would have broken otherwise; `known`: terms that are tokens
+    already, and were left out.
     """
 
     new_tokens: tuple[NewToken, ...]
     folded: dict[str, str]
     guarded: dict[str, list[str]]
+    known: tuple[str, ...] = ()
 
 
 def extend(encoder: Encoder, terms: Sequence[Term]) -> Extension:
@@ -54,10 +56,12 @@ def extend(encoder: Encoder, terms: Sequence[Term]) -> Extension:
 
     A term is one token wherever it stands between spaces or punctuation. Tokenizers other than WordPiece
     then take what follows it for the beginning of a word where they do so after any token of their own.
-    Raises TermError, before anything is changed, for a term that normalises to nothing or is a token already.
+    Raises TermError, before anything is changed, for a term that normalises to nothing.
     """
     tokenizer = encoder.tokenizer
-    chosen, folded = _choose(tokenizer, terms)
+    chosen, folded, known = _choose(tokenizer, terms)
+    if not chosen:
+        return Extension((), folded, {}, known)
     pieces = dict(zip(chosen, _pieces(tokenizer, list(chosen)), strict=True))
     raw, guarded = _extended_backend(tokenizer, list(chosen))
     ids = {token: token_id for token, token_id in raw.get_vocab().items() if token in chosen}
@@ -71,7 +75,7 @@ def extend(encoder: Encoder, terms: Sequence[Term]) -> Extension:
     _grow(encoder, new_tokens)
     encoder.new_tokens = (*encoder.new_tokens, *new_tokens)
     return Extension(
-        tuple(new_tokens), folded, {chosen[token].text: words for token, words in guarded.items()}
+        tuple(new_tokens), folded, {chosen[token].text: words for token, words in guarded.items()}, known
     )
 
 
@@ -99,8 +103,9 @@ def _normalised(tokenizer: PreTrainedTokenizerFast, text: str) -> str:
 
 def _choose(
     tokenizer: PreTrainedTokenizerFast, terms: Sequence[Term]
-) -> tuple[dict[str, Term], dict[str, str]]:
-    """The first term of each token, and the others of the same token under their texts."""
+) -> tuple[dict[str, Term], dict[str, str], tuple[str, ...]]:
+    """The first term of each token, the others of the same token under their texts, and terms that are tokens."""
+    known: list[str] = []
     chosen: dict[str, Term] = {}
     folded: dict[str, str] = {}
     vocabulary = tokenizer.get_vocab()
@@ -109,8 +114,8 @@ def _choose(
         if not token:
             raise TermError(term.text, "normalises to nothing; remove it")
         if token in vocabulary or _collapsed(term.text) in vocabulary:
-            raise TermError(term.text, "is a token of this model already; remove it")
-        if token in chosen:
+            known.append(term.text)
+        elif token in chosen:
             folded[term.text] = chosen[token].text
         else:
             chosen[token] = term
@@ -118,8 +123,9 @@ def _choose(
         if not pieces:
             raise TermError(chosen[token].text, "is nothing to this tokenizer; remove it")
         if len(pieces) == 1 and pieces[0] != tokenizer.unk_token_id:
-            raise TermError(chosen[token].text, "is a token of this model already; remove it")
-    return chosen, folded
+            known.append(chosen[token].text)
+    chosen = {token: term for token, term in chosen.items() if term.text not in known}
+    return chosen, folded, tuple(known)
 
 
 def _pieces(tokenizer: PreTrainedTokenizerFast, tokens: list[str]) -> list[tuple[int, ...]]:

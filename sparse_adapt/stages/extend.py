@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from sparse_adapt.model.vocabulary import Extension
 
 
+SHOWN = 10  # terms that are named in a sentence
+
+
 class Extend(Settings):
     """Each token gets an input row, an output row and a bias, which begin as the mean of its pieces."""
 
@@ -27,13 +30,19 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Extend) -> Changed
     except vocabulary.TermError as error:
         path = inputs.paths[TERMS.key]
         raise InputError(path, str(error), line=_line_of(Path(path), error.term)) from error
-    record = {"folded": extension.folded, "guarded": extension.guarded}
+    record: dict[str, object] = {"folded": extension.folded, "guarded": extension.guarded}
+    if extension.known:
+        record["known"] = list(extension.known)
     return Changed(_told_of(extension, encoder.vocabulary_size), record)
 
 
 def _told_of(extension: "Extension", size: int) -> str:
     """How many tokens a model has now, and how many of them are new."""
     told = f"{len(extension.new_tokens):,} new tokens, {size:,} in all"
+    if extension.known:
+        more = ["..."] if len(extension.known) > SHOWN else []
+        named = ", ".join([*extension.known[:SHOWN], *more])
+        told += f"; {len(extension.known):,} terms are tokens already and were skipped: {named}"
     if extension.folded:
         told += f"; {len(extension.folded):,} variants of the same token folded"
     if extension.guarded:
