@@ -12,7 +12,7 @@ from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.behaviour import Behaviour
 from sparse_adapt.stages.parts.balance import balanced
-from sparse_adapt.stages.parts.behaviour import Batch, DenseBehaviour, SparseBehaviour, reaching
+from sparse_adapt.stages.parts.behaviour import BehaviourBatch, DenseBehaviour, SparseBehaviour, reaching
 from sparse_adapt.stages.record import extended_from
 from sparse_adapt.stages.runner import Place, carry_out
 from sparse_adapt.terms.mining import Term, write_terms
@@ -70,7 +70,7 @@ def test_what_pieces_weighed_is_handed_over(tiny_model, texts):
     first, second = token.pieces[:2]
     wanted = torch.zeros(1, stage.old + 2)
     wanted[0, first], wanted[0, second] = 3.0, 4.0
-    stage._hand_over(wanted, Batch([[2, token.token_id, 3]], [[]]))
+    stage._hand_over(wanted, BehaviourBatch([[2, token.token_id, 3]], [[]]))
     # the root of 0.36 x (9 + 16) is 3; the pieces keep the root of 0.64: 0.8 of their weight
     torch.testing.assert_close(wanted[0, token.token_id], torch.tensor(3.0))
     torch.testing.assert_close(wanted[0, [first, second]], torch.tensor([2.4, 3.2]))
@@ -83,7 +83,7 @@ def test_a_piece_that_also_stands_for_itself_keeps_its_weight(tiny_model, texts)
     first = token.pieces[0]
     wanted = torch.zeros(1, stage.old + 2)
     wanted[0, list(token.pieces)] = 2.0
-    stage._hand_over(wanted, Batch([[2, token.token_id, first, 3]], [[]]))
+    stage._hand_over(wanted, BehaviourBatch([[2, token.token_id, first, 3]], [[]]))
     assert wanted[0, first] == 2.0 and wanted[0, token.pieces[1]] == 0.0
 
 
@@ -115,13 +115,13 @@ def dense_stage(tiny_model, texts, folder, **settings) -> tuple[SentenceEncoder,
 def test_a_dense_encoder_is_as_far_from_before_as_two_less_two_cosines(tiny_model, texts, tmp_path):
     encoder, stage = dense_stage(tiny_model, texts, tmp_path)
     said = ["zorvex stops", "it starts kubectl again and again"]
-    told = Batch(encoder.tokenize(said), stage.reference.tokenize(said))
+    told = BehaviourBatch(encoder.tokenize(said), stage.reference.tokenize(said))
     cosines = (encoder.encode(said) * stage.reference.encode(said)).sum(axis=1)
     found = stage.terms(encoder, told)
     assert set(found) == set(stage.weights) == {"old"}
     assert found["old"].item() == pytest.approx(2 - 2 * cosines.mean(), abs=1e-5)
     assert found["old"].item() > 1e-4  # an average of its pieces isn't what they were
-    same = Batch(encoder.tokenize(["it starts"]), stage.reference.tokenize(["it starts"]))
+    same = BehaviourBatch(encoder.tokenize(["it starts"]), stage.reference.tokenize(["it starts"]))
     assert stage.terms(encoder, same)["old"].item() == pytest.approx(0.0, abs=1e-6)
 
 

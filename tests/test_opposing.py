@@ -16,7 +16,7 @@ from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.pipeline.run import run
 from sparse_adapt.pipeline.runfile import read_plan
-from sparse_adapt.stages.parts.triplets import Opposing, dropping_out
+from sparse_adapt.stages.parts.triplets import Contradictions, dropping_out
 from sparse_adapt.stages.runner import Place, carry_out
 from sparse_adapt.stages.triplets import Triplets
 from sparse_adapt.training import losses
@@ -46,8 +46,8 @@ def encoder(base: Path) -> Encoder:
     return load_encoder(base)
 
 
-def opposing(encoder: Encoder, triplets: list[Triplet] = TRIPLETS, **given: object) -> Opposing:
-    return Opposing("triplets", encoder, triplets, Triplets.model_validate({**QUICK, **given}))
+def opposing(encoder: Encoder, triplets: list[Triplet] = TRIPLETS, **given: object) -> Contradictions:
+    return Contradictions("triplets", encoder, triplets, Triplets.model_validate({**QUICK, **given}))
 
 
 # -- the loss ----------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from sparse_adapt.pipeline.run import run
 from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.stages.pairs import Contrast, Joint
 from sparse_adapt.stages.parts import pairing
-from sparse_adapt.stages.parts.pairing import SHOWN, Batch, Pairing, related
+from sparse_adapt.stages.parts.pairing import SHOWN, PairBatch, Pairing, related
 from sparse_adapt.stages.parts.projection import Projection
 from sparse_adapt.stages.runner import Place, carry_out
 from sparse_adapt.stages.warmup import Warmup
@@ -173,7 +173,7 @@ def test_a_batch_without_a_new_word_has_nothing_masked_to_tell(encoder):
 # -- who is a negative -----------------------------------------------------------------------------
 
 
-def batch_of(stage: Pairing) -> Batch:
+def batch_of(stage: Pairing) -> PairBatch:
     """All pairs at once."""
     stage.settings = stage.settings.model_copy(update={"batch_size": 99})
     return stage.batch(random_at(0, 0))

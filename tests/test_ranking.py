@@ -14,7 +14,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.dictionary import Dictionary, dictionary
 from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.parts import made_up_lessons, ranking
-from sparse_adapt.stages.parts.about import Asked
+from sparse_adapt.stages.parts.about import AnsweredQuery
 from sparse_adapt.stages.parts.ranking import SHARPNESS, Ranking
 from sparse_adapt.stages.parts.six_terms import SixTerms
 from sparse_adapt.terms.function_words import function_tokens
@@ -75,7 +75,7 @@ def test_one_stage_s_made_up_texts_are_the_next_one_s(encoder, monkeypatch):
     documents = {str(number): text for number, text in enumerate([*SAYING, *OTHER])}
     entries = [Definition("zorvex", "The office that signs for spending.", ("A zorvex of the team.",))]
     relevant = [Candidates("q", "who signs for what is spent", ("1", "4", "5"), (9.0, -8.0, -8.0))]
-    queries = [Asked("who signs for what is spent", [documents["1"]])]
+    queries = [AnsweredQuery("who signs for what is spent", [documents["1"]])]
 
     first = dictionary(encoder, entries, list(documents.values()), Dictionary(**TINY), queries).meanings
     with torch.no_grad():

@@ -22,7 +22,7 @@ from sparse_adapt.stages.parts.term_lessons import domain_vocabulary
 from sparse_adapt.stages.parts.texts import Remembered, Texts
 from sparse_adapt.stages.warmup import Warmup, warmup
 from sparse_adapt.terms.mining import Term
-from sparse_adapt.training.loop import Stage, random_at, train
+from sparse_adapt.training.loop import Task, random_at, train
 
 TEXTS = [
     "A zorvex report compares what a team spent.",
@@ -54,7 +54,7 @@ def encoder(tiny_model) -> SparseEncoder:
     return extended(tiny_model)
 
 
-def stages(encoder: SparseEncoder, **given: object) -> list[Stage]:
+def stages(encoder: SparseEncoder, **given: object) -> list[Task]:
     settings = {**QUICK, **given}
     return [
         warmup(encoder, TEXTS, Warmup.model_validate(settings)),

@@ -19,7 +19,7 @@ from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.stages.dictionary import Dictionary, dictionary
 from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.imitate import Imitate, ImitateWeights
-from sparse_adapt.stages.parts.about import Asked, asked
+from sparse_adapt.stages.parts.about import AnsweredQuery, asked
 from sparse_adapt.stages.parts.anchors import anchor
 from sparse_adapt.stages.parts.everyday import SparseEveryday
 from sparse_adapt.stages.parts.factors import LearntFactors
@@ -135,11 +135,14 @@ def test_a_definition_alone_is_about_its_term(encoder):
     assert stage.texts.says.ravel().tolist() == [True, False, False, False]
 
 
-ASKED = [Asked("how to open a tap", [DOCUMENTS["b"]]), Asked("what stops the pump", [DOCUMENTS["a"], ""])]
+ASKED = [
+    AnsweredQuery("how to open a tap", [DOCUMENTS["b"]]),
+    AnsweredQuery("what stops the pump", [DOCUMENTS["a"], ""]),
+]
 
 
 def test_a_query_is_about_what_its_answers_say(encoder):
-    found = asked(encoder, [*ASKED, Asked("is zorvex a valve", [])])
+    found = asked(encoder, [*ASKED, AnsweredQuery("is zorvex a valve", [])])
     said = ["zorvex" in DOCUMENTS[name].casefold() for name in "ba"]
     assert found.about.ravel().tolist() == [*said, True]
     assert found.token_ids == encoder.tokenize(

@@ -24,7 +24,7 @@ from sparse_adapt.training import loop
 from sparse_adapt.training.loop import HISTORY_FILE, random_at, schedule, train
 from sparse_adapt.training.losses import flops
 from sparse_adapt.training.settings import Training
-from sparse_adapt.training.shared_steps import Kindred
+from sparse_adapt.training.shared_steps import SharedFeatures
 from sparse_adapt.training.state import BEFORE_FILE, STATE_FILE, forget
 
 TEXTS = [
@@ -257,7 +257,7 @@ class Kin(Pull):
     def __init__(self, encoder: SparseEncoder, settings: Training, features: list[list[float]]) -> None:
         super().__init__(encoder, settings)
         ids = torch.tensor([self.ids[0][1], 62, 63])  # the first is read, the others neither read nor pulled
-        self.kindred = Kindred(ids, torch.tensor(features), learning_rate=1e-2)
+        self.kindred = SharedFeatures(ids, torch.tensor(features), learning_rate=1e-2)
 
 
 def test_what_one_word_learns_those_like_it_learn(folder, tmp_path):

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from sparse_adapt.collection.glossary import Definition
     from sparse_adapt.model.kinds import EitherEncoder
     from sparse_adapt.model.sparse import SparseEncoder
-    from sparse_adapt.stages.parts.about import Asked
-    from sparse_adapt.stages.parts.term_lessons import Lesson
+    from sparse_adapt.stages.parts.about import AnsweredQuery
+    from sparse_adapt.stages.parts.term_lessons import TermLessons
 
 
 SAYINGS = 2  # of a definition without examples
@@ -79,7 +79,7 @@ def effort(settings: Dictionary, sizes: Sizes) -> Effort:
 PLAIN = PLAIN_WARMUP | {"weights": {"mlm": 1.0, "anchor": 0.0, "domain": 0.0, "recall": 0.0, "listwise": 0.0}}
 
 
-def build(encoder: "EitherEncoder", inputs: Inputs, settings: Dictionary) -> "Lesson":
+def build(encoder: "EitherEncoder", inputs: Inputs, settings: Dictionary) -> "TermLessons":
     """The task over definitions; the documents and the queries of scored candidates tell what else means a term."""
     from sparse_adapt.model.sparse import SparseEncoder
 
@@ -89,15 +89,15 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Dictionary) -> "Le
     return dictionary(encoder, inputs[DEFINITIONS], list(documents.values()), settings, asked)
 
 
-def queries(inputs: Inputs, documents: dict[str, str]) -> "list[Asked]":
+def queries(inputs: Inputs, documents: dict[str, str]) -> "list[AnsweredQuery]":
     """Queries with the documents that their teacher finds relevant."""
-    from sparse_adapt.stages.parts.about import Asked
+    from sparse_adapt.stages.parts.about import AnsweredQuery
     from sparse_adapt.stages.parts.scored import relevant_to, with_theirs
 
     entries = inputs.get(CANDIDATES) or []
     texts = with_theirs(documents, entries)
     return [
-        Asked(entry.query, [texts[name] for name in compress(entry.document_ids, relevant_to(entry))])
+        AnsweredQuery(entry.query, [texts[name] for name in compress(entry.document_ids, relevant_to(entry))])
         for entry in entries
     ]
 
@@ -107,15 +107,15 @@ def dictionary(
     definitions: "Sequence[Definition]",
     others: Sequence[str],
     settings: Dictionary,
-    queries: "Sequence[Asked]" = (),
-) -> "Lesson":
+    queries: "Sequence[AnsweredQuery]" = (),
+) -> "TermLessons":
     """The task over definitions, with `others` as the texts that have nothing to do with most of them.
 
     `queries`: what the judge knows besides of texts that mean a term. Raises ConfigError where no definition is of
     a new term.
     """
     from sparse_adapt.stages.parts.about import asked, defined, sayings
-    from sparse_adapt.stages.parts.term_lessons import Lesson
+    from sparse_adapt.stages.parts.term_lessons import TermLessons
     from sparse_adapt.stages.parts.texts import Texts
 
     said = sayings(definitions)
@@ -129,7 +129,9 @@ def dictionary(
     settings = settings.settled(len(encoder.new_tokens))
     steps = settings.steps_for(len(said))
     documents = range(len(said), len(texts))
-    return Lesson("dictionary", encoder, texts, about, settings, steps, asked(encoder, queries), documents)
+    return TermLessons(
+        "dictionary", encoder, texts, about, settings, steps, asked(encoder, queries), documents
+    )
 
 
 DICTIONARY = Stage(

@@ -12,7 +12,7 @@ from sparse_adapt.training.settings import Trained, Training
 
 if TYPE_CHECKING:
     from sparse_adapt.model.kinds import EitherEncoder
-    from sparse_adapt.training.loop import Stage as Task
+    from sparse_adapt.training.loop import Task
 
 
 PARTS = "sparse_adapt.stages.parts"

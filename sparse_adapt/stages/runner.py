@@ -37,12 +37,12 @@ from sparse_adapt.training.loop import (
     HISTORY_FILE,
     Concluding,
     Progress,
+    Task,
     Telling,
     device_of,
     read_history,
     train,
 )
-from sparse_adapt.training.loop import Stage as Task
 from sparse_adapt.training.settings import Training
 from sparse_adapt.training.state import STATE_FILE, forget
 

@@ -10,7 +10,7 @@ from sparse_adapt.training.settings import Training
 
 if TYPE_CHECKING:  # a stage is known before torch is loaded
     from sparse_adapt.model.kinds import EitherEncoder
-    from sparse_adapt.training.loop import Stage as Task
+    from sparse_adapt.training.loop import Task
 
 SettingsOf = TypeVar("SettingsOf", bound=Settings)
 Preset = Mapping[str, Any]  # settings that differ from the defaults, as a run file holds them

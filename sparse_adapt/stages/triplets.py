@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sparse_adapt.collection.triplets import Triplet
     from sparse_adapt.model.encoder import Encoder
     from sparse_adapt.model.kinds import EitherEncoder
-    from sparse_adapt.training.loop import Stage as Task
+    from sparse_adapt.training.loop import Task
 
 
 class TripletsWeights(Settings):
@@ -55,9 +55,9 @@ def learning_from(name: str, read: "Input[list[Triplet]]") -> Stage[Triplets]:
     """The stage of that name over the triplets of one input."""
 
     def build(encoder: "EitherEncoder", inputs: Inputs, settings: Triplets) -> "Task[Encoder]":
-        from sparse_adapt.stages.parts.triplets import Opposing
+        from sparse_adapt.stages.parts.triplets import Contradictions
 
-        return Opposing(name, encoder, inputs[read], settings)
+        return Contradictions(name, encoder, inputs[read], settings)
 
     return Stage(name, Triplets, (read,), build)
 

@@ -17,7 +17,7 @@ from sparse_adapt.training.settings import Training
 if TYPE_CHECKING:
     from sparse_adapt.model.kinds import EitherEncoder
     from sparse_adapt.model.sparse import SparseEncoder
-    from sparse_adapt.stages.parts.term_lessons import Lesson
+    from sparse_adapt.stages.parts.term_lessons import TermLessons
 
 
 SAMPLES = 128  # made-up texts a step at most, where their number goes by that of the terms; they are short
@@ -99,7 +99,7 @@ PLAIN = {
 }  # masked language modelling of all weights over the whole vocabulary, as published
 
 
-def build(encoder: "EitherEncoder", inputs: Inputs, settings: Warmup) -> "Lesson":
+def build(encoder: "EitherEncoder", inputs: Inputs, settings: Warmup) -> "TermLessons":
     """The task over the documents of a corpus."""
     from sparse_adapt.model.sparse import SparseEncoder
 
@@ -107,9 +107,9 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Warmup) -> "Lesson
     return warmup(encoder, [document.full_text for document in inputs[CORPUS]], settings)
 
 
-def warmup(encoder: "SparseEncoder", documents: Sequence[str], settings: Warmup) -> "Lesson":
+def warmup(encoder: "SparseEncoder", documents: Sequence[str], settings: Warmup) -> "TermLessons":
     """The task over document texts. Raises ConfigError where no document says a new term."""
-    from sparse_adapt.stages.parts.term_lessons import Lesson
+    from sparse_adapt.stages.parts.term_lessons import TermLessons
     from sparse_adapt.stages.parts.texts import Texts
 
     texts = Texts(encoder, documents)
@@ -118,7 +118,7 @@ def warmup(encoder: "SparseEncoder", documents: Sequence[str], settings: Warmup)
             f"none of the {len(documents):,} documents holds any of the {len(encoder.new_tokens):,} new terms; "
             "warm up on a corpus that uses them"
         )
-    return Lesson("warmup", encoder, texts, texts.says, settings, settings.steps_for(len(documents)))
+    return TermLessons("warmup", encoder, texts, texts.says, settings, settings.steps_for(len(documents)))
 
 
 WARMUP = Stage("warmup", Warmup, (CORPUS,), build, dense=False, presets={"plain": PLAIN}, effort=effort)

@@ -29,7 +29,7 @@ from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.training.losses import total
 from sparse_adapt.training.parameters import Parameters
 from sparse_adapt.training.settings import Training
-from sparse_adapt.training.shared_steps import Kindred
+from sparse_adapt.training.shared_steps import SharedFeatures
 from sparse_adapt.training.sharing import add_gradients, sharing
 from sparse_adapt.training.state import load_state, save_state
 
@@ -39,7 +39,7 @@ Either = TypeVar("Either", bound=Encoder)
 Taught = TypeVar("Taught", bound=Encoder, contravariant=True)
 
 
-class Stage(Protocol[Taught]):
+class Task(Protocol[Taught]):
     """What a stage has to say to a kind of encoder; `train` says how it is done."""
 
     @property
@@ -82,7 +82,7 @@ class Related(Protocol):
     """A stage that knows which words are alike."""
 
     @property
-    def kindred(self) -> Kindred | None:
+    def kindred(self) -> SharedFeatures | None:
         """What is known of words, so that their embeddings learn together; None where nothing is."""
 
 
@@ -103,7 +103,7 @@ class Telling(Protocol):
 
 
 def train(
-    encoder: Either, stage: Stage[Either], folder: Path, *, progress: Progress | None = None
+    encoder: Either, stage: Task[Either], folder: Path, *, progress: Progress | None = None
 ) -> list[dict[str, float]]:
     """Train in place and return the history, a row a step. `folder` keeps history and state, and resumes from them.
 
@@ -165,7 +165,7 @@ def random_at(seed: int, step: int) -> Generator:
 class Objective(nn.Module):
     """Encoder and stage as one module, so that wrappers for many devices see a single forward."""
 
-    def __init__(self, encoder: Encoder, stage: Stage[Any]) -> None:
+    def __init__(self, encoder: Encoder, stage: Task[Any]) -> None:
         super().__init__()
         self.encoder = encoder
         self.stage = stage
@@ -178,7 +178,7 @@ class Objective(nn.Module):
 def _step(
     accelerator: Accelerator,
     objective: nn.Module,
-    stage: Stage[Any],
+    stage: Task[Any],
     optimiser: Any,  # noqa: ANN401
     parameters: Parameters,
     step: int,

@@ -8,7 +8,7 @@ from torch import nn
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.training.settings import Trained, Training
-from sparse_adapt.training.shared_steps import Kindred, SharedSteps
+from sparse_adapt.training.shared_steps import SharedFeatures, SharedSteps
 
 ATTENTION = frozenset(("attention", "attn", "self_attn"))  # what families call the module
 
@@ -27,7 +27,7 @@ class Parameters:
         encoder: Encoder,
         settings: Training,
         beside: nn.Module | None = None,
-        kindred: Kindred | None = None,
+        kindred: SharedFeatures | None = None,
     ) -> None:
         self.first = encoder.old_size
         self.count = len(encoder.new_tokens)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 
 @dataclass(frozen=True, slots=True)
-class Kindred:
+class SharedFeatures:
     """Features (W, F) of some tokens (W,), and how fast the map from these to embeddings learns."""
 
     token_ids: Tensor
@@ -27,7 +27,7 @@ class Kindred:
 class SharedSteps:
     """The map (F, H) as a parameter, and its part in the embeddings (V, H)."""
 
-    def __init__(self, rows: nn.Parameter, kindred: Kindred) -> None:
+    def __init__(self, rows: nn.Parameter, kindred: SharedFeatures) -> None:
         self.rows = rows
         self.token_ids = kindred.token_ids.to(rows.device)
         self.features = kindred.features.to(rows.device, rows.dtype)

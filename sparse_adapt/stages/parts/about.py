@@ -27,7 +27,7 @@ class Sources:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AnsweredQuery:
     """A query, and the texts that answer it."""
 
     query: str
@@ -49,7 +49,7 @@ def defined(definitions: Sequence[Definition], says: NDArray[np.bool_]) -> NDArr
     return about
 
 
-def asked(encoder: SparseEncoder, queries: Sequence[Asked]) -> Sources:
+def asked(encoder: SparseEncoder, queries: Sequence[AnsweredQuery]) -> Sources:
     """Queries, about what they say and what the texts say that answer them."""
     texts = Texts(encoder, [each.query for each in queries])
     answers = list(dict.fromkeys(answer for each in queries for answer in each.answers))

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from sparse_adapt.model.encoder import Encoder
-from sparse_adapt.training.loop import Stage, random_at
+from sparse_adapt.training.loop import Task, random_at
 
 BATCHES = 4
 BEFORE_THE_FIRST = 1 << 40  # steps that no training reaches, so that these batches are none of its own
 
 
-def balanced(encoder: Encoder, stage: Stage[Any], apart: Collection[str] = ()) -> dict[str, float]:
+def balanced(encoder: Encoder, stage: Task[Any], apart: Collection[str] = ()) -> dict[str, float]:
     """The stage's weights, each divided by its term's gradient beside that of the first term with a weight.
 
     A term without gradient keeps its weight, and so do those that stand `apart`. Leaves the encoder as it was.

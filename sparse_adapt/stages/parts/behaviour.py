@@ -35,7 +35,7 @@ SLOPE_BELOW = 1.0  # of the activation below zero, where a weight is wanted but 
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class BehaviourBatch:
     """Texts as token ids of the extended model and of the model before."""
 
     ids: list[list[int]]
@@ -76,7 +76,7 @@ class Behaviour(ABC, Generic[Either]):
                 if rows is not None:
                     rows.requires_grad_(True).register_hook(partial(_from_row, self.old))
 
-    def batch(self, random: Generator) -> Batch:
+    def batch(self, random: Generator) -> BehaviourBatch:
         """Half documents, half snippets; most say a new term, each term as often as any other.
 
         Some are of everyday words, long or short as the others.
@@ -97,7 +97,7 @@ class Behaviour(ABC, Generic[Either]):
                 words = self.documents[int(random.integers(len(self.documents)))].split()
                 start = int(random.integers(max(1, len(words) - longest + 1)))
                 texts.append(" ".join(words[start : start + longest]))
-        return Batch(self.tokenizer.tokenize(texts), self.reference.tokenize(texts))
+        return BehaviourBatch(self.tokenizer.tokenize(texts), self.reference.tokenize(texts))
 
     @property
     @abstractmethod
@@ -105,7 +105,7 @@ class Behaviour(ABC, Generic[Either]):
         """The names of its terms."""
 
     @abstractmethod
-    def terms(self, encoder: Either, batch: Batch) -> dict[str, Tensor]:
+    def terms(self, encoder: Either, batch: BehaviourBatch) -> dict[str, Tensor]:
         """How far the encoder's vectors are from what they should be, unweighted."""
 
     def _around(self, text: str, token: int, longest: int, random: Generator) -> str:
@@ -132,7 +132,7 @@ class DenseBehaviour(Behaviour[SentenceEncoder]):
 
     learnt = ("old",)
 
-    def terms(self, encoder: SentenceEncoder, batch: Batch) -> dict[str, Tensor]:
+    def terms(self, encoder: SentenceEncoder, batch: BehaviourBatch) -> dict[str, Tensor]:
         """`old`: squared distance to the vector before, both of length 1: 2 less two cosines."""
         with torch.no_grad():
             wanted = unmasked(self.reference, batch.before).to(encoder.device)
@@ -144,7 +144,7 @@ class SparseBehaviour(Behaviour[SparseEncoder]):
 
     learnt = ("old", "new", "extra")
 
-    def terms(self, encoder: SparseEncoder, batch: Batch) -> dict[str, Tensor]:
+    def terms(self, encoder: SparseEncoder, batch: BehaviourBatch) -> dict[str, Tensor]:
         """`old` and `new`: squared distance of the old and of the added dimensions to what they should be.
 
         Both relative to the squared length of the vector before. `extra`: the weights of tokens that should have
@@ -168,7 +168,7 @@ class SparseBehaviour(Behaviour[SparseEncoder]):
             "extra": (extra / size).mean(),
         }
 
-    def _hand_over(self, wanted: Tensor, batch: Batch) -> None:
+    def _hand_over(self, wanted: Tensor, batch: BehaviourBatch) -> None:
         """Move weight from the pieces of each term that a text says to the term, in place: (B, V)."""
         kept, handed = (1.0 - self.settings.handed) ** 0.5, self.settings.handed**0.5
         for row, ids in enumerate(batch.ids):

@@ -32,7 +32,7 @@ from sparse_adapt.training import losses
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class SentenceBatch:
     """Sentences with words masked; labels are the tokens that were, or SHOWN."""
 
     ids: list[list[int]]
@@ -110,7 +110,7 @@ class Dynamic:
             told += f"; choosing words took {share:.0%} of the time"
         return told
 
-    def batch(self, random: Generator) -> Batch:
+    def batch(self, random: Generator) -> SentenceBatch:
         """Sentences of the pool, which is filled anew where its importances have held long enough."""
         if not int(self.pool.left):
             self._fill(random)
@@ -124,9 +124,9 @@ class Dynamic:
             masked, hidden = self._mask(sentence.token_ids, [sentence.words[word] for word in words])
             ids.append(masked)
             labels.append(hidden)
-        return Batch(ids, labels)
+        return SentenceBatch(ids, labels)
 
-    def terms(self, encoder: Encoder, batch: Batch) -> dict[str, Tensor]:
+    def terms(self, encoder: Encoder, batch: SentenceBatch) -> dict[str, Tensor]:
         """`mlm`, and `sparsity` where the encoder has it, unweighted."""
         sparse = "sparsity" in self.weights
         vectors, words = read_masked(

@@ -24,7 +24,7 @@ from sparse_adapt.stages.parts.texts import vectors as sparse_vectors
 QUERIES_A_PART = 64
 
 
-class Asked(NamedTuple):
+class QueryToMine(NamedTuple):
     """A query as token ids, the row of its own document, and rows that it is known to find."""
 
     token_ids: list[int]
@@ -34,7 +34,7 @@ class Asked(NamedTuple):
 
 def hard_negatives(
     encoder: EitherEncoder,
-    asked: Sequence[Asked],
+    asked: Sequence[QueryToMine],
     documents: Sequence[TokenIds],
     among: Sequence[int],
     settings: Contrast,

@@ -29,7 +29,7 @@ from sparse_adapt.stages.parts.everyday import DenseEveryday, everyday_for
 from sparse_adapt.stages.parts.factors import LearntFactors, first_factors
 from sparse_adapt.stages.parts.masked import SHOWN as SHOWN
 from sparse_adapt.stages.parts.masked import mask_token, read_masked
-from sparse_adapt.stages.parts.mining import Asked, hard_negatives
+from sparse_adapt.stages.parts.mining import QueryToMine, hard_negatives
 from sparse_adapt.stages.parts.projection import Projection
 from sparse_adapt.stages.parts.texts import vectors as sparse_vectors
 from sparse_adapt.training import losses
@@ -39,7 +39,7 @@ COSINE = {"infonce": 0.05, "nt-xent": 0.1}
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class PairBatch:
     """Queries and then documents, masked or not; which document is whose, and which are no negatives."""
 
     ids: list[list[int]]
@@ -91,14 +91,14 @@ class Pairing:
         self.hard: list[list[int]] = [[] for _ in pairs]
         if settings.hard_negatives:
             among = sorted(set(place.values()))
-            asked = [Asked(*each) for each in zip(self.queries, self.own, self.relevant, strict=True)]
+            asked = [QueryToMine(*each) for each in zip(self.queries, self.own, self.relevant, strict=True)]
             factors = None if self.factors is None else self.factors.values
             self.hard = hard_negatives(encoder, asked, self.documents, among, settings, factors)
         self.vocabulary = _vocabulary(encoder, settings) if isinstance(settings, Joint) else []
         self.maskable = frozenset(self.vocabulary) - set(encoder.tokenizer.all_special_ids)
         self.mask_id = mask_token(encoder, name) if self.vocabulary else 0
 
-    def batch(self, random: Generator) -> Batch:
+    def batch(self, random: Generator) -> PairBatch:
         """Pairs drawn without repetition, each document once, and mined ones that their queries ask for."""
         count = min(self.settings.batch_size, len(self.own))
         chosen = sorted(int(row) for row in random.choice(len(self.own), count, replace=False))
@@ -115,9 +115,9 @@ class Pairing:
         masked = [self._mask(ids, random) for ids in texts]
         own = torch.tensor([column[self.own[pair]] for pair in chosen])
         others = [] if self.everyday is None else self.everyday.draw(random)
-        return Batch([ids for ids, _ in masked], [labels for _, labels in masked], own, relevant, others)
+        return PairBatch([ids for ids, _ in masked], [labels for _, labels in masked], own, relevant, others)
 
-    def terms(self, encoder: Encoder, batch: Batch) -> dict[str, Tensor]:
+    def terms(self, encoder: Encoder, batch: PairBatch) -> dict[str, Tensor]:
         """`infonce`, and `mlm` and `sparsity` where the stage and the encoder have them, unweighted."""
         found, words = read_masked(
             encoder,

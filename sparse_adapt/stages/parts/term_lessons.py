@@ -31,7 +31,7 @@ from sparse_adapt.stages.parts.targets import Targets
 from sparse_adapt.stages.parts.texts import Remembered, Texts
 from sparse_adapt.stages.warmup import SAMPLES, Warmup
 from sparse_adapt.training import losses
-from sparse_adapt.training.shared_steps import Kindred
+from sparse_adapt.training.shared_steps import SharedFeatures
 from sparse_adapt.training.sharing import own_share, summed_over_processes
 
 ANCHORED = (
@@ -41,7 +41,7 @@ HELD = 0.5  # what the anchor on them counts beside that on documents
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class TermLessonsBatch:
     """Rows of the stage's texts, a masked copy of them with its labels, and texts that mean terms."""
 
     rows: list[int]
@@ -50,7 +50,7 @@ class Batch:
     samples: Samples
 
 
-class Lesson:
+class TermLessons:
     """One stage over texts: batches and loss terms, for `training.train`."""
 
     def __init__(
@@ -88,7 +88,7 @@ class Lesson:
         self.mask_id = encoder.tokenizer.mask_token_id
         self.special = set(encoder.tokenizer.all_special_ids)
 
-    def batch(self, random: Generator) -> Batch:
+    def batch(self, random: Generator) -> TermLessonsBatch:
         """Half of the texts say a term where any does; the other half come from anywhere."""
         count = self.settings.batch_size
         rows = [int(row) for row in random.choice(len(self.texts), count)]
@@ -97,9 +97,9 @@ class Lesson:
         masked = [self._mask(self.texts.ids[row], random) for row in rows]
         drawn = self.settings.samples or max(2 * count, min(SAMPLES, 4 * self.texts.new))
         samples = self.meanings.draw(drawn, random)
-        return Batch(rows, [ids for ids, _ in masked], [labels for _, labels in masked], samples)
+        return TermLessonsBatch(rows, [ids for ids, _ in masked], [labels for _, labels in masked], samples)
 
-    def terms(self, encoder: SparseEncoder, batch: Batch) -> dict[str, Tensor]:
+    def terms(self, encoder: SparseEncoder, batch: TermLessonsBatch) -> dict[str, Tensor]:
         """`mlm`, `anchor`, `domain` and `recall`, and `listwise` where it has a weight, unweighted."""
         settings, targets = self.settings, self.targets
         saying = [row for row in batch.rows if self.texts.says[row].any()]
@@ -161,7 +161,7 @@ class Lesson:
                 masked[place], labels[place] = self.mask_id, token
         return masked, labels
 
-    def _masked_words(self, encoder: SparseEncoder, batch: Batch) -> Tensor:
+    def _masked_words(self, encoder: SparseEncoder, batch: TermLessonsBatch) -> Tensor:
         """Cross entropy of the masked words; logits only where something was masked, only over the vocabulary kept."""
         if self.mask_id is None or self.weights["mlm"] == 0.0:
             return encoder.output_rows.sum() * 0.0
@@ -177,12 +177,12 @@ class Lesson:
         return summed_over_processes(mean * (int(chosen.sum()) / count))
 
 
-def kindred(meanings: Meanings | JudgedMeanings, settings: Warmup) -> Kindred | None:
+def kindred(meanings: Meanings | JudgedMeanings, settings: Warmup) -> SharedFeatures | None:
     """What the dense encoder that judges knows of words; None without one, or where they shall not learn by it."""
     if not isinstance(meanings, JudgedMeanings) or settings.kindred == 0.0:
         return None
     rate = settings.kindred * settings.learning_rate
-    return Kindred(torch.from_numpy(meanings.words), torch.from_numpy(meanings.features), rate)
+    return SharedFeatures(torch.from_numpy(meanings.words), torch.from_numpy(meanings.features), rate)
 
 
 def domain_vocabulary(texts: Texts, softmax: str) -> Tensor:

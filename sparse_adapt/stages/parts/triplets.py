@@ -32,7 +32,7 @@ COSINE = 0.05  # temperature
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class TripletBatch:
     """Anchors, then a twin and a contradiction of each; which of these are no negatives of which anchor."""
 
     ids: list[list[int]]  # 3 B texts
@@ -40,7 +40,7 @@ class Batch:
     seed: int  # of what is dropped out
 
 
-class Opposing:
+class Contradictions:
     """One stage over triplets, for `training.train`."""
 
     def __init__(self, name: str, encoder: Encoder, triplets: Sequence[Triplet], settings: Triplets) -> None:
@@ -82,7 +82,7 @@ class Opposing:
             if self.texts[row] not in (self.texts[anchor], self.texts[twin])
         ]
 
-    def batch(self, random: Generator) -> Batch:
+    def batch(self, random: Generator) -> TripletBatch:
         """Anchors drawn without repetition, for each a twin and one of its contradictions."""
         count = min(self.settings.batch_size, len(self.anchors))
         chosen = sorted(int(row) for row in random.choice(len(self.anchors), count, replace=False))
@@ -98,9 +98,9 @@ class Opposing:
         )
         left_out[range(count), range(count)] = False
         ids = [self.texts[row] for row in (*anchors, *columns)]
-        return Batch(ids, left_out, int(random.integers(2**31)))
+        return TripletBatch(ids, left_out, int(random.integers(2**31)))
 
-    def terms(self, encoder: Encoder, batch: Batch) -> dict[str, Tensor]:
+    def terms(self, encoder: Encoder, batch: TripletBatch) -> dict[str, Tensor]:
         """`contradict`, and `sparsity` where the encoder is sparse, unweighted."""
         with dropping_out(encoder, batch.seed):
             found = shared_out(lambda rows: _vectors(encoder, batch, rows), range(len(batch.ids)))
@@ -135,7 +135,7 @@ def dropping_out(encoder: Encoder, seed: int) -> Iterator[None]:
             encoder.eval()
 
 
-def _vectors(encoder: Encoder, batch: Batch, rows: Sequence[int]) -> Tensor:
+def _vectors(encoder: Encoder, batch: TripletBatch, rows: Sequence[int]) -> Tensor:
     """The vectors of some texts of a batch, a row each in their order."""
 
     def read(ids: Tensor, mask: Tensor, _: list[int]) -> Tensor:
