@@ -11,7 +11,7 @@ import torch
 from torch.testing import assert_close
 
 from sparse_adapt.errors import ModelError
-from sparse_adapt.model import saved, sparse
+from sparse_adapt.model import addresses, saved, sparse
 from sparse_adapt.model.saved import fetch, resolve
 from sparse_adapt.model.sparse import NewToken, SparseEncoder
 from sparse_adapt.model.vocabulary import extend
@@ -32,7 +32,7 @@ def encoder(tiny_model) -> SparseEncoder:
 
 def test_the_alias_finds_the_installed_package_first_and_the_hub_second(monkeypatch):
     assert (Path(resolve("splade-tiny")) / "model.safetensors").is_file()
-    monkeypatch.setattr(saved, "find_spec", lambda _: None)
+    monkeypatch.setattr(addresses, "find_spec", lambda _: None)
     assert resolve("splade-tiny") == "rasyosef/splade-tiny"
 
 
@@ -69,8 +69,14 @@ def test_what_is_asked_of_the_hub_holds_no_pickles_and_no_other_formats(monkeypa
         "tokenizer.json",
         "vocab.txt",
     ]
-    files += ["model.safetensors.index.json", "vocabulary.json", "merges.txt", "sentencepiece.bpe.model"]
-    others = ["pytorch_model.bin", "onnx/model.onnx", "openvino/config.json", "README.md", "code.py"]
+    files += [
+        "model.safetensors.index.json",
+        "vocabulary.json",
+        "merges.txt",
+        "sentencepiece.bpe.model",
+        "README.md",
+    ]
+    others = ["pytorch_model.bin", "onnx/model.onnx", "openvino/config.json", "code.py"]
     kept = filter_repo_objects(
         [*files, *others],
         allow_patterns=saved.HUB_FILES,
@@ -211,6 +217,7 @@ def test_a_saved_folder_holds_no_pickles_and_no_code(encoder, tmp_path):
         "sentence_bert_config.json",
         "config_sentence_transformers.json",
         "1_SpladePooling/config.json",
+        "sparse-adapt.json",
     }
 
 

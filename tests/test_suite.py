@@ -223,7 +223,7 @@ def test_everything_is_looked_at_before_anything_is_encoded(write_suite, tmp_pat
     monkeypatch.setattr("sparse_adapt.suite.rankers.encode", encoded)
     for old, new, kind, problem in (
         ("bm25 = true", 'model = "./nowhere"', ModelError, "nowhere: no such model folder"),
-        ("bm25 = true", 'dense = "./nowhere"', ModelError, "no such dense model"),
+        ("bm25 = true", 'dense = "./nowhere"', ModelError, "no such model folder"),
         ('split = "train"', 'split = "dev"', InputError, 'no split "dev"; there are test, train'),
         ('split = "train"', 'queries = "no.jsonl"', InputError, "no such file"),
         ('split = "train"', 'coined_from = "ours"', ConfigError, "wasn't coined from ours"),

@@ -1,5 +1,6 @@
 """Word statistics by hand, a real dense model, and their sum."""
 
+import json
 import math
 import sys
 
@@ -165,7 +166,7 @@ def test_rough_cosines_are_near_and_kept_apart_from_exact_ones(tmp_path, monkeyp
 
 @pytest.mark.parametrize("source", ["no-such-model", "./folder", "a/b/c"])
 def test_an_unknown_dense_model_is_one_line(source):
-    with pytest.raises(ModelError, match="no such dense model; give a folder"):
+    with pytest.raises(ModelError, match="no such model folder; give a folder"):
         find_dense(source)
 
 
@@ -176,5 +177,28 @@ def test_a_folder_without_a_model_is_one_line(tmp_path):
 
 def test_a_broken_dense_model_is_one_line(tmp_path):
     (tmp_path / "modules.json").write_text("{")
-    with pytest.raises(ModelError, match="not a dense model that can be loaded"):
+    with pytest.raises(ModelError, match=r"modules\.json: can't be read"):
+        DenseEncoder(tmp_path).encode(["text"])
+    (tmp_path / "modules.json").write_text("[]")
+    with pytest.raises(ModelError, match=r"holds no config\.json"):
+        DenseEncoder(tmp_path).encode(["text"])
+
+
+@pytest.mark.parametrize(
+    ("module", "problem"),
+    [
+        ({"type": "joblib.numpy_pickle.NumpyUnpickler", "path": ""}, "is no part of sentence-transformers"),
+        ({"type": "sentence_transformers.models.Pooling", "path": "../elsewhere"}, "no folder of this model"),
+        ({"type": "sentence_transformers.models.Pooling", "path": "/elsewhere"}, "no folder of this model"),
+        (
+            {"type": "sentence_transformers.models.Dense", "path": "2_Dense"},
+            "2_Dense holds pickled weights alone",
+        ),
+    ],
+)
+def test_modules_that_lead_elsewhere_are_refused(tmp_path, module, problem):
+    (tmp_path / "2_Dense").mkdir()
+    (tmp_path / "2_Dense" / "pytorch_model.bin").write_bytes(b"a pickle")
+    (tmp_path / "modules.json").write_text(json.dumps([module]))
+    with pytest.raises(ModelError, match=problem):
         DenseEncoder(tmp_path).encode(["text"])

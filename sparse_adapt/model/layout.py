@@ -24,7 +24,7 @@ from sparse_adapt.model.idf import Factors
 MODULES_FILE = "modules.json"
 LENGTH_FILE = "sentence_bert_config.json"
 ABOUT_FILE = "config_sentence_transformers.json"
-FOLDERS_LEFT = ("onnx/*", "openvino/*", "*/*.safetensors")  # of the Hub, beside the folders of the modules
+FOLDERS_LEFT = ("onnx/*", "openvino/*")  # of the Hub, beside the folders of the modules
 MODES = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}  # as older versions wrote them
 KNOWN = ("Transformer", "Pooling", "Normalize")
 WEIGHTS = "WordWeights"  # where there is one, between the first two
@@ -59,11 +59,13 @@ def read_layout(folder: Path, source: str | Path) -> Layout:
             f"{source}: its modules are {', '.join(kinds) or 'none'}; only {' + '.join(KNOWN[:2])}, with "
             f"{WEIGHTS} and {KNOWN[2]} or without, can be adapted"
         )
-    about = _json(folder / ABOUT_FILE) if (folder / ABOUT_FILE).is_file() else {}
+    about = _object(folder / ABOUT_FILE) if (folder / ABOUT_FILE).is_file() else {}
     if about.get("default_prompt_name") is not None:
         raise ModelError(f"{source}: puts a prompt before every text, which can't be adapted; choose another")
-    length = _json(folder / LENGTH_FILE) if (folder / LENGTH_FILE).is_file() else {}
+    length = _object(folder / LENGTH_FILE) if (folder / LENGTH_FILE).is_file() else {}
     longest = length.get("max_seq_length")
+    if longest is not None and (not isinstance(longest, int) or longest < 1):
+        raise ModelError(f"{folder / LENGTH_FILE}: max_seq_length is {longest!r}; fetch the model again")
     return Layout(
         _mode(dict(modules)["Pooling"] / "config.json", source), len(plain) == len(KNOWN), longest, about
     )
@@ -116,19 +118,46 @@ def write_layout(
         write_json(folder / places[WEIGHTS] / "config.json", told)
 
 
+def check_modules(folder: Path, source: str | Path) -> Path:
+    """The folder of the transformer, which may be one of the modules' own.
+
+    Raises ModelError for modules that sentence-transformers mustn't load: other code than its own, or pickles.
+    """
+    modules = _typed_modules(folder) if (folder / MODULES_FILE).is_file() else []
+    for kind, place in modules:
+        if not kind.startswith("sentence_transformers."):
+            raise ModelError(
+                f"{source}: its module {kind} is no part of sentence-transformers; choose another"
+            )
+        if any(place.glob("*.bin")) and not any(place.glob("*.safetensors")):
+            raise ModelError(f"{source}: {place.name} holds pickled weights alone, and pickles are not read")
+    own = [place for _, place in modules[:1] if (place / "config.json").is_file()]
+    return folder if not own or (folder / "config.json").is_file() else own[0]
+
+
 def _modules(folder: Path) -> list[tuple[str, Path]]:
     """The last part of the type of each of a model's modules and its folder, in their order."""
-    modules = _json(folder / MODULES_FILE)
+    return [(kind.rsplit(".", 1)[-1], place) for kind, place in _typed_modules(folder)]
+
+
+def _typed_modules(folder: Path) -> list[tuple[str, Path]]:
+    """The type of each module and its folder, which lies in the model's."""
+    path, found = folder / MODULES_FILE, []
+    modules = _json(path)
     try:
-        kinds = [str(module["type"]).rsplit(".", 1)[-1] for module in modules]
-    except (TypeError, KeyError) as error:
-        raise ModelError(f"{folder / MODULES_FILE}: damaged ({error!r}); fetch the model again") from error
-    pairs = enumerate(zip(kinds, modules, strict=True))
-    return [(kind, folder / (module.get("path") or f"{number}_{kind}")) for number, (kind, module) in pairs]
+        for number, module in enumerate(modules):
+            kind = str(module["type"])
+            place = module.get("path") or f"{number}_{kind.rsplit('.', 1)[-1]}"
+            if Path(place).is_absolute() or ".." in Path(place).parts:
+                raise ModelError(f"{path}: names {place!r}, which is no folder of this model")
+            found.append((kind, folder / place))
+    except (TypeError, KeyError, AttributeError) as error:
+        raise ModelError(f"{path}: damaged ({error!r}); fetch the model again") from error
+    return found
 
 
 def _mode(path: Path, source: str | Path) -> Mode:
-    stored = _json(path)
+    stored = _object(path)
     found = stored.get("pooling_mode")
     if found is None:
         modes = [key for key, value in stored.items() if key.startswith("pooling_mode_") and value is True]
@@ -143,6 +172,14 @@ def _mode(path: Path, source: str | Path) -> Mode:
 def _json(path: Path) -> Any:  # noqa: ANN401 - whatever the file holds
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ModelError(f"{path}: can't be read ({reason}); fetch the model again") from error
+
+
+def _object(path: Path) -> dict[str, Any]:
+    """The JSON object that a file holds. Raises ModelError for anything else."""
+    content = _json(path)
+    if not isinstance(content, dict):
+        raise ModelError(f"{path}: no JSON object; fetch the model again")
+    return content

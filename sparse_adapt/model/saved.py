@@ -25,15 +25,23 @@ from sparse_adapt import __version__
 from sparse_adapt.errors import ModelError, first_line
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.model.addresses import resolve as resolve
+from sparse_adapt.model.weights import check_finite, check_weights
 
 transformers_logging.disable_progress_bar()
 transformers_logging.set_verbosity_error()
 
-HUB_FILES = ["*.json", "model*.safetensors", "vocab.*", "merges.txt", "*.model", "README.md"]
+HUB_FILES = [
+    "*.json",
+    "model*.safetensors",
+    "*/model.safetensors",
+    "vocab.*",
+    "merges.txt",
+    "*.model",
+    "README.md",
+]
 HUB_FOLDERS = ["*/*"]  # other formats of the same model
 TOKENIZERS = ("tokenizer.json", "vocab.*", "*.model")
 LOADING_NOTES = ("is_local", "local_files_only", "max_length", "stride", "truncation_strategy")
-PICKLED = ("pytorch_model*.bin", "*.pt", "*.ckpt")
 
 
 # -- where a model is ----------------------------------------------------------------------------
@@ -93,12 +101,7 @@ def _read(
     what: str,
 ) -> tuple[PreTrainedModel, dict[str, set[str]]]:
     """A model by one of transformers' auto classes, and what its weights lack or hold too much of."""
-    if not (folder / "config.json").is_file():
-        raise ModelError(f"{source}: holds no config.json, so it is no model folder; check --model")
-    if not any(folder.glob("model*.safetensors")):
-        pickled = sorted(path.name for pattern in PICKLED for path in folder.glob(pattern))
-        found = f"only {pickled[0]}, and pickles are not read" if pickled else "no weights"
-        raise ModelError(f"{source}: holds {found}; save the model as model.safetensors")
+    check_weights(folder, source)
     try:
         model, report = kind.from_pretrained(
             folder,
@@ -118,6 +121,7 @@ def _read(
         )
     model.eval()
     assert isinstance(model, PreTrainedModel), type(model)
+    check_finite(model, source)
     return model, report
 
 

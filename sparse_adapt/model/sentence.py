@@ -21,6 +21,7 @@ from torch.nn import functional
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from sparse_adapt.errors import ModelError, first_line
+from sparse_adapt.files.marker import vouching
 from sparse_adapt.model.batches import group_by_length, pad
 from sparse_adapt.model.encoder import Encoder, NewToken, read_vocabulary, write_vocabulary
 from sparse_adapt.model.layout import FOLDERS_LEFT, Layout, read_layout, read_word_weights, write_layout
@@ -32,6 +33,7 @@ from sparse_adapt.model.saved import (
     read_tokenizer,
     write_tokenizer,
 )
+from sparse_adapt.model.weights import check_finite
 from sparse_adapt.report.watching import Heard, silent
 
 HEAD_FILE = "masked_words.safetensors"
@@ -107,12 +109,13 @@ class SentenceEncoder(Encoder):
     def save(self, folder: Path) -> None:
         """Write the model so that sentence-transformers, transformers and raw tokenizers read the same."""
         folder.mkdir(parents=True, exist_ok=True)
-        self.body.save_pretrained(folder)
-        write_tokenizer(folder, self.tokenizer, self.max_tokens)
-        write_vocabulary(folder, self)
-        write_layout(folder, self.layout, self.width, self.max_tokens, self._counts())
-        head = {name: tensor.cpu().contiguous() for name, tensor in self.head.state_dict().items()}
-        save_file(head, folder / HEAD_FILE)
+        with vouching(folder):
+            self.body.save_pretrained(folder)
+            write_tokenizer(folder, self.tokenizer, self.max_tokens)
+            write_vocabulary(folder, self)
+            write_layout(folder, self.layout, self.width, self.max_tokens, self._counts())
+            head = {name: tensor.cpu().contiguous() for name, tensor in self.head.state_dict().items()}
+            save_file(head, folder / HEAD_FILE)
 
     def _counts(self) -> dict[str, float] | None:
         """What each token counts in a mean, where not all count the same."""
@@ -189,6 +192,7 @@ class SentenceEncoder(Encoder):
 def _read_head(path: Path, head: MaskedWords) -> None:
     try:
         head.load_state_dict(load_file(path))
+        check_finite(head, path)
     except (OSError, RuntimeError, SafetensorError) as error:
         raise ModelError(
             f"{path}: not this model's head ({first_line(error)}); delete it to begin with a fresh one"

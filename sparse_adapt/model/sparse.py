@@ -18,6 +18,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from sparse_adapt.errors import ModelError
 from sparse_adapt.files.folders import write_json
+from sparse_adapt.files.marker import vouching
 from sparse_adapt.model.batches import TokenIds, group_by_length, pad
 from sparse_adapt.model.encoder import DEFAULT_MAX_TOKENS, Encoder, read_vocabulary, write_vocabulary
 from sparse_adapt.model.encoder import VOCABULARY_FILE as VOCABULARY_FILE
@@ -98,12 +99,15 @@ class SparseEncoder(Encoder):
     def save(self, folder: Path) -> None:
         """Write the model so that transformers, sentence-transformers and raw tokenizers read the same."""
         folder.mkdir(parents=True, exist_ok=True)
-        write_masked_lm(folder, self.masked_lm)
-        write_tokenizer(folder, self.tokenizer, self.max_tokens)
-        write_vocabulary(folder, self)
-        write_sentence_transformers(folder, self.vocabulary_size)
-        if self.factors is not None:
-            write_json(folder / FACTORS_FILE, {"factors": [round(float(each), 5) for each in self.factors]})
+        with vouching(folder):
+            write_masked_lm(folder, self.masked_lm)
+            write_tokenizer(folder, self.tokenizer, self.max_tokens)
+            write_vocabulary(folder, self)
+            write_sentence_transformers(folder, self.vocabulary_size)
+            if self.factors is not None:
+                write_json(
+                    folder / FACTORS_FILE, {"factors": [round(float(each), 5) for each in self.factors]}
+                )
 
     @torch.no_grad()
     def check(self) -> None:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 from sparse_adapt.errors import ModelError, first_line
 from sparse_adapt.made_up.queries import Generate
+from sparse_adapt.model.saved import fetch
+from sparse_adapt.model.weights import check_weights
 
 TEXTS_AT_ONCE = 16
 LONGEST_TEXT, LONGEST_QUERY = 384, 48  # tokens
@@ -17,10 +19,12 @@ def generator(source: str) -> Generate:
     import torch
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
+    folder = fetch(source)
+    check_weights(folder, source)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
         model = AutoModelForSeq2SeqLM.from_pretrained(
-            source, trust_remote_code=False, use_safetensors=True
+            folder, trust_remote_code=False, local_files_only=True, use_safetensors=True
         ).eval()
     except Exception as error:  # broken files raise whatever the library that reads them likes
         raise ModelError(

@@ -20,7 +20,9 @@ from sparse_adapt.collection.readers import Document, read_candidates, read_run
 from sparse_adapt.errors import InputError, MissingExtraError, ModelError, first_line
 from sparse_adapt.model.dense import SMALL, DenseEncoder
 from sparse_adapt.model.idf import scaled, sqrt_idf
+from sparse_adapt.model.saved import fetch
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.weights import check_weights
 from sparse_adapt.report.watching import Watch, unwatched
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.teachers.bm25 import Bm25
@@ -181,13 +183,15 @@ def cross_encoder(source: str) -> Reranker:
     """A model that reads query and document together. Safetensors only, no remote code."""
     from sentence_transformers import CrossEncoder
 
+    folder = fetch(source)
+    check_weights(folder, source)
     try:
         model = CrossEncoder(
-            source,
+            str(folder),
             num_labels=1,
             device="cpu",
             trust_remote_code=False,
-            local_files_only=Path(source).is_dir(),
+            local_files_only=True,
             model_kwargs={"use_safetensors": True},
         )
     except Exception as error:  # broken files raise whatever the library that reads them likes

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from sparse_adapt.errors import ModelError, first_line
 from sparse_adapt.lab.contradicting.gaps import Gap, Spans, compared_as
 from sparse_adapt.model.batches import pad
+from sparse_adapt.model.weights import check_weights
 
 GAPS_AT_ONCE = 16
 LONGEST_FILL, LONGEST_TEXT = 16, 512  # tokens
@@ -36,10 +37,13 @@ class SpanFiller:
         """Raises ModelError for what can't be loaded, or has no sentinels."""
         from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
+        check_weights(folder, source)
         try:
-            self.tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+            self.tokenizer: Any = AutoTokenizer.from_pretrained(
+                folder, trust_remote_code=False, local_files_only=True
+            )
             self.model: Any = AutoModelForSeq2SeqLM.from_pretrained(
-                folder, trust_remote_code=False, use_safetensors=True
+                folder, trust_remote_code=False, local_files_only=True, use_safetensors=True
             )
         except Exception as error:  # broken files raise whatever the library that reads them likes
             raise ModelError(f"{source}: not a generator that can be loaded ({first_line(error)})") from error

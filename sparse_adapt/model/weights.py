@@ -1,0 +1,126 @@
+"""The weights of a model folder: what is refused before any library loads them, and after.
+
+Weights are safetensors that lie in the folder itself. Where the folder vouches for its files, they have to be what was
+written; and a configuration may ask for no more than the weights hold.
+"""
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from torch import nn
+
+from sparse_adapt.errors import ModelError
+from sparse_adapt.files.checksum import MARKER_FILE, MODEL_MARK, files_at
+from sparse_adapt.files.marker import faults
+
+PICKLED = ("pytorch_model*.bin", "*.pt", "*.ckpt")
+INDEX_FILE = "model.safetensors.index.json"  # of weights in several files
+ADAPTER_FILE = "adapter_config.json"  # names another model, which would be loaded from elsewhere
+WIDTHS = (
+    "embedding_size",
+    "hidden_size",
+    "dim",
+    "d_model",
+)  # of embeddings, the first that a configuration has
+LAYERS = ("num_hidden_layers", "n_layers", "num_layers", "num_decoder_layers")
+INNER = ("intermediate_size", "hidden_dim", "d_ff")
+POSITIONS = "position_embeddings.weight"
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+def check_weights(folder: Path, source: str | Path) -> None:
+    """Raise ModelError, naming `source`, for a folder whose weights mustn't be loaded."""
+    if not (folder / MODEL_MARK).is_file():
+        raise ModelError(f"{source}: holds no {MODEL_MARK}, so it is no model folder; check --model")
+    if not any(folder.glob("model*.safetensors")):
+        pickled = sorted(path.name for pattern in PICKLED for path in folder.glob(pattern))
+        found = f"only {pickled[0]}, and pickles are not read" if pickled else "no weights"
+        raise ModelError(f"{source}: holds {found}; save the model as model.safetensors")
+    if (folder / ADAPTER_FILE).is_file():
+        raise ModelError(f"{source}: is an adapter ({ADAPTER_FILE}); merge it into its model first")
+    counted = {path.relative_to(folder).as_posix() for path in files_at(folder)}
+    for fault in faults(folder, only=counted):
+        raise ModelError(
+            f"{fault.path}: {fault.problem}, by its checksum; restore the model, or delete "
+            f"{folder / MARKER_FILE} if the change is yours"
+        )
+    _check_size(folder, _shapes(list(_files(folder, source)), source), source)
+
+
+def check_finite(module: nn.Module, source: str | Path) -> None:
+    """Raise ModelError, naming `source`, for a model with a weight that is no number."""
+    for name, tensor in module.state_dict().items():
+        if tensor.is_floating_point() and not tensor.isfinite().all():
+            raise ModelError(f"{source}: {name} holds values that are no numbers; restore the model")
+
+
+def _files(folder: Path, source: str | Path) -> Iterator[Path]:
+    """The files that hold the weights, as transformers chooses them."""
+    path = folder / INDEX_FILE
+    if (folder / "model.safetensors").is_file() or not path.is_file():
+        yield from sorted(folder.glob("model*.safetensors"))
+        return
+    try:
+        named = set(json.loads(path.read_bytes())["weight_map"].values())
+    except (OSError, ValueError, RecursionError, KeyError, AttributeError, TypeError) as error:
+        raise ModelError(f"{path}: not an index of weights ({error!r}); fetch the model again") from error
+    for name in sorted(map(str, named)):
+        if not name.endswith(".safetensors") or Path(name).name != name or not (folder / name).is_file():
+            raise ModelError(
+                f"{source}: {INDEX_FILE} names {name!r}, which is no .safetensors file of this folder"
+            )
+        yield folder / name
+
+
+def _shapes(files: list[Path], source: str | Path) -> Shapes:
+    """The shape of each tensor, from the heads of the files alone."""
+    shapes: Shapes = {}
+    for path in files:
+        try:
+            with safe_open(path, framework="pt") as file:
+                for name in file.keys():  # noqa: SIM118 - safe_open has no __iter__
+                    shapes[name] = tuple(file.get_slice(name).get_shape())
+        except (OSError, SafetensorError) as error:
+            raise ModelError(f"{source}: {path.name} is damaged ({error}); fetch the model again") from error
+    return shapes
+
+
+def _check_size(folder: Path, shapes: Shapes, source: str | Path) -> None:
+    """Refuse a configuration that would have more built, and filled with nothing, than there are weights for."""
+    path = folder / MODEL_MARK
+    try:
+        config = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(f"{path}: can't be read ({error}); fetch the model again") from error
+    if not isinstance(config, dict):
+        raise ModelError(f"{path}: not a model's configuration; fetch the model again")
+    held = sum(map(math.prod, shapes.values()))
+    width = _first(config, WIDTHS) or 1
+    asked = {key: value for key in (*WIDTHS, "vocab_size") if (value := _number(config, key)) > held}
+    asked |= {key: value for key in LAYERS if (value := _number(config, key)) > len(shapes)}
+    asked |= {key: value for key in INNER if (value := _number(config, key)) * width > held}
+    if _number(config, "vocab_size") * width > held:
+        asked["vocab_size"] = _number(config, "vocab_size")
+    positions = next((shape[0] for name, shape in shapes.items() if name.endswith(POSITIONS)), None)
+    if positions is not None and _number(config, "max_position_embeddings") > positions:
+        asked["max_position_embeddings"] = _number(config, "max_position_embeddings")
+    for key, value in asked.items():
+        raise ModelError(
+            f"{source}: {key} = {value} in {MODEL_MARK}, for which the weights ({held:,} values in "
+            f"{len(shapes):,} tensors) don't suffice; take both from the same model"
+        )
+
+
+def _first(config: dict[str, Any], keys: tuple[str, ...]) -> int:
+    return next((found for key in keys if (found := _number(config, key))), 0)
+
+
+def _number(config: dict[str, Any], key: str) -> int:
+    """A whole number of a configuration; 0 where there is none."""
+    value = config.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0

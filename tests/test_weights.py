@@ -1,0 +1,179 @@
+"""What a model folder may not do: load what lies elsewhere, what isn't safetensors, what changed, or what bursts."""
+
+import json
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from sparse_adapt.errors import ModelError
+from sparse_adapt.model import saved
+from sparse_adapt.model.addresses import resolve
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.weights import INDEX_FILE
+
+
+@pytest.fixture
+def copy(tiny_model, tmp_path):
+    """A model folder that may be spoilt."""
+    shutil.copytree(tiny_model, tmp_path / "model")
+    return tmp_path / "model"
+
+
+@pytest.fixture
+def own(tiny_model, tmp_path):
+    """A model folder that this project wrote."""
+    SparseEncoder.load(tiny_model).save(tmp_path / "own")
+    return tmp_path / "own"
+
+
+def refusal(folder) -> str:
+    with pytest.raises(ModelError) as caught:
+        SparseEncoder.load(folder)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+# -- weights in several files ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../elsewhere/weights.bin", "../elsewhere/weights.safetensors", "weights.bin", "nowhere.safetensors", 3],
+)
+def test_an_index_names_safetensors_of_its_folder_alone(copy, name):
+    tensors = load_file(copy / "model.safetensors")
+    elsewhere = copy.parent / "elsewhere"
+    elsewhere.mkdir()
+    for place in (elsewhere / "weights.bin", copy / "weights.bin"):
+        torch.save(tensors, place)
+    save_file(tensors, elsewhere / "weights.safetensors", {"format": "pt"})
+    (copy / "model.safetensors").rename(copy / "model-00001-of-00001.safetensors")
+    (copy / INDEX_FILE).write_text(json.dumps({"metadata": {}, "weight_map": dict.fromkeys(tensors, name)}))
+    assert f"names {str(name)!r}, which is no .safetensors file of this folder" in refusal(copy)
+
+
+def test_an_index_of_its_own_files_is_read(copy, tiny_model):
+    tensors = load_file(copy / "model.safetensors")
+    (copy / "model.safetensors").rename(copy / "model-00001-of-00001.safetensors")
+    weight_map = dict.fromkeys(tensors, "model-00001-of-00001.safetensors")
+    (copy / INDEX_FILE).write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
+    found, expected = SparseEncoder.load(copy), SparseEncoder.load(tiny_model)
+    assert torch.equal(found.output_rows, expected.output_rows)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"weight_map": []}', "\x00"])
+def test_an_index_that_isnt_one_is_one_line(copy, content):
+    (copy / "model.safetensors").rename(copy / "model-00001-of-00001.safetensors")
+    (copy / INDEX_FILE).write_text(content)
+    assert f"{INDEX_FILE}: not an index of weights" in refusal(copy)
+
+
+def test_an_adapter_is_refused(copy):
+    (copy / "adapter_config.json").write_text('{"base_model_name_or_path": "../elsewhere"}')
+    assert "is an adapter" in refusal(copy)
+
+
+# -- what was written ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "config.json", "vocabulary.json"])
+@pytest.mark.parametrize("place", [0.3, 0.9])
+def test_a_flipped_bit_is_one_line(own, name, place):
+    path = own / name
+    content = bytearray(path.read_bytes())
+    content[int(place * len(content))] ^= 1
+    path.write_bytes(content)
+    assert f"{name}: isn't what was written, by its checksum" in refusal(own)
+
+
+def test_what_is_no_part_of_the_model_may_change(own):
+    (own / "README.md").write_text("mine")
+    (own / "notes.txt").write_text("mine")
+    assert SparseEncoder.load(own).vocabulary_size == 200
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
+def test_a_weight_that_is_no_number_is_named(copy, value):
+    tensors = load_file(copy / "model.safetensors")
+    tensors["cls.predictions.bias"][3] = value
+    save_file(tensors, copy / "model.safetensors", {"format": "pt"})
+    assert "cls.predictions.bias holds values that are no numbers" in refusal(copy)
+
+
+def test_files_of_a_model_have_ordinary_modes(own):
+    assert {path.stat().st_mode & 0o444 for path in own.rglob("*") if path.is_file()} == {0o444}
+
+
+def test_saving_into_a_folder_of_somebody_else_vouches_for_the_model_alone(tiny_model, tmp_path):
+    (tmp_path / "mine.json").write_text("{}")
+    SparseEncoder.load(tiny_model).save(tmp_path)
+    listed = json.loads((tmp_path / "sparse-adapt.json").read_text())["sha256"]
+    assert "model.safetensors" in listed and "mine.json" not in listed
+
+
+# -- bombs ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("num_hidden_layers", 20_000),
+        ("vocab_size", 10**12),
+        ("hidden_size", 10**9),
+        ("intermediate_size", 10**9),
+        ("max_position_embeddings", 10**12),
+    ],
+)
+def test_a_configuration_that_asks_for_more_than_the_weights_hold_is_refused(copy, key, value):
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps({**config, key: value}))
+    assert f"{key} = {value} in config.json, for which the weights" in refusal(copy)
+
+
+# -- names ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch):
+    """A folder of runs in the current one, and a Hub that must not be asked."""
+    (tmp_path / "runs" / "corpus" / "model").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(saved, "snapshot_download", lambda *_, **__: pytest.fail("the Hub was asked"))
+
+
+@pytest.mark.parametrize(
+    ("source", "near"),
+    [
+        ("runs/corpsu", "runs/corpus"),
+        ("runs/corpus/modle", "runs/corpus/model"),
+        ("./rusn/corpus", "rusn"),
+        ("runs/nothing-like-it", ""),
+        ("~/no-such/model", ""),
+        ("/no/such", ""),
+        ("../a", ""),
+        ("a/b/c", ""),
+        ("hub:a/b/c", ""),
+        ("hub:", ""),
+        ("hub:../a", ""),
+    ],
+)
+def test_a_mistyped_path_is_one_line_and_goes_nowhere(runs, source, near):
+    with pytest.raises(ModelError, match="no such model folder") as caught:
+        saved.fetch(source)
+    wanted = f"did you mean {near}?" if near.startswith("runs/") else ""
+    assert wanted in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "place"),
+    [
+        ("owner/name", "owner/name"),
+        ("hub:owner/name", "owner/name"),
+        ("hub:runs/corpus", "runs/corpus"),
+        ("hub:bert-base-uncased", "bert-base-uncased"),
+    ],
+)
+def test_a_hub_id_is_one_still(runs, source, place):
+    assert resolve(source) == place
