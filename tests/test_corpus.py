@@ -99,6 +99,31 @@ class TestDocuments:
         put(tmp_path, "corpus.jsonl.gz", gzip.compress(GOOD_DOCUMENTS.encode()))
         assert list(read_documents(tmp_path)) == DOCUMENTS
 
+    @pytest.mark.parametrize(
+        ("content", "expected"),
+        [
+            ("doc_id\tdoc_text\nd1\tone\n", [Document("d1", "one")]),
+            ("id\ttext\ttitle\nd1\tone\tT\n", [Document("d1", "one", "T")]),
+            ("url\tID\tbody\tTitle\nx.org\td1\tone\tT\n", [Document("d1", "one", "T")]),
+            ("id\tof an argument\nd1\tone\n", [Document("id", "of an argument"), Document("d1", "one")]),
+        ],
+    )
+    def test_headings_of_a_table(self, tmp_path, content, expected):
+        assert list(read_documents(put(tmp_path, "c.tsv", content))) == expected
+
+    def test_headings_are_said(self, tmp_path, capsys):
+        path = put(tmp_path, "c.tsv", "id\ttext\ttitle\nd1\tone\tT\n")
+        list(read_documents(path))
+        said = "line 1 taken for headings ('id' as id, 'title' as title, 'text' as text)"
+        assert said in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        "fields",
+        [{"id": "d1", "contents": "one"}, {"doc_id": "d1", "text": "one"}, {"docid": "d1", "body": "one"}],
+    )
+    def test_fields_of_other_names(self, tmp_path, fields):
+        assert list(read_documents(put(tmp_path, "c.jsonl", json.dumps(fields)))) == [Document("d1", "one")]
+
     def test_streams(self, tmp_path):
         """The first documents are there before the broken line is reached."""
         path = put(tmp_path, "corpus.jsonl", GOOD_DOCUMENTS + "broken")
@@ -121,7 +146,7 @@ class TestDocuments:
             ("[" * 100_000, ":1: broken JSON ("),
             ('{"_id": "d1"}', ':1: needs a string "text" (keys found: _id)'),
             ("{}", ':1: needs a string "_id" (keys found: none)'),
-            ('{"id": "d1", "text": "x"}', ':1: needs a string "_id" (keys found: id, text)'),
+            ('{"name": "d1", "text": "x"}', ':1: needs a string "_id" (keys found: name, text)'),
             ('{"_id": "d1", "text": 5}', ':1: needs a string "text" (found: 5)'),
             ('{"_id": "d1", "text": null}', ':1: needs a string "text" (found: null)'),
             ('{"_id": "d1", "text": "x", "title": ["y"]}', ':1: needs a string "title" (found: ["y"])'),
@@ -205,6 +230,14 @@ class TestQueries:
             Query("2", "who"),
         ]
 
+    def test_headings_of_a_table(self, tmp_path):
+        path = put(tmp_path, "q.tsv", "query\tqid\nwhat\t1\nwho\t2\n")
+        assert list(read_queries(path)) == [Query("1", "what"), Query("2", "who")]
+
+    @pytest.mark.parametrize("fields", [{"qid": 1, "query": "what"}, {"qid": "1", "text": "what"}])
+    def test_fields_of_other_names(self, tmp_path, fields):
+        assert list(read_queries(put(tmp_path, "q.jsonl", json.dumps(fields)))) == [Query("1", "what")]
+
     @pytest.mark.parametrize("name", ["topics", "topics.txt", "topics.xml", "topics.trec"])
     @pytest.mark.parametrize(
         "content",
@@ -276,6 +309,9 @@ class TestJudgements:
             "query-id\tcorpus-id\tscore\n7\td1\t2\n7\td2\t-1\n",
             "7\td1\t2\n7\td2\t-1",
             "7 0 d1 2\r\n7 Q0 d2 -1\r\n",
+            "# judged by two people\n7 0 d1 2\n#note\n# checked 3\n7 0 d2 -1\n",
+            "score\tdocid\tqid\n2\td1\t7\n-1\td2\t7\n",
+            "qid iter docno rel\n7 0 d1 2\n7 0 d2 -1\n",
         ],
     )
     def test_three_and_four_columns(self, tmp_path, content):
@@ -407,6 +443,10 @@ class TestCandidates:
 
 
 class TestRuns:
+    def test_headings_and_comments_are_no_results(self, tmp_path):
+        path = put(tmp_path, "run", "# ours\nqid Q0 docid rank score name\nq Q0 d1 1 2.5 mine\n")
+        assert read_run(path) == {"q": {"d1": 2.5}}
+
     def test_best_first_and_ties_as_given(self, tmp_path):
         run = {"q": {"d1": 1.0, "d2": 2.5, "d3": 1.0}}
         assert write_run(tmp_path / "run.txt", run, "mine") == 3

@@ -1,21 +1,29 @@
 """Files of columns: TSV, judgements as BEIR and TREC write them, TREC runs. Rows carry their line number."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 
 from sparse_adapt.collection.lines import read_lines
+from sparse_adapt.collection.names import OF_JUDGEMENTS, Names, columns_of, say_taken
 from sparse_adapt.errors import InputError, OutputError
 from sparse_adapt.files.folders import open_output
 
-QUERY_HEADERS = ("query-id", "queryid", "qid", "query", "topic")
 SHORT = 40
 
 
 def read_tsv(path: str | Path, widths: tuple[int, ...], layout: str) -> Iterator[tuple[int, list[str]]]:
     """Each line's columns, parted by tabs: one of `widths`, and as many as in the first line."""
+    return _alike(path, _filled(path), widths, layout)
+
+
+def _alike(
+    path: str | Path, rows: Iterable[tuple[int, str]], widths: tuple[int, ...], layout: str, *, place: int = 0
+) -> Iterator[tuple[int, list[str]]]:
+    """The columns of lines that have all as many, with an id in the column of that place."""
     width = 0
-    for line, text in _filled(path):
+    for line, text in rows:
         columns = text.split("\t")
         width = width or len(columns)
         if len(columns) not in widths:
@@ -24,21 +32,58 @@ def read_tsv(path: str | Path, widths: tuple[int, ...], layout: str) -> Iterator
         if len(columns) != width:
             problem = f"has {len(columns)} columns, the lines before it {width}; make them alike"
             raise InputError(path, problem, line=line)
-        if not columns[0].strip():
+        if not columns[place].strip():
             raise InputError(path, "holds an empty id; give every line an id", line=line)
         yield line, columns
 
 
+def read_table(
+    path: str | Path, fields: Mapping[int, tuple[str, ...]], names: Names
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Each line's cells by field, parted by tabs; under the first line's headings where it is one.
+
+    fields: what the columns are without headings, by their number. With headings the columns may come in any
+    order, and those of other names are passed over; which were taken is said.
+    """
+    layout = " or ".join(", ".join(field.lstrip("_") for field in order) for order in fields.values())
+    rows = _filled(path)
+    for line, text in rows:
+        columns = columns_of(text.split("\t"), names, ("_id", "text"))
+        if not columns:
+            yield from (
+                (number, dict(zip(fields[len(cells)], cells, strict=True)))
+                for number, cells in _alike(path, chain([(line, text)], rows), tuple(fields), layout)
+            )
+            return
+        cells = text.split("\t")
+        _say_columns(path, line, columns, cells)
+        for number, row in _alike(path, rows, (len(cells),), layout, place=columns["_id"]):
+            yield number, {field: row[place] for field, place in columns.items()}
+
+
 def read_qrels(path: str | Path) -> Iterator[tuple[int, str, str, int]]:
     """Query id, document id and grade, from three columns (BEIR, with or without a header) or four (TREC)."""
+    headed: dict[str, int] = {}
+    width = 0
     for line, text in _filled(path):
         columns = [column.strip() for column in (text.split("\t") if "\t" in text else text.split())]
-        if _is_header(columns):
+        if _is_comment(columns):
+            say_taken(str(path), f"line {line} taken for a comment")
             continue
-        if len(columns) not in (3, 4):
+        named = columns_of(columns, OF_JUDGEMENTS, ("query_id", "doc_id"))
+        if named and not _is_number(columns[-1]):
+            headed, width = (named, len(columns)) if "grade" in named else ({}, 0)
+            _say_columns(path, line, named, columns)
+            continue
+        if len(columns) != width and len(columns) not in (3, 4):
             wanted = "query, document, grade or, as TREC has it, query, 0, document, grade"
             raise InputError(path, f"needs 3 or 4 columns: {wanted} (found: {len(columns)})", line=line)
-        query_id, document_id, grade = columns[0], columns[-2], columns[-1]
+        order = (
+            (headed["query_id"], headed["doc_id"], headed["grade"])
+            if headed and len(columns) == width
+            else (0, -2, -1)
+        )
+        query_id, document_id, grade = (columns[place] for place in order)
         if not query_id or not document_id:
             problem = "holds an empty id; give every judgement a query and a document"
             raise InputError(path, problem, line=line)
@@ -52,6 +97,11 @@ def read_results(path: str | Path) -> Iterator[tuple[int, str, str, float]]:
     """Query id, document id and score, from the six columns of a TREC run."""
     for line, text in _filled(path):
         columns = text.split()
+        if _is_comment(columns) or (
+            columns_of(columns, OF_JUDGEMENTS, ("query_id", "doc_id")) and len(columns) == 6
+        ):
+            say_taken(str(path), f"line {line} taken for a heading or a comment")
+            continue
         if len(columns) != 6:
             wanted = "query, Q0, document, rank, score, name"
             raise InputError(path, f"needs 6 columns: {wanted} (found: {len(columns)})", line=line)
@@ -86,8 +136,26 @@ def _filled(path: str | Path) -> Iterator[tuple[int, str]]:
     return ((line, text) for line, text in read_lines(path) if text and not text.isspace())
 
 
-def _is_header(columns: list[str]) -> bool:
-    return columns[0].lower().replace("_", "-") in QUERY_HEADERS and not columns[-1].lstrip("+-").isdigit()
+def _is_comment(columns: list[str]) -> bool:
+    """Whether a line is words behind a `#`, which could be a query's id only before a number at the end."""
+    if columns[0] == "#":
+        return True
+    named = columns_of(columns, OF_JUDGEMENTS, ("query_id", "doc_id"))
+    return columns[0].startswith("#") and not named and not _is_number(columns[-1])
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _say_columns(path: str | Path, line: int, columns: Mapping[str, int], cells: list[str]) -> None:
+    """Say that a line was taken for headings, and for which."""
+    taken = ", ".join(f"{cells[place].strip()!r} as {field.lstrip('_')}" for field, place in columns.items())
+    say_taken(str(path), f"line {line} taken for headings ({taken})")
 
 
 def _finite(text: str, kind: str, path: str | Path, line: int) -> float:

@@ -21,7 +21,7 @@ from itertools import chain
 from pathlib import Path
 
 from sparse_adapt.collection.addresses import Address, Location, place_of, reachable
-from sparse_adapt.collection.columns import read_qrels, read_results, read_tsv, write_columns
+from sparse_adapt.collection.columns import read_qrels, read_results, read_table, write_columns
 from sparse_adapt.collection.compression import bare, variants
 from sparse_adapt.collection.lines import (
     JsonLine,
@@ -31,6 +31,7 @@ from sparse_adapt.collection.lines import (
     read_objects,
     write_objects,
 )
+from sparse_adapt.collection.names import OF_DOCUMENTS, OF_QUERIES, key_of
 from sparse_adapt.collection.sources import Dataset, bundled, locate, split_file
 from sparse_adapt.collection.topics import read_topics
 from sparse_adapt.collection.unique import UniqueAmongMany
@@ -39,6 +40,7 @@ from sparse_adapt.errors import InputError
 DOCUMENT_FILES = variants("corpus.jsonl", "corpus.tsv")
 QUERY_FILES = variants("queries.jsonl", "queries.tsv")
 CANDIDATE_FILES = variants("candidates.jsonl")
+CANDIDATE_QUERIES = ("query_id", "qid", "query-id", "_id", "id")
 HEADER = ("query-id", "corpus-id", "score")
 
 
@@ -120,13 +122,15 @@ def _unique_documents(
 
 def _json_documents(path: Location) -> Iterator[tuple[int, Document]]:
     for record in read_objects(path):
-        document_id, title = record.identifier("_id"), record.string("title", default="")
-        yield record.line, Document(document_id, record.string("text"), title)
+        keys = {field: key_of(record.fields, names) for field, names in OF_DOCUMENTS.items()}
+        document_id, title = record.identifier(keys["_id"]), record.string(keys["title"], default="")
+        yield record.line, Document(document_id, record.string(keys["text"]), title)
 
 
 def _tsv_documents(path: Location) -> Iterator[tuple[int, Document]]:
-    for line, columns in read_tsv(path, (2, 3), "id, text or id, title, text"):
-        yield line, Document(columns[0], columns[-1], columns[1] if len(columns) == 3 else "")
+    orders = {2: ("_id", "text"), 3: ("_id", "title", "text")}
+    for line, cells in read_table(path, orders, OF_DOCUMENTS):
+        yield line, Document(cells["_id"], cells["text"], cells.get("title", ""))
 
 
 def _dataset_documents(dataset: Dataset) -> Iterator[tuple[int, Document]]:
@@ -169,15 +173,16 @@ def _unique_queries(numbered: Iterable[tuple[int, Query]], path: str | Path) -> 
 
 def _json_queries(path: Location) -> Iterator[tuple[int, Query]]:
     for record in read_objects(path):
-        query_id, kind = record.identifier("_id"), record.string("kind", default="")
-        yield record.line, Query(query_id, record.words("text"), kind)
+        keys = {field: key_of(record.fields, names) for field, names in OF_QUERIES.items()}
+        query_id, kind = record.identifier(keys["_id"]), record.string("kind", default="")
+        yield record.line, Query(query_id, record.words(keys["text"]), kind)
 
 
 def _tsv_queries(path: Location) -> Iterator[tuple[int, Query]]:
-    for line, (query_id, text) in read_tsv(path, (2,), "id, text"):
-        if not text.strip():
+    for line, cells in read_table(path, {2: ("_id", "text")}, OF_QUERIES):
+        if not cells["text"].strip():
             raise InputError(path, "the query is empty; fill it in or remove the line", line=line)
-        yield line, Query(query_id, text)
+        yield line, Query(cells["_id"], cells["text"])
 
 
 def _dataset_queries(dataset: Dataset) -> Iterator[tuple[int, Query]]:
@@ -256,7 +261,8 @@ def _read_candidates(path: Location, document_ids: Container[str] | None) -> Ite
 
 
 def _candidates(record: JsonLine) -> Candidates:
-    query_id, query = record.identifier("query_id"), record.words("query")
+    query_id = record.identifier(key_of(record.fields, CANDIDATE_QUERIES))
+    query = record.words(key_of(record.fields, ("query", "text")))
     documents, scores = record.identifiers("doc_ids"), record.numbers("teacher_scores")
     texts = record.strings("doc_texts")
     if not documents:
