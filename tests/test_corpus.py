@@ -204,6 +204,16 @@ class TestDocuments:
         problem = problem_of(read_documents, path)
         assert "broken gzip (" in problem and problem.endswith("; copy or compress it again")
 
+    @pytest.mark.parametrize("name", ["corpus.jsonl", "corpus.jsonl.gz"])
+    def test_an_endless_line(self, tmp_path, monkeypatch, name):
+        """A small compressed file may stand for gigabytes: no more of a line is held than the cap."""
+        monkeypatch.setattr("sparse_adapt.collection.lines.LONGEST_LINE", 1000)
+        content = (GOOD_DOCUMENTS + " " * 1_000_000).encode()
+        path = put(tmp_path, name, gzip.compress(content) if name.endswith(".gz") else content)
+        assert problem_of(read_documents, path) == (
+            ":3: a line of more than 1,000 bytes; break it, or check what the file is"
+        )
+
     def test_gzip_damaged_in_the_middle(self, tmp_path):
         lines = "".join(
             json.dumps({"_id": str(i), "text": f"{i * 7919 % 1009} text"}) + "\n" for i in range(20_000)

@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,14 +19,20 @@ from sparse_adapt.errors import InputError, SparseAdaptError, first_line
 from sparse_adapt.files.folders import open_output
 
 T = TypeVar("T")
+LONGEST_LINE = 1 << 28  # bytes: a few bytes of a compressed file may stand for gigabytes
 
 
 def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
-    """Every line with its number. Raises InputError where a byte isn't UTF-8 or a compressed file is broken."""
+    """Every line with its number. Raises InputError for bytes that aren't UTF-8, a broken file or an endless line."""
     number = 0
     try:
         with open_bytes(path) as file:
-            for number, raw in enumerate(file, start=1):
+            for number, raw in enumerate(iter(partial(file.readline, LONGEST_LINE + 1), b""), start=1):
+                if len(raw) > LONGEST_LINE:
+                    problem = (
+                        f"a line of more than {LONGEST_LINE:,} bytes; break it, or check what the file is"
+                    )
+                    raise InputError(path, problem, line=number)
                 yield number, _decode(raw, path, number)
     except SparseAdaptError:
         raise
