@@ -211,7 +211,7 @@ class TestDocuments:
         content = (GOOD_DOCUMENTS + " " * 1_000_000).encode()
         path = put(tmp_path, name, gzip.compress(content) if name.endswith(".gz") else content)
         assert problem_of(read_documents, path) == (
-            ":3: a line of more than 1,000 bytes; break it, or check what the file is"
+            ":3: a line of over 1,000 bytes; break it, or check what the file is"
         )
 
     def test_gzip_damaged_in_the_middle(self, tmp_path):
@@ -453,6 +453,10 @@ class TestCandidates:
 
 
 class TestRuns:
+    def test_a_query_may_be_named_by_a_number_sign(self, tmp_path):
+        assert read_run(put(tmp_path, "run", "# Q0 d1 1 2.5 mine\n")) == {"#": {"d1": 2.5}}
+        assert read_judgements(put(tmp_path, "qrels", "#\td1\t1\n")) == {"#": {"d1": 1}}
+
     def test_headings_and_comments_are_no_results(self, tmp_path):
         path = put(tmp_path, "run", "# ours\nqid Q0 docid rank score name\nq Q0 d1 1 2.5 mine\n")
         assert read_run(path) == {"q": {"d1": 2.5}}

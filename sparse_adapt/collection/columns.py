@@ -67,7 +67,7 @@ def read_qrels(path: str | Path) -> Iterator[tuple[int, str, str, int]]:
     width = 0
     for line, text in _filled(path):
         columns = [column.strip() for column in (text.split("\t") if "\t" in text else text.split())]
-        if _is_comment(columns):
+        if _is_comment(columns, tabs="\t" in text):
             say_taken(str(path), f"line {line} taken for a comment")
             continue
         named = columns_of(columns, OF_JUDGEMENTS, ("query_id", "doc_id"))
@@ -97,9 +97,9 @@ def read_results(path: str | Path) -> Iterator[tuple[int, str, str, float]]:
     """Query id, document id and score, from the six columns of a TREC run."""
     for line, text in _filled(path):
         columns = text.split()
-        if _is_comment(columns) or (
-            columns_of(columns, OF_JUDGEMENTS, ("query_id", "doc_id")) and len(columns) == 6
-        ):
+        is_heading = len(columns) == 6 and columns_of(columns, OF_JUDGEMENTS, ("query_id", "doc_id"))
+        is_comment = columns[0].startswith("#") and len(columns) != 6
+        if is_comment or (is_heading and not _is_number(columns[4])):
             say_taken(str(path), f"line {line} taken for a heading or a comment")
             continue
         if len(columns) != 6:
@@ -136,12 +136,15 @@ def _filled(path: str | Path) -> Iterator[tuple[int, str]]:
     return ((line, text) for line, text in read_lines(path) if text and not text.isspace())
 
 
-def _is_comment(columns: list[str]) -> bool:
-    """Whether a line is words behind a `#`, which could be a query's id only before a number at the end."""
-    if columns[0] == "#":
-        return True
-    named = columns_of(columns, OF_JUDGEMENTS, ("query_id", "doc_id"))
-    return columns[0].startswith("#") and not named and not _is_number(columns[-1])
+def _is_comment(columns: list[str], *, tabs: bool) -> bool:
+    """Whether a line is words behind a `#`, which is a query's id in columns that end in a number.
+
+    Words parted by spaces may end in a number too: a `#` that stands by itself begins a comment there.
+    """
+    if not columns[0].startswith("#") or columns_of(columns, OF_JUDGEMENTS, ("query_id", "doc_id")):
+        return False
+    is_row = len(columns) in (3, 4) and _is_number(columns[-1])
+    return not is_row or (columns[0] == "#" and not tabs)
 
 
 def _is_number(text: str) -> bool:

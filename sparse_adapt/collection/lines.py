@@ -29,10 +29,8 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
         with open_bytes(path) as file:
             for number, raw in enumerate(iter(partial(file.readline, LONGEST_LINE + 1), b""), start=1):
                 if len(raw) > LONGEST_LINE:
-                    problem = (
-                        f"a line of more than {LONGEST_LINE:,} bytes; break it, or check what the file is"
-                    )
-                    raise InputError(path, problem, line=number)
+                    endless = f"a line of over {LONGEST_LINE:,} bytes; break it, or check what the file is"
+                    raise InputError(path, endless, line=number)
                 yield number, _decode(raw, path, number)
     except SparseAdaptError:
         raise
