@@ -136,7 +136,6 @@ def made():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not SMALL.is_dir(), reason="the notebook's corpus is not there yet")
 @pytest.mark.parametrize("page", [README, ROOT / "docs" / "tutorial.md"], ids=lambda page: page.name)
 def test_python_of_a_page_runs(page, tmp_path, monkeypatch, made):
     """On a small corpus, with few steps and without the judge, which reads thousands of texts."""
