@@ -93,12 +93,12 @@ def test_every_recipe_has_settings_that_exist():
     assert benchmark.RECIPES["no new words"].begun() == []
 
 
-def test_a_panel_can_do_without_a_member(monkeypatch):
+def test_a_teacher_can_do_without_a_member(monkeypatch):
     teacher = Teacher((Ranker("one", len), Ranker("two", len)), len)  # type: ignore[arg-type]
     monkeypatch.setattr(adapt, "make_teacher", None)
     monkeypatch.setattr(benchmark, "make_teacher", lambda: teacher)
     benchmark._leave_out("one")
-    assert adapt.make_panel().name == "two"
+    assert adapt.make_teacher().name == "two"
 
 
 def test_contradictions_teach_the_model_that_distils_and_its_record_stays(monkeypatch, tmp_path):
@@ -112,14 +112,15 @@ def test_contradictions_teach_the_model_that_distils_and_its_record_stays(monkey
         asked.append((asking.corpus, asking.sentences, asking.seed))
         file.write_text("triplets")
 
-    def run_triplets(model, triplets, settings, place, *, name):
-        assert (model, triplets.read_text(), settings.seed, name) == (str(before), "triplets", 1, "triplets")
+    def carry_out(name, model, named, place, settings):
+        found = (model, named["triplets"].read_text(), settings.seed, name)
+        assert found == (str(before), "triplets", 1, "triplets")
         place.folder.mkdir()
         for each in ("model.safetensors", "stage.json"):
             (place.folder / each).write_text("taught")
 
     monkeypatch.setattr(benchmark, "write", write)
-    monkeypatch.setattr(benchmark, "run_triplets", run_triplets)
+    monkeypatch.setattr(benchmark.runner, "carry_out", carry_out)
     for _ in range(2):  # a killed benchmark goes on
         benchmark._contradict(7, "corpus", 1, tmp_path)
         assert (before / "model.safetensors").read_text() == "taught"
