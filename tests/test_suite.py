@@ -242,7 +242,7 @@ def test_a_suite_as_a_command(write_suite, tmp_path, sparse_adapt):
     for words, problem in (
         (("--suite", path, "-o", out), "already there"),
         (("--suite", path, "--model", "splade-tiny"), "--suite names its own models"),
-        (("--model", "a", "--collection", "b", "--explain"), "-o and --explain are for a suite"),
+        (("--model", "splade-tiny", "--collection", "gatrocraptic", "--explain"), "are for a suite"),
         (("--suite", tmp_path / "none.toml"), "no such file"),
     ):
         ran = sparse_adapt("evaluate", *words)

@@ -11,6 +11,7 @@ from rich.text import Text
 from sparse_adapt.api.models import ModelGiven, load_sparse
 from sparse_adapt.api.searching import is_vectors
 from sparse_adapt.collection.given import Corpus, DocumentsGiven, QueriesGiven, queries_of
+from sparse_adapt.collection.readers import documents_at
 from sparse_adapt.engines.exporting import export_corpus
 from sparse_adapt.engines.formats import check_takes, find_engine, module_of
 from sparse_adapt.engines.layout import ExportSource
@@ -129,7 +130,8 @@ def export(
         overwrite=overwrite,
         resume=resume,
         with_texts=texts is not False,
-        reads=[each for each in (corpus, name, queries, texts) if isinstance(each, str | Path) and str(each)],
+        reads=_read_of(corpus, texts)
+        + [each for each in (name, queries) if isinstance(each, str | Path) and each],
     )
     if ready or corpus is None or encoder is None:
         given = None if isinstance(texts, bool) else Corpus.of(texts).read()
@@ -149,6 +151,13 @@ def export(
                 progress=bars.count("documents", documents.count()),
             )
     return Export(done.path, done.manifest, module_of(row).how_to_load(done))
+
+
+def _read_of(*given: object) -> list[str | Path]:
+    """Where corpora lie that are named: folders of vectors, or the files that hold documents."""
+    named = [each for each in given if isinstance(each, str | Path) and str(each)]
+    places = [each if is_vectors(each) else documents_at(each) for each in named]
+    return [place for place in places if place is not None]
 
 
 def _quantisation(scale: float | None, largest: int | None) -> Quantisation | None:

@@ -6,6 +6,7 @@ Most are callbacks of options.
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TypeVar
 
 import typer
@@ -13,6 +14,14 @@ import typer
 from sparse_adapt.errors import ConfigError, InputError, OutputError
 
 Value = TypeVar("Value")
+FILE_KINDS = {  # of which commands write one: in words, and what reads the first entry or refuses the file
+    "terms": ("list of terms", "sparse_adapt.terms.mining:read_terms"),
+    "candidates": ("scored candidates", "sparse_adapt.collection.readers:read_candidates"),
+    "pairs": ("pairs of queries and documents", "sparse_adapt.collection.pairs:read_pairs"),
+    "triplets": ("texts and what contradicts them", "sparse_adapt.collection.triplets:read_triplets"),
+    "results": ("TREC run", "sparse_adapt.collection.readers:read_run"),
+    "query table": ("table of tokens and weights", "sparse_adapt.engines.query_table:read_weights"),
+}
 
 
 def checked(check: Callable[[str], object]) -> Callable[[typer.Context, Value], Value]:
@@ -105,10 +114,24 @@ def check_output(folder: Path, *, overwrite: bool, resume: bool) -> None:
         check_free(folder, overwrite=overwrite, resumable=True)
 
 
-def check_free_file(path: Path | None, *, overwrite: bool) -> None:
-    """Raise OutputError where a file that is to be written is there already."""
-    if path is not None and path.exists() and not overwrite:
+def check_free_file(
+    path: Path | None, kind: str, *, overwrite: bool, reads: Sequence[str | Path | None] = ()
+) -> None:
+    """Raise OutputError where a file that is to be written is there already, unless it is one of the same kind.
+
+    `kind`: a key of FILE_KINDS. `reads`: what the command reads, which is never replaced.
+    """
+    if path is None or not path.is_file():
+        return
+    if not overwrite:
         raise OutputError(f"{path}: already there; choose another -o or pass --overwrite")
+    from sparse_adapt.files.folders import check_replaceable
+
+    what, place = FILE_KINDS[kind]
+    read = resolve_name(place)
+    check_replaceable(
+        path, overwrite=True, read=lambda file: next(iter(read(file)), None), what=what, reads=reads
+    )
 
 
 def check_split(collection: str, split: str) -> None:

@@ -10,6 +10,7 @@ from sparse_adapt.cli.checks import (
     a_file_or_folder,
     a_folder,
     a_model,
+    check_free_file,
     check_output,
     checked,
     some_queries,
@@ -243,6 +244,7 @@ def query_table(
     if (queries is None) != (qrels is None):
         raise ConfigError("measuring needs both --queries and --qrels")
     _one_source(corpus, vectors)
+    check_free_file(out, "query table", overwrite=True)
     from sparse_adapt.cli.devices import load
     from sparse_adapt.collection.readers import read_judgements, read_queries
     from sparse_adapt.engines.query_table import idf_weights, learn_weights, token_queries, weigh, write_table

@@ -89,7 +89,7 @@ def terms(
     """
     if by not in CRITERIA:
         raise ConfigError(unknown("--by", by, CRITERIA))
-    check_free_file(out, overwrite=overwrite)
+    check_free_file(out, "terms", overwrite=overwrite)
     from sparse_adapt.collection.readers import read_documents
     from sparse_adapt.model.saved import fetch, read_tokenizer
     from sparse_adapt.terms.criterion import paying
@@ -146,10 +146,12 @@ def queries(
 
     Titles, telling sentences and key phrases become queries. Some are set aside to measure with.
     """
+    from sparse_adapt.collection.readers import documents_at
     from sparse_adapt.files.folders import check_free, output_folder
     from sparse_adapt.made_up.settings import QuerySettings
 
-    check_free(out, overwrite=overwrite)
+    reads = [documents_at(corpus)]
+    check_free(out, overwrite=overwrite, reads=reads)
     named = {"count": count, "held": held, "seed": seed}
     settings = QuerySettings.model_validate({key: value for key, value in named.items() if value is not None})
     from sparse_adapt.collection.readers import read_documents
@@ -159,7 +161,7 @@ def queries(
     generate = generator(query_generator) if query_generator is not None else None
     with Bars() as bars:
         documents = list(bars.watch(read_documents(corpus), "documents"))
-    with output_folder(out, overwrite=overwrite, resumable=False) as work:
+    with output_folder(out, overwrite=overwrite, resumable=False, reads=reads) as work:
         said = prepare_collection(corpus, documents, settings, None, generate, work)
     wrote(out, f"{said}; read {out / 'queries.jsonl'}, and delete what is no query")
     then(
@@ -186,7 +188,7 @@ def candidates(
     """
     if split not in SPLITS:
         raise ConfigError(unknown("split", split, SPLITS))
-    check_free_file(out, overwrite=overwrite)
+    check_free_file(out, "candidates", overwrite=overwrite, reads=[teacher])
     from sparse_adapt.collection.readers import read_documents
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.pipeline.preparing import prepare_candidates
@@ -227,7 +229,7 @@ def pairs(
 
     Each becomes a pair of a query and its document.
     """
-    check_free_file(out, overwrite=overwrite)
+    check_free_file(out, "pairs", overwrite=overwrite)
     from sparse_adapt.cli.devices import load_either
     from sparse_adapt.collection.pairs import write_pairs
     from sparse_adapt.collection.readers import read_documents

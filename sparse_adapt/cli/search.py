@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from sparse_adapt.cli.checks import a_corpus, a_folder, check_output, checked, some_queries
+from sparse_adapt.cli.checks import a_corpus, a_folder, check_free_file, check_output, checked, some_queries
 from sparse_adapt.cli.console import say, show_json, show_table, wrote
 from sparse_adapt.cli.following import a_query, free, then
 from sparse_adapt.cli.options import Corpus, Device, Json, Model, OptionalModel, Out, Overwrite, Resume, Scale
@@ -61,7 +61,7 @@ def encode(
     from contextlib import nullcontext
 
     from sparse_adapt.cli.devices import load
-    from sparse_adapt.collection.readers import count_documents, read_documents
+    from sparse_adapt.collection.readers import count_documents, documents_at, read_documents
     from sparse_adapt.report.progress import Bars
     from sparse_adapt.retrieve.vectors.cluster import connected, on_cluster
     from sparse_adapt.retrieve.vectors.shards import encode_corpus
@@ -79,6 +79,7 @@ def encode(
             progress=progress,
             resume=resume,
             overwrite=overwrite,
+            reads=[documents_at(corpus), model],
             work=None if cluster is None else on_cluster(cluster, model, progress=progress),
         )
     mean = manifest.nonzeros / manifest.rows
@@ -194,6 +195,7 @@ def search(
     if index is not None and vectors is not None:
         raise ConfigError("name one place to search: --index INDEX or --vectors DIR")
     _verify(index, wanted=verify)
+    check_free_file(run, "results", overwrite=True, reads=[queries])
     asked = _queries(query, queries)
     subject = subject_of(model, corpus)
     from sparse_adapt.retrieve.results import documents_of

@@ -32,7 +32,7 @@ from sparse_adapt.collection.lines import (
     write_objects,
 )
 from sparse_adapt.collection.names import OF_DOCUMENTS, OF_QUERIES, key_of
-from sparse_adapt.collection.sources import Dataset, bundled, locate, split_file
+from sparse_adapt.collection.sources import Dataset, bundled, lies_at, locate, split_file
 from sparse_adapt.collection.topics import read_topics
 from sparse_adapt.collection.unique import UniqueAmongMany
 from sparse_adapt.errors import InputError
@@ -92,6 +92,11 @@ def read_documents(source: str | Path) -> Iterator[Document]:
         return _unique_documents(partial(_dataset_documents, place), place.name)
     read = _tsv_documents if _is_tsv(place) else _json_documents
     return _unique_documents(partial(read, place), place)
+
+
+def documents_at(source: str | Path) -> Location | None:
+    """Where the documents of a corpus lie, of one that has a place of its own."""
+    return lies_at(source, DOCUMENT_FILES)
 
 
 def count_documents(source: str | Path) -> int | None:

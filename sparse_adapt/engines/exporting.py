@@ -62,6 +62,7 @@ def export_corpus(
                 progress=progress,
                 resume=options.resume,
                 overwrite=options.overwrite,
+                reads=options.reads,
             )
         texts = read() if options.with_texts else None
         source = ExportSource(open_vectors(shards), queries, encoder, texts)

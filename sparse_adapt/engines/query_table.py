@@ -96,13 +96,18 @@ def write_table(path: Path, tokens: Sequence[str], weights: Weights) -> int:
     return len(table)
 
 
-def read_table(path: Path, tokens: Sequence[str]) -> Weights:
-    """The weights (V) of a table. Raises InputError for a token that the vocabulary doesn't have."""
+def read_weights(path: Path) -> dict[str, float]:
+    """The weight of each token in a table. Raises InputError for what is none."""
     try:
         table: Mapping[str, float] = json.loads(path.read_text(encoding="utf-8"))
-        named = {token: float(weight) for token, weight in table.items()}
-    except (OSError, ValueError, AttributeError, TypeError) as error:
+        return {token: float(weight) for token, weight in table.items()}
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError) as error:
         raise InputError(path, f"isn't a table of tokens and weights ({error}); make it anew") from error
+
+
+def read_table(path: Path, tokens: Sequence[str]) -> Weights:
+    """The weights (V) of a table. Raises InputError for a token that the vocabulary doesn't have."""
+    named = read_weights(path)
     column_of = {token: column for column, token in enumerate(tokens)}
     weights = np.zeros(len(tokens))
     for token, weight in named.items():

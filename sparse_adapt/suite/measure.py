@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparse_adapt.collection.readers import read_queries
+from sparse_adapt.collection.addresses import Location
+from sparse_adapt.collection.readers import documents_at, read_queries
 from sparse_adapt.collection.sources import bundled
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import output_folder
@@ -88,7 +89,11 @@ def run_suite(
     """
     collections = {name: read_place(suite, name) for name in suite.collections}
     _check_coined(suite, collections)
-    place = nullcontext(None) if folder is None else output_folder(folder, overwrite=overwrite, resume=resume)
+    place = (
+        nullcontext(None)
+        if folder is None
+        else output_folder(folder, overwrite=overwrite, resume=resume, reads=_read_by(suite))
+    )
     with place as work:
         if kept is None and work is not None:
             kept = work / VECTORS
@@ -208,6 +213,15 @@ def training_of(model: str) -> TrainingCost:
         if isinstance(seconds, int | float):
             return TrainingCost(float(seconds), memory if isinstance(memory, int) else None)
     return TrainingCost(None, None)
+
+
+def _read_by(suite: Suite) -> list[Location | str | None]:
+    """What a suite reads, which its results never replace."""
+    rows = [place for row in suite.rows.values() for place in (*row.models, row.dense)]
+    collections = [
+        place for each in suite.collections.values() for place in (documents_at(each.path), each.queries)
+    ]
+    return [*rows, *collections]
 
 
 def _judged(collection: Collection) -> dict[str, dict[str, int]]:

@@ -89,7 +89,7 @@ def contradict(
     In each, one noun phrase is replaced by another.
     """
     if not resume:
-        check_free_file(out, overwrite=overwrite)
+        check_free_file(out, "triplets", overwrite=overwrite)
     from sparse_adapt.lab.contradicting.writing import ContradictRequest, write
     from sparse_adapt.model.devices import choose
     from sparse_adapt.report.progress import Bars

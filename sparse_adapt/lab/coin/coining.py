@@ -21,6 +21,7 @@ import numpy as np
 from sparse_adapt.collection.readers import (
     Document,
     Query,
+    documents_at,
     read_documents,
     read_judgements,
     read_queries,
@@ -90,7 +91,9 @@ def coin(
     vocabulary: entries of the model's vocabulary, which no coined word may be. `counted` and `written` hear of
     documents. Raises ConfigError where there are fewer candidates than terms.
     """
-    with output_folder(folder, overwrite=overwrite, resumable=False) as work:
+    with output_folder(
+        folder, overwrite=overwrite, resumable=False, reads=[documents_at(settings.collection)]
+    ) as work:
         queries = list(read_queries(settings.collection))
         judged = list(_judgements(settings))
         counts = count_words(document.full_text for document in _heard(settings.collection, counted))

@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.errors import InputError
-from sparse_adapt.files.folders import output_folder, write_json, write_text
+from sparse_adapt.files.folders import Reads, output_folder, write_json, write_text
 from sparse_adapt.files.journal import note, noted
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.watching import Before, Heard, silent
@@ -71,12 +71,14 @@ def encode_corpus(
     progress: Heard = silent,
     resume: bool = True,
     overwrite: bool = False,
+    reads: Reads = (),
     work: Work | None = None,
 ) -> Manifest:
     """Encode documents into a folder of shards; a run that was killed continues with the shards that it lacks.
 
     The same documents give the same bytes, continued or not. `progress` hears how many more are done. `work`
-    encodes chunks elsewhere, in any order, and tells its own progress; by default `model` does so here.
+    encodes chunks elsewhere, in any order, and tells its own progress; by default `model` does so here. What was
+    read to come by model and documents (`reads`) is never replaced.
     Raises InputError when an unfinished run there was made by another model, from other documents or with
     another shard size, or when its shards are damaged.
     """
@@ -86,7 +88,7 @@ def encode_corpus(
             texts = [document.full_text for document in chunk.documents]
             yield Encoded(chunk, encode(model, texts, progress=progress))
 
-    with output_folder(folder, resume=resume, overwrite=overwrite) as place:
+    with output_folder(folder, resume=resume, overwrite=overwrite, reads=reads) as place:
         manifest = _begun(place, stamp(model, model_name), documents_a_shard)
         shards = {_number(shard): shard for shard in manifest.shards}
         missing = _missing(documents, manifest, place, progress)
