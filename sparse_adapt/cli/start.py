@@ -111,15 +111,18 @@ def demo(
     The table at the end compares the base model, plain fine-tuning without new tokens, and the model after
     each stage.
     """
+    from sparse_adapt.lab.demo.first_look import first_look
     from sparse_adapt.pipeline.plan import make_plan
-
-    plan = make_plan(corpus, model=model, preset=preset, overrides=overrides(context))
-    from sparse_adapt.lab.demo.demo import run_demo
-    from sparse_adapt.lab.demo.verdict import tabulate, verdict_lines
     from sparse_adapt.stages.runner import Place
 
+    plan = make_plan(corpus, model=model, preset=preset, overrides=overrides(context))
     place = Place(out or RUNS / Path(corpus).resolve().name, overwrite, resume)
     say(f"all stages on {corpus}; {DEMO_TAKES if corpus == BUNDLED else 'it takes minutes'}")
+    for line in first_look(plan):
+        say(line)
+    from sparse_adapt.lab.demo.demo import run_demo  # only now: what measures is slow to import
+    from sparse_adapt.lab.demo.verdict import tabulate, verdict_lines
+
     with Bars() as bars:
         done = run_demo(plan, place, bars)
     if json:

@@ -1,0 +1,43 @@
+"""The base model's view of a new term, before anything is trained."""
+
+import shutil
+import subprocess
+import sys
+
+from sparse_adapt.lab.demo.first_look import first_look
+from sparse_adapt.lab.demo.scorecard import measure, read_scene
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline.plan import make_plan
+
+
+def test_pieces_and_ranks_are_those_of_the_table(tiny_model, zorvex_collection):
+    plan = make_plan(str(zorvex_collection), model=str(tiny_model))
+    first, asked, *found, ranks = first_look(plan)
+    model = SparseEncoder.load(tiny_model)
+    pieces = model.tokenizer.tokenize("zorvex")
+    assert first == f"{tiny_model} has no token for zorvex and reads {len(pieces)} pieces: {' '.join(pieces)}"
+    scene = read_scene(str(zorvex_collection), ["zorvex"])
+    assert scene.hard_queries[0].text in asked
+    figures = measure(model, scene)["hard_queries"]["q3"]
+    listed = ", ".join(map(str, sorted(figures["ranks"].values())))
+    assert ranks == f"  the 3 relevant documents have the ranks {listed}"
+    top = [line.split()[1] for line in found]
+    assert top[:3] == figures["top"]
+    assert ["(not relevant)" not in line for line in found] == [name in figures["ranks"] for name in top]
+
+
+def test_a_corpus_without_hidden_queries_shows_the_pieces_alone(tiny_model, zorvex_collection, tmp_path):
+    folder = tmp_path / "mine"
+    shutil.copytree(zorvex_collection, folder)
+    queries = folder / "queries.jsonl"
+    queries.write_text(queries.read_text().replace('"kind": "hidden"', '"kind": "control"'))
+    (line,) = first_look(make_plan(str(folder), model=str(tiny_model)))
+    assert "pieces" in line
+
+
+def test_looking_needs_nothing_that_measures():
+    code = (
+        "import sys, sparse_adapt.lab.demo.first_look as _; print({'ranx', 'matplotlib'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
