@@ -204,12 +204,12 @@ def test_a_connection_that_breaks_is_an_error_with_its_line(bucket, monkeypatch)
     address = put(f"{bucket}/corpus.jsonl", many(20_000))
     opened = type(fsspec.filesystem("memory")).open
 
-    def no_answer(_: object) -> bytes:
+    def no_answer(*_: object) -> bytes:
         raise RuntimeError("no answer")
 
     def breaking(self, path, mode="rb", **rest):
         file = opened(self, path, mode, **rest)
-        monkeypatch.setattr(type(file), "__next__", no_answer, raising=False)
+        monkeypatch.setattr(type(file), "readline", no_answer, raising=False)
         return file
 
     monkeypatch.setattr(type(fsspec.filesystem("memory")), "open", breaking)
