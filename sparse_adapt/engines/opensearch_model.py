@@ -16,6 +16,7 @@ import zipfile
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -129,7 +130,9 @@ def _write_script(encoder: SparseEncoder, path: Path) -> float:
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")  # that shapes may have become constants: the runs below tell
             module = ScriptedEncoder(encoder).cpu().eval()
-            torch.jit.save(torch.jit.trace(module, (inputs,), strict=False), str(path))
+            held = BytesIO()  # torch ends the process where a file of its own can't be finished
+            torch.jit.save(torch.jit.trace(module, (inputs,), strict=False), held)
+            path.write_bytes(held.getvalue())
         script, factors = torch.jit.load(str(path)), torch.from_numpy(encoder.factors_of())
         factors[list(encoder.tokenizer.all_special_ids)] = 0.0
 
