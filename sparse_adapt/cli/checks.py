@@ -121,6 +121,8 @@ def check_free_file(
 
     `kind`: a key of FILE_KINDS. `reads`: what the command reads, which is never replaced.
     """
+    if path is not None and path.is_dir():
+        raise OutputError(f"{path}: is a folder, where a file is to be written; choose another -o")
     if path is None or not path.is_file():
         return
     if not overwrite:
