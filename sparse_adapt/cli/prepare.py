@@ -260,19 +260,9 @@ def _evidence(term: "Term") -> dict[str, Any]:
 
 
 def _terms_table(found: Sequence["Term"]) -> "Table":
-    from sparse_adapt.report.tables import Column, Row, Table
+    from sparse_adapt.api.terms import COLUMNS
+    from sparse_adapt.report.tables import Row, Table
 
-    columns = (
-        Column("rank", "rank"),
-        Column("term", "term", "token"),
-        Column("category", "category", "text"),
-        Column("gain", "gain", unit="nats", decimals=1),
-        Column("occurrences", "times"),
-        Column("documents", "documents"),
-        Column("zipf", "zipf", decimals=2),
-        Column("log_odds", "log odds", decimals=2),
-        Column("pieces", "pieces now", "token"),
-    )
     rows: list[Row] = [
         {
             "rank": rank,
@@ -287,4 +277,4 @@ def _terms_table(found: Sequence["Term"]) -> "Table":
     note += "zipf: how common the word is elsewhere (3 is rare, 6 is common); log odds: how typical of this corpus"
     if len(found) > SHOWN_TERMS:
         note = f"the first {SHOWN_TERMS} of {len(found):,}; {note}"
-    return Table("", columns, rows, note)
+    return Table("", COLUMNS, rows, note)

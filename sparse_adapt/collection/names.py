@@ -21,11 +21,6 @@ OF_JUDGEMENTS: Names = {
     "doc_id": ("doc_id", "corpus_id", "docid", "docno", "document_id", "document", "pid", "passage_id"),
     "grade": ("grade", "score", "relevance", "rel", "label", "judgement", "judgment", "relevance_grade"),
 }
-OF_PAIRS: Names = {
-    "query": ("query", "question", "query_text", "text"),
-    "doc_id": ("doc_id", "corpus_id", "docid", "docno", "document_id", "pid", "passage_id"),
-    "query_id": ("query_id", "qid", "queryid"),
-}
 
 
 def plain(heading: str) -> str:
