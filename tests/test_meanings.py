@@ -15,7 +15,7 @@ from sparse_adapt.made_up.windows import Meanings, Samples
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.stages.dictionary import Dictionary
-from sparse_adapt.stages.parts.term_lessons import kindred
+from sparse_adapt.stages.parts.term_lessons import shared_features
 from sparse_adapt.terms.mining import Term
 
 SAYING = [
@@ -221,10 +221,10 @@ def test_words_of_any_kind_are_common_ones_more_often(encoder):
 def test_words_learn_together_by_what_the_judge_knows_of_them(encoder):
     texts, settings = [*SAYING, *OTHER], Dictionary(learning_rate=1e-4)
     source = judged(encoder, texts)
-    found = kindred(source, settings)
+    found = shared_features(source, settings)
     assert found is not None
     assert found.learning_rate == pytest.approx(2e-4)
     assert found.token_ids.tolist() == source.words.tolist()
     assert found.features.mean(dim=0).abs().max() < 1e-6
-    assert kindred(source, settings.model_copy(update={"kindred": 0.0})) is None
-    assert kindred(told(encoder, texts), settings) is None
+    assert shared_features(source, settings.model_copy(update={"shared_steps": 0.0})) is None
+    assert shared_features(told(encoder, texts), settings) is None

@@ -116,6 +116,12 @@ def test_what_did_nothing_is_passed_over():
     assert settings_now("imitate", {"tau": 2.0, "weights": weights}) == ({"weights": {"kd": 1.0}}, None)
 
 
+def test_a_renamed_setting_is_read(tmp_path):
+    path = tmp_path / "run.toml"
+    path.write_text('corpus = "gatrocraptic"\nstages = ["dictionary"]\n[dictionary]\nkindred = 0.5\n')
+    assert read_plan(path).settings["dictionary"].shared_steps == 0.5
+
+
 def test_the_preset_of_a_bare_corpus_is_the_stage_imitate(tmp_path, zorvex_collection, tiny_model):
     assert settings_for("distill", "corpus") == settings_for("imitate")
     assert make_plan(str(zorvex_collection), stages=["distill"], preset="corpus").stages == ("imitate",)

@@ -257,7 +257,7 @@ class Kin(Pull):
     def __init__(self, encoder: SparseEncoder, settings: Training, features: list[list[float]]) -> None:
         super().__init__(encoder, settings)
         ids = torch.tensor([self.ids[0][1], 62, 63])  # the first is read, the others neither read nor pulled
-        self.kindred = SharedFeatures(ids, torch.tensor(features), learning_rate=1e-2)
+        self.shared_features = SharedFeatures(ids, torch.tensor(features), learning_rate=1e-2)
 
 
 def test_what_one_word_learns_those_like_it_learn(folder, tmp_path):
@@ -269,7 +269,7 @@ def test_what_one_word_learns_those_like_it_learn(folder, tmp_path):
         place = tmp_path / str(len(moved))
         place.mkdir()
         train(encoder, stage, place)
-        moved.append((encoder.input_rows - before)[stage.kindred.token_ids].detach())
+        moved.append((encoder.input_rows - before)[stage.shared_features.token_ids].detach())
     like, unlike = moved
     assert like[0].abs().max() == pytest.approx(1e-2, rel=1e-2)  # a first step of Adam's
     assert_close(like[1], like[0], atol=1e-6, rtol=0.0)

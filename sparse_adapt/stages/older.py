@@ -13,6 +13,8 @@ from sparse_adapt.errors import ConfigError
 ANYTHING = object()
 WAS_CALLED = {"imitate": "distill"}  # in run folders and records
 
+RENAMED = {"kindred": "shared_steps"}
+
 # Keys that a stage no longer has, and the value at which they did nothing.
 GONE: dict[str, dict[str, Any]] = {
     "distill": {"anchored": "corpus", "factors": "none", "factor_rate": ANYTHING, "balanced": False},
@@ -44,6 +46,7 @@ class Gone(NamedTuple):
 
 def settings_now(stage: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], Gone | None]:
     """A stage's settings without keys that did nothing, and the first one that did something, if there is one."""
+    table = {RENAMED.get(key, key): value for key, value in table.items()}
     return _without(stage, table, GONE.get(stage, {}), ())
 
 

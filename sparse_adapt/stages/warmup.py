@@ -69,7 +69,7 @@ class Warmup(Training):
         unit="texts",
         ge=1,
     )
-    kindred: float = setting(
+    shared_steps: float = setting(
         2.0,
         "How fast words that the judge finds alike learn together, beside the learning rate of all weights.",
         source="Mikolov et al. 2013, arXiv:1309.4168",

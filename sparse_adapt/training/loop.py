@@ -82,7 +82,7 @@ class Related(Protocol):
     """A stage that knows which words are alike."""
 
     @property
-    def kindred(self) -> SharedFeatures | None:
+    def shared_features(self) -> SharedFeatures | None:
         """What is known of words, so that their embeddings learn together; None where nothing is."""
 
 
@@ -114,8 +114,8 @@ def train(
     accelerator = _accelerator(settings)
     encoder.to(accelerator.device).eval()
     beside = stage.beside.to(accelerator.device) if isinstance(stage, Accompanied) else nn.Module()
-    kindred = stage.kindred if isinstance(stage, Related) else None
-    parameters = Parameters(encoder, settings, beside, kindred)
+    shared_features = stage.shared_features if isinstance(stage, Related) else None
+    parameters = Parameters(encoder, settings, beside, shared_features)
     optimiser = torch.optim.AdamW(
         parameters.groups(), weight_decay=settings.weight_decay, eps=1e-8, fused=True
     )

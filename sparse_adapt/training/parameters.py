@@ -27,7 +27,7 @@ class Parameters:
         encoder: Encoder,
         settings: Training,
         beside: nn.Module | None = None,
-        kindred: SharedFeatures | None = None,
+        shared_features: SharedFeatures | None = None,
     ) -> None:
         self.first = encoder.old_size
         self.count = len(encoder.new_tokens)
@@ -46,7 +46,11 @@ class Parameters:
             parameter.requires_grad_(True)
         self.still = [whole for whole in self.whole if all(whole is not each for each in self.old)]
         learns = any(encoder.input_rows is each for each in self.old)
-        self.shared = SharedSteps(encoder.input_rows, kindred) if kindred is not None and learns else None
+        self.shared = (
+            SharedSteps(encoder.input_rows, shared_features)
+            if shared_features is not None and learns
+            else None
+        )
         if settings.train == "new" and not self.count:
             raise ConfigError('this model has no new tokens to train; extend it first, or set train = "all"')
 

@@ -27,11 +27,11 @@ class SharedFeatures:
 class SharedSteps:
     """The map (F, H) as a parameter, and its part in the embeddings (V, H)."""
 
-    def __init__(self, rows: nn.Parameter, kindred: SharedFeatures) -> None:
+    def __init__(self, rows: nn.Parameter, shared_features: SharedFeatures) -> None:
         self.rows = rows
-        self.token_ids = kindred.token_ids.to(rows.device)
-        self.features = kindred.features.to(rows.device, rows.dtype)
-        self.learning_rate = kindred.learning_rate
+        self.token_ids = shared_features.token_ids.to(rows.device)
+        self.features = shared_features.features.to(rows.device, rows.dtype)
+        self.learning_rate = shared_features.learning_rate
         self.map = nn.Parameter(rows.new_zeros(self.features.shape[1], rows.shape[1]))
         self._within = torch.zeros_like(self.map)  # the map whose part the rows hold
 

@@ -83,7 +83,7 @@ class TermLessons:
         sources = sources if also is None else sources + also
         self.meanings = meanings(reference, sources, settings.judge, settings.seed, documents)
         self.ranking = ranking(reference, texts.ids, self.meanings, self.weights.get("listwise", 0.0))
-        self.kindred = kindred(self.meanings, settings)
+        self.shared_features = shared_features(self.meanings, settings)
         self.vocabulary = domain_vocabulary(texts, settings.softmax)
         self.mask_id = encoder.tokenizer.mask_token_id
         self.special = set(encoder.tokenizer.all_special_ids)
@@ -177,11 +177,11 @@ class TermLessons:
         return summed_over_processes(mean * (int(chosen.sum()) / count))
 
 
-def kindred(meanings: Meanings | JudgedMeanings, settings: Warmup) -> SharedFeatures | None:
+def shared_features(meanings: Meanings | JudgedMeanings, settings: Warmup) -> SharedFeatures | None:
     """What the dense encoder that judges knows of words; None without one, or where they shall not learn by it."""
-    if not isinstance(meanings, JudgedMeanings) or settings.kindred == 0.0:
+    if not isinstance(meanings, JudgedMeanings) or settings.shared_steps == 0.0:
         return None
-    rate = settings.kindred * settings.learning_rate
+    rate = settings.shared_steps * settings.learning_rate
     return SharedFeatures(torch.from_numpy(meanings.words), torch.from_numpy(meanings.features), rate)
 
 
