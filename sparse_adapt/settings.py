@@ -5,15 +5,35 @@ nowhere else.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from types import NoneType
+from typing import Any, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+AUTO = "auto"  # of a key that is settled later
 
 
 class Settings(BaseModel):
     """One table of a run file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _settled_later(cls, content: object) -> object:
+        """What a user calls "auto" is None: settled by what there is to learn from."""
+        if not isinstance(content, Mapping):
+            return content
+        return {
+            key: None if value == AUTO and cls.may_be_auto(key) else value for key, value in content.items()
+        }
+
+    @classmethod
+    def may_be_auto(cls, key: object) -> bool:
+        """Whether a key of the table may be left to be settled later; a name stands for itself."""
+        field = cls.model_fields.get(str(key))
+        kinds = () if field is None else get_args(field.annotation)
+        return NoneType in kinds and str not in kinds
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:  # noqa: ANN401 - pydantic's signature

@@ -6,7 +6,9 @@ import pytest
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from sparse_adapt.pipeline.plan import presets, settings_for, stage_under
+from sparse_adapt.errors import ConfigError
+from sparse_adapt.pipeline.plan import make_plan, plan_text, presets, settings_for, stage_under
+from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.table import find_stage, trained
@@ -59,3 +61,28 @@ def test_a_preset_holds_settings_of_every_stage(name):
     for stage in trained():
         assert isinstance(settings_for(stage, name), find_stage(stage_under(stage, name)).settings)
     assert (settings_for("distill", name) == settings_for("distill")) == (name == "default")
+
+
+def test_what_is_settled_later_is_called_auto_and_kept_as_none():
+    for given in ({}, {"steps": None}, {"steps": "auto"}):
+        assert settings_for("dictionary", "default", given).steps is None
+    assert settings_for("dictionary").model_dump(mode="json")["steps"] is None  # as in records of any version
+    assert settings_for("warmup", "default", {"device": "auto"}).device == "auto"
+    with pytest.raises(ConfigError, match="batch_size should be a valid integer"):
+        settings_for("warmup", "default", {"batch_size": "auto"})
+
+
+def test_a_name_stands_for_itself():
+    class Table(Settings):
+        corpus: str | None = setting(None, "Where the documents are.")
+
+    assert Table(corpus="auto").corpus == "auto"
+
+
+def test_a_written_plan_says_auto_and_reads_back(tmp_path):
+    plan = make_plan("gatrocraptic")
+    text = plan_text(plan)
+    assert 'steps = "auto"' in text.split("[dictionary]")[1]
+    path = tmp_path / "run.toml"
+    path.write_text(text)
+    assert read_plan(path) == plan

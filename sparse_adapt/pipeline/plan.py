@@ -16,7 +16,7 @@ from sparse_adapt.collection.sources import beside
 from sparse_adapt.errors import ConfigError, unknown
 from sparse_adapt.files.paths import absolute, portable
 from sparse_adapt.files.toml import toml
-from sparse_adapt.settings import Settings
+from sparse_adapt.settings import AUTO, Settings
 from sparse_adapt.stages.older import settings_now
 from sparse_adapt.stages.table import USUAL, find_stage, names
 from sparse_adapt.training.settings import Training
@@ -132,7 +132,8 @@ def plan_text(plan: Plan, folder: Path | None = None) -> str:
         fields = {each.key: named(plan.files[each.key]) for each in find_stage(name).needs}
         settings = plan.settings[name].model_dump(mode="json") if name in plan.settings else {}
         lines += ["", f"[{name}]"]
-        lines += [f"{key} = {toml(value)}" for key, value in (fields | settings).items() if value is not None]
+        written = {key: AUTO if value is None else value for key, value in (fields | settings).items()}
+        lines += [f"{key} = {toml(value)}" for key, value in written.items()]
     return "\n".join(lines) + "\n"
 
 

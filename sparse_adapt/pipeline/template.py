@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from sparse_adapt.files.toml import toml
 from sparse_adapt.pipeline.runfile import Top
-from sparse_adapt.settings import Settings
+from sparse_adapt.settings import AUTO, Settings
 from sparse_adapt.stages.table import STAGES, USUAL, find_stage
 
 WIDTH = 100  # characters of a line
@@ -48,6 +48,8 @@ def keys(kind: type[Settings], without: Sequence[str] = ()) -> Iterator[str]:
             if isinstance(default, Settings):  # the weights of a stage: what each term is
                 for key, weight in type(default).model_fields.items():
                     yield from comment(f"- {key}: {_meaning(weight)}")
+            if default is None and kind.may_be_auto(name):
+                default = AUTO
             yield f"# {name} = {'' if default is None else toml(_plain(default))}".rstrip()
 
 
