@@ -1,0 +1,41 @@
+"""General passages and questions: what a model for web search knew before it met a domain.
+
+`data/general.jsonl.xz` holds some 5,000 passages of 12 to 90 words, each with one question that it answers: paragraphs
+of Wikipedia, the World Factbook on countries, and WordNet on common words. `data/README.md` names their sources and
+licences. One half teaches (it anchors a model while it learns), the other half judges; no subject stands in both.
+"""
+
+import json
+import lzma
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Literal
+
+from sparse_adapt.collection.readers import Document, Query
+
+Half = Literal["teaches", "judges"]
+
+DATA = files("sparse_adapt.made_up") / "data" / "general.jsonl.xz"
+
+
+def pairs(half: Half) -> Iterator[tuple[Document, Query]]:
+    """The half's passages, each beside the question that it answers; both carry one id.
+
+    Sources: Wikipedia; Central Intelligence Agency, The World Factbook; Miller 1995, WordNet.
+    """
+    with DATA.open("rb") as packed, lzma.LZMAFile(packed) as lines:
+        for number, line in enumerate(lines):
+            row = json.loads(line)
+            if row["half"] == half:
+                name = f"general-{number}"
+                yield (
+                    Document(name, row["text"], row.get("title", "")),
+                    Query(name, row["question"], "general"),
+                )
+
+
+def texts(half: Half) -> Iterator[str]:
+    """The half's passages and questions, in turn: general language, real and short."""
+    for passage, question in pairs(half):
+        yield passage.full_text
+        yield question.text
