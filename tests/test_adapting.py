@@ -140,7 +140,7 @@ def test_all_steps_end_in_a_model(request_, tmp_path):
     encoder = SparseEncoder.load(done.model)
     assert encoder.vocabulary_size >= SparseEncoder.load(request_.model).vocabulary_size
     choice = json.loads((out / "choice.json").read_text())
-    assert [row["name"] for row in choice["tried"]][:2] == ["base", "base x idf"]
+    assert [row["name"] for row in choice["tried"]][:2] == ["base", "base with idf"]
     assert len(choice["tried"]) == 2 * len(("base", "behaviour")) + (1 + len(POWERS)) * len(
         ("half", "imitate")
     )

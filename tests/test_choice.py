@@ -37,10 +37,10 @@ BEST = tried("imitate", "factors", 0.0, 0.5)
             ],
             3,
         ),
-        ([tried("imitate, 50% back", "factors", 0.5, 0.46 + NOISE)], 2),
+        ([tried("imitate at 50%", "factors", 0.5, 0.46 + NOISE)], 2),
         (
             [
-                tried("imitate, 50% back", "factors^1/2", 0.5, 0.46 + NOISE),
+                tried("imitate at 50%", "factors^1/2", 0.5, 0.46 + NOISE),
                 tried("imitate", "factors^1/4", 0.0, 0.49 + NOISE),
             ],
             2,  # weights back count more than factors
@@ -73,8 +73,8 @@ def test_powers_of_learnt_factors_are_tried_and_saved(tiny_model, learnt, tmp_pa
     makers = [Maker("base", None, partial(SparseEncoder.load, tiny_model)), Maker("imitate", 0.0, load)]
     choice = try_models(makers, held)
     assert [each.label for each in choice.tried] == [
-        *("base", "base x idf", "imitate", "imitate x factors"),
-        *("imitate x factors^3/4", "imitate x factors^1/2", "imitate x factors^1/4"),
+        *("base", "base with idf", "imitate", "imitate with factors"),
+        *("imitate with factors^3/4", "imitate with factors^1/2", "imitate with factors^1/4"),
     ]
     for place, power in ((3, 1.0), (4, 0.75), (5, 0.5), (6, 0.25)):
         keep(Choice(choice.tried, place), makers, list(texts.values()), tmp_path / str(place))
@@ -89,7 +89,7 @@ def test_a_model_adapted_before_is_compared_with_the_factors_it_has(learnt, tmp_
     texts = {f"d{number}": Document(f"d{number}", text) for number, text in enumerate(["the cat", "a dog"])}
     held = held_collection(texts, [Candidates("q", "a cat", tuple(texts), (2.0, 1.0))])
     choice = try_models([Maker("base", None, partial(SparseEncoder.load, tmp_path / "learnt"))], held)
-    assert [each.label for each in choice.tried] == ["base", "base x factors"]
+    assert [each.label for each in choice.tried] == ["base", "base with factors"]
     plain, weighed = (each.result.values for each in choice.tried)
     assert all(np.array_equal(plain[name], weighed[name]) for name in plain)
 

@@ -272,7 +272,7 @@ def makers_of(plan: Plan, folder: Path, merges: Sequence[float]) -> list[Maker]:
     for back in merges:
         makers.append(
             Maker(
-                f"imitate, {back:.0%} back",
+                f"imitate at {1 - back:.0%}",
                 back,
                 lambda back=back: merge(SparseEncoder.load(before), distilled(), back),  # type: ignore[misc]
             )
@@ -303,7 +303,7 @@ def _choice(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
         write_record(partial_folder, about, folder)
         partial_folder.rename(folder / "model")
         write_json(folder / "choice.json", tried)
-        return f"{choice.best.label}, of {len(choice.tried)} on {len(held.queries):,} queries set aside"
+        return f"{choice.best.label} is kept, of {len(choice.tried)} models on {len(held.queries):,} queries set aside"
 
     work.step("choice", sources, ["choice.json", "model"], do)
     _list_what_to_encode(work, plan)

@@ -54,7 +54,7 @@ class Tried:
     @property
     def label(self) -> str:
         """Its name for people."""
-        return f"{self.name} x {self.weighed}" if self.weighed else self.name
+        return f"{self.name} with {self.weighed}" if self.weighed else self.name
 
     @property
     def figures(self) -> dict[str, float]:

@@ -51,11 +51,19 @@ def expected(
     scored = (0 if request.candidates is not None else queries) + held
     parts = [
         ("terms", f"reading {total:,} documents for terms", total * 1e-3),
-        ("candidates", f"{len(documents):,} documents by the base model", len(documents) * speeds.encoding),
-        ("candidates", f"{len(documents):,} documents by the dense teacher", len(documents) * speeds.judging),
-        ("candidates", f"candidates of {scored:,} queries", scored * (speeds.encoding / 4 + 0.01)),
+        (
+            "candidates",
+            f"encoding {len(documents):,} documents with the base model",
+            len(documents) * speeds.encoding,
+        ),
+        (
+            "candidates",
+            f"encoding {len(documents):,} documents with the dense teacher",
+            len(documents) * speeds.judging,
+        ),
+        ("candidates", f"scoring documents for {scored:,} queries", scored * (speeds.encoding / 4 + 0.01)),
         *_stages(request, Sizes(len(documents), TERMS, queries, settings.candidates.count), speeds),
-        ("choice", "choosing on the queries set aside", MODELS_TRIED * pool * speeds.encoding),
+        ("choice", "comparing models on the queries set aside", MODELS_TRIED * pool * speeds.encoding),
     ]
     rows = [Expected(what, seconds) for name, what, seconds in parts if name not in done]
     return [row for row in rows if row.seconds >= 0.5]

@@ -131,11 +131,13 @@ def prepare_candidates(
     if len(gathered.candidates) < wanted:
         raise InputError(
             collection / "queries.jsonl",
-            f"of {len(queries):,} queries ({split}) the teacher finds the source of {len(gathered.candidates):,}; "
-            f"at least {wanted} are needed; give a larger corpus, --queries or another --teacher",
+            f"the teacher finds the document that a query was made from for {len(gathered.candidates):,} of "
+            f"{len(queries):,} queries ({split}), and {wanted} are needed; give a larger corpus, --queries or another "
+            "--teacher",
         )
     write_candidates(path, gathered.candidates)
-    return f"{len(gathered.candidates):,} of {len(queries):,} queries whose source {teacher.name} finds"
+    kept = f"{len(gathered.candidates):,} of {len(queries):,} queries"
+    return f"{kept}, those whose own document the teacher finds (it is {teacher.name})"
 
 
 def prepare_pairs(candidates: Path, collection: Path, path: Path) -> str:

@@ -1,6 +1,6 @@
 """The table at the end of an adaptation: what was tried, what was kept, what it costs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sparse_adapt.report.tables import Column, Row, Table
@@ -14,7 +14,7 @@ COLUMNS = (
     Column("p_value", "p", decimals=3),
     Column("recall@100", "recall@100", decimals=4),
     Column("nonzero_document", "non-zeros", decimals=1),
-    Column("nonzero_query", "a query", decimals=1),
+    Column("nonzero_query", "of a query", decimals=1),
 )
 
 
@@ -24,9 +24,21 @@ def tabulate(report: Mapping[str, Any]) -> Table:
     rows: Sequence[Row] = [
         {**row, "kept": "*" if place == choice["kept"] else ""} for place, row in enumerate(choice["tried"])
     ]
-    found = "who finds what the teacher does; non-zeros a document; * kept"
-    note = f"on {choice['queries']:,} made-up queries set aside: {found}"
-    return Table("", COLUMNS, rows, note)
+    return Table("", COLUMNS, rows, " ".join(_note(choice)))
+
+
+def _note(choice: Mapping[str, Any]) -> Iterator[str]:
+    """What the table measures, and what the names of its models mean."""
+    yield f"Measured on {choice['queries']:,} made-up queries that were set aside. nDCG@10: how high a model ranks the"
+    yield "ten documents that the teacher scores best. p: how likely chance alone makes such a difference to the base"
+    yield "model. non-zeros: tokens with a weight, of a document and of a query. *: the model that is kept."
+    ways = {str(row["weighed"]) for row in choice["tried"]}
+    if any(row["back"] for row in choice["tried"]):
+        yield "at 50%: half of what the last stage changed is kept."
+    if "idf" in ways:
+        yield "with idf: rare tokens count for more."
+    if any(way.startswith("factors") for way in ways):
+        yield "with factors: each token counts as much as was learnt; the smaller the power, the less they differ."
 
 
 def verdict(report: Mapping[str, Any]) -> list[str]:
@@ -47,7 +59,7 @@ def verdict(report: Mapping[str, Any]) -> list[str]:
     ]
     if choice["kept"] == 0:
         lines.append(
-            "nothing tried ranks the queries set aside better than the base model, so that is what is kept"
+            "no model ranks the queries that were set aside better than the base model, so the base model is kept"
         )
     else:
         longer = kept["nonzero_document"] / max(1e-9, base["nonzero_document"]) - 1

@@ -130,7 +130,7 @@ def make_teacher(
     factors = sqrt_idf(vectors) if student.factors is None else np.ones(vectors.shape[1], np.float32)
     weighed = scaled(vectors, factors).T.tocsr()
     plain = vectors.T.tocsr()
-    members = [Ranker("base model x sqrt(idf)", lambda queries: _product(student, queries, weighed), True)]
+    members = [Ranker("base model with idf", lambda queries: _product(student, queries, weighed), True)]
     statistics = _statistics(texts)
     if statistics is not None:
         members.append(Ranker("BM25", statistics.scores))

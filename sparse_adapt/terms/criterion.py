@@ -37,7 +37,7 @@ def paying(terms: Sequence[Term], share: float = SHARE, few: int = FEW) -> tuple
     for number, term in enumerate(terms):
         gain = term.evidence.gain if term.evidence is not None else 0.0
         if number >= few and gain < share * total / number:
-            kept = f"the next would save {gain:,.0f} nats, less than {share:.0%} of the mean {total / number:,.0f}"
+            kept = f"the next would save less than {share:.0%} of what each of these saves on average"
             return list(terms[:number]), f"{number:,} of {len(terms):,} words that save anything; {kept}"
         total += gain
     if not terms:
