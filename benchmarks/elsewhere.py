@@ -42,7 +42,7 @@ def main() -> None:
 def largest(encoder: SparseEncoder, texts: list[str]) -> np.ndarray:
     """The largest weight that any new term has in each text: (B,)."""
     rows = [token.token_id for token in encoder.new_tokens]
-    return np.asarray(encode(encoder, texts)[:, rows].max(axis=1).todense()).ravel()
+    return np.asarray(encode(encoder, texts, "document")[:, rows].max(axis=1).todense()).ravel()
 
 
 if __name__ == "__main__":

@@ -43,7 +43,9 @@ def sample(data: Path, count: int = TEXTS) -> list[str]:
 def ours(texts: list[str], precision: str) -> Work:
     """This project, from strings to CSR."""
     model = SparseEncoder.load(MODEL)
-    return lambda: encode(model, texts, precision="bfloat16" if precision == "bfloat16" else "float32")
+    return lambda: encode(
+        model, texts, "document", precision="bfloat16" if precision == "bfloat16" else "float32"
+    )
 
 
 def theirs(texts: list[str], batch_size: int) -> Work:

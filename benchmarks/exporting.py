@@ -56,10 +56,12 @@ def measure(data: Path, turns: int, clock: str, documents: int | None = None) ->
     """A row a format, the encoder first."""
     model = SparseEncoder.load(MODEL)
     texts = list(read_documents(data / COLLECTION))[:documents]
-    encoded = encode(model, [text.full_text for text in texts])
+    encoded = encode(model, [text.full_text for text in texts], "document")
     block = EncodedBatch([text.document_id for text in texts], encoded)
     vectors = Vectors(stamp(model, MODEL), token_names(model), [block])
-    encoding = take_turns({ENCODER: lambda: encode(model, [text.full_text for text in texts])}, 1, clock, 0)
+    encoding = take_turns(
+        {ENCODER: lambda: encode(model, [text.full_text for text in texts], "document")}, 1, clock, 0
+    )
     with TemporaryDirectory() as folder:
         times = take_turns(writers(vectors, model, Path(folder)), turns, clock)
     seconds = {ENCODER: encoding.median(ENCODER)} | {name: times.median(name) for name in times.seconds}

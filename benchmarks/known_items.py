@@ -41,7 +41,10 @@ def main() -> None:
     saying = np.any([_says_new(encoder, texts) for encoder in encoders], axis=0)
     known = known_items(documents, np.flatnonzero(~saying), given.seed)
     for model, encoder in zip(given.models, encoders, strict=True):
-        found, asked = encode(encoder, texts), encode(encoder, [query.text for query in known.queries])
+        found, asked = (
+            encode(encoder, texts, "document"),
+            encode(encoder, [query.text for query in known.queries], "query"),
+        )
         for name, size in ((model, None), (f"{model}, old tokens alone", encoder.old_size)):
             result = evaluate_vectors(asked[:, :size], found[:, :size], known)
             cells = (f"{result.means(kind)['mrr@10']:.3f}" for kind in KINDS)

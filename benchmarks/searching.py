@@ -65,9 +65,9 @@ def measure(data: Path, turns: int, clock: str) -> dict[str, object]:
     """The row of the table: milliseconds a query on one thread."""
     model = SparseEncoder.load(MODEL)
     vectors = encode(
-        model, [each.full_text for each in read_documents(data / "medquad")], precision="bfloat16"
+        model, [each.full_text for each in read_documents(data / "medquad")], "document", precision="bfloat16"
     )
-    queries = encode(model, [each.text for each in read_queries(data / "medquad")])
+    queries = encode(model, [each.text for each in read_queries(data / "medquad")], "query")
     documents = repeated(vectors, DOCUMENTS)
     torch.set_num_threads(1)
     start = CLOCKS[clock]()

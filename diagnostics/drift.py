@@ -47,7 +47,7 @@ class Drift:
 def measure_drift(before: SparseEncoder, after: SparseEncoder, texts: Sequence[str], top: int = 20) -> Drift:
     """Compare two models over texts; `after` may have more tokens, its first ones being those of `before`."""
     assert texts, "drift needs at least one text"
-    return compare_vectors(encode(before, texts), encode(after, texts), top)
+    return compare_vectors(encode(before, texts, "document"), encode(after, texts, "document"), top)
 
 
 def compare_vectors(before: csr_matrix, after: csr_matrix, top: int = 20) -> Drift:

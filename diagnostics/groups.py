@@ -93,7 +93,7 @@ def measure_groups(encoder: EitherEncoder, members: Sequence[GroupedText]) -> Gr
     """What a model of either kind makes of groups."""
     texts = [member.text for member in members]
     if isinstance(encoder, SparseEncoder):
-        return compare_groups(encode(encoder, texts), members)
+        return compare_groups(encode(encoder, texts, "document"), members)
     return compare_groups(csr_matrix(encoder.encode(texts)), members)
 
 

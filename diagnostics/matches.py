@@ -112,8 +112,8 @@ def explain(
     if not query.strip():
         raise InputError("query", "is empty; say what to look for")
     if vectors is None:
-        vectors = encode(model, [document.full_text for document in documents])
-    vector = encode(model, [query])
+        vectors = encode(model, [document.full_text for document in documents], "document")
+    vector = encode(model, [query], "query")
     indices, scores = top_k(vector, vectors, top)[0]
     tokens = _query_tokens(model, query, vector)
     written = [token for token in tokens if not token.expansion]

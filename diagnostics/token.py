@@ -52,7 +52,7 @@ def diagnose(
     spelling, sightings = sight(model, term, documents)
     chosen = _choose(model, term, spelling, sightings, document_id)
     vocabulary = _vocabulary(model, spelling)
-    vector = encode(model, [chosen.document.full_text])
+    vector = encode(model, [chosen.document.full_text], "document")
     logits, weights = _logits_and_weights(model, spelling, chosen, vector)
     ranking = _ranking(model, spelling, vector)
     corpus = _summarise_corpus(model, spelling, sightings)
@@ -188,8 +188,10 @@ def _summarise_corpus(
     others = [sighting.document for sighting in sightings if not sighting.starts]
     step = max(1, -(-len(others) // EXAMINED))  # evenly over the corpus
     examined, sampled = holding[:EXAMINED], others[::step]
-    vectors = encode(model, [sighting.document.full_text for sighting in examined])
-    weights = encode(model, [document.full_text for document in sampled])[:, list(spelling.token_ids)]
+    vectors = encode(model, [sighting.document.full_text for sighting in examined], "document")
+    weights = encode(model, [document.full_text for document in sampled], "document")[
+        :, list(spelling.token_ids)
+    ]
     stray = weights.toarray().min(axis=1) if sampled else np.zeros(0)
     heaviest = int(stray.argmax()) if stray.any() else None
     return CorpusSummary(

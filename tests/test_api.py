@@ -224,9 +224,9 @@ def test_a_model_keeps_the_vectors_of_the_last_corpus(tiny_model, twelve_documen
 
     encoded, encode = [], models.encode
 
-    def counted(encoder, texts, **how):
+    def counted(encoder, texts, side, **how):
         encoded.append(len(texts))
-        return encode(encoder, texts, **how)
+        return encode(encoder, texts, side, **how)
 
     monkeypatch.setattr(models, "encode", counted)
     model = sa.load(tiny_model, device="cpu")

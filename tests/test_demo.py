@@ -51,7 +51,9 @@ def test_figures_are_those_of_the_vectors(tiny_model, zorvex_collection, monkeyp
     shares = iter([[0.1, 0.2, 0.3], [0.5, 0.4, 0.9]])
     monkeypatch.setattr(scorecard, "function_share", lambda *arguments: np.array(next(shares)))
     figures = measure(model, scene)
-    vectors = encode(model, [document.full_text for document in read_documents(zorvex_collection)]).toarray()
+    vectors = encode(
+        model, [document.full_text for document in read_documents(zorvex_collection)], "document"
+    ).toarray()
 
     pieces, whole = figures["terms"]
     assert (pieces["single_token"], whole["single_token"]) == (False, True)
@@ -65,14 +67,14 @@ def test_figures_are_those_of_the_vectors(tiny_model, zorvex_collection, monkeyp
     assert whole["others_largest"] == pytest.approx(float(vectors[others, token].max()))
     assert whole["others_firing"] == int((vectors[others, token] > 0).sum())
     assert figures["nonzero_document"] == pytest.approx(float((vectors > 0).sum(axis=1).mean()))
-    everyday = encode(model, made_up(scorecard.EVERYDAY, scorecard.EVERYDAY_SEED)[::2]).toarray()
+    everyday = encode(model, made_up(scorecard.EVERYDAY, scorecard.EVERYDAY_SEED)[::2], "document").toarray()
     lit = (everyday[:, ids] > 0).all(axis=1) | (everyday[:, token] > 0)
     assert 0 < lit.mean() < 1
     assert figures["everyday_lit"] == pytest.approx(lit.mean())
     control = [
         query.text for split in scene.splits.values() for query in split.queries if query.kind == "control"
     ]
-    vectors = encode(model, control).toarray()
+    vectors = encode(model, control, "query").toarray()
     lit = (vectors[:, ids].min(axis=1) > 0) | (vectors[:, token] > 0)
     assert figures["control_lit"] == pytest.approx(lit.mean())
     assert figures["function_share"] == pytest.approx(
@@ -98,8 +100,8 @@ def test_the_least_logit_is_that_of_the_plain_head(tiny_model, zorvex_collection
 def test_ranks_of_the_hard_query(tiny_model, zorvex_collection):
     scene = read_scene(str(zorvex_collection), ["zorvex"])
     model = SparseEncoder.load(tiny_model)
-    documents = encode(model, [document.full_text for document in scene.documents]).toarray()
-    scores = documents @ encode(model, [scene.hard_queries[0].text]).toarray()[0]
+    documents = encode(model, [document.full_text for document in scene.documents], "document").toarray()
+    scores = documents @ encode(model, [scene.hard_queries[0].text], "query").toarray()[0]
     place = {scene.documents[row].document_id: rank for rank, row in enumerate(np.argsort(-scores), start=1)}
     figures = measure(model, scene)["hard_queries"]["q3"]
     assert figures["ranks"] == {name: place[name] for name in ("d05", "d06", "d07")}

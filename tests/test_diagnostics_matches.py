@@ -21,7 +21,7 @@ def test_contributions_sum_to_the_exact_scores(tiny, twelve_documents):
     query = "who signs for spending in the team?"
     report = explain(query, tiny, twelve_documents, top=12)
     texts = [document.full_text for document in twelve_documents]
-    scores = (encode(tiny, [query]) @ encode(tiny, texts).T).toarray()[0]
+    scores = (encode(tiny, [query], "query") @ encode(tiny, texts, "document").T).toarray()[0]
     order = np.argsort(-scores, kind="stable")
     found = [twelve_documents[row].document_id for row in order if scores[row] > 0]
     assert [match.document_id for match in report.matches] == found
@@ -43,7 +43,7 @@ def test_expansions_are_what_the_query_does_not_say(tiny, twelve_documents):
     assert len(expansions) == 3
     assert not said & {token.token for token in expansions}
     every = explain("the server log", tiny, twelve_documents, expansions=1000)
-    assert len(every.tokens) == every.nonzero == encode(tiny, ["the server log"]).nnz
+    assert len(every.tokens) == every.nonzero == encode(tiny, ["the server log"], "query").nnz
     weights = [token.weight for token in every.tokens if token.expansion]
     assert [token.weight for token in expansions] == weights[:3] == sorted(weights, reverse=True)[:3]
     with_weight = {token.token for token in every.tokens}
@@ -63,7 +63,7 @@ def test_new_terms_are_marked(tiny, twelve_documents):
 
 
 def test_given_vectors_are_used_and_top_limits(tiny, twelve_documents):
-    query = encode(tiny, ["server"])
+    query = encode(tiny, ["server"], "query")
     heaviest = int(query.indices[query.data.argmax()])
     rows = np.zeros((12, tiny.vocabulary_size), dtype=np.float32)
     rows[:, heaviest] = [0, 1, 3, 2, 0, 0, 0, 0, 0, 0, 0, 1]

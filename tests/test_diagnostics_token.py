@@ -96,7 +96,7 @@ def test_an_encoder_that_disagrees_is_a_bug(tiny, twelve_documents, monkeypatch)
     from diagnostics import token
     from sparse_adapt.retrieve.encode import encode
 
-    monkeypatch.setattr(token, "encode", lambda model, texts: encode(model, texts) * 1.001)
+    monkeypatch.setattr(token, "encode", lambda model, texts, side: encode(model, texts, side) * 1.001)
     with pytest.raises(AssertionError):
         diagnose("zorvex", tiny, twelve_documents)
 

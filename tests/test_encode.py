@@ -33,13 +33,13 @@ def one_by_one(model: SparseEncoder, texts: list[str]) -> np.ndarray:
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", None])
 @pytest.mark.parametrize("tokens_a_batch", [1, 40, 8192])
 def test_rows_are_the_texts_in_their_order(model, texts, tokens_a_batch, precision):
-    vectors = encode(model, texts, tokens_a_batch=tokens_a_batch, precision=precision)
+    vectors = encode(model, texts, "document", tokens_a_batch=tokens_a_batch, precision=precision)
     assert vectors.dtype == np.float32 and vectors.shape == (12, model.vocabulary_size)
     np.testing.assert_allclose(vectors.toarray(), one_by_one(model, texts), rtol=1e-5, atol=1e-6)
 
 
 def test_columns_of_a_row_are_sorted_and_nothing_stored_is_zero(model, texts):
-    vectors = encode(model, texts, tokens_a_batch=64)
+    vectors = encode(model, texts, "document", tokens_a_batch=64)
     checked = csr_matrix((vectors.data, vectors.indices, vectors.indptr), shape=vectors.shape)
     assert checked.has_sorted_indices and checked.has_canonical_format
     assert (vectors.data > 0).all()
@@ -48,37 +48,37 @@ def test_columns_of_a_row_are_sorted_and_nothing_stored_is_zero(model, texts):
 def test_a_text_without_weights_keeps_its_row(model, texts):
     with torch.no_grad():
         model.output_bias.fill_(-1000.0)
-    vectors = encode(model, texts)
+    vectors = encode(model, texts, "document")
     assert vectors.shape == (12, model.vocabulary_size) and vectors.nnz == 0
 
 
 def test_no_texts_give_no_rows(model):
-    assert encode(model, []).shape == (0, model.vocabulary_size)
+    assert encode(model, [], "document").shape == (0, model.vocabulary_size)
 
 
 def test_progress_counts_every_text_once(model, texts):
     seen: list[int] = []
-    encode(model, texts, tokens_a_batch=60, progress=seen.append)
+    encode(model, texts, "document", tokens_a_batch=60, progress=seen.append)
     assert sum(seen) == 12 and len(seen) > 1
 
 
 def test_threads_change_no_bit(model, texts, monkeypatch):
-    alone = encode(model, texts, tokens_a_batch=60)
+    alone = encode(model, texts, "document", tokens_a_batch=60)
     monkeypatch.setattr(threads, "WORTH_A_THREAD", 1)
     torch.set_num_threads(3)
-    together = encode(model, texts, tokens_a_batch=60)
+    together = encode(model, texts, "document", tokens_a_batch=60)
     assert (alone != together).nnz == 0
 
 
 def test_a_model_in_training_stays_so_and_is_encoded_without_dropout(model, texts):
-    expected = encode(model, texts)
+    expected = encode(model, texts, "document")
     model.train()
-    assert (encode(model, texts) != expected).nnz == 0
+    assert (encode(model, texts, "document") != expected).nnz == 0
     assert model.training
 
 
 def test_the_model_still_gives_logits_afterwards(model, texts):
-    encode(model, texts)
+    encode(model, texts, "document")
     ids = torch.tensor(model.tokenize(texts[:1]))
     assert model.masked_lm(input_ids=ids).logits.shape[-1] == model.vocabulary_size
 
@@ -87,7 +87,7 @@ def test_a_broken_model_is_refused(model, texts):
     with torch.no_grad():
         model.input_rows[5:] = float("nan")
     with pytest.raises(ModelError, match="not numbers"):
-        encode(model, texts)
+        encode(model, texts, "document")
 
 
 @pytest.mark.parametrize("scale", [0.05, 1.0, 30.0])

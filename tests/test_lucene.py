@@ -153,8 +153,10 @@ def check_parity(index: LuceneIndex, documents: EncodedBatch, queries: csr_matri
 
 def test_twelve_documents_rank_as_in_exact_search(model, index, twelve_documents):
     texts = [document.full_text for document in twelve_documents]
-    documents = EncodedBatch([document.document_id for document in twelve_documents], encode(model, texts))
-    check_parity(index, documents, encode(model, [*texts, "backup", "zorvex", "who signs"]))
+    documents = EncodedBatch(
+        [document.document_id for document in twelve_documents], encode(model, texts, "document")
+    )
+    check_parity(index, documents, encode(model, [*texts, "backup", "zorvex", "who signs"], "query"))
 
 
 def test_gatrocraptic_ranks_as_in_exact_search(tmp_path):
@@ -163,12 +165,12 @@ def test_gatrocraptic_ranks_as_in_exact_search(tmp_path):
     build_index(tmp_path / "vectors", tmp_path / "index", threads=2)
     texts = [document.full_text for document in read_documents(GATROCRAPTIC)]
     documents = EncodedBatch(
-        [document.document_id for document in read_documents(GATROCRAPTIC)], encode(model, texts)
+        [document.document_id for document in read_documents(GATROCRAPTIC)], encode(model, texts, "document")
     )
     queries = [query.text for query in read_queries(GATROCRAPTIC)]
     assert (len(documents.ids), len(queries)) == (26, 71)
     with LuceneIndex(tmp_path / "index") as index:
-        check_parity(index, documents, encode(model, queries))
+        check_parity(index, documents, encode(model, queries, "query"))
 
 
 def test_a_token_in_every_document_still_counts(model, tmp_path):
@@ -241,12 +243,12 @@ def test_shards_and_their_export_give_the_same_index(model, shards, index, tmp_p
     assert card == index.card
     assert sum(heard) == 12
     with LuceneIndex(tmp_path / "index") as other:
-        query = encode(model, ["a certificate of the server"])
+        query = encode(model, ["a certificate of the server"], "query")
         assert other.search(query, 12) == index.search(query, 12) != []
 
 
 def test_a_run_holds_every_query(model, index, twelve_documents):
-    queries = encode(model, ["backup", "saw and plane"])
+    queries = encode(model, ["backup", "saw and plane"], "query")
     run = index.search_all(EncodedBatch(["q1", "q2"], queries), 5)
     assert list(run) == ["q1", "q2"]
     assert list(run["q2"].items()) == [(hit.document_id, hit.score) for hit in index.search(queries[1], 5)]
@@ -254,7 +256,7 @@ def test_a_run_holds_every_query(model, index, twelve_documents):
 
 def test_a_query_in_words_is_searched_with_its_model(model, index):
     found = look_up("zorvex report", model, index, 3)
-    assert found == index.search(encode(model, ["zorvex report"]), 3)
+    assert found == index.search(encode(model, ["zorvex report"], "query"), 3)
     assert [hit.score for hit in found] == [hit.impact / 10_000 for hit in found]
 
 

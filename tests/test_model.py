@@ -244,16 +244,16 @@ def test_a_model_is_refused_when_its_parts_do_not_fit(encoder):
 
 def test_factors_multiply_weights_and_survive_a_reload(tiny_model, tmp_path):
     encoder, texts = SparseEncoder.load(tiny_model), ["the server logs", "a saw", ""]
-    plain = encode(encoder, texts).toarray()
+    plain = encode(encoder, texts, "document").toarray()
     before = stamp(encoder)
     encoder.factors = np.linspace(0.0, 2.0, encoder.vocabulary_size, dtype=np.float32)
     encoder.save(tmp_path / "weighed")
     loaded = SparseEncoder.load(tmp_path / "weighed")
     np.testing.assert_allclose(
-        encode(loaded, texts).toarray(), plain * np.linspace(0.0, 2.0, plain.shape[1]), atol=1e-4
+        encode(loaded, texts, "document").toarray(), plain * np.linspace(0.0, 2.0, plain.shape[1]), atol=1e-4
     )
     assert not before.fits(stamp(loaded))
-    assert (encode(loaded, texts).data > 0).all()
+    assert (encode(loaded, texts, "document").data > 0).all()
 
 
 def test_a_token_without_a_factor_counts_as_the_most_telling(tiny_model):

@@ -48,7 +48,7 @@ def test_what_the_zip_file_holds_weighs_texts_as_the_model_does(model, bundle, t
         Tokenizer.from_file(str(tmp_path / "tokenizer.json")),
     )
     texts = [document.full_text for document in twelve_documents] + ["server " * 500]
-    expected = encode(model, texts).toarray()
+    expected = encode(model, texts, "document").toarray()
     expected[:, model.tokenizer.all_special_ids] = 0
     for text, weights in zip(texts, expected, strict=True):
         encoding = tokenizer.encode(text)

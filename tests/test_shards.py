@@ -96,7 +96,8 @@ def content(folder: Path) -> dict[str, bytes]:
 def test_shards_hold_what_encode_returns_in_the_order_of_the_documents(model, twelve_documents, whole):
     block = read_vectors(whole)
     expected = [
-        encode(model, [d.full_text for d in twelve_documents[start : start + 5]]) for start in (0, 5, 10)
+        encode(model, [d.full_text for d in twelve_documents[start : start + 5]], "document")
+        for start in (0, 5, 10)
     ]
     assert block.ids == [document.document_id for document in twelve_documents]
     assert np.array_equal(block.vectors.toarray(), np.vstack([part.toarray() for part in expected]))
@@ -127,7 +128,7 @@ def test_any_matrix_survives_with_its_empty_rows(model, tmp_path_factory, data, 
     folder = tmp_path_factory.mktemp("shards") / "vectors"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            shards, "encode", lambda model, texts, **_: csr_matrix(dense[[int(text) for text in texts]])
+            shards, "encode", lambda model, texts, side, **_: csr_matrix(dense[[int(text) for text in texts]])
         )
         encode_corpus(
             model, [Document(f"d{n}", str(n)) for n in range(rows)], folder, documents_a_shard=a_shard
@@ -177,7 +178,7 @@ def test_a_continued_run_encodes_only_what_is_missing(
     monkeypatch.setattr(
         shards,
         "encode",
-        lambda model, texts, **rest: texts_encoded.extend(texts) or encode(model, texts, **rest),
+        lambda model, texts, side, **rest: texts_encoded.extend(texts) or encode(model, texts, side, **rest),
     )
     encode_corpus(model, twelve_documents, unfinished, documents_a_shard=5)
     assert texts_encoded == [document.full_text for document in twelve_documents[10:]]

@@ -51,7 +51,7 @@ def test_cosines_are_those_of_the_vectors(tiny_model, tmp_path, kind):
     assert found[1] == pytest.approx(1.0)
     for row, (first, second) in enumerate(zip(firsts, seconds, strict=True)):
         if kind == "sparse":
-            left, right = encode(encoder, [first, second]).toarray()
+            left, right = encode(encoder, [first, second], "document").toarray()
         else:
             left, right = encoder.encode([first, second])
         cosine = left @ right / np.linalg.norm(left) / np.linalg.norm(right)

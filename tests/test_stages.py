@@ -309,7 +309,7 @@ LEARNT = {"steps": 2, "batch_size": 4, "temperature": 1.0, "factor_rate": 0.1, "
 
 def test_factors_begin_with_the_idf_of_the_documents(encoder):
     stage = Imitation(encoder, CANDIDATES, DOCUMENTS, Imitate(**LEARNT))
-    documents = encode(encoder, list(DOCUMENTS.values()))
+    documents = encode(encoder, list(DOCUMENTS.values()), "document")
     np.testing.assert_allclose(stage.beside.values, fourth_root(documents), rtol=1e-6)
     weights = torch.from_numpy(documents.toarray())
     counted = documents.multiply(fourth_root(documents)[None]).toarray()
@@ -319,8 +319,10 @@ def test_factors_begin_with_the_idf_of_the_documents(encoder):
 def test_factors_begin_with_how_common_a_token_is_in_everyday_texts_too(encoder):
     anchored = Imitate(**{**LEARNT, "weights": {}})
     stage = Imitation(encoder, CANDIDATES, DOCUMENTS, anchored, SparseEncoder.load("splade-tiny"))
-    documents = encode(encoder, list(DOCUMENTS.values()))
-    passages = encode(SparseEncoder.load("splade-tiny"), made_up(TEXTS, anchored.seed)[LIKE_PASSAGES])
+    documents = encode(encoder, list(DOCUMENTS.values()), "document")
+    passages = encode(
+        SparseEncoder.load("splade-tiny"), made_up(TEXTS, anchored.seed)[LIKE_PASSAGES], "document"
+    )
     everywhere = np.pad(shares_of(passages), (0, encoder.vocabulary_size - passages.shape[1]))
     np.testing.assert_allclose(stage.beside.values, fourth_root(documents, everywhere), rtol=1e-4)
     common = int(everywhere.argmax())
@@ -332,7 +334,9 @@ def test_a_divergence_from_the_teacher_counts_factors(encoder):
     asked, told = [entry.query for entry in CANDIDATES], [entry.teacher_scores for entry in CANDIDATES]
     stage = Imitation(encoder, CANDIDATES, DOCUMENTS, Imitate(**LEARNT, calibrate=False))
     encoder.factors = stage.beside.values
-    scores = (encode(encoder, asked) @ encode(encoder, list(DOCUMENTS.values())).T).toarray()
+    scores = (
+        encode(encoder, asked, "query") @ encode(encoder, list(DOCUMENTS.values()), "document").T
+    ).toarray()
     places = [[list(DOCUMENTS).index(name) for name in entry.document_ids] for entry in CANDIDATES]
     expected = losses.kl(
         torch.from_numpy(np.take_along_axis(scores, np.array(places), axis=1)),
@@ -350,7 +354,7 @@ def test_factors_learn_where_texts_match_and_go_with_the_model(encoder, tmp_path
     train(encoder, stage, tmp_path)
     moved = np.flatnonzero(stage.beside.values != start)
     texts = [*DOCUMENTS.values(), *(entry.query for entry in CANDIDATES)]
-    lit = set(encode(SparseEncoder.load("splade-tiny"), texts).indices.tolist())
+    lit = set(encode(SparseEncoder.load("splade-tiny"), texts, "document").indices.tolist())
     assert 0 < len(moved) < 2 * len(lit)
     assert encoder.factors is None
     stage.conclude(encoder)
@@ -438,7 +442,7 @@ def test_a_step_reads_each_text_once(encoder):
 
 def test_an_anchor_in_everyday_texts_keeps_what_others_mean(tmp_path):
     texts, forgotten = made_up(60, 9), {}
-    before = encode(SparseEncoder.load("splade-tiny"), texts)
+    before = encode(SparseEncoder.load("splade-tiny"), texts, "document")
     for weight in (0.0, 50.0):
         model = SparseEncoder.load("splade-tiny")
         settings = Imitate(
@@ -451,7 +455,7 @@ def test_an_anchor_in_everyday_texts_keeps_what_others_mean(tmp_path):
         stage = Imitation(model, CANDIDATES, DOCUMENTS, settings)
         (tmp_path / str(weight)).mkdir()
         train(model, stage, tmp_path / str(weight))
-        forgotten[weight] = abs(encode(model, texts) - before).sum()
+        forgotten[weight] = abs(encode(model, texts, "document") - before).sum()
     assert forgotten[50.0] < 0.7 * forgotten[0.0]
 
 

@@ -99,7 +99,7 @@ class Model:
         with watching(progress) as bars:
             heard = bars.count("texts", len(listed))
             if isinstance(self.encoder, SparseEncoder):
-                return encode(self.encoder, listed, progress=heard)
+                return encode(self.encoder, listed, "document", progress=heard)
             return self.encoder.encode(listed, progress=heard)
 
     def encode_documents(self, documents: Sequence[Document], heard: Heard) -> csr_matrix:
@@ -110,7 +110,7 @@ class Model:
         if self._encoded is not None and self._encoded[0] == checksum:
             heard(len(texts))
             return self._encoded[1]
-        vectors = encode(self.encoder, texts, progress=heard)
+        vectors = encode(self.encoder, texts, "document", progress=heard)
         self._encoded = checksum, vectors
         return vectors
 

@@ -138,7 +138,7 @@ def search(
         documents = list(Corpus.of(corpus).read())
         with watching(progress) as bars:
             vectors = held.encode_documents(documents, bars.count("documents", len(documents)))
-    asked = encode(encoder, [each.text for each in queries])
+    asked = encode(encoder, [each.text for each in queries], "query")
     return _found(queries, documents, asked, vectors, top)
 
 

@@ -264,7 +264,7 @@ def query_table(
         documents = join_blocks(read_vectors_of(encoder, model, corpus, vectors, bars).blocks)
         tables = {"idf": idf_weights([documents], encoder.vocabulary_size)}
         if lessons:
-            own = encode(encoder, lessons, progress=bars.count("queries", len(lessons)))
+            own = encode(encoder, lessons, "query", progress=bars.count("queries", len(lessons)))
             tables["learnt"] = learn_weights(
                 tables["idf"], token_queries(encoder, lessons), own, documents.vectors
             )
@@ -274,7 +274,7 @@ def query_table(
         ids, texts = [query.query_id for query in asked], [query.text for query in asked]
         judged = {query_id: each for query_id, each in judgements.items() if query_id in set(ids)}
         tokens = token_queries(encoder, texts)
-        kinds = {"model": encode(encoder, texts)}
+        kinds = {"model": encode(encoder, texts, "query")}
         kinds |= {name: weigh(tokens, each) for name, each in tables.items()}
         rows: list[Row] = []
         for name, put in kinds.items():

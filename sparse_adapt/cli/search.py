@@ -286,13 +286,17 @@ def _exactly(
             raise InputError(
                 vectors, f"was encoded by another model ({opened.model.name}), not by {subject.model}"
             )
-        found = best_of_blocks(encode(encoder, [query.text for query in queries]), opened.blocks, top)
+        found = best_of_blocks(
+            encode(encoder, [query.text for query in queries], "query"), opened.blocks, top
+        )
     else:
         total = count_documents(subject.corpus)
         with Bars() as bars:
             progress = bars.count("documents", total)
             opened = encode_vectors(encoder, read_documents(subject.corpus), progress=progress)
-            found = best_of_blocks(encode(encoder, [query.text for query in queries]), opened.blocks, top)
+            found = best_of_blocks(
+                encode(encoder, [query.text for query in queries], "query"), opened.blocks, top
+            )
     return {
         query.query_id: [{"document_id": document_id, "score": score} for document_id, score in best]
         for query, best in zip(queries, found, strict=True)

@@ -95,8 +95,12 @@ def _diagnose_model(subject: Subject, baseline: str | None, *, json: bool) -> No
     encoder = SparseEncoder.load(subject.model)
     before = None if baseline is None else SparseEncoder.load(baseline)
     with Bars() as bars:
-        vectors = encode(encoder, texts, progress=bars.count("documents", len(texts)))
-        old = None if before is None else encode(before, texts, progress=bars.count("baseline", len(texts)))
+        vectors = encode(encoder, texts, "document", progress=bars.count("documents", len(texts)))
+        old = (
+            None
+            if before is None
+            else encode(before, texts, "document", progress=bars.count("baseline", len(texts)))
+        )
     health = measure_health(encoder, texts, vectors, old)
     if json:
         show_json({"model": subject.model, "collection": subject.corpus, **health.to_dict()})
@@ -137,7 +141,7 @@ def explain(
     encoder = SparseEncoder.load(subject.model)
     with Bars() as bars:
         texts = [document.full_text for document in documents]
-        vectors = encode(encoder, texts, progress=bars.count("documents", len(texts)))
+        vectors = encode(encoder, texts, "document", progress=bars.count("documents", len(texts)))
     report = take_apart(query, encoder, documents, top, vectors=vectors)
     if json:
         show_json({"model": subject.model, "collection": subject.corpus, **report.to_dict()})

@@ -163,4 +163,4 @@ def verify_index(folder: Path) -> int:
 def look_up(query: str, model: SparseEncoder, index: LuceneIndex, k: int = 10) -> list[LuceneHit]:
     """The k best documents for a query in words. Raises InputError when the index is of another model."""
     index.check_model(stamp(model))
-    return index.search(encode(model, [query]), k)
+    return index.search(encode(model, [query], "query"), k)

@@ -86,7 +86,7 @@ def cosines(
         vectors: Any = model.encode(list(texts), progress=progress)
         products = (vectors[left] * vectors[right]).sum(axis=1)
         return np.asarray(products, dtype=np.float64)
-    vectors = encode(model, list(texts), progress=progress).astype(np.float64)
+    vectors = encode(model, list(texts), "document", progress=progress).astype(np.float64)
     lengths = np.sqrt(np.asarray(vectors.multiply(vectors).sum(axis=1))).ravel()
     products = np.asarray(vectors[left].multiply(vectors[right]).sum(axis=1)).ravel()
     return np.asarray(products / np.maximum(lengths[left] * lengths[right], 1e-12))

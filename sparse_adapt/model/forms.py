@@ -7,9 +7,11 @@ queries, a limit of entries, a prompt. Such a model is refused, since everything
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from sparse_adapt.errors import ModelError
+
+Side = Literal["query", "document"]  # of a search, on which a text is
 
 MODULES_FILE = "modules.json"
 ABOUT_FILE = "config_sentence_transformers.json"

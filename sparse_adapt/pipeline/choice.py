@@ -112,8 +112,8 @@ def try_models(makers: Sequence[Maker], collection: Collection, progress: Heard 
     for number, maker in enumerate(makers):
         encoder = maker.make()
         own, encoder.factors = encoder.factors, None
-        queries = encode(encoder, [query.text for query in collection.queries])
-        documents = encode(encoder, [document.full_text for document in collection.documents])
+        queries = encode(encoder, [query.text for query in collection.queries], "query")
+        documents = encode(encoder, [document.full_text for document in collection.documents], "document")
         encoder.factors = own
         if own is None:
             ways: dict[Weighed, Factors] = {"idf": fourth_root(documents)}
@@ -175,7 +175,7 @@ def factors_from(encoder: SparseEncoder, documents: Sequence[Document]) -> Facto
     """The factors of a model for a corpus, from evenly spaced documents of it."""
     rows = rows_for_idf(len(documents))
     encoder.factors = None
-    return fourth_root(encode(encoder, [documents[row].full_text for row in rows]))
+    return fourth_root(encode(encoder, [documents[row].full_text for row in rows], "document"))
 
 
 def record(choice: Choice) -> dict[str, Any]:

@@ -89,8 +89,8 @@ def measured(request: Request, documents: Sequence[Document]) -> Speeds:
     encoder = SparseEncoder.load(request.model)
     texts = [document.full_text for document in documents[:: max(1, len(documents) // TRIED)][:TRIED]]
     short = [" ".join(text.split()[:SHORT_WORDS]) for text in texts]
-    encode(encoder, texts[:1])  # compiles, which counts once
-    encoding = _seconds(lambda: encode(encoder, texts)) / len(texts)
+    encode(encoder, texts[:1], "document")  # compiles, which counts once
+    encoding = _seconds(lambda: encode(encoder, texts, "document")) / len(texts)
     if request.settings.longest is not None:
         encoder.read_up_to(request.settings.longest)
     learning = _seconds(lambda: _learn(encoder, texts)) / len(texts)

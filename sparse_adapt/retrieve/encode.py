@@ -18,6 +18,7 @@ from scipy.sparse import csr_matrix
 from sparse_adapt.errors import ModelError
 from sparse_adapt.model.batches import TokenIds, group_by_length, pad
 from sparse_adapt.model.compiled import compiled
+from sparse_adapt.model.forms import Side
 from sparse_adapt.model.head.filter import Precision, exact_precision, positive_logits
 from sparse_adapt.model.head.pooling import pack, splade_pool
 from sparse_adapt.model.sparse import SparseEncoder
@@ -39,6 +40,7 @@ class BatchWeights(NamedTuple):
 def encode(
     model: SparseEncoder,
     texts: Sequence[str],
+    side: Side,
     *,
     tokens_a_batch: int = TOKENS_A_BATCH,
     precision: Precision | None = None,
@@ -46,6 +48,7 @@ def encode(
 ) -> csr_matrix:
     """SPLADE vectors (len(texts), V), float32, sorted indices; a text without weights keeps its empty row.
 
+    `side`: whether the texts are queries or documents.
     With `precision` "bfloat16" a processor that has such products uses them to rule out the tokens that can't
     have a weight, and multiplies the rest in float32: the same weights in less than half the time. A GPU then
     multiplies everything in bfloat16. None stands for what gives float32 weights soonest on this machine.

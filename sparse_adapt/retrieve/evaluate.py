@@ -226,8 +226,8 @@ def evaluate_model(
     if isinstance(model, SentenceEncoder):
         dense = model.encode(asked, progress=progress), model.encode(texts, progress=progress)
         return evaluate_dense(*dense, collection)
-    queries, documents = (encode(model, each, progress=progress) for each in (asked, texts))
-    return evaluate_vectors(queries, documents, collection)
+    queries = encode(model, asked, "query", progress=progress)
+    return evaluate_vectors(queries, encode(model, texts, "document", progress=progress), collection)
 
 
 def evaluate_vectors(queries: csr_matrix, documents: csr_matrix, collection: Collection) -> Result:

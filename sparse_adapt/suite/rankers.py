@@ -16,6 +16,7 @@ from scipy.sparse import csr_matrix, vstack
 from sparse_adapt.files.checksum import checksum_of_texts
 from sparse_adapt.files.kept import keep_vectors, kept_vectors
 from sparse_adapt.model.dense import DenseEncoder
+from sparse_adapt.model.forms import Side
 from sparse_adapt.model.idf import scaled, sqrt_idf
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.watching import Heard, silent
@@ -139,25 +140,27 @@ class Workshop:
         self, model: str, scale: str, queries: list[str], documents: list[str], heard: Heard
     ) -> Sparse:
         encoder, mark = self.model(model)
-        vectors = self._encode(encoder, mark, documents, heard)
-        asked = self._encode(encoder, mark, queries, silent)
+        vectors = self._encode(encoder, mark, documents, "document", heard)
+        asked = self._encode(encoder, mark, queries, "query", silent)
         if scale == "sqrt-idf":
             asked = scaled(asked, sqrt_idf(vectors))
         return Sparse(asked, vectors, token_names(encoder))
 
-    def _encode(self, encoder: SparseEncoder, mark: str, texts: list[str], heard: Heard) -> csr_matrix:
+    def _encode(
+        self, encoder: SparseEncoder, mark: str, texts: list[str], side: Side, heard: Heard
+    ) -> csr_matrix:
         parts = []
         for start in range(0, len(texts), TEXTS_A_PART):
             part = texts[start : start + TEXTS_A_PART]
-            name = f"sparse-{checksum_of_texts([mark, *part])[:32]}.safetensors"
+            name = f"sparse-{checksum_of_texts([mark, side, *part])[:32]}.safetensors"
             vectors = self._kept(name)
             if vectors is None:
-                vectors = encode(encoder, part)
+                vectors = encode(encoder, part, side)
                 if self.kept is not None:
                     keep_vectors(self.kept / name, vectors)
             parts.append(vectors)
             heard(len(part))
-        return csr_matrix(vstack(parts, format="csr")) if parts else encode(encoder, [])
+        return csr_matrix(vstack(parts, format="csr")) if parts else encode(encoder, [], side)
 
     def _kept(self, name: str) -> csr_matrix | None:
         return None if self.kept is None else kept_vectors(self.kept / name, self.old)

@@ -28,10 +28,10 @@ def ranked_by(encoder: EitherEncoder, texts: Sequence[str], progress: Heard = si
     if isinstance(encoder, SentenceEncoder):
         dense = encoder.encode(texts, progress=progress).T
         return lambda queries: encoder.encode(queries) @ dense
-    sparse = encode(encoder, texts, progress=progress).T.tocsr()
+    sparse = encode(encoder, texts, "document", progress=progress).T.tocsr()
 
     def rank(queries: Sequence[str]) -> NDArray[np.floating]:
-        return np.asarray((encode(encoder, list(queries)) @ sparse).todense())
+        return np.asarray((encode(encoder, list(queries), "query") @ sparse).todense())
 
     return rank
 

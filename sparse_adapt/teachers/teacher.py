@@ -126,7 +126,7 @@ def make_teacher(
     else:
         dense = DenseEncoder(teacher, cache=cache, rough=True)
     texts = [document.full_text for document in documents]
-    vectors = encode(student, texts, progress=watch("documents by the base model", len(texts)))
+    vectors = encode(student, texts, "document", progress=watch("documents by the base model", len(texts)))
     factors = sqrt_idf(vectors) if student.factors is None else np.ones(vectors.shape[1], np.float32)
     weighed = scaled(vectors, factors).T.tocsr()
     plain = vectors.T.tocsr()
@@ -145,7 +145,7 @@ def make_teacher(
 
 def _product(student: SparseEncoder, queries: Sequence[str], documents: csr_matrix) -> NDArray[Any]:
     """Scores (Q, N) of documents given as (V, N)."""
-    return np.asarray((encode(student, list(queries)) @ documents).todense())
+    return np.asarray((encode(student, list(queries), "query") @ documents).todense())
 
 
 def _statistics(texts: Sequence[str]) -> Bm25 | None:

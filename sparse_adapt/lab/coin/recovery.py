@@ -110,11 +110,13 @@ def measure_recovery(
     """Rank with the unadapted `base` on both collections and with `model` on the coined one."""
 
     def rank(encoder: SparseEncoder, collection: Collection) -> list[Result]:
-        documents = encode(encoder, [each.full_text for each in collection.documents], progress=heard)
+        documents = encode(
+            encoder, [each.full_text for each in collection.documents], "document", progress=heard
+        )
         results = []
         for queries in (collection.queries, trial.typed):
             asked = replace(collection, queries=queries)
-            vectors = encode(encoder, [query.text for query in queries])
+            vectors = encode(encoder, [query.text for query in queries], "query")
             results.append(evaluate_vectors(vectors, documents, asked))
         return results
 

@@ -38,8 +38,8 @@ def first_look(plan: Plan) -> Iterator[str]:
 def _ranking(model: SparseEncoder, corpus: str, query: Query) -> list[str]:
     """Ids of all documents, best first."""
     documents = list(read_documents(corpus))
-    vectors = encode(model, [query.text, *(document.full_text for document in documents)])
-    scores = (vectors[1:] @ vectors[0].T).toarray().ravel()
+    vectors = encode(model, [document.full_text for document in documents], "document")
+    scores = (vectors @ encode(model, [query.text], "query").T).toarray().ravel()
     return [documents[row].document_id for row in np.argsort(-scores, kind="stable")]
 
 

@@ -83,9 +83,9 @@ def _texts_of(scene: Scene, term: str) -> TermTexts:
 
 def measure(model: SparseEncoder, scene: Scene) -> dict[str, Any]:
     """Every figure of one column, ready for JSON."""
-    documents = encode(model, [document.full_text for document in scene.documents])
+    documents = encode(model, [document.full_text for document in scene.documents], "document")
     queries = {
-        split: encode(model, [query.text for query in collection.queries])
+        split: encode(model, [query.text for query in collection.queries], "query")
         for split, collection in scene.splits.items()
     }
     results = {
@@ -118,7 +118,9 @@ def _control_lit(model: SparseEncoder, scene: Scene, queries: Mapping[str, csr_m
 
 def _everyday_lit(model: SparseEncoder, scene: Scene) -> float:
     """Share of everyday texts like queries that light a term, and so find its documents."""
-    return float(_lights(model, scene, encode(model, made_up(EVERYDAY, EVERYDAY_SEED)[LIKE_QUERIES])).mean())
+    return float(
+        _lights(model, scene, encode(model, made_up(EVERYDAY, EVERYDAY_SEED)[LIKE_QUERIES], "query")).mean()
+    )
 
 
 def _lights(model: SparseEncoder, scene: Scene, vectors: csr_matrix) -> NDArray[np.bool_]:

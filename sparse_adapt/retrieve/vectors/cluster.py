@@ -149,7 +149,7 @@ def _encode_chunk(shipped: list[Any], key: str, texts: list[str]) -> csr_matrix:
     if key not in _models:
         _models.clear()
         _models[key] = _load(shipped[0])
-    return encode(_models[key], texts)
+    return encode(_models[key], texts, "document")
 
 
 def _load(shipped: Any) -> SparseEncoder:  # noqa: ANN401 - a reference of Ray's

@@ -86,7 +86,7 @@ def encode_corpus(
     def here(chunks: Iterator[Chunk]) -> Iterator[Encoded]:
         for chunk in chunks:
             texts = [document.full_text for document in chunk.documents]
-            yield Encoded(chunk, encode(model, texts, progress=progress))
+            yield Encoded(chunk, encode(model, texts, "document", progress=progress))
 
     with output_folder(folder, resume=resume, overwrite=overwrite, reads=reads) as place:
         manifest = _begun(place, stamp(model, model_name), documents_a_shard)
@@ -136,7 +136,8 @@ def encode_vectors(
         while chunk := list(islice(stream, documents_a_block)):
             texts = [document.full_text for document in chunk]
             yield EncodedBatch(
-                [document.document_id for document in chunk], encode(model, texts, progress=progress)
+                [document.document_id for document in chunk],
+                encode(model, texts, "document", progress=progress),
             )
 
     return Vectors(stamp(model, model_name), token_names(model), blocks())
@@ -145,7 +146,9 @@ def encode_vectors(
 def encode_queries(model: SparseEncoder, queries: Iterable[Query]) -> EncodedBatch:
     """All queries at once, in their order."""
     listed = list(queries)
-    return EncodedBatch([query.query_id for query in listed], encode(model, [query.text for query in listed]))
+    return EncodedBatch(
+        [query.query_id for query in listed], encode(model, [query.text for query in listed], "query")
+    )
 
 
 # -- continuing -----------------------------------------------------------------------------------
