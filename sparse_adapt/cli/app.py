@@ -28,7 +28,7 @@ PANELS: dict[str, tuple[Callable[..., None] | str, ...]] = {  # a stage stands b
     "Start": (start.demo, start.adapt, start.check),
     "Prepare": (prepare.terms, prepare.queries, prepare.candidates, prepare.pairs),
     "Stages": (*(name for name in STAGE_ROWS if name not in RESEARCH), stages.run),
-    "Understand": (understand.diagnose, understand.explain, understand.evaluate),
+    "Understand": (understand.diagnose, understand.explain, understand.evaluate, understand.verify),
     "Search": (search.encode, search.index, search.search),
     "Engines": (engines.export, engines.check_export, engines.query_table),
     "Research": (

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sparse_adapt.cli.checks import a_corpus, a_file, a_model, check_split, checked
+from sparse_adapt.cli.checks import a_corpus, a_file, a_folder, a_model, check_split, checked
 from sparse_adapt.cli.console import say, show, show_json, show_table, wrote
 from sparse_adapt.cli.following import free, then
 from sparse_adapt.cli.options import (
@@ -306,3 +306,29 @@ def _names(path: Path, term: str) -> bool:
     from sparse_adapt.terms.mining import read_terms
 
     return term.casefold() in (entry.text.casefold() for entry in read_terms(path))
+
+
+def verify(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PATH",
+            help="A folder that a command wrote: a model, vectors, an export, an index or a whole run.",
+            callback=checked(a_folder),
+        ),
+    ],
+    json: Json = False,
+) -> None:
+    """Check that a result is as it was written.
+
+    Every file is held against its checksum, weights have to be numbers, and matrices sound.
+    """
+    from sparse_adapt.api.verifying import verify as look
+
+    found = look(path)
+    if json:
+        show_json(found._asdict())
+    kinds = ", ".join(
+        f"{count:,} {kind}" for kind, count in found._asdict().items() if count and kind != "files"
+    )
+    say(f"{path}: all {found.files:,} files are as they were written{f' ({kinds})' if kinds else ''}")
