@@ -4,7 +4,6 @@ Encoding is what takes long, and the files of every engine are written from the 
 beside the export until it is whole: a killed export goes on from those that are there.
 """
 
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,9 @@ from sparse_adapt.engines.formats import check_takes, find_engine, module_of
 from sparse_adapt.engines.layout import ExportSource
 from sparse_adapt.engines.manifest import ExportFolder
 from sparse_adapt.engines.writing import AS_A_RULE, ExportOptions, write_export
-from sparse_adapt.files.folders import check_free, discard_unfinished
+from sparse_adapt.errors import OutputError
+from sparse_adapt.files.folders import check_free, discard_unfinished, tidy
+from sparse_adapt.files.marker import marker_of, remove
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors, open_vectors
@@ -70,8 +71,8 @@ def export_corpus(
 
 
 def interim_folder(folder: Path) -> Path:
-    """Where the vectors of an export lie while it isn't whole."""
-    return folder.with_name(f"{folder.name}.vectors")
+    """Where the vectors of an export lie while it isn't whole: under a name that nobody gives vectors of their own."""
+    return folder.with_name(f".{folder.name}.vectors")
 
 
 @contextmanager
@@ -80,8 +81,15 @@ def interim_shards(folder: Path, options: ExportOptions) -> Iterator[Path]:
 
     Raises OutputError for a place that is taken, before anything is encoded.
     """
+    shards = interim_folder(folder)
     if options.resume:
         discard_unfinished(folder)
+        if marker_of(folder) is not None and marker_of(shards) is not None:
+            remove(shards)  # the export was whole when it was killed
     check_free(folder, overwrite=options.overwrite, reads=options.reads)
-    yield interim_folder(folder)
-    shutil.rmtree(interim_folder(folder))
+    if marker_of(shards) is not None and not (options.resume or options.overwrite):
+        advice = "pass --resume to continue it or --overwrite to start again"
+        raise OutputError(f"{folder}: an unfinished export is in {shards}; {advice}")
+    yield shards
+    tidy(shards)
+    remove(shards)

@@ -116,6 +116,13 @@ def check_replaceable(
         raise OutputError(f"{path}: holds no {what}, so it isn't replaced; choose another -o") from error
 
 
+def tidy(path: str | Path) -> None:
+    """Remove what a process that was killed at the very end left beside a whole result."""
+    place = _checked(Path(path))
+    with _locked(place, path):
+        _restore(place)
+
+
 def discard_unfinished(path: str | Path, *, holding: str = "") -> None:
     """Remove what a killed run left beside `path` and nobody can go on from. Raises OutputError where one is at it.
 
