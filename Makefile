@@ -1,5 +1,6 @@
 # make demo    the whole path on the bundled corpus, then a table of what each stage buys and costs
 # make test    lint, types and every test; `make quick` leaves out what trains or serves the real model
+# make nightly  every kill and ten thousand damaged files, at which the suite looks at some only; half an hour
 # make bench   speed and memory beside other implementations; DATA=DIR names a folder that holds medquad
 # make figures what the pages and the notebook show, made anew: three demos, an hour at most
 # make docs    the pages in docs/, commands and settings made from the code; strict, needs no network
@@ -12,7 +13,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test quick lint docs bench figures constraints clean
+.PHONY: setup demo test quick nightly lint docs bench figures constraints clean
 
 setup: $(READY)
 
@@ -37,6 +38,9 @@ test: lint docs
 
 quick: lint
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(WORKERS) -m 'not slow'
+
+nightly: setup
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(WORKERS) -m nightly -rP
 
 bench: setup
 	$(BIN)/python -m benchmarks.run --data $(DATA)

@@ -59,11 +59,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files of file formats")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The demo's own module first, whatever else looks at the demo last.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The demo's own module first, whatever else looks at the demo last; no nightly test unless they are asked for.
 
     The demo trains for minutes: of several workers one begins with it, and none waits for it.
     """
+    if "nightly" not in config.option.markexpr:
+        config.hook.pytest_deselected(items=[item for item in items if "nightly" in item.keywords])
+        items[:] = [item for item in items if "nightly" not in item.keywords]
     looking = {item.path.stem for item in items if "demo_run" in getattr(item, "fixturenames", ())}
     place = {name: 2 for name in looking} | {"test_demo": 0}
     items.sort(key=lambda item: place.get(item.path.stem, 1))

@@ -105,7 +105,7 @@ def test_a_resumed_export_encodes_nothing_twice(tiny_model, documents, tmp_path,
     monkeypatch.setattr(
         "sparse_adapt.retrieve.vectors.shards.encode", lambda *_, **__: pytest.fail("encoded again")
     )
-    with pytest.raises(OutputError, match="an unfinished export is in .*; pass --resume"):
+    with pytest.raises(OutputError, match=r"an unfinished export is in .*; pass --resume"):
         export(documents, resume=False)
     with pytest.raises(InputError, match="encoded other documents"):
         export(documents[1:])

@@ -28,7 +28,7 @@ from sparse_adapt.collection.readers import (
     read_documents,
 )
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.files.folders import output_folder, write_json, write_text
+from sparse_adapt.files.folders import output_folder, tidy, write_json, write_text
 from sparse_adapt.files.marker import marker_of, remove
 from sparse_adapt.files.paths import absolute
 from sparse_adapt.made_up.queries import HELD, TRAIN
@@ -80,6 +80,7 @@ def adapt(
     Raises what reading the corpus or a file raises, and InputError for a corpus that gives too little.
     """
     if is_whole(place):
+        tidy(place.folder)
         return _whole(request, place.folder)
     request.check()
     total = sum(1 for _ in read_documents(request.corpus))

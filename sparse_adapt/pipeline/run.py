@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from sparse_adapt import __version__
 from sparse_adapt.collection.addresses import Location
 from sparse_adapt.errors import ConfigError, InputError
-from sparse_adapt.files.folders import write_json, write_text
+from sparse_adapt.files.folders import tidy, write_json, write_text
 from sparse_adapt.files.marker import remove
 from sparse_adapt.files.paths import absolute, found, portable
 from sparse_adapt.files.processes import common_folder, is_main
@@ -76,6 +76,7 @@ def run(plan: Plan, place: Place, listener: Listener | None = None) -> Finished:
     Raises what the readers raise for a file that is wrong, before the first stage begins.
     """
     if is_whole(place):
+        tidy(place.folder)
         return whole_run(plan, place.folder)
     check_files(plan)
     with common_folder(
