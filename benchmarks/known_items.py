@@ -8,22 +8,16 @@ of a model is by its old tokens alone: what is lost there no new term has taken.
 """
 
 import argparse
-import re
 
 import numpy as np
 from numpy.typing import NDArray
-from wordfreq import zipf_frequency
 
 from benchmarks.tables import line
-from sparse_adapt.collection.readers import Document, Query, read_documents
+from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors
-
-WORD = re.compile(r"[^\W\d_]+")
-TELLING = 5.8  # zipf frequency (Speer 2022, wordfreq) from which on a word tells no document from another
-WORDS, WINDOWS = (2, 4), (6, 12)  # telling words in any order, and words in a row
-KINDS = (*(f"{count} telling words" for count in WORDS), *(f"{count} words in a row" for count in WINDOWS))
+from sparse_adapt.retrieve.evaluate import evaluate_vectors
+from sparse_adapt.retrieve.known_items import KINDS, known_items
 
 
 def main() -> None:
@@ -52,30 +46,8 @@ def main() -> None:
             print(line([name, str(np.sum(~saying)), *cells, length]), flush=True)
 
 
-def known_items(documents: tuple[Document, ...], rows: NDArray[np.int64], seed: int) -> Collection:
-    """A query of each kind for each of these rows of the documents, which alone is relevant to it."""
-    queries, judgements = [], {}
-    for row in rows:
-        document = documents[row]
-        asked = _asked(document.full_text, np.random.default_rng([seed, row]))
-        for kind, text in zip(KINDS, asked, strict=True):
-            queries.append(Query(f"{document.document_id} {kind}", text, kind))
-            judgements[queries[-1].query_id] = {document.document_id: 1}
-    return Collection(documents, tuple(queries), judgements)
-
-
 def _says_new(encoder: SparseEncoder, texts: list[str]) -> NDArray[np.bool_]:
     return np.array([any(token >= encoder.old_size for token in ids) for ids in encoder.tokenize(texts)])
-
-
-def _asked(text: str, random: np.random.Generator) -> list[str]:
-    """A query of each kind from the words of a document."""
-    words = [word.lower() for word in WORD.findall(text)]
-    telling = sorted({word for word in words if zipf_frequency(word, "en") < TELLING})
-    drawn = [random.choice(telling, min(count, len(telling)), replace=False) for count in WORDS]
-    starts = [int(random.integers(max(1, len(words) - count + 1))) for count in WINDOWS]
-    windows = [words[start : start + count] for start, count in zip(starts, WINDOWS, strict=True)]
-    return [" ".join(each) for each in (*drawn, *windows)]
 
 
 if __name__ == "__main__":

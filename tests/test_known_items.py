@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from benchmarks.known_items import KINDS, _asked, known_items
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.retrieve.evaluate import evaluate_vectors
+from sparse_adapt.retrieve.known_items import KINDS, TWO_WORDS, _asked, known_items
 
 TEXT = "The valve of the pump is checked by the nurse, and by another nurse before the drip is started on the ward."
 
@@ -39,3 +39,16 @@ def test_words_are_those_of_the_document_and_tell_it_from_others():
     assert len(set(four.split())) == 4
     assert set(two.split()) | set(four.split()) <= set(plain.split()) - {"the", "of", "is", "by", "and", "on"}
     assert _asked("One valve.", np.random.default_rng(0)) == ["valve", "valve", "one valve", "one valve"]
+
+
+def test_a_document_without_telling_words_is_left_out():
+    documents = (Document("a", "it is the one"), Document("b", TEXT), Document("c", "42"))
+    known = known_items(documents, np.arange(3), 0, [TWO_WORDS])
+    assert {name for judged in known.judgements.values() for name in judged} == {"b"}
+
+
+def test_words_are_drawn_again_for_as_many_queries():
+    known = known_items((Document("a", TEXT),), np.array([0]), 0, [TWO_WORDS], draws=3)
+    assert [query.kind for query in known.queries] == [TWO_WORDS] * 3
+    assert len({query.text for query in known.queries}) > 1
+    assert list(known.judgements.values()) == [{"a": 1}] * 3

@@ -230,11 +230,16 @@ def evaluate_model(
     return evaluate_vectors(queries, encode(model, texts, "document", progress=progress), collection)
 
 
-def evaluate_vectors(queries: csr_matrix, documents: csr_matrix, collection: Collection) -> Result:
-    """The same for vectors that are there already: queries (queries, V), documents (documents, V)."""
+def evaluate_vectors(
+    queries: csr_matrix, documents: csr_matrix, collection: Collection, depth: int = DEPTH
+) -> Result:
+    """The same for vectors that are there already: queries (queries, V), documents (documents, V).
+
+    `depth`: how many documents of a query are looked at.
+    """
     query_ids = [query.query_id for query in collection.queries]
     document_ids = [document.document_id for document in collection.documents]
-    run = search(queries, query_ids, documents, document_ids, DEPTH)
+    run = search(queries, query_ids, documents, document_ids, depth)
     sizes = [np.diff(vectors.indptr).astype(np.float64) for vectors in (documents, queries)]
     return _measured(run, sizes, collection)
 
