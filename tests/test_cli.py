@@ -20,7 +20,17 @@ FLAGS = {
     "check": {"--json"},
     "diagnose": {"--model", "--corpus", "--json"},
     "explain": {"--model", "--corpus", "--json"},
-    "evaluate": {"--model", "--collection", "--split", "--baseline", "--suite", "--explain", "-o", "--json"},
+    "evaluate": {
+        "--model",
+        "--collection",
+        "--split",
+        "--baseline",
+        "--general",
+        "--suite",
+        "--explain",
+        "-o",
+        "--json",
+    },
     "encode": {"--model", "--corpus", "-o", "--overwrite", "--resume", "--engine", "--workers"},
     "export": {"--model", "--corpus", "--queries", "-o", "--overwrite"},
     "index": {"--vectors", "-o", "--overwrite"},
@@ -199,6 +209,10 @@ MISTAKES = {
     "evaluate in no such split": (
         ["evaluate", "--model", "{tiny}", "--collection", "{corpus}", "--split", "dev"],
         'no split "dev"; there are test, train',
+    ),
+    "evaluate with no such general collection": (
+        ["evaluate", "--model", "{tiny}", "--collection", "{corpus}", "--general", "no"],
+        "no: no such file or folder, bundled corpus",
     ),
     "evaluate without a collection": (
         ["evaluate", "--model", "{tiny}"],

@@ -23,6 +23,11 @@ from sparse_adapt.stages.runner import Place
 QUICK = {"steps": 2, "batch_size": 4, "checkpoint_every": 1, "device": "cpu", "judge": "none"}
 
 
+@pytest.fixture(autouse=True)
+def few_general_questions(monkeypatch):
+    monkeypatch.setattr(scorecard, "QUESTIONS", 20)
+
+
 @pytest.fixture
 def plan(tiny_model, zorvex_collection):
     return make_plan(str(zorvex_collection), model=str(tiny_model), overrides=QUICK)
@@ -148,9 +153,11 @@ GOOD = {
     "function_share": {"control": 0.1, "explicit": 0.01, "hidden": 0.05},
     "everyday_lit": 0.0,
     "control_lit": 0.0,
+    "general": {"general": {"ndcg@10": 0.9, "strays": 0.0}},
 }
 BASE = {
     **GOOD,
+    "general": {"general": {"ndcg@10": 0.905, "strays": 0.0}},
     "nonzero_document": 100.0,
     "function_share": {"control": 0.2, "explicit": 0.02, "hidden": 0.5},
 }
@@ -182,6 +189,7 @@ def test_what_reaches_every_bound_exactly_holds():
         (1, ("ndcg@10", "test", "hidden", 0.899)),
         (2, ("ndcg@10", "train", "control", 0.899)),
         (2, ("ndcg@10", "test", "control", 0.699)),
+        (2, ("general", "general", "ndcg@10", 0.899)),
         (3, ("terms", 0, "heaviest_in", 3)),
         (3, ("terms", 0, "least_logit", -0.1)),
         (3, ("terms", 0, "least_logit", None)),
@@ -224,6 +232,13 @@ def test_every_model_is_a_column(tmp_path, plan):
     }
     assert columns[1]["terms"][0]["single_token"] is False
     assert columns[2]["terms"][0]["single_token"] is True
+    for column in columns:
+        assert set(column["general"]) == {
+            "general",
+            "general, mixed index",
+            *(f"{kind}, mixed index" for kind in scorecard.KINDS),
+            "known items",
+        }
 
     table = to_json(tabulate(done.report))
     rows = {row["figure"].strip(): row for row in table}

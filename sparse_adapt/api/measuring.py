@@ -16,10 +16,13 @@ from sparse_adapt.collection.given import (
     queries_of,
 )
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.report.progress import watching
+from sparse_adapt.model.kinds import EitherEncoder
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.report.progress import Bars, watching
 from sparse_adapt.report.results import Result
 from sparse_adapt.report.tables import Row, Table, tabulate_evaluation, to_rich
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_model, evaluation, measurable
+from sparse_adapt.retrieve.keeping import evaluate_and_keep, general_collection, kept_figures, texts_in
 
 FIRST = "ndcg@10"
 
@@ -90,6 +93,7 @@ def evaluate(
     queries: QueriesGiven | None = None,
     judgements: JudgementsGiven | None = None,
     baseline: ModelGiven | None = None,
+    general: str | None = None,
     split: str = "test",
     device: str = "auto",
     progress: bool | None = None,
@@ -98,8 +102,10 @@ def evaluate(
 
     collection: a BEIR folder, a bundled name or an `ir_datasets` id, which brings its queries and judgements; or a
     corpus, with `queries` and `judgements` in memory or as files. `split` chooses `qrels/SPLIT.tsv` of a folder.
-    Queries without a positive judgement are left out. Models may be sparse or dense. Raises InputError where a judged
-    query has no text, and ConfigError where documents in memory come without queries or judgements.
+    Queries without a positive judgement are left out. Models may be sparse or dense. `general` measures beside it what
+    a sparse model keeps of what it knew (`keeps` in the figures): "general", passages and questions that ship with the
+    package, or another judged collection. Raises InputError where a judged query has no text, and ConfigError where
+    documents in memory come without queries or judgements, or a dense model with `general`.
 
     >>> import sparse_adapt as sa
     >>> found = sa.evaluate(
@@ -112,13 +118,32 @@ def evaluate(
     given = Corpus.of(collection)
     judged = _collection(given, queries, judgements, split)
     models = [load(each, device) for each in (model, baseline) if each is not None]
-    texts = len(judged.documents) + len(judged.queries)
+    title = f"{models[0].source} on {given.name}, {split}"
+    asked = None if general is None else general_collection(general)
+    sources, encoders = [each.source for each in models], [each.encoder for each in models]
     with watching(progress) as bars:
-        results = [
-            evaluate_model(each.encoder, judged, split, progress=bars.count(each.source, texts))
-            for each in models
-        ]
-    return Evaluation(f"{models[0].source} on {given.name}, {split}", evaluation(*results))
+        return Evaluation(title, measure_models(sources, encoders, judged, asked, bars))
+
+
+def measure_models(
+    sources: Sequence[str],
+    encoders: Sequence[EitherEncoder],
+    judged: Collection,
+    general: Collection | None,
+    bars: Bars,
+) -> dict[str, Any]:
+    """The figures of one model, or of two of which the second is the baseline; with what they keep of `general`."""
+    texts = texts_in(judged) if general is None else texts_in(judged, general)
+    heard = [bars.count(source, texts) for source in sources]
+    if general is None:
+        pairs = zip(encoders, heard, strict=True)
+        return evaluation(*(evaluate_model(encoder, judged, progress=each) for encoder, each in pairs))
+    sparse = [encoder for encoder in encoders if isinstance(encoder, SparseEncoder)]
+    if len(sparse) < len(encoders):
+        raise ConfigError("what a model keeps is measured of sparse models only; leave out general")
+    results, groups = zip(*evaluate_and_keep(sparse, judged, general, heard), strict=True)
+    content = evaluation(*results)
+    return {**content, "keeps": kept_figures(*groups)}
 
 
 def _collection(

@@ -165,6 +165,16 @@ def evaluate(
     ] = None,
     split: Split = "test",
     baseline: Baseline = None,
+    general: Annotated[
+        str | None,
+        typer.Option(
+            "--general",
+            metavar="DIR",
+            help="Measure also what the model keeps of what it knew: general questions, alone and among the "
+            "collection's documents, strays, and known items. `general` names the passages and questions that ship "
+            "with the package; any other collection with judgements serves as well.",
+        ),
+    ] = None,
     suite: Annotated[
         Path | None,
         typer.Option(
@@ -213,7 +223,7 @@ def evaluate(
         show(suite_template().rstrip("\n"))
         return
     if suite is not None:
-        if model is not None or collection is not None or baseline is not None:
+        if any(each is not None for each in (model, collection, baseline, general)):
             raise ConfigError("--suite names its own models and collections; leave the other options out")
         measure_suite(
             suite, out, explain=explain, overwrite=overwrite, resume=resume, device=device, json=json
@@ -224,20 +234,19 @@ def evaluate(
     if out is not None or explain:
         raise ConfigError("-o and --explain are for a suite; name one: --suite FILE")
     check_split(collection, split)
+    from sparse_adapt.api.measuring import measure_models
     from sparse_adapt.cli.devices import load_either
     from sparse_adapt.report.progress import Bars
     from sparse_adapt.report.tables import tabulate_evaluation
-    from sparse_adapt.retrieve.evaluate import evaluate_model, evaluation, read_collection
+    from sparse_adapt.retrieve.evaluate import read_collection
+    from sparse_adapt.retrieve.keeping import general_collection
 
     judged = read_collection(collection, split)
-    texts = len(judged.documents) + len(judged.queries)
-    encoders = [(name, load_either(name, device)) for name in (model, baseline) if name is not None]
+    asked = None if general is None else general_collection(general)
+    names = [name for name in (model, baseline) if name is not None]
+    encoders = [load_either(name, device) for name in names]
     with Bars() as bars:
-        results = [
-            evaluate_model(encoder, judged, split, progress=bars.count(name, texts))
-            for name, encoder in encoders
-        ]
-    content = evaluation(*results)
+        content = measure_models(names, encoders, judged, asked, bars)
     if json:
         show_json(content)
     else:

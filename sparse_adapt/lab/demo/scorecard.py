@@ -21,6 +21,15 @@ from sparse_adapt.made_up.everyday import LIKE_QUERIES, made_up
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
+from sparse_adapt.retrieve.keeping import (
+    Encoded,
+    encode_collection,
+    general_collection,
+    keeping,
+    kept_figures,
+    known_of,
+    lights,
+)
 from sparse_adapt.retrieve.search import top_k
 from sparse_adapt.terms.function_words import function_tokens
 
@@ -28,6 +37,8 @@ SPLITS = ("train", "test")
 KINDS = ("control", "explicit", "hidden")
 TOP = 5
 EVERYDAY, EVERYDAY_SEED = 2_000, 65_537  # texts that mean anything, other ones than stages are taught by
+QUESTIONS = 1_000  # general ones, of those that ship with the package
+DRAWS = 10  # pairs of telling words of a document
 
 
 class TermTexts(NamedTuple):
@@ -93,6 +104,7 @@ def measure(model: SparseEncoder, scene: Scene) -> dict[str, Any]:
         for split, collection in scene.splits.items()
     }
     return {
+        "general": _kept(model, scene, Encoded(scene.splits["test"], queries["test"], documents)),
         "hard_queries": _ranks(scene, queries["train"], documents),
         "terms": [_term_figures(model, scene, texts, documents, queries) for texts in scene.terms],
         "ndcg@10": {
@@ -105,6 +117,17 @@ def measure(model: SparseEncoder, scene: Scene) -> dict[str, Any]:
         "control_lit": _control_lit(model, scene, queries),
         "everyday_lit": _everyday_lit(model, scene),
     }
+
+
+def _kept(model: SparseEncoder, scene: Scene, domain: Encoded) -> dict[str, dict[str, float]]:
+    """What the model keeps of what it knew, and both sides in a mixed index: the mean of each measure, by kind."""
+    general = encode_collection(model, general_collection(most=QUESTIONS))
+    saying = np.zeros(len(scene.documents), dtype=np.bool_)
+    saying[[row for texts in scene.terms for row in texts.rows]] = True
+    known = known_of(scene.documents, saying, DRAWS)
+    terms = [_token_ids(model, texts.term) for texts in scene.terms]
+    kept = kept_figures(keeping(model, domain, general, known, terms))
+    return {kind: figures["model"] for kind, figures in kept.items()}
 
 
 def _control_lit(model: SparseEncoder, scene: Scene, queries: Mapping[str, csr_matrix]) -> float:
@@ -125,8 +148,7 @@ def _everyday_lit(model: SparseEncoder, scene: Scene) -> float:
 
 def _lights(model: SparseEncoder, scene: Scene, vectors: csr_matrix) -> NDArray[np.bool_]:
     """Which texts have a weight for any of the terms: (texts,)."""
-    weights = [_weight(vectors, _token_ids(model, texts.term)) for texts in scene.terms]
-    return np.asarray((np.array(weights) > 0).any(axis=0))
+    return lights(vectors, [_token_ids(model, texts.term) for texts in scene.terms])
 
 
 def _ranks(scene: Scene, queries: csr_matrix, documents: csr_matrix) -> dict[str, Any]:

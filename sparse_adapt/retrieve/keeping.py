@@ -1,0 +1,206 @@
+"""What a model keeps of what it knew, while it learns a domain: four measures, each with a value for each query.
+
+- *General questions*: short questions asked of thousands of passages of general language. `general` names those that
+  ship with the package (the half that judges); any judged collection from elsewhere serves as well.
+- *Strays*: general questions that light a new term, though none of them means one.
+- The *mixed index*: the domain's documents among the general passages, as in a search box that serves both. Queries of
+  either side are asked of all of it; a domain's document *enters* where it is among a general question's first ten.
+- *Known items*: two telling words of a document find it.
+
+Dimensions: V vocabulary.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, vstack
+
+from sparse_adapt.collection.readers import Document, Judgements, Query
+from sparse_adapt.made_up.general import pairs
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors, read_collection
+from sparse_adapt.retrieve.known_items import TWO_WORDS, known_items
+from sparse_adapt.retrieve.significance import Values, holm, randomisation_test
+
+GENERAL = "general"
+FIRST = 10  # documents of a query that people look at
+DEPTH = 100  # documents of a query that are looked at here
+KNOWN_DOCUMENTS = 500
+SHOWN = ("ndcg@10", "mrr@10", "recall@100")
+
+Groups = dict[str, dict[str, Values]]  # kind of query -> measure -> a value for each query
+
+
+class Encoded(NamedTuple):
+    """A collection with its vectors under one model: queries (queries, V), documents (documents, V)."""
+
+    collection: Collection
+    queries: csr_matrix
+    documents: csr_matrix
+
+
+def general_collection(source: str = GENERAL, split: str = "test", most: int | None = None) -> Collection:
+    """General passages and questions: those that ship with the package, evenly drawn, or a judged collection.
+
+    `most`: how many of the package's, all by default. Raises InputError as `read_collection` does.
+    """
+    if source != GENERAL:
+        return read_collection(source, split)
+    kept = list(pairs("judges"))
+    rows = np.unique(np.linspace(0, len(kept) - 1, most or len(kept)).astype(np.int64))
+    passages, questions = zip(*(kept[row] for row in rows), strict=True)
+    return Collection(passages, questions, {query.query_id: {query.query_id: 1} for query in questions})
+
+
+def encode_collection(model: SparseEncoder, collection: Collection, progress: Heard = silent) -> Encoded:
+    """Vectors of a collection's queries and documents."""
+    queries = encode(model, [query.text for query in collection.queries], "query", progress=progress)
+    texts = [document.full_text for document in collection.documents]
+    return Encoded(collection, queries, encode(model, texts, "document", progress=progress))
+
+
+def new_terms(model: SparseEncoder) -> list[list[int]]:
+    """The tokens that a model was given, each a term by itself."""
+    return [[token.token_id] for token in model.new_tokens]
+
+
+def lights(queries: csr_matrix, terms: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
+    """Which texts have weight for a term, all of its tokens: (texts,)."""
+    lit = np.zeros(queries.shape[0], dtype=np.bool_)
+    for tokens in terms:
+        lit |= np.asarray((queries[:, list(tokens)] > 0).sum(axis=1)).ravel() == len(tokens)
+    return lit
+
+
+def known_of(documents: Sequence[Document], saying: NDArray[np.bool_], draws: int = 1) -> Collection | None:
+    """Known items of the documents that say no new term, where there are some: `saying` (documents,) tells of each."""
+    rows = np.flatnonzero(~saying)
+    rows = rows[:: max(1, -(-len(rows) // KNOWN_DOCUMENTS))]
+    known = known_items(documents, rows, seed=0, kinds=[TWO_WORDS], draws=draws)
+    return known if known.queries else None
+
+
+def say_new(models: Sequence[SparseEncoder], documents: Sequence[Document]) -> NDArray[np.bool_]:
+    """Which documents say a token that one of the models was given: (documents,)."""
+    texts = [document.full_text for document in documents]
+    saying = np.zeros(len(texts), dtype=np.bool_)
+    for model in models:
+        if model.new_tokens:
+            new = {token.token_id for token in model.new_tokens}
+            saying |= np.array([not new.isdisjoint(ids) for ids in model.tokenize(texts)])
+    return saying
+
+
+def keeping(
+    model: SparseEncoder,
+    domain: Encoded,
+    general: Encoded,
+    known: Collection | None,
+    terms: Sequence[Sequence[int]],
+) -> Groups:
+    """The four measures of one model, by kind of query. `terms`: the tokens of each new term."""
+    alone = evaluate_vectors(general.queries, general.documents, general.collection, DEPTH)
+    groups: Groups = {GENERAL: {name: alone.values[name] for name in SHOWN}}
+    groups[GENERAL]["strays"] = lights(general.queries, terms).astype(np.float64)
+    groups.update(_in_mixed_index(domain, general))
+    if known is not None:
+        asked = encode(model, [query.text for query in known.queries], "query")
+        found = evaluate_vectors(asked, domain.documents, known, DEPTH)
+        groups["known items"] = {"mrr@10": found.values["mrr@10"]}
+    return groups
+
+
+def evaluate_and_keep(
+    models: Sequence[SparseEncoder], domain: Collection, general: Collection, heard: Sequence[Heard]
+) -> Iterator[tuple[Result, Groups]]:
+    """What each model reaches on a domain's collection, and what it keeps beside it; every text is encoded once.
+
+    `heard`: who hears how many texts a model has encoded.
+    """
+    known = known_of(domain.documents, say_new(models, domain.documents))
+    for model, progress in zip(models, heard, strict=True):
+        encoded = encode_collection(model, domain, progress)
+        result = evaluate_vectors(encoded.queries, encoded.documents, domain)
+        there = encode_collection(model, general, progress)
+        yield result, keeping(model, encoded, there, known, new_terms(model))
+
+
+def texts_in(*collections: Collection) -> int:
+    """How many texts collections have."""
+    return sum(len(each.documents) + len(each.queries) for each in collections)
+
+
+def _in_mixed_index(domain: Encoded, general: Encoded) -> Groups:
+    """nDCG@10 of either side's queries over the documents of both, and which top tens the domain enters."""
+    documents = vstack([domain.documents, general.documents], format="csr")
+    ours, theirs = _named(domain.collection, "domain"), _named(general.collection, GENERAL)
+    both = (*ours.documents, *theirs.documents)
+    found = evaluate_vectors(general.queries, documents, _over(both, theirs), DEPTH)
+    entered = [_enters(found, query.query_id) for query in theirs.queries]
+    groups: Groups = {
+        f"{GENERAL}, mixed index": {
+            "ndcg@10": found.values["ndcg@10"],
+            "domain enters": np.array(entered, np.float64),
+        }
+    }
+    asked = evaluate_vectors(domain.queries, documents, _over(both, ours), DEPTH)
+    for kind in asked.kinds or (None,):
+        groups[f"{kind or 'all'}, mixed index"] = {"ndcg@10": asked.select(kind)["ndcg@10"]}
+    return groups
+
+
+def _enters(found: Result, query_id: str) -> bool:
+    return any(name.startswith("domain ") for name in list(found.run[query_id])[:FIRST])
+
+
+def _named(collection: Collection, side: str) -> Collection:
+    """The same with ids that say which side they are of, so that no two of the mixed index are alike."""
+    documents = tuple(
+        Document(f"{side} {each.document_id}", each.text, each.title) for each in collection.documents
+    )
+    queries = tuple(Query(f"{side} {each.query_id}", each.text, each.kind) for each in collection.queries)
+    judged: Judgements = {
+        f"{side} {query_id}": {f"{side} {name}": grade for name, grade in grades.items()}
+        for query_id, grades in collection.judgements.items()
+    }
+    return Collection(documents, queries, judged)
+
+
+def _over(documents: tuple[Document, ...], collection: Collection) -> Collection:
+    return Collection(documents, collection.queries, collection.judgements)
+
+
+# -- as plain values ------------------------------------------------------------------------------
+
+
+def kept_figures(ours: Groups, baseline: Groups | None = None, *, seed: int = 0) -> dict[str, Any]:
+    """Means by kind and measure; beside a baseline its means, the differences, and p-values with Holm's correction."""
+    if baseline is None:
+        return {kind: {"model": _means(values)} for kind, values in ours.items()}
+    told = {kind: _compared(values, baseline[kind], seed) for kind, values in ours.items()}
+    tests = [(kind, name) for kind in told for name in told[kind]["p_value"]]
+    adjusted = holm([told[kind]["p_value"][name] for kind, name in tests])
+    for (kind, name), value in zip(tests, adjusted, strict=True):
+        told[kind]["adjusted"][name] = value
+    return told
+
+
+def _compared(
+    ours: Mapping[str, Values], theirs: Mapping[str, Values], seed: int
+) -> dict[str, dict[str, float]]:
+    gaps = {name: values - theirs[name] for name, values in ours.items()}
+    return {
+        "model": _means(ours),
+        "baseline": _means(theirs),
+        "difference": _means(gaps),
+        "p_value": {name: randomisation_test(gap, np.random.default_rng(seed)) for name, gap in gaps.items()},
+        "adjusted": {},
+    }
+
+
+def _means(values: Mapping[str, Values]) -> dict[str, float]:
+    return {name: float(each.mean()) for name, each in values.items()}
