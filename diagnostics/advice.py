@@ -2,25 +2,32 @@
 
 import json
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
+
+from sparse_adapt.files.paths import free
 
 State = Literal["pieces", "absent", "ordinary", "negative", "silent", "stray", "outranked", "learnt"]
 
 HEAVY = 10  # a learnt term is among so many of a document's heaviest tokens
 TERMS = "terms.json"
+HELP = "sparse-adapt dictionary --help"
 STRAY = 0.2  # firing on more of the documents that don't say it makes a term noise
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """What the commands name, placeholders where nothing is known. `terms` is a file that holds the term."""
+    """Where the things lie that commands name; empty where there is nothing, and then no command names it.
 
-    model: str = "MODEL"
-    corpus: str = "CORPUS"
+    `terms` is a file that holds the term, `dictionary` one of definitions, `candidates` one of scored documents.
+    """
+
+    model: str = ""
+    corpus: str = ""
     terms: str = ""
-    dictionary: str = "dictionary.jsonl"
-    candidates: str = "candidates.jsonl"
+    dictionary: str = ""
+    candidates: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,48 +81,45 @@ def logit_verdict(average_logit: float | None) -> str:
 
 
 def advise(state: State, evidence: TermFigures, places: Places) -> tuple[Step, ...]:
-    """Section 5: the shortest way from a term's state to the next better one, as commands."""
+    """Section 5: the shortest way from a term's state to the next better one, as commands that can be run in turn."""
     where = _Commands(places)
     match state:
         case "pieces":
-            steps = (
-                Step("Give it a token, an input row and an output row of its own", where.extend()),
-                Step("Then teach the new rows on the corpus", where.warmup("extended")),
-            )
-            if places.terms:
-                return steps
             return (
-                Step("The term is no single token: name it in a file", where.write_term(evidence.term)),
-                *steps,
+                *where.named(evidence.term),
+                Step("Give it a token, an input row and an output row of its own", where.extend()),
+                Step("Then teach the new rows on the corpus", where.warmup(where.out("extended"))),
             )
         case "absent":
             return (
                 Step(
                     "No document holds the term: a model learns it from texts that do, or from a definition"
                 ),
-                Step("Learn it from its definition", where.dictionary(places.model)),
+                where.define(places.model, "Learn it from its definition"),
             )
         case "ordinary":
             return (
                 Step("The token came with the model. See what it matches", where.explain(evidence.term)),
-                Step("Judged examples of the domain shift its weight", where.distill(places.model)),
+                where.judge(places.model, "Judged examples of the domain shift its weight"),
             )
         case "negative" | "silent":
             return (
                 Step("The token has no weight to match on: teach its rows", where.warmup(places.model)),
-                Step("Add what the term means", where.dictionary("warm")),
-                Step("Then let queries reach it", where.distill("defined")),
+                where.define(where.out("warm"), "Add what the term means"),
+                where.judge(
+                    where.out("defined" if places.dictionary else "warm"), "Then let queries reach it"
+                ),
             )
         case "stray":
             share = f"{evidence.stray_share:.0%}"
             return (
                 Step(f"The token fires on {share} of the documents that don't say the term"),
-                Step("Judged examples teach it where it belongs", where.distill(places.model)),
+                where.judge(places.model, "Judged examples teach it where it belongs"),
             )
         case "outranked":
             return (
                 Step(f"The token has weight, but ranks about {evidence.rank} in its documents"),
-                Step("Raise it with queries for it", where.distill(places.model)),
+                where.judge(places.model, "Raise it with queries for it"),
                 Step("See what it matches by now", where.explain(evidence.term)),
             )
         case "learnt":
@@ -127,34 +131,61 @@ def advise(state: State, evidence: TermFigures, places: Places) -> tuple[Step, .
 
 @dataclass(frozen=True, slots=True)
 class _Commands:
-    """Command lines with their paths quoted."""
+    """Command lines with their paths quoted; an empty one where a place that it needs isn't known."""
 
     places: Places
 
-    def write_term(self, term: str) -> str:
+    @staticmethod
+    def out(name: str) -> str:
+        """Where a command writes, and the one after it reads."""
+        return free(name)
+
+    def named(self, term: str) -> tuple[Step, ...]:
+        """How to name the term in a file, unless one holds it."""
+        if self.places.terms:
+            return ()
         content = json.dumps({"terms": [term]}, ensure_ascii=False)
-        return f"echo {shlex.quote(content)} > {TERMS}"
+        command = f"echo {shlex.quote(content)} > {shlex.quote(free(TERMS))}"
+        return (Step("The term is no single token: name it in a file", command),)
+
+    def define(self, model: str, why: str) -> Step:
+        """How to teach definitions, or that there are none."""
+        if self.places.dictionary:
+            given = {"model": model, "glossary": self.places.dictionary}
+            return Step(why, self._line("dictionary", given, "defined"))
+        return Step(
+            f"{why}. It needs a glossary, such as a CSV file with the columns term and definition", HELP
+        )
+
+    def judge(self, model: str, why: str) -> Step:
+        """How to teach by scored documents, or to have queries made up and scored."""
+        given = {"model": model, "corpus": self.places.corpus}
+        if self.places.candidates:
+            return Step(why, self._line("distill", {**given, "candidates": self.places.candidates}, "taught"))
+        if not all(given.values()):
+            return Step(why)
+        line = _line("adapt", self.places.corpus, "--model", model, "-o", self.out("adapted"))
+        return Step(f"{why}; adapt makes up queries and has them judged", line)
 
     def extend(self) -> str:
-        terms = self.places.terms or TERMS
-        return _line("extend", "--model", self.places.model, "--terms", terms, "-o", "extended")
+        terms = self.places.terms or free(TERMS)
+        return self._line("extend", {"model": self.places.model, "terms": terms}, "extended")
 
     def warmup(self, model: str) -> str:
-        return _line("warmup", "--model", model, "--corpus", self.places.corpus, "-o", "warm")
-
-    def dictionary(self, model: str) -> str:
-        return _line("dictionary", "--model", model, "--glossary", self.places.dictionary, "-o", "defined")
-
-    def distill(self, model: str) -> str:
-        files = ("--candidates", self.places.candidates, "--corpus", self.places.corpus)
-        return _line("distill", "--model", model, *files, "-o", "adapted")
+        return self._line("warmup", {"model": model, "corpus": self.places.corpus}, "warm")
 
     def explain(self, query: str) -> str:
-        return _line("explain", query, "--model", self.places.model, "--corpus", self.places.corpus)
+        return self._line("explain", {"model": self.places.model, "corpus": self.places.corpus}, "", query)
 
     def export(self) -> str:
-        files = ("--model", self.places.model, "--corpus", self.places.corpus)
-        return _line("export", "anserini", *files, "-o", "vectors")
+        given = {"model": self.places.model, "corpus": self.places.corpus}
+        return self._line("export", given, "vectors", "anserini")
+
+    def _line(self, command: str, given: Mapping[str, str], out: str, *first: str) -> str:
+        if not all(given.values()):
+            return ""
+        options = [word for key, value in given.items() for word in (f"--{key}", value)]
+        return _line(command, *first, *options, *(["-o", self.out(out)] if out else []))
 
 
 def _line(*words: str) -> str:

@@ -173,7 +173,7 @@ def test_an_entry_that_no_text_spells(tiny, twelve_documents):
 
 
 def test_json_holds_everything(tiny, twelve_documents):
-    report = diagnose("zorvex", tiny, twelve_documents)
+    report = diagnose("zorvex", tiny, twelve_documents, places=Places("my-model", "my-corpus"))
     content = json.loads(json.dumps(report.to_dict(), allow_nan=False))
     assert list(content) == [
         "term", "state", "vocabulary", "document_id", "text", "logits", "weights", "ranking", "corpus",
@@ -275,7 +275,8 @@ LEARNT = TermFigures("Zorvex", True, True, True, 3.0, 1, 0.0)
 def test_every_state_has_its_next_commands(change, state, commands):
     evidence = replace(LEARNT, **change)
     assert judge(evidence) == state
-    steps = advise(state, evidence, Places(model="runs/my model", corpus="corpus.jsonl"))
+    files = {"dictionary": "dictionary.jsonl", "candidates": "candidates.jsonl"}
+    steps = advise(state, evidence, Places(model="runs/my model", corpus="corpus.jsonl", **files))
     lines = [step.command for step in steps if step.command.startswith("sparse-adapt")]
     assert len(lines) == len(commands)
     for line, command in zip(lines, commands, strict=True):
@@ -283,8 +284,38 @@ def test_every_state_has_its_next_commands(change, state, commands):
     assert any("'runs/my model'" in line for line in lines)  # quoted, to be pasted as it is
 
 
+def test_what_is_not_there_is_not_named():
+    """Without definitions the help says what they are; adapt makes candidates; without a corpus nothing runs."""
+    silent = replace(LEARNT, rank=None)
+    lines = [step.command for step in advise("silent", silent, Places("my-model", "my-corpus"))]
+    assert lines == [
+        "sparse-adapt warmup --model my-model --corpus my-corpus -o warm",
+        "sparse-adapt dictionary --help",
+        "sparse-adapt adapt my-corpus --model warm -o adapted",
+    ]
+    for state in ("pieces", "absent", "ordinary", "negative", "stray", "outranked", "learnt"):
+        lines = [step.command for step in advise(state, LEARNT, Places())]
+        assert set(lines) <= {
+            "",
+            "sparse-adapt dictionary --help",
+            """echo '{"terms": ["Zorvex"]}' > terms.json""",
+        }
+
+
+def test_a_file_that_is_there_is_not_written_over(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "terms.json").write_text("edited for hours")
+    (tmp_path / "extended").mkdir()
+    steps = advise("pieces", replace(LEARNT, single=False), Places("my-model", "my-corpus"))
+    assert [step.command for step in steps] == [
+        """echo '{"terms": ["Zorvex"]}' > terms-2.json""",
+        "sparse-adapt extend --model my-model --terms terms-2.json -o extended-2",
+        "sparse-adapt warmup --model extended-2 --corpus my-corpus -o warm",
+    ]
+
+
 def test_a_file_that_holds_the_term_is_not_written_over():
-    steps = advise("pieces", replace(LEARNT, single=False), Places(terms="mine.json"))
+    steps = advise("pieces", replace(LEARNT, single=False), Places(model="my-model", terms="mine.json"))
     assert not any("echo" in step.command for step in steps)
     assert "--terms mine.json" in steps[0].command
 
@@ -311,7 +342,8 @@ def test_the_invented_word_in_the_bundled_model():
 def test_the_invented_word_as_a_token_of_its_own():
     model = SparseEncoder.load("splade-tiny")
     extend(model, [Term("Gatrocraptic", "coined")])
-    report = diagnose("gatrocraptic", model, list(read_documents("gatrocraptic")))
+    places = Places("extended", "gatrocraptic")
+    report = diagnose("gatrocraptic", model, list(read_documents("gatrocraptic")), places=places)
     assert report.vocabulary.token_ids == (model.old_size,)
     assert report.vocabulary.category == "coined"
     assert report.vocabulary.replaced == ("ga", "##tro", "##cr", "##ap", "##tic")

@@ -10,7 +10,7 @@ from diagnostics.sections import TokenReport
 from diagnostics.token import diagnose as report_on
 from sparse_adapt.api.models import ModelGiven, load_sparse
 from sparse_adapt.collection.given import Corpus, DocumentsGiven
-from sparse_adapt.collection.sources import bundled
+from sparse_adapt.collection.sources import beside
 from sparse_adapt.errors import InputError
 from sparse_adapt.report.progress import watching
 from sparse_adapt.terms.mining import read_terms
@@ -98,16 +98,13 @@ def diagnose_model(
 def _places(model: str, corpus: str | None, term: str) -> Places:
     """Paths for the commands that a report advises; a file of terms only where it holds the term."""
     if corpus is None:
-        return Places(model=model)
-    held = {name: bundled(corpus) / name for name in ("terms.json", "dictionary.jsonl", "candidates.jsonl")}
-    paths = {name: str(path) if path.is_file() else name for name, path in held.items()}
-    names_it = held["terms.json"].is_file() and _holds(held["terms.json"], term)
+        return Places(model)
+    names = ("terms.json", "dictionary.jsonl", "candidates.jsonl")
+    terms, dictionary, candidates = (beside(corpus, name) for name in names)
+    if terms is not None and not _holds(terms, term):
+        terms = None
     return Places(
-        model=model,
-        corpus=corpus,
-        terms=paths["terms.json"] if names_it else "",
-        dictionary=paths["dictionary.jsonl"],
-        candidates=paths["candidates.jsonl"],
+        model, corpus, *("" if path is None else str(path) for path in (terms, dictionary, candidates))
     )
 
 

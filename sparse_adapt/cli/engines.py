@@ -248,6 +248,7 @@ def query_table(
     from sparse_adapt.cli.devices import load
     from sparse_adapt.collection.readers import read_judgements, read_queries
     from sparse_adapt.engines.query_table import idf_weights, learn_weights, token_queries, weigh, write_table
+    from sparse_adapt.model.saved import fetch
     from sparse_adapt.report.progress import Bars
     from sparse_adapt.report.tables import Column, Row, Table
     from sparse_adapt.retrieve.encode import encode
@@ -295,8 +296,10 @@ def query_table(
     wrote(out, f"{count:,} tokens, {'learnt' if lessons else 'inverse document frequencies'}")
     say("next:")
     say("  from sentence_transformers.sparse_encoder.modules import SparseStaticEmbedding")
+    say("  from transformers import AutoTokenizer")
+    say(f"  tokenizer = AutoTokenizer.from_pretrained({str(fetch(model))!r})")
     say(
-        f"  SparseStaticEmbedding.from_json({str(out)!r}, tokenizer=TOKENIZER)  # or OpenSearch's doc-only mode"
+        f"  SparseStaticEmbedding.from_json({str(out)!r}, tokenizer=tokenizer)  # or OpenSearch's doc-only mode"
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sparse_adapt.cli.console import say
 from sparse_adapt.cli.options import flag_of
+from sparse_adapt.files.paths import free as free
 
 if TYPE_CHECKING:
     from sparse_adapt.stages.inputs import Input
@@ -27,14 +28,6 @@ def then(*commands: Iterable[str]) -> None:
         say("next:")
     for command in commands:
         say(f"  {shlex.join(['sparse-adapt', *command])}")
-
-
-def free(path: str | Path) -> str:
-    """A path like this one where nothing is yet."""
-    place, number = Path(path), 2
-    while place.exists() or place.with_name(f"{place.name}.partial").exists():
-        place, number = Path(path).with_stem(f"{Path(path).stem}-{number}"), number + 1
-    return str(place)
 
 
 def after_stage(name: str, model: str, out: Path, files: Mapping[str, str]) -> list[list[str]]:
@@ -76,8 +69,8 @@ def measured(before: str, model: Path, corpus: str) -> list[list[str]]:
     return commands
 
 
-def a_query(corpus: str | None) -> str:
-    """A query that somebody may ask of a corpus: one of its own, else the title of a document."""
+def a_query(corpus: str | None) -> str | None:
+    """A query that somebody may ask of a corpus: one of its own, else the title of a document, else None."""
     from sparse_adapt.collection.readers import read_documents, read_queries
     from sparse_adapt.errors import InputError
 
@@ -87,7 +80,7 @@ def a_query(corpus: str | None) -> str:
     with suppress(InputError, StopIteration):
         if corpus is not None:
             return next(each.title for each in read_documents(corpus) if each.title)
-    return "QUERY"
+    return None
 
 
 def judged_split(corpus: str) -> str | None:

@@ -132,9 +132,9 @@ def index(
             progress=bars.count("documents", total),
         )
     wrote(out, f"{card.documents - card.empty_documents:,} documents, {card.engine}")
-    if card.model.name:
-        named = ["--model", card.model.name, "--index", str(out)]
-        then(["search", a_query(read_before(card.model.name).get("corpus")), *named])
+    query = a_query(read_before(card.model.name).get("corpus")) if card.model.name else None
+    if query is not None:
+        then(["search", query, "--model", card.model.name, "--index", str(out)])
 
 
 def search(

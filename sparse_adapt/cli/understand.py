@@ -7,7 +7,7 @@ import typer
 
 from sparse_adapt.cli.checks import a_corpus, a_file, a_folder, a_model, check_split, checked
 from sparse_adapt.cli.console import say, show, show_json, show_table, wrote
-from sparse_adapt.cli.following import free, then
+from sparse_adapt.cli.following import a_query, free, then
 from sparse_adapt.cli.options import (
     COLLECTION_HELP,
     MODEL_HELP,
@@ -23,7 +23,7 @@ from sparse_adapt.cli.subject import BASE, Subject, subject_of
 from sparse_adapt.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
-    from diagnostics.advice import Places
+    from sparse_adapt.report.results import Result
 
 
 OF_SUITE = f"{WITH}--suite"
@@ -61,59 +61,37 @@ def diagnose(
     Of a term: vocabulary, logits, weight and ranking, for the document that says it most. Of a model: its new tokens,
     which light where nobody says them, what its vectors cost, and how far it moved from a baseline.
     """
-    if term is None:
-        _diagnose_model(subject_of(model, corpus), baseline, json=json)
-        return
     subject = subject_of(model, corpus)
-    from diagnostics.report import render_token_report
-    from diagnostics.token import diagnose as report_on
-    from sparse_adapt.collection.readers import read_documents
-    from sparse_adapt.model.sparse import SparseEncoder
+    if term is None:
+        _diagnose_model(subject, baseline, json=json)
+        return
+    from sparse_adapt.api.insight import diagnose as diagnose_now
 
-    documents = list(read_documents(subject.corpus))
-    encoder = SparseEncoder.load(subject.model)
-    places = _places(subject, term)
-    report = report_on(term, encoder, documents, document_id=document, places=places)
-    if json:
-        show_json({"model": subject.model, "collection": subject.corpus, **report.to_dict()})
-    else:
-        show(render_token_report(report))
-    say(f"model {subject.model}, corpus {subject.corpus}")
+    _show_about(
+        subject, diagnose_now(subject.model, term, subject.corpus, document_id=document, device="cpu"), json
+    )
     if not subject.adapted:
         then(["demo"])
 
 
 def _diagnose_model(subject: Subject, baseline: str | None, *, json: bool) -> None:
     """Show the health of a whole model on a corpus."""
-    from diagnostics.health import measure_health
-    from sparse_adapt.collection.readers import read_documents
-    from sparse_adapt.model.sparse import SparseEncoder
-    from sparse_adapt.report.progress import Bars
-    from sparse_adapt.retrieve.encode import encode
+    from sparse_adapt.api.insight import diagnose_model
 
-    texts = [document.full_text for document in read_documents(subject.corpus)]
-    encoder = SparseEncoder.load(subject.model)
-    before = None if baseline is None else SparseEncoder.load(baseline)
-    with Bars() as bars:
-        vectors = encode(encoder, texts, "document", progress=bars.count("documents", len(texts)))
-        old = (
-            None
-            if before is None
-            else encode(before, texts, "document", progress=bars.count("baseline", len(texts)))
-        )
-    health = measure_health(encoder, texts, vectors, old)
-    if json:
-        show_json({"model": subject.model, "collection": subject.corpus, **health.to_dict()})
-    else:
-        for table in health.tables():
-            show_table(table)
-        say(f"function words and punctuation hold {health.function_share:.1%} of the documents' weight")
-    for finding in health.findings():
-        say(finding)
-    say(f"model {subject.model}, corpus {subject.corpus}")
+    health = diagnose_model(subject.model, subject.corpus, baseline=baseline, device="cpu", progress=True)
+    _show_about(subject, health, json)
     if health.usage.tokens:
         files = ["--model", subject.model, "--corpus", subject.corpus]
         then(["diagnose", health.usage.tokens[0].token, *files])
+
+
+def _show_about(subject: Subject, found: "Result", json: bool) -> None:
+    """What was found of a model on a corpus, and which they are."""
+    if json:
+        show_json({"model": subject.model, "collection": subject.corpus, **found.to_dict()})
+    else:
+        show(found.renderable())
+    say(f"model {subject.model}, corpus {subject.corpus}")
 
 
 def explain(
@@ -130,24 +108,10 @@ def explain(
     if not query.strip():
         raise InputError("QUERY", "is empty; say what to look for")
     subject = subject_of(model, corpus)
-    from diagnostics.matches import explain as take_apart
-    from diagnostics.report import render_query_report
-    from sparse_adapt.collection.readers import read_documents
-    from sparse_adapt.model.sparse import SparseEncoder
-    from sparse_adapt.report.progress import Bars
-    from sparse_adapt.retrieve.encode import encode
+    from sparse_adapt.api.insight import explain as explain_now
 
-    documents = list(read_documents(subject.corpus))
-    encoder = SparseEncoder.load(subject.model)
-    with Bars() as bars:
-        texts = [document.full_text for document in documents]
-        vectors = encode(encoder, texts, "document", progress=bars.count("documents", len(texts)))
-    report = take_apart(query, encoder, documents, top, vectors=vectors)
-    if json:
-        show_json({"model": subject.model, "collection": subject.corpus, **report.to_dict()})
-    else:
-        show(render_query_report(report))
-    say(f"model {subject.model}, corpus {subject.corpus}")
+    found = explain_now(subject.model, query, subject.corpus, top=top, device="cpu", progress=True)
+    _show_about(subject, found, json)
     if subject.adapted:
         files = ["--model", subject.model, "--corpus", subject.corpus]
         then(["export", "anserini", *files, "-o", free("export")])
@@ -234,28 +198,26 @@ def evaluate(
     if out is not None or explain:
         raise ConfigError("-o and --explain are for a suite; name one: --suite FILE")
     check_split(collection, split)
-    from sparse_adapt.api.measuring import measure_models
-    from sparse_adapt.cli.devices import load_either
-    from sparse_adapt.report.progress import Bars
-    from sparse_adapt.report.tables import tabulate_evaluation
-    from sparse_adapt.retrieve.evaluate import read_collection
-    from sparse_adapt.retrieve.keeping import general_collection
+    from sparse_adapt.api.measuring import evaluate as evaluate_now
 
-    judged = read_collection(collection, split)
-    asked = None if general is None else general_collection(general)
-    names = [name for name in (model, baseline) if name is not None]
-    encoders = [load_either(name, device) for name in names]
-    with Bars() as bars:
-        content = measure_models(names, encoders, judged, asked, bars)
+    found = evaluate_now(
+        model,
+        collection,
+        baseline=baseline,
+        general=general,
+        split=split,
+        device=device,
+        progress=True,
+    )
     if json:
-        show_json(content)
+        show_json(found.to_dict())
     else:
-        show_table(tabulate_evaluation(content, f"{model} on {collection}, {split}"))
+        show(found.renderable())
     if baseline is None and model != BASE:
         parts = [] if split == "test" else ["--split", split]
         then(["evaluate", "--model", model, "--collection", collection, *parts, "--baseline", BASE])
-    else:
-        then(["explain", judged.queries[0].text, "--model", model, "--corpus", collection])
+    elif (query := a_query(collection)) is not None:
+        then(["explain", query, "--model", model, "--corpus", collection])
 
 
 def measure_suite(
@@ -291,30 +253,6 @@ def measure_suite(
         return
     wrote(out, "suite.json, suite.md, suite.png with matplotlib, vectors")
     then([*again, "--overwrite", "--explain"])
-
-
-def _places(subject: Subject, term: str) -> "Places":
-    """Paths for the commands that a report advises; a terms file only where it holds the term."""
-    from diagnostics.advice import Places
-    from sparse_adapt.collection.sources import bundled
-
-    folder = bundled(subject.corpus)
-    held = {name: folder / name for name in ("terms.json", "dictionary.jsonl", "candidates.jsonl")}
-    paths = {name: str(path) if path.is_file() else name for name, path in held.items()}
-    names_it = held["terms.json"].is_file() and _names(held["terms.json"], term)
-    return Places(
-        model=subject.model,
-        corpus=subject.corpus,
-        terms=paths["terms.json"] if names_it else "",
-        dictionary=paths["dictionary.jsonl"],
-        candidates=paths["candidates.jsonl"],
-    )
-
-
-def _names(path: Path, term: str) -> bool:
-    from sparse_adapt.terms.mining import read_terms
-
-    return term.casefold() in (entry.text.casefold() for entry in read_terms(path))
 
 
 def verify(

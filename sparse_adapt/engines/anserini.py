@@ -25,6 +25,7 @@ from sparse_adapt.engines.names import breaks_words, escape_token
 from sparse_adapt.engines.quantise import Entries
 from sparse_adapt.engines.writing import in_parts
 from sparse_adapt.errors import InputError
+from sparse_adapt.files.paths import free
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 if TYPE_CHECKING:  # Lucene needs Java, its files don't
@@ -47,15 +48,9 @@ def layout(source: ExportSource) -> ExportLayout:
 
 
 def how_to_load(export: ExportFolder) -> str:
-    """The commands that index and search an export."""
-    index = f"{export.path}-index"
-    model = export.manifest.model.name or "MODEL"
-    return "\n".join(
-        shlex.join(["sparse-adapt", *command])
-        for command in (
-            ["index", "--vectors", str(export.path), "-o", index],
-            ["search", "QUERY", "--model", model, "--index", index],
-        )
+    """The command that indexes an export; it says how the index is searched."""
+    return shlex.join(
+        ["sparse-adapt", "index", "--vectors", str(export.path), "-o", free(f"{export.path}-index")]
     )
 
 

@@ -32,3 +32,11 @@ def found(stored: str, folder: Path) -> str:
 def is_path(source: str) -> bool:
     """Whether a source is written as a path, whether or not anything is there."""
     return source.startswith((os.sep, "~", *NEAR)) or source in (".", "..")
+
+
+def free(path: str | Path) -> str:
+    """A path like this one where nothing is yet."""
+    place, number = Path(path), 2
+    while place.exists() or place.with_name(f"{place.name}.partial").exists():
+        place, number = Path(path).with_stem(f"{Path(path).stem}-{number}"), number + 1
+    return str(place)
