@@ -4,6 +4,7 @@ import random
 import subprocess
 import sys
 import tracemalloc
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from sparse_adapt.collection.readers import Document, read_documents
 from sparse_adapt.errors import InputError
-from sparse_adapt.model.sparse import resolve
+from sparse_adapt.model.sparse import SparseEncoder, resolve
+from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.terms.mining import Evidence, Term, category_of, mine_terms, read_terms, write_terms
 from sparse_adapt.terms.words import Words, find_words
 
@@ -179,6 +181,60 @@ class TestWords:
             "catenin": (2, 2),
             "max_pool": (1, 1),
         }
+
+
+SCRIPTS = {  # letters, and the marks that stand behind them
+    "Latin": ("bdfgklmnrtvxzäöñ", "\u0301\u0308"),
+    "Greek": ("αβγδεζηθκλμνξπρτφχψω", "\u0301"),
+    "Cyrillic": ("бвгджзклмнпртфхцчшй", ""),
+    "Hebrew": ("בגדזחטיכלמנסעפצקרש", "\u05b8\u05bc"),
+    "Arabic": ("بتجحخدذرزسشصضطظعغفقكل", "\u064e\u0652"),
+    "Persian": ("پچژگبتخدرزسشفقکل", ""),
+    "Devanagari": ("कखगघचछजझटठडढतथदधनपफबभमयर", "\u093f\u094d\u0940"),
+    "Tamil": ("கஙசஞடணதநபமயரலவழளறன", "\u0bcd\u0bbf"),
+    "Korean": ("가나다라마바사아자차카타파하", ""),
+    "Georgian": ("აბგდევზთიკლმნოპჟრსტ", ""),
+}
+UNSEEN = "\u00ad\u200b\u200c\u200d\u2060\ufeff\u200e\u202e\u180e\x00\x07"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_mined_term_occurs_as_its_token_in_the_corpus_it_came_from(tiny_model, seed):
+    chance = random.Random(seed)
+    documents = [
+        Document(f"{script}-{number}", " ".join(_strange_word(chance, *SCRIPTS[script]) for _ in range(6)))
+        for script in SCRIPTS
+        for number in range(4)
+    ] * 2
+    encoder = SparseEncoder.load(tiny_model)
+    terms = mine_terms(documents, encoder.tokenizer, top=10_000)
+    assert len(terms) > 150
+    tokens = {new.term: new.token_id for new in extend(encoder, terms).new_tokens}
+    assert tokens.keys() == {term.text for term in terms}
+    ids = encoder.tokenizer([document.full_text for document in documents])["input_ids"]
+    said = Counter(token_id for each in ids for token_id in each)
+    assert {term.text: said[tokens[term.text]] for term in terms} == {
+        term.text: term.evidence.occurrences for term in terms
+    }
+
+
+def _strange_word(chance: random.Random, letters: str, marks: str) -> str:
+    """A word with signs in it that nobody sees."""
+    signs = []
+    for _ in range(chance.randint(4, 9)):
+        signs.append(chance.choice(letters))
+        signs += [chance.choice(marks)] if marks and chance.random() < 0.3 else []
+        signs += [chance.choice(UNSEEN)] if chance.random() < 0.4 else []
+    return "".join(signs) + chance.choice(letters)
+
+
+@pytest.mark.parametrize("text", ["zorvex", "zor-vex", "C++", "zor_vex zor_vex", "Zorvex zorvex zorvexes"])
+def test_one_document_of_one_word_is_enough(tiny_model, tmp_path, text):
+    tokenizer = SparseEncoder.load(tiny_model).tokenizer
+    terms = mine_terms([Document("1", text)], tokenizer, top=5)
+    if terms:
+        write_terms(tmp_path / "terms.json", terms)
+        assert read_terms(tmp_path / "terms.json") == terms
 
 
 def test_memory_grows_with_distinct_words_only(ordinary):

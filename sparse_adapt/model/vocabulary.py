@@ -18,7 +18,8 @@ from transformers import PreTrainedTokenizerFast
 
 from sparse_adapt.errors import ModelError, SparseAdaptError
 from sparse_adapt.model.encoder import Encoder, NewToken
-from sparse_adapt.terms.mining import SPACE_MARK, Term
+from sparse_adapt.terms.mining import Term
+from sparse_adapt.terms.signs import SPACE_MARK
 
 ORDINARY_WORDS = 200_000
 UNSPACED = re.compile(  # Thai to Lao, Burmese, Khmer, Japanese kana, Chinese

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.terms.mining import Term
+from sparse_adapt.terms.signs import Seen
 from sparse_adapt.terms.words import find_words
 
 if TYPE_CHECKING:
@@ -55,8 +56,9 @@ def from_glossary(
     known = {term.text.casefold() for term in already}
     wanted = {name.casefold(): name for name in names}
     counts: Counter[str] = Counter()
+    seen = Seen(tokenizer)
     for document in documents:
-        counts.update({word.casefold() for word in find_words(document.full_text)} & wanted.keys())
+        counts.update({word.casefold() for word in find_words(seen(document.full_text))} & wanted.keys())
     terms, missing, normalised = [], 0, {_key(tokenizer, name) for name in known}
     for key, name in wanted.items():
         if key in known:

@@ -73,13 +73,14 @@ def _evidence(
         occurrences=count.occurrences,
         documents=count.documents,
         zipf=0.0 if general <= RAREST else round(math.log10(general) + 9, 2),
-        log_odds=round(_log_odds(here) - _log_odds(general), 2),
+        log_odds=round(_log_odds(min(here, 1 - 0.5 / total)) - _log_odds(general), 2),
         variants=word.surfaces[1:],
     )
 
 
 def _log_odds(share: float) -> float:
-    return math.log(share) - math.log1p(-share) if share < 1 else math.inf
+    """Of a share below 1: a word that is all there is counts as half an occurrence less."""
+    return math.log(share) - math.log1p(-share)
 
 
 def _share_of_general_language(key: str) -> float:

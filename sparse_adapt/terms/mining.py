@@ -33,6 +33,7 @@ from sparse_adapt.collection.sources import bundled, locate
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.folders import write_text
 from sparse_adapt.terms.evidence import Evidence, weigh_words
+from sparse_adapt.terms.signs import SPACE_MARK, Seen
 from sparse_adapt.terms.words import Words
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 TERM_FILES = ("terms.json",)
 EVIDENCE = "evidence"
 CRITERION = "terms save more nats over the corpus than their tokens cost (gain above 0)"
-SPACE_MARK = "\u2581"  # SentencePiece writes it for a space
 CAMEL_CASE = re.compile(r"[^\W\d_A-Z][A-Z]")
 
 
@@ -63,7 +63,7 @@ def mine_terms(
     that are one token already, inflections of one, and compounds of ordinary words are never among them.
     The documents are read once.
     """
-    words = Words(_normaliser(tokenizer))
+    words = Words(_normaliser(tokenizer), Seen(tokenizer))
     for document in documents:
         words.add(document.full_text)
     weighed = sorted(weigh_words(words, tokenizer), key=lambda pair: (-pair[1].gain, pair[0].key))

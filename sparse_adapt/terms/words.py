@@ -2,8 +2,8 @@
 
 A word is a run of letters and digits, or several joined by `-`, `_` or `.` (a compound: `max_connections`,
 `IL-6`, `long-term`), or one with `++` or `#` behind it. Case variants are one word where the tokenizer's
-normalizer makes them one, possessives always, plurals where the singular occurs too. Scripts that put no
-space between words (Japanese, Chinese, Thai) are passed over.
+normalizer makes them one, possessives always, plurals where the singular occurs too. Accents and vowel signs that
+follow a letter belong to it. Scripts that put no space between words (Japanese, Chinese, Thai) are passed over.
 """
 
 import math
@@ -12,9 +12,14 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 
 LINK = re.compile(r"(?:https?://|www\.)\S+|\S+@\S+\.\w+")
-WORD = re.compile(r"[^\W_]+(?:(?:_+|[-.])[^\W_]+)*(?:\+\+|#(?!\w))?")
+LETTER = r"[^\W_]"
+WORD = rf"{LETTER}+(?:(?:_+|[-.]){LETTER}+)*(?:\+\+|#(?!\w))?"
+ASCII_WORD = re.compile(WORD)
+JOINERS = "\u200c\u200d"  # within words of Persian and of scripts of India
+LAST_OF_SCRIPTS, SELECTORS = 0x1FFFF, range(0xE0100, 0xE01F0)  # no mark stands between
 JOINT = re.compile(r"[-.]")
 UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
 LONGEST = 40
@@ -53,10 +58,10 @@ class Word:
 
 
 class Words:
-    """Counts of every word, its key being what `normalise` makes of it."""
+    """Counts of every word, its key being what `normalise` makes of it; `seen` is what becomes of texts before."""
 
-    def __init__(self, normalise: Callable[[str], str]) -> None:
-        self.normalise = normalise
+    def __init__(self, normalise: Callable[[str], str], seen: Callable[[str], str] = str) -> None:
+        self.normalise, self.seen = normalise, seen
         self.total = 0
         self.by_key: dict[str, Count] = defaultdict(Count)
         self.by_singular: dict[str, Count] = defaultdict(Count)
@@ -67,7 +72,7 @@ class Words:
         """Count one document."""
         keys: Counter[str] = Counter()
         singulars: Counter[str] = Counter()
-        for surface, occurrences in Counter(find_words(text)).items():
+        for surface, occurrences in Counter(find_words(self.seen(text))).items():
             self.total += occurrences
             for unit in (surface, *parts_of(surface)):
                 key = self._key(unit)
@@ -114,14 +119,26 @@ class Words:
 
 def find_words(text: str) -> Iterator[str]:
     """The words of a text as they are written, links and addresses left out, possessive endings cut off."""
+    word_pattern = ASCII_WORD
     if not text.isascii():
-        text = unicodedata.normalize("NFC", text)
+        text, word_pattern = unicodedata.normalize("NFC", text), _any_word()
     if "www." in text or "://" in text or "@" in text:
         text = LINK.sub(" ", text)
-    for match in WORD.finditer(text):
+    for match in word_pattern.finditer(text):
         word = match.group()
         if len(word) <= LONGEST and not UNSPACED.search(word):
             yield word
+
+
+@cache
+def _any_word() -> re.Pattern[str]:
+    """A word in any script: a letter takes along the marks behind it, which `\\w` doesn't know."""
+    marks = [
+        sign
+        for sign in map(chr, (*range(0x300, LAST_OF_SCRIPTS), *SELECTORS))
+        if unicodedata.category(sign)[0] == "M"
+    ]
+    return re.compile(WORD.replace(LETTER + "+", f"(?:{LETTER}[{''.join(marks)}{JOINERS}]*)+"))
 
 
 def parts_of(surface: str) -> list[str]:
