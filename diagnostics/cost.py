@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from transformers import PreTrainedTokenizerFast
 
+from sparse_adapt.model.names import names_of
 from sparse_adapt.retrieve.search import expected_products
 
 IMPACT_BITS = 8  # a quantised weight in an impact index
@@ -89,7 +90,7 @@ def _longest(
     lengths: NDArray[np.int64], documents: int, tokenizer: PreTrainedTokenizerFast, lists: int
 ) -> tuple[Posting, ...]:
     order = [int(token_id) for token_id in np.argsort(-lengths, kind="stable")[:lists] if lengths[token_id]]
-    names = tokenizer.convert_ids_to_tokens(order)
+    names = names_of(tokenizer, order)
     return tuple(
         Posting(token_id, name, int(lengths[token_id]), float(lengths[token_id] / documents))
         for token_id, name in zip(order, names, strict=True)

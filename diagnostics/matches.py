@@ -13,6 +13,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
+from sparse_adapt.model.names import names_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.results import Result
 from sparse_adapt.report.tables import Row
@@ -137,7 +138,7 @@ def _query_tokens(model: SparseEncoder, query: str, vector: csr_matrix) -> list[
     new = {token.token_id for token in model.new_tokens}
     order = np.lexsort((vector.indices, -vector.data))
     ids = [int(vector.indices[index]) for index in order]
-    names = model.tokenizer.convert_ids_to_tokens(ids)
+    names = names_of(model.tokenizer, ids)
     return [
         QueryToken(token_id, name, float(vector.data[index]), token_id not in said, token_id in new)
         for index, token_id, name in zip(order, ids, names, strict=True)
@@ -148,7 +149,7 @@ def _silent(model: SparseEncoder, query: str, weighed: dict[int, QueryToken]) ->
     special = set(model.tokenizer.all_special_ids)
     said = dict.fromkeys(model.tokenize([query])[0])
     ids = [token_id for token_id in said if token_id not in weighed and token_id not in special]
-    return tuple(model.tokenizer.convert_ids_to_tokens(ids))
+    return names_of(model.tokenizer, ids)
 
 
 def _match(

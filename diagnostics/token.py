@@ -27,6 +27,7 @@ from diagnostics.sections import (
 )
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
+from sparse_adapt.model.names import names_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 
@@ -253,4 +254,4 @@ def _token_ranks(vector: csr_matrix) -> dict[int, int]:
 
 
 def _names(model: SparseEncoder, token_ids: Sequence[int]) -> tuple[str, ...]:
-    return tuple(model.tokenizer.convert_ids_to_tokens(list(token_ids)))
+    return names_of(model.tokenizer, token_ids)

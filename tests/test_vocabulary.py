@@ -13,9 +13,13 @@ from tokenizers import Tokenizer
 from torch.testing import assert_close
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
+from diagnostics.matches import explain
+from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import ModelError
+from sparse_adapt.model.names import names_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import Extension, TermError, extend, normalise
+from sparse_adapt.retrieve.vectors.manifest import token_names
 from sparse_adapt.terms.mining import Term
 
 REAL = "splade-tiny"
@@ -407,3 +411,18 @@ def test_the_fixtures_are_fast_tokenizers_of_four_kinds():
         "BPE",
         "Unigram",
     }
+
+
+def test_a_token_has_one_name_everywhere(tiny_model):
+    encoder = SparseEncoder.load(tiny_model)
+    terms = ["王者荣耀", "max_connections", "zorvex"]
+    extend(encoder, [Term(text, "") for text in terms])
+    ids = {new.term: new.token_id for new in encoder.new_tokens}
+    assert names_of(encoder.tokenizer, ids.values()) == tuple(ids)
+    assert {encoder.tokens[ids[term]] for term in terms} == set(terms)
+    assert [token_names(encoder)[token_id] for token_id in ids.values()] == list(ids)
+    whole = names_of(encoder.tokenizer, range(encoder.vocabulary_size))
+    assert list(whole) == encoder.tokens
+    found = explain("王者荣耀", encoder, [Document("1", "王者荣耀 and zorvex")])
+    assert {token.token for token in found.tokens} & set(terms) or found.silent
+    assert " " not in "".join([token.token for token in found.tokens] + list(found.silent))

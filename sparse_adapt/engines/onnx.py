@@ -35,6 +35,7 @@ from sparse_adapt.model.saved import write_tokenizer
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.search import search
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
+from sparse_adapt.retrieve.vectors.manifest import TOKENS_FILE
 
 MODEL_FILE = "model.onnx"
 INPUTS, OUTPUT = ("input_ids", "attention_mask"), "weights"
@@ -65,15 +66,17 @@ def layout(source: ExportSource) -> ExportLayout:
 def how_to_load(export: ExportFolder) -> str:
     """Python that encodes a text."""
     return f"""\
+import json
 import numpy
 import onnxruntime
 from tokenizers import Tokenizer
+tokens = json.load(open({str(export.path / TOKENS_FILE)!r}, encoding="utf-8"))
 tokenizer = Tokenizer.from_file({str(export.path / "tokenizer.json")!r})
 session = onnxruntime.InferenceSession({str(export.path / MODEL_FILE)!r})
 text = tokenizer.encode("QUERY")
 feed = {{"input_ids": numpy.array([text.ids]), "attention_mask": numpy.array([text.attention_mask])}}
 weights = session.run(None, feed)[0]
-print(sorted(((float(w), tokenizer.id_to_token(t)) for t, w in enumerate(weights[0]) if w > 0), reverse=True)[:10])"""
+print(sorted(((float(w), tokens[t]) for t, w in enumerate(weights[0]) if w > 0), reverse=True)[:10])"""
 
 
 def _write_encoder(

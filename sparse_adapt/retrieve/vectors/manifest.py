@@ -63,12 +63,8 @@ def stamp(model: SparseEncoder, name: str = "") -> ModelStamp:
 
 
 def token_names(model: SparseEncoder) -> list[str]:
-    """The V token strings in the order of their ids; `[unnamed7]` for a row without a token, never empty."""
-    names = [""] * model.vocabulary_size
-    for token, token_id in model.tokenizer.get_vocab().items():
-        if token_id < len(names):
-            names[token_id] = token
-    return [name or f"[unnamed{token_id}]" for token_id, name in enumerate(names)]
+    """The V names of tokens in the order of their ids; `[unnamed7]` for a row without a token, never empty."""
+    return [name or f"[unnamed{token_id}]" for token_id, name in enumerate(model.tokens)]
 
 
 def write_tokens(folder: Path, tokens: list[str]) -> None:
