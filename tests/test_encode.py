@@ -6,12 +6,14 @@ import torch
 from scipy.sparse import csr_matrix
 from torch.testing import assert_close
 
-from sparse_adapt.errors import ModelError
+from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.model import threads
 from sparse_adapt.model.head import cpu
 from sparse_adapt.model.head.filter import error_bound, positive_logits, rough_largest
 from sparse_adapt.model.head.pooling import pack, plain_splade_pool
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.report import unread
+from sparse_adapt.report.unread import tell_unread
 from sparse_adapt.retrieve.encode import encode, exact_precision
 
 
@@ -133,3 +135,50 @@ def test_only_a_processor_that_multiplies_bfloat16_filters_unasked(monkeypatch, 
     assert exact_precision(torch.device("cuda")) == "float32"
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True, multiplies: False})
     assert exact_precision(torch.device("cpu")) == "float32"
+
+
+@pytest.fixture
+def nothing_said():
+    """Nothing that an earlier test left to be said."""
+    unread._unread.cut.clear()
+    unread._unread.blank = 0
+
+
+def test_a_text_without_a_word_has_no_weights_and_is_counted(tiny_model, capfd, nothing_said):
+    model = SparseEncoder.load(tiny_model)
+    texts = ["", "zorvex", " \n", "\u200b\u00ad", "the team"]
+    vectors = encode(model, texts, "document")
+    assert [row.nnz > 0 for row in vectors] == [False, True, False, False, True]
+    assert (vectors[[1, 4]] != encode(model, ["zorvex", "the team"], "document")).nnz == 0
+    tell_unread()
+    assert capfd.readouterr().err == "3 texts hold no word, and so nothing finds them\n"
+    tell_unread()
+    assert capfd.readouterr().err == ""
+
+
+def test_a_string_by_itself_is_refused(tiny_model):
+    with pytest.raises(InputError, match="put it in brackets"):
+        encode(SparseEncoder.load(tiny_model), "hello", "query")
+
+
+def test_what_is_cut_is_counted_and_not_tokenised_to_its_end(tiny_model, capfd, monkeypatch, nothing_said):
+    model = SparseEncoder.load(tiny_model)  # which reads 64 tokens
+    longest, long = model.max_tokens, "team " * 100
+    whole = model.tokenizer([long], add_special_tokens=False)["input_ids"][0]
+    ids = model.tokenize([long, "team", long])
+    assert ids[0] == [*model.tokenizer([long])["input_ids"][0][: longest - 1], 3] and len(ids[1]) == 3
+    tell_unread()
+    left = len(whole) - (longest - 2)
+    said = f"1 text is longer than the {longest} tokens that the model reads: {left} tokens at their ends"
+    assert capfd.readouterr().err == f"{said} were left out\n"
+    endless = [long * 200, "\n" * 100_000 + "team", "team" * 10_000]
+    seen: list[int] = []
+    real = type(model.tokenizer).__call__
+    monkeypatch.setattr(
+        type(model.tokenizer),
+        "__call__",
+        lambda self, texts, **rest: seen.extend(map(len, texts)) or real(self, texts, **rest),
+    )
+    assert model.tokenize(endless)[0] == ids[0]
+    assert seen[0] <= 100 * longest
+    tell_unread()

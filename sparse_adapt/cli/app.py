@@ -21,6 +21,7 @@ from sparse_adapt.cli.page import Command, Page
 from sparse_adapt.cli.research import contradictions, invented_words, likeness
 from sparse_adapt.cli.stages import RESEARCH
 from sparse_adapt.errors import SparseAdaptError
+from sparse_adapt.report.unread import tell_unread
 from sparse_adapt.stages.table import STAGES
 
 STAGE_ROWS = {row.name: row for row in STAGES}
@@ -141,6 +142,7 @@ def main() -> None:
     with _terminating() as terminated:
         try:
             status = app(standalone_mode=False)
+            tell_unread()
         except SparseAdaptError as error:
             say("error: " + " ".join(str(error).splitlines()))
             raise SystemExit(MISTAKE) from error

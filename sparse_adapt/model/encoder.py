@@ -21,6 +21,8 @@ from sparse_adapt.errors import ModelError
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.model.batches import TokenIds
 from sparse_adapt.model.idf import Factors, of_all
+from sparse_adapt.model.names import names_of_all
+from sparse_adapt.model.unread import tokenize
 
 VOCABULARY_FILE = "vocabulary.json"
 DEFAULT_MAX_TOKENS = 256
@@ -110,9 +112,8 @@ class Encoder(nn.Module, ABC):
 
     @property
     def tokens(self) -> list[str]:
-        """Each token as the tokenizer spells it, by id (V); empty for a row that stands for none."""
-        spelt = self.tokenizer.convert_ids_to_tokens(list(range(self.vocabulary_size)))
-        return [token or "" for token in spelt]
+        """The name of each token by its id (V); empty for a row that stands for none."""
+        return names_of_all(self.tokenizer, self.vocabulary_size)
 
     @property
     def old_size(self) -> int:
@@ -129,17 +130,7 @@ class Encoder(nn.Module, ABC):
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text with its special tokens, cut at `max_tokens`."""
-        if not texts:
-            return []
-        encoded = self.tokenizer(
-            list(texts),
-            truncation=True,
-            max_length=self.max_tokens,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-        )
-        ids: list[list[int]] = encoded["input_ids"]
-        return ids
+        return tokenize(self.tokenizer, texts, self.max_tokens) if texts else []
 
     def old_tokenization(self, token_ids: TokenIds) -> list[int]:
         """The same text in the vocabulary from before extension: every new token replaced by its pieces.

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.errors import ModelError
+from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.model.batches import TokenIds, group_by_length, pad
 from sparse_adapt.model.compiled import compiled
 from sparse_adapt.model.forms import Side
@@ -23,6 +23,7 @@ from sparse_adapt.model.head.filter import Precision, exact_precision, positive_
 from sparse_adapt.model.head.pooling import pack, splade_pool
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.threads import share_out
+from sparse_adapt.report.unread import note_blank
 from sparse_adapt.report.watching import Heard, silent
 
 TOKENS_A_BATCH = 8192
@@ -46,20 +47,24 @@ def encode(
     precision: Precision | None = None,
     progress: Heard = silent,
 ) -> csr_matrix:
-    """SPLADE vectors (len(texts), V), float32, sorted indices; a text without weights keeps its empty row.
+    """SPLADE vectors (len(texts), V), float32, sorted indices; a text without weights or words keeps its empty row.
 
     `side`: whether the texts are queries or documents.
     With `precision` "bfloat16" a processor that has such products uses them to rule out the tokens that can't
     have a weight, and multiplies the rest in float32: the same weights in less than half the time. A GPU then
     multiplies everything in bfloat16. None stands for what gives float32 weights soonest on this machine.
     `progress` is told of each finished batch how many texts it had. Raises ModelError where the model gives
-    something that is not a number.
+    something that is not a number, and InputError for a string that stands by itself, whose letters would be texts.
     """
+    if isinstance(texts, str):
+        raise InputError("texts", "one text, where a list is needed; put it in brackets")
     precision = precision or exact_precision(model.device)
+    token_ids = model.tokenize(texts)
     parts = encode_token_ids(
-        model, model.tokenize(texts), tokens_a_batch=tokens_a_batch, precision=precision, progress=progress
+        model, token_ids, tokens_a_batch=tokens_a_batch, precision=precision, progress=progress
     )
-    return model.weighed(_stack(parts, len(texts), model.vocabulary_size))
+    vectors = _stack(parts, len(texts), model.vocabulary_size)
+    return model.weighed(_without_blank(vectors, token_ids, model.tokenize([""])[0]))
 
 
 @torch.inference_mode()
@@ -124,6 +129,18 @@ def _stack(parts: Sequence[BatchWeights], rows: int, columns: int) -> csr_matrix
     shuffled = csr_matrix((weights, tokens, starts), shape=(rows, columns))
     shuffled.has_sorted_indices = True
     return shuffled[np.argsort(order)]
+
+
+def _without_blank(vectors: csr_matrix, token_ids: Sequence[TokenIds], nothing: TokenIds) -> csr_matrix:
+    """Vectors (B, V) with empty rows for texts that are `nothing` to the tokenizer, which still have weights."""
+    blank = np.array([list(ids) == list(nothing) for ids in token_ids], bool)
+    if not blank.any():
+        return vectors
+    note_blank(int(blank.sum()))
+    counts = np.diff(vectors.indptr)
+    kept = np.repeat(~blank, counts)
+    starts = np.concatenate([[0], np.where(blank, 0, counts).cumsum()])
+    return csr_matrix((vectors.data[kept], vectors.indices[kept], starts), shape=vectors.shape)
 
 
 @compiled
