@@ -17,6 +17,7 @@ from sparse_adapt.collection.readers import (
     Candidates,
     Document,
     Query,
+    documents_at,
     read_candidates,
     read_documents,
     read_judgements,
@@ -285,7 +286,7 @@ class TestQueries:
             (
                 "q.trec",
                 "<top>\n<num> 1\n",
-                ":1: this topic has no end (no </top> or </topic>); is the file cut short?",
+                ":1: this topic has no end (no </top>); is the file cut short?",
             ),
             (
                 "q.trec",
@@ -697,3 +698,72 @@ def test_any_bytes_give_documents_or_one_line(place, content):
             list(read(path))
         except InputError as error:
             assert "\n" not in str(error)
+
+
+class TestAsPeopleHaveThem:
+    @pytest.mark.parametrize(
+        ("topic", "text"),
+        [
+            (
+                "<top>\n<num> 1\n<title> effect size p<0.05 with n>30\n<desc> x\n</top>",
+                "effect size p<0.05 with n>30",
+            ),
+            ("<top>\n<num> 1\n<title> vector<int> iterator\n<smry> x\n</top>", "vector<int> iterator"),
+            ('<topic number="1"><title><![CDATA[a <b> & &amp;]]></title></topic>', "a <b> & &amp;"),
+            ('<topic number="1">only &lt;3 words</topic>', "only <3 words"),
+            ("<topic id='1'><title>in <i>vivo</i> x</title><other>y</other></topic>", "in vivo x"),
+            ("<queries><query>\n<qid>1</qid>\n<content>what</content>\n</query></queries>", "what"),
+            ("<DOC><DOCNO>1</DOCNO><TEXT>what</TEXT></DOC>", "what"),
+        ],
+    )
+    def test_topics(self, tmp_path, topic, text):
+        assert list(read_queries(put(tmp_path, "topics.txt", topic))) == [Query("1", text)]
+
+    def test_trec_documents(self, tmp_path):
+        content = (
+            "<DOC>\n<DOCNO> FT-1 </DOCNO>\n<HEADLINE>Two &amp; two</HEADLINE>\n<TEXT>\none, p<0.05\n</TEXT>\n"
+            "<TEXT>two</TEXT>\n</DOC>\n<DOC><DOCNO>W2</DOCNO><DOCHDR>http://x</DOCHDR><html><head><title>T</title>"
+            "<script>x < 3</script></head><body><p>A&nbsp;<b>b</b></p><div>c</div></body></html></DOC>\n"
+        )
+        assert list(read_documents(put(tmp_path, "corpus.trec", content))) == [
+            Document("FT-1", "one, p<0.05 two", "Two & two"),
+            Document("W2", "A b c", "T"),
+        ]
+        assert problem_of(read_documents, put(tmp_path, "x.trec", "<DOC>\n<TEXT>a</TEXT></DOC>")) == (
+            ":1: needs a <DOCNO> (found: text)"
+        )
+
+    def test_html_in_texts(self, tmp_path, capfd):
+        texts = [
+            "<div class='x'>One&nbsp;two<br>three</div>",
+            "vector<int> and a<b",
+            "an <a> tag, p<0.05 and n>30",
+        ]
+        lines = [json.dumps({"_id": str(number), "text": text}) for number, text in enumerate(texts)]
+        path = put(tmp_path, "html.jsonl", "\n".join(lines))
+        assert [document.text for document in read_documents(path)] == ["One two three", *texts[1:]]
+        assert capfd.readouterr().err == f"{path}: texts hold HTML; what a reader sees of it is read\n"
+
+    def test_a_folder_of_texts(self, tmp_path, capfd):
+        for name, text in {
+            "b/page.html": "<html><head><title>T</title></head><body><p>a</p>b</body></html>",
+            "a.md": "# Title\n\nSome *text*\n",
+            "c.txt": "# no title\n",
+            ".git/d.txt": "hidden",
+            "picture.png": "no",
+        }.items():
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text(text)
+        documents = list(read_documents(tmp_path))
+        assert "no corpus.jsonl, so its text, Markdown and HTML files are read" in capfd.readouterr().err
+        assert documents == [
+            Document("a.md", "Some *text*", "Title"),
+            Document("b/page.html", "a b", "T"),
+            Document("c.txt", "# no title"),
+        ]
+        assert documents_at(tmp_path) == tmp_path
+
+    def test_csv(self, tmp_path):
+        path = put(tmp_path, "corpus.csv", 'docid,contents,title\n1,"a, b",T\n2,c,\n')
+        assert list(read_documents(path)) == [Document("1", "a, b", "T"), Document("2", "c")]
+        assert list(read_queries(put(tmp_path, "q.csv", "qid;question\n1;a, b\n"))) == [Query("1", "a, b")]

@@ -2,8 +2,9 @@
 
 | what | layouts |
 |---|---|
-| documents | BEIR folder, JSONL (`_id`, optional `title`, `text`), TSV (id, text or id, title, text) |
-| queries | BEIR folder, JSONL (`_id`, `text`, optional `kind`), TSV (id, text), TREC topics |
+| documents | BEIR folder, JSONL (`_id`, optional `title`, `text`), TSV (id, text or id, title, text), CSV |
+|  | TREC `<DOC>`, a folder of text, Markdown and HTML files |
+| queries | BEIR folder, JSONL (`_id`, `text`, optional `kind`), TSV (id, text), CSV, TREC and NTCIR topics |
 | judgements | BEIR folder and split, TSV of three columns, TREC qrels of four |
 | candidates | JSONL (`query_id`, `query`, `doc_ids`, `teacher_scores`, optional `doc_texts`) |
 | runs | TREC run of six columns |
@@ -11,11 +12,12 @@
 The first three are also read from an `ir_datasets` id, the first four from the name of a bundled corpus,
 and any file may be compressed (`.gz`, `.bz2`, `.xz`, `.zst`) and lie at any address that fsspec reads. Readers
 stream: they hold one line, and of the documents before it 8 bytes each. Whatever
-is wrong raises InputError with file and line; a missing file does so at the call, before anything is read.
+is wrong raises InputError with file and line; a missing file does so at the call, before anything is read. Of a text
+that is HTML, what a reader sees is read, and that is said.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -31,9 +33,13 @@ from sparse_adapt.collection.lines import (
     read_objects,
     write_objects,
 )
-from sparse_adapt.collection.names import OF_DOCUMENTS, OF_QUERIES, key_of
+from sparse_adapt.collection.loose import read_loose
+from sparse_adapt.collection.names import OF_DOCUMENTS, OF_QUERIES, key_of, say_taken
+from sparse_adapt.collection.pages import is_page, text_of_page
+from sparse_adapt.collection.sheets import is_csv, read_sheet
 from sparse_adapt.collection.sources import Dataset, bundled, lies_at, locate, split_file
 from sparse_adapt.collection.topics import read_topics
+from sparse_adapt.collection.trec import read_trec_documents
 from sparse_adapt.collection.unique import UniqueAmongMany
 from sparse_adapt.errors import InputError
 
@@ -90,7 +96,15 @@ def read_documents(source: str | Path) -> Iterator[Document]:
     place = locate(source, DOCUMENT_FILES)
     if isinstance(place, Dataset):
         return _unique_documents(partial(_dataset_documents, place), place.name)
-    read = _tsv_documents if _is_tsv(place) else _json_documents
+    if isinstance(place, Path) and place.is_dir():
+        say_taken(str(place), "no corpus.jsonl, so its text, Markdown and HTML files are read")
+        return _unique_documents(partial(_loose_documents, place), place)
+    if is_csv(place):
+        read = _csv_documents
+    elif _is_tsv(place):
+        read = _tsv_documents
+    else:
+        read = _trec_documents if _is_markup(place) else _json_documents
     return _unique_documents(partial(read, place), place)
 
 
@@ -121,21 +135,43 @@ def _unique_documents(
     unique = UniqueAmongMany(path, "document id", ids)
     for line, document in at_least_one(numbered(), path, "documents"):
         unique.add(document.document_id, line)
+        if is_page(document.text):
+            say_taken(str(path), "texts hold HTML; what a reader sees of it is read")
+            document = replace(document, text=text_of_page(document.text).text)
         yield document
     unique.settle()
 
 
 def _json_documents(path: Location) -> Iterator[tuple[int, Document]]:
     for record in read_objects(path):
-        keys = {field: key_of(record.fields, names) for field, names in OF_DOCUMENTS.items()}
-        document_id, title = record.identifier(keys["_id"]), record.string(keys["title"], default="")
-        yield record.line, Document(document_id, record.string(keys["text"]), title)
+        yield record.line, _document(record)
+
+
+def _document(record: JsonLine) -> Document:
+    keys = {field: key_of(record.fields, names) for field, names in OF_DOCUMENTS.items()}
+    document_id, title = record.identifier(keys["_id"]), record.string(keys["title"], default="")
+    return Document(document_id, record.string(keys["text"]), title)
 
 
 def _tsv_documents(path: Location) -> Iterator[tuple[int, Document]]:
     orders = {2: ("_id", "text"), 3: ("_id", "title", "text")}
     for line, cells in read_table(path, orders, OF_DOCUMENTS):
         yield line, Document(cells["_id"], cells["text"], cells.get("title", ""))
+
+
+def _csv_documents(path: Location) -> Iterator[tuple[int, Document]]:
+    for record in read_sheet(path, OF_DOCUMENTS):
+        yield record.line, _document(record)
+
+
+def _trec_documents(path: Location) -> Iterator[tuple[int, Document]]:
+    for each in read_trec_documents(path):
+        yield each.line, Document(each.document_id, each.text, each.title)
+
+
+def _loose_documents(folder: Path) -> Iterator[tuple[int, Document]]:
+    for number, each in enumerate(read_loose(folder), start=1):
+        yield number, Document(each.name, each.text, each.title)
 
 
 def _dataset_documents(dataset: Dataset) -> Iterator[tuple[int, Document]]:
@@ -154,11 +190,13 @@ def read_queries(source: str | Path) -> Iterator[Query]:
     place = locate(source, QUERY_FILES)
     if isinstance(place, Dataset):
         return _unique_queries(_dataset_queries(place), place.name)
+    if is_csv(place):
+        return _unique_queries(map(_query, read_sheet(place, OF_QUERIES)), place)
     if _is_tsv(place):
         return _unique_queries(_tsv_queries(place), place)
-    if _is_topics(place):
+    if _is_markup(place):
         return _unique_queries(((line, Query(*topic)) for line, *topic in read_topics(place)), place)
-    return _unique_queries(_json_queries(place), place)
+    return _unique_queries(map(_query, read_objects(place)), place)
 
 
 def write_queries(path: str | Path, queries: Iterable[Query]) -> int:
@@ -176,11 +214,10 @@ def _unique_queries(numbered: Iterable[tuple[int, Query]], path: str | Path) -> 
         yield query
 
 
-def _json_queries(path: Location) -> Iterator[tuple[int, Query]]:
-    for record in read_objects(path):
-        keys = {field: key_of(record.fields, names) for field, names in OF_QUERIES.items()}
-        query_id, kind = record.identifier(keys["_id"]), record.string("kind", default="")
-        yield record.line, Query(query_id, record.words(keys["text"]), kind)
+def _query(record: JsonLine) -> tuple[int, Query]:
+    keys = {field: key_of(record.fields, names) for field, names in OF_QUERIES.items()}
+    query_id, kind = record.identifier(keys["_id"]), record.string("kind", default="")
+    return record.line, Query(query_id, record.words(keys["text"]), kind)
 
 
 def _tsv_queries(path: Location) -> Iterator[tuple[int, Query]]:
@@ -330,7 +367,7 @@ def _is_tsv(path: Location) -> bool:
     return bare(path.name).endswith(".tsv") or _first_character(path) not in "{<["
 
 
-def _is_topics(path: Location) -> bool:
+def _is_markup(path: Location) -> bool:
     return not bare(path.name).endswith(".jsonl") and _first_character(path) == "<"
 
 

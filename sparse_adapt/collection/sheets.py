@@ -6,6 +6,7 @@ from pathlib import Path
 
 from sparse_adapt.collection.compression import bare
 from sparse_adapt.collection.lines import JsonLine, read_lines
+from sparse_adapt.collection.names import plain
 from sparse_adapt.errors import InputError
 
 ENDINGS = (".csv", ".tsv")
@@ -14,6 +15,11 @@ ENDINGS = (".csv", ".tsv")
 def is_sheet(path: str | Path) -> bool:
     """Whether a file is a table by its name, compressed or not."""
     return bare(Path(path).name).lower().endswith(ENDINGS)
+
+
+def is_csv(path: str | Path) -> bool:
+    """Whether a file is a table with commas or semicolons by its name, compressed or not."""
+    return bare(Path(path).name).lower().endswith(".csv")
 
 
 def read_sheet(path: str | Path, columns: Mapping[str, Sequence[str]]) -> Iterator[JsonLine]:
@@ -62,5 +68,5 @@ def _delimiter(path: str | Path, first: str) -> str:
 def _headings(cells: Sequence[str], columns: Mapping[str, Sequence[str]]) -> list[str]:
     """Our names of the columns where a row is the headings, unknown ones as they are; nothing where it isn't."""
     ours = {heading: name for name, headings in columns.items() for heading in (name, *headings)}
-    found = [ours.get(cell.strip().lower(), cell.strip()) for cell in cells]
+    found = [ours.get(plain(cell), cell.strip()) for cell in cells]
     return found if any(name in columns for name in found) else []

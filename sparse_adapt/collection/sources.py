@@ -13,15 +13,18 @@ from typing import Any
 import corpora
 from sparse_adapt.collection.addresses import Address, Location, names_in, place_of, reachable
 from sparse_adapt.collection.compression import READ, variants
+from sparse_adapt.collection.loose import texts_in
 from sparse_adapt.errors import InputError, first_line
 
-READ_AS = (".jsonl", ".tsv", ".txt", ".json", ".trec", ".xml", *(each.ending for each in READ))
+READ_AS = (".jsonl", ".tsv", ".csv", ".txt", ".json", ".trec", ".xml", *(each.ending for each in READ))
 DATASET_ID = re.compile(r"\w[\w.-]*(/[\w.-]+)*")
 QRELS = variants(".tsv")
 
 
 def locate(source: str | Path, names: Sequence[str]) -> "Location | Dataset":
     """The file that a source means, or the data set of `ir_datasets`. In a folder it is the first of `names`.
+
+    A folder without documents in a file, but with loose texts, is the documents itself.
 
     Raises InputError that says what was tried.
     """
@@ -110,6 +113,8 @@ def _in_folder(folder: Path, names: Sequence[str]) -> Path:
     for name in names:
         if (folder / name).is_file():
             return folder / name
+    if names and names[0].startswith("corpus") and texts_in(folder):
+        return folder
     raise _without(folder, names, sorted(path.name for path in folder.iterdir()))
 
 
