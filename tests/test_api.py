@@ -167,6 +167,12 @@ def test_explaining_takes_scores_apart(model, zorvex_collection, frame):
         sa.explain(model, " ", frame)
 
 
+def test_a_notebook_prints_a_result_as_plain_text(model, twelve_documents, monkeypatch):
+    """Rich takes a notebook for a terminal, and shows what it captures a second time."""
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert "\x1b" not in str(sa.explain(model, "who owns the server", twelve_documents))
+
+
 def test_diagnosing_a_term_and_a_model(model, tiny_model, zorvex_collection, frame):
     report = sa.diagnose(model, "zorvex", zorvex_collection)
     assert report.state == "pieces" and len(report.to_frame()) == report.corpus.holding == 3

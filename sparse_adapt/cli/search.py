@@ -1,23 +1,19 @@
 """Commands around an index: encode a corpus, index it with Lucene, search the index, or the vectors themselves."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sparse_adapt.cli.checks import a_corpus, a_folder, check_free_file, check_output, checked, some_queries
-from sparse_adapt.cli.console import say, show_json, show_table, wrote
+from sparse_adapt.cli.console import say, show, show_json, wrote
 from sparse_adapt.cli.following import a_query, free, then
 from sparse_adapt.cli.options import Corpus, Device, Json, Model, OptionalModel, Out, Overwrite, Resume, Scale
-from sparse_adapt.cli.subject import Subject, subject_of
+from sparse_adapt.cli.subject import subject_of
 from sparse_adapt.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from sparse_adapt.collection.readers import Document, Query
-    from sparse_adapt.model.sparse import SparseEncoder
-    from sparse_adapt.report.tables import Row, Table
+    from sparse_adapt.collection.readers import Query
 
 
 WORKPLACES = ("local", "ray")
@@ -198,26 +194,45 @@ def search(
     check_free_file(run, "results", overwrite=True, reads=[queries])
     asked = _queries(query, queries)
     subject = subject_of(model, corpus)
-    from sparse_adapt.retrieve.results import documents_of
+    from sparse_adapt.api.searching import search as search_now
+    from sparse_adapt.collection.readers import write_run
     from sparse_adapt.stages.record import read_before
 
-    found = _found(asked, subject, index, vectors, top)
+    place = index or vectors
+    _check_kind(index, vectors)
+    found = search_now(
+        subject.model,
+        place or subject.corpus,
+        {each.query_id: each.text for each in asked},
+        top=top,
+        texts=corpus if place is not None else None,
+        device="cpu",
+        progress=True,
+    )
+    results = found.to_dict()["queries"]
     if run is not None:
-        _write_run(run, found)
-    shown = corpus or (subject.corpus if index is None and vectors is None else None)
-    texts = {} if shown is None else documents_of(shown, found)
-    results = [_result(each, found[each.query_id], texts) for each in asked]
+        wrote(run, f"a TREC run of {write_run(run, found.run):,} results")
     if json:
         show_json(results[0] if queries is None else {"queries": results})
     elif run is None:
-        for result in results:
-            show_table(_table(result))
-    for each in asked:
-        if not found[each.query_id]:
-            say(f"no document shares a token with the query {each.text!r}")
-    known = shown or read_before(subject.model).get("corpus")
+        show(found.renderable())
+    for each in results:
+        if not each["results"]:
+            say(f"no document shares a token with the query {each['query']!r}")
+    known = corpus or (read_before(subject.model).get("corpus") if place is not None else subject.corpus)
     if known is not None:
         then(["explain", asked[0].text, "--model", subject.model, "--corpus", known])
+
+
+def _check_kind(index: Path | None, vectors: Path | None) -> None:
+    """Raise InputError for a folder that isn't what its option says, which would be taken for a corpus."""
+    from sparse_adapt.engines.lucene import read_card
+    from sparse_adapt.retrieve.vectors.folder import read_manifest
+
+    if index is not None:
+        read_card(index)
+    if vectors is not None:
+        read_manifest(vectors)
 
 
 def _queries(query: str | None, queries: str | None) -> "list[Query]":
@@ -231,18 +246,6 @@ def _queries(query: str | None, queries: str | None) -> "list[Query]":
     return [Query("1", query)]
 
 
-def _found(
-    queries: "Sequence[Query]", subject: Subject, index: Path | None, vectors: Path | None, top: int
-) -> "dict[str, list[Row]]":
-    """Rows with document, score and perhaps impact, by the id of their query."""
-    from sparse_adapt.model.sparse import SparseEncoder
-
-    encoder = SparseEncoder.load(subject.model)
-    if index is not None:
-        return _in_index(queries, encoder, index, top)
-    return _exactly(queries, encoder, subject, vectors, top)
-
-
 def _verify(index: Path | None, *, wanted: bool) -> None:
     """Say that an index is as it was written, or raise."""
     if not wanted:
@@ -252,91 +255,3 @@ def _verify(index: Path | None, *, wanted: bool) -> None:
     from sparse_adapt.engines.lucene import verify_index
 
     say(f"{index}: all {verify_index(index):,} files are as they were written")
-
-
-def _in_index(
-    queries: "Sequence[Query]", encoder: "SparseEncoder", index: Path, top: int
-) -> "dict[str, list[Row]]":
-    from sparse_adapt.engines.lucene import LuceneIndex, look_up
-
-    with LuceneIndex(index) as opened:
-        found = {query.query_id: look_up(query.text, encoder, opened, top) for query in queries}
-    return {
-        query_id: [
-            {"document_id": each.document_id, "score": each.score, "impact": each.impact} for each in hits
-        ]
-        for query_id, hits in found.items()
-    }
-
-
-def _exactly(
-    queries: "Sequence[Query]", encoder: "SparseEncoder", subject: Subject, vectors: Path | None, top: int
-) -> "dict[str, list[Row]]":
-    from sparse_adapt.collection.readers import count_documents, read_documents
-    from sparse_adapt.report.progress import Bars
-    from sparse_adapt.retrieve.encode import encode
-    from sparse_adapt.retrieve.search import best_of_blocks
-    from sparse_adapt.retrieve.vectors.folder import open_vectors
-    from sparse_adapt.retrieve.vectors.manifest import stamp
-    from sparse_adapt.retrieve.vectors.shards import encode_vectors
-
-    if vectors is not None:
-        opened = open_vectors(vectors)
-        if not opened.model.fits(stamp(encoder)):
-            raise InputError(
-                vectors, f"was encoded by another model ({opened.model.name}), not by {subject.model}"
-            )
-        found = best_of_blocks(
-            encode(encoder, [query.text for query in queries], "query"), opened.blocks, top
-        )
-    else:
-        total = count_documents(subject.corpus)
-        with Bars() as bars:
-            progress = bars.count("documents", total)
-            opened = encode_vectors(encoder, read_documents(subject.corpus), progress=progress)
-            found = best_of_blocks(
-                encode(encoder, [query.text for query in queries], "query"), opened.blocks, top
-            )
-    return {
-        query.query_id: [{"document_id": document_id, "score": score} for document_id, score in best]
-        for query, best in zip(queries, found, strict=True)
-    }
-
-
-def _write_run(path: Path, found: "dict[str, list[Row]]") -> None:
-    from sparse_adapt.collection.readers import write_run
-
-    run = {
-        query_id: {str(row["document_id"]): float(cast(float, row["score"])) for row in rows}
-        for query_id, rows in found.items()
-    }
-    wrote(path, f"a TREC run of {write_run(path, run):,} results")
-
-
-def _result(query: "Query", rows: "Sequence[Row]", texts: "Mapping[str, Document]") -> dict[str, Any]:
-    """One query with its documents: rank, id, score, perhaps impact, and title and beginning where they are known."""
-    from sparse_adapt.retrieve.results import snippet
-
-    ranked: list[dict[str, Any]] = []
-    for rank, row in enumerate(rows, start=1):
-        document = texts.get(str(row["document_id"]))
-        known = {} if document is None else {"title": document.title, "snippet": snippet(document)}
-        ranked.append({"rank": rank, **row, **known})
-    return {"query_id": query.query_id, "query": query.text, "results": ranked}
-
-
-def _table(result: dict[str, Any]) -> "Table":
-    """Rank, document, score and beginning; the impact too where the engine ranked by whole numbers."""
-    from sparse_adapt.report.tables import Column, Table
-
-    rows = result["results"]
-    columns = [
-        Column("rank", "rank"),
-        Column("document_id", "document", "text"),
-        Column("score", "score", decimals=3, bar=not any("snippet" in row for row in rows)),
-    ]
-    if any("impact" in row for row in rows):
-        columns.append(Column("impact", "impact"))
-    if any("snippet" in row for row in rows):
-        columns.append(Column("snippet", "text", "text"))
-    return Table(result["query"], tuple(columns), rows)

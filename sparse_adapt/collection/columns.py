@@ -11,6 +11,7 @@ from sparse_adapt.errors import InputError, OutputError
 from sparse_adapt.files.folders import open_output
 
 SHORT = 40
+OF_BEIR = ("query-id", "corpus-id", "score")
 
 
 def read_tsv(path: str | Path, widths: tuple[int, ...], layout: str) -> Iterator[tuple[int, list[str]]]:
@@ -156,7 +157,9 @@ def _is_number(text: str) -> bool:
 
 
 def _say_columns(path: str | Path, line: int, columns: Mapping[str, int], cells: list[str]) -> None:
-    """Say that a line was taken for headings, and for which."""
+    """Say that a line was taken for headings, and for which; those that BEIR prescribes go without saying."""
+    if tuple(cell.strip() for cell in cells) == OF_BEIR:
+        return
     taken = ", ".join(f"{cells[place].strip()!r} as {field.lstrip('_')}" for field, place in columns.items())
     say_taken(str(path), f"line {line} taken for headings ({taken})")
 

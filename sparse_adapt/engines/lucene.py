@@ -55,11 +55,8 @@ class LuceneIndex(ImpactEngine):
 
     def __init__(self, folder: Path) -> None:
         """Open the index in a folder. Raises InputError where there is none, or one that is damaged."""
-        path = folder / CARD_FILE
-        if not path.is_file():
-            raise InputError(folder, f"no {CARD_FILE} here; make an index with: sparse-adapt index")
         self.folder = folder
-        self.card = read_record(path, IndexCard)
+        self.card = read_card(folder)
         super().__init__(self.card.quantisation)
         self.tokens = read_tokens(folder, self.card.model)
         searcher = java_class("io.anserini.search.SimpleImpactSearcher")
@@ -145,6 +142,14 @@ class LuceneIndex(ImpactEngine):
             LuceneHit(result.docid, self.quantisation.score(impact), impact)
             for result, impact in zip(results, impacts, strict=True)
         ]
+
+
+def read_card(folder: Path) -> IndexCard:
+    """What an index was made from. Raises InputError where there is none."""
+    path = folder / CARD_FILE
+    if not path.is_file():
+        raise InputError(folder, f"no {CARD_FILE} here; make an index with: sparse-adapt index")
+    return read_record(path, IndexCard)
 
 
 def verify_index(folder: Path) -> int:

@@ -58,7 +58,14 @@ class Result(ABC):
         return f"<{type(self).__name__}: {self.headline}>"
 
     def __str__(self) -> str:
-        console = SafeConsole(file=io.StringIO(), width=WIDTH, highlight=False, markup=False, emoji=False)
+        console = SafeConsole(
+            file=io.StringIO(),
+            width=WIDTH,
+            force_jupyter=False,  # or a notebook shows an empty box beside it, and gets signs for colours
+            highlight=False,
+            markup=False,
+            emoji=False,
+        )
         with console.capture() as captured:
             console.print(self.renderable())
         return "\n".join(line.rstrip() for line in captured.get().rstrip().split("\n"))
