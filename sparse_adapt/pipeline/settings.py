@@ -53,6 +53,12 @@ class AdaptSettings(Settings):
             return stages
         return tuple(map(name_in_adapt, stages))
 
+    @field_validator("merges", mode="before")
+    @classmethod
+    def _as_read_from_json(cls, merges: object) -> object:
+        """A list, as JSON has it, serves as well."""
+        return tuple(merges) if isinstance(merges, list) else merges
+
     @staticmethod
     def seeds(seed: int) -> dict[str, Any]:
         """Settings by which everything is drawn with one seed."""
