@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -16,24 +15,16 @@ from sparse_adapt.errors import ConfigError, InputError, unknown
 from sparse_adapt.pipeline.adapt import STEPS, Stopped
 from sparse_adapt.pipeline.adapt import adapt as carry_out
 from sparse_adapt.pipeline.estimate import Expected, told
-from sparse_adapt.pipeline.plan import BASE_MODEL, first_error, merged, settings_for
-from sparse_adapt.pipeline.request import Request, begun
-from sparse_adapt.pipeline.settings import AdaptSettings
+from sparse_adapt.pipeline.plan import BASE_MODEL
+from sparse_adapt.pipeline.request import Request, begun, chosen_settings
 from sparse_adapt.pipeline.verdict import tabulate, verdict
 from sparse_adapt.report.progress import Bars, is_watched
 from sparse_adapt.report.results import Result
 from sparse_adapt.report.tables import Row, to_rich
-from sparse_adapt.stages.older import name_in_adapt
 from sparse_adapt.stages.runner import Place
-from sparse_adapt.stages.table import OF_ADAPT, find_stage
 from sparse_adapt.terms.mining import Term, read_terms
 
 KEYS = {"glossary": "dictionary"}  # what a file of a corpus folder is called, where it is called otherwise
-OWN = {name: name for name in AdaptSettings.model_fields if name not in ("seed", "queries", "candidates")}
-OWN |= {
-    "query_settings": "queries",
-    "candidate_settings": "candidates",
-}  # as the adaptation's settings call them
 
 
 class AdaptBars(Bars):
@@ -158,7 +149,7 @@ def adapt(
     folder = Path(out)
     before = begun(folder) if resume else None
     own = {"documents": documents, "max_tokens": max_tokens, "frozen": only_new, "stages": stages}
-    chosen = _chosen(before, {**own, **settings}, seed)
+    chosen = chosen_settings(before, {**own, **settings}, seed)
     inputs = InputFolder(folder, overwrite=overwrite, resume=resume)
     files = {"corpus": Corpus.of(corpus), "glossary": glossary, "queries": queries, "candidates": candidates}
     named = {
@@ -178,39 +169,3 @@ def adapt(
         except Stopped as stopped:
             return Adaptation(stopped.folder, {}, stopped.step)
     return Adaptation(folder, done.report)
-
-
-def _chosen(before: Request | None, settings: Mapping[str, Any], seed: int | None) -> dict[str, Any]:
-    """The settings of a request: what was asked before, and what is named now on top.
-
-    Raises ConfigError for a stage or a setting that there isn't, and for a value that can't be.
-    """
-    of_stages = {} if before is None else dict(before.of_stages)
-    overrides = {} if before is None else dict(before.overrides)
-    own = {} if seed is None else AdaptSettings.seeds(seed)
-    for name, value in settings.items():
-        if name in OWN:
-            own = merged(own, {} if value is None else {OWN[name]: value})
-        elif name_in_adapt(name) in OF_ADAPT:
-            of_stages[name_in_adapt(name)] = value
-        else:
-            overrides[name] = value
-    chosen = _settings(AdaptSettings() if before is None else before.settings, own)
-    for stage in chosen.stages:
-        if find_stage(stage).trains:
-            settings_for(stage, "corpus", merged(overrides, of_stages.get(stage, {})))
-    return {"settings": chosen, "overrides": overrides, "of_stages": of_stages}
-
-
-def _settings(before: AdaptSettings, changed: Mapping[str, Any]) -> AdaptSettings:
-    """The adaptation's own settings, stages in the order that they have."""
-    content = merged(before.model_dump(), changed)
-    content["stages"] = tuple(map(name_in_adapt, content["stages"]))
-    for name in content["stages"]:
-        if name not in OF_ADAPT:
-            raise ConfigError(unknown("stage", name, OF_ADAPT))
-    content["stages"] = tuple(name for name in OF_ADAPT if name in content["stages"])
-    try:
-        return AdaptSettings.model_validate(content)
-    except ValidationError as error:
-        raise ConfigError(f"adapt: {first_error(error, AdaptSettings)[1]}") from error

@@ -82,7 +82,10 @@ class MinedTerms(Result, Sequence[Term]):
 
     def renderable(self) -> RenderableType:
         """The first of them as a table, and why they end there."""
-        note = "gain: what a token of its own saves over the corpus, less what it costs"
+        note = (
+            "gain: what a token for the word saves over the corpus, less what it costs; times: how often it is said; "
+            "zipf: how common the word is elsewhere (3 is rare, 6 is common); log odds: how typical of this corpus"
+        )
         if len(self.terms) > SHOWN:
             note = f"the first {SHOWN} of {len(self.terms):,}; {note}"
         table = to_rich(Table("", COLUMNS, self.rows()[:SHOWN], note))

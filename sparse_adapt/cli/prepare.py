@@ -1,14 +1,12 @@
 """Commands that make what a model learns from: terms, queries, candidates, pairs."""
 
-from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from sparse_adapt.cli.checks import a_folder, a_model, check_free_file, checked
-from sparse_adapt.cli.console import say, show_json, show_table, wrote
+from sparse_adapt.cli.console import show, show_json, wrote
 from sparse_adapt.cli.following import free, then
 from sparse_adapt.cli.options import (
     CorpusArgument,
@@ -24,14 +22,6 @@ from sparse_adapt.cli.options import (
 from sparse_adapt.errors import ConfigError, InputError, unknown
 from sparse_adapt.report.progress import Bars
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sparse_adapt.report.tables import Table
-    from sparse_adapt.terms.mining import Term
-
-
-SHOWN_TERMS = 40
 SPLITS = ("train", "held")
 MadeUpCollection = Annotated[
     Path,
@@ -90,32 +80,17 @@ def terms(
     if by not in CRITERIA:
         raise ConfigError(unknown("--by", by, CRITERIA))
     check_free_file(out, "terms", overwrite=overwrite)
-    from sparse_adapt.collection.readers import read_documents
-    from sparse_adapt.model.saved import fetch, read_tokenizer
-    from sparse_adapt.terms.criterion import paying
-    from sparse_adapt.terms.mining import mine_terms, write_terms
-    from sparse_adapt.terms.wordpiece import trained_vocabulary
+    from sparse_adapt.api.terms import mine_terms
 
-    documents = read_documents(corpus)
-    tokenizer, criterion = read_tokenizer(fetch(model), model), ""
-    with Bars() as bars:
-        watched = bars.watch(documents, "documents")
-        if by == WORDPIECE:
-            found = trained_vocabulary(watched, tokenizer, top=top)
-        else:
-            found = mine_terms(watched, tokenizer, top)
-            if top is None:
-                found, criterion = paying(found, share)
+    found = mine_terms(corpus, model, top=top, share=share, by=by, progress=True)
     if not found and out is not None:
         raise InputError(corpus, "holds no word that is worth a token; --top 20 takes the best there are")
     if out is not None:
-        write_terms(out, found)
+        found.save(out, overwrite=overwrite)
     if json:
-        show_json([{"term": term.text, "category": term.category, **_evidence(term)} for term in found])
+        show_json(found.to_dict()["terms"])
     else:
-        show_table(_terms_table(found))
-        if criterion:
-            say(criterion)
+        show(found.renderable())
     if out is None:
         chosen = ["--by", by] if by != GAIN else ["--share", str(share)] if share != PAYING else []
         chosen += [] if top is None else ["--top", str(top)]
@@ -253,28 +228,3 @@ def pairs(
     wrote(out, f"{len(found):,} pairs: of {len(queries):,} queries those whose document {reference} finds")
     files = ["--pairs", str(out), "--corpus", str(collection)]
     then(["contrast", "--model", "splade-tiny", *files, "-o", free("contrast")])
-
-
-def _evidence(term: "Term") -> dict[str, Any]:
-    return asdict(term.evidence) if term.evidence is not None else {}
-
-
-def _terms_table(found: Sequence["Term"]) -> "Table":
-    from sparse_adapt.api.terms import COLUMNS
-    from sparse_adapt.report.tables import Row, Table
-
-    rows: list[Row] = [
-        {
-            "rank": rank,
-            "term": term.text,
-            "category": term.category,
-            **_evidence(term),
-            "pieces": " ".join(term.evidence.pieces) if term.evidence else "",
-        }
-        for rank, term in enumerate(found[:SHOWN_TERMS], start=1)
-    ]
-    note = "gain: what a token for the word saves over the corpus, less what it costs; times: how often it is said; "
-    note += "zipf: how common the word is elsewhere (3 is rare, 6 is common); log odds: how typical of this corpus"
-    if len(found) > SHOWN_TERMS:
-        note = f"the first {SHOWN_TERMS} of {len(found):,}; {note}"
-    return Table("", COLUMNS, rows, note)

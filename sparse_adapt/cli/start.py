@@ -1,9 +1,8 @@
 """Commands to start with: see it work, check what one has, adapt a model to it."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -28,14 +27,7 @@ from sparse_adapt.cli.options import (
 from sparse_adapt.errors import ConfigError, unknown
 from sparse_adapt.report.progress import Bars
 from sparse_adapt.stages.older import name_in_adapt
-from sparse_adapt.stages.table import OF_ADAPT, find_stage
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sparse_adapt.pipeline.request import Request
-    from sparse_adapt.pipeline.run import Finished
-    from sparse_adapt.pipeline.settings import AdaptSettings
+from sparse_adapt.stages.table import OF_ADAPT
 
 
 def check(corpus: CorpusArgument, json: Json = False) -> None:
@@ -79,8 +71,9 @@ FILES = {  # steps of adapt that it can stop after, and what to read then
     "candidates": "candidates.jsonl",
     "stages": "run.toml",
 }
-NAMED = {  # fields of a request, and the options that fill them
-    **{key: key for key in ("corpus", "model", "glossary", "queries", "candidates", "teacher")},
+INPUTS = ("model", "glossary", "queries", "candidates", "teacher")
+NAMED = {  # what the function takes, and the options that name it
+    **{key: key for key in (*INPUTS, "documents", "max_tokens", "only_new")},
     "generator": "query_generator",
 }
 DEMO_TAKES = "about five minutes on two idle cores"
@@ -132,7 +125,7 @@ def demo(
         show("\n".join(verdict_lines(done.report)))
     wrote(place.folder, f"a folder a stage, and {place.folder / 'report.json'}")
     question = next(iter(done.report["demo"]["hard_queries"].values()))
-    term, named = done.report["demo"]["terms"][0], _of_run(done, place.folder, corpus)
+    term, named = done.report["demo"]["terms"][0], _of_run(done.model, place.folder, corpus)
     then(
         ["diagnose", term, *named],
         ["explain", question, *named],
@@ -150,10 +143,10 @@ def demo(
     )
 
 
-def _of_run(done: "Finished", folder: Path, corpus: str) -> list[str]:
+def _of_run(model: Path, folder: Path, corpus: str) -> list[str]:
     """The options that name a run's model and corpus, where commands don't find it as the latest by themselves."""
     is_found = folder.resolve().parent == RUNS.resolve()
-    return [] if is_found else ["--model", str(done.model), "--corpus", corpus]
+    return [] if is_found else ["--model", str(model), "--corpus", corpus]
 
 
 @trains
@@ -245,42 +238,35 @@ def adapt(
     if until is not None and until not in FILES:
         raise ConfigError(unknown("step", until, tuple(FILES)))
     folder = out or RUNS / Path(corpus).resolve().name
-    request = _request(context, folder)
-    from sparse_adapt.api.adapting import AdaptBars
-    from sparse_adapt.pipeline.adapt import Stopped
-    from sparse_adapt.pipeline.adapt import adapt as carry_out
-    from sparse_adapt.pipeline.verdict import tabulate, verdict
-    from sparse_adapt.stages.runner import Place
+    given = _given(context)
+    _check_settings(given, folder if resume else None)
+    from sparse_adapt.api.adapting import adapt as adapt_now
 
-    place = Place(folder, overwrite, resume)
-    try:
-        with AdaptBars() as watcher:
-            done = carry_out(request, place, watcher, until)
-    except Stopped as stopped:
-        file = stopped.folder / FILES[stopped.step]
-        wrote(stopped.folder, f"up to the step {stopped.step}; read {file}, and edit it if you like")
+    done = adapt_now(corpus, folder, until=until, overwrite=overwrite, resume=resume, progress=True, **given)
+    if done.stopped:
+        file = done.folder / FILES[done.stopped]
+        wrote(done.folder, f"up to the step {done.stopped}; read {file}, and edit it if you like")
         then(["adapt", corpus, "-o", str(folder), "--resume"])
         return
     if json:
-        show_json(done.report)
+        show_json(done.to_dict())
     else:
-        show_table(tabulate(done.report))
-    for line in verdict(done.report):
-        say(line)
-    wrote(place.folder, f"the model in {done.model}, and {place.folder / 'report.json'}")
-    named = _of_run(done, place.folder, corpus)
-    question = _question(place.folder / "collection")
+        show(done.renderable())
+    model_folder = folder / str(done.report["final"])
+    wrote(folder, f"the model in {model_folder}, and {folder / 'report.json'}")
+    named = _of_run(model_folder, folder, corpus)
+    question = _question(folder / "collection")
     then(
         *([["explain", question, *named], ["search", question, *named]] if question else []),
         [
             "export",
             "anserini",
             "--model",
-            str(done.model),
+            str(model_folder),
             "--corpus",
             corpus,
             "-o",
-            free(f"{place.folder}-export"),
+            free(f"{folder}-export"),
         ],
     )
 
@@ -292,40 +278,23 @@ def _question(collection: Path) -> str | None:
     return next((query.text for query in read_pseudo_queries(collection) if query.split == HELD), None)
 
 
-def _request(context: typer.Context, folder: Path) -> "Request":
-    """What is asked for. An unfinished run that is to go on has been asked before; what is named now comes on top."""
-    from sparse_adapt.pipeline.plan import settings_for
-    from sparse_adapt.pipeline.request import Request, begun
-
+def _given(context: typer.Context) -> dict[str, Any]:
+    """What stands on the command line of an adaptation, as the function takes it; what was left out is left out."""
     options = context.params
-    named = {key: options[option] for key, option in NAMED.items() if is_given(context, option)}
-    before = begun(folder) if options["resume"] else None
-    base = before or Request(corpus=options["corpus"], model=options["model"])
-    trained = {key: value for key, value in overrides(context).items() if key != "seed"}
-    settings, of_all = _settings(context, base.settings), {**base.overrides, **trained}
-    for stage in settings.stages:
-        if find_stage(stage).trains:
-            settings_for(stage, "corpus", of_all)  # raises ConfigError for a value that can't be
-    return replace(base, **named, settings=settings, overrides=of_all)
-
-
-def _settings(context: typer.Context, base: "AdaptSettings") -> "AdaptSettings":
-    """The settings of an adaptation, by those of before and the options that are named now."""
-    from sparse_adapt.pipeline.settings import AdaptSettings
-
-    options = context.params
-    content = base.model_dump()
-    if options["seed"] is not None:
-        for key, value in AdaptSettings.seeds(options["seed"]).items():
-            content[key] = {**content[key], **value} if isinstance(value, dict) else value
-    if is_given(context, "only_new"):
-        content["frozen"] = options["only_new"]
-    for key in ("documents", "max_tokens"):
-        if options[key] is not None:
-            content[key] = options[key]
+    given = {key: options[option] for key, option in NAMED.items() if is_given(context, option)}
     if options["stages"] is not None:
-        content["stages"] = _stages(options["stages"])
-    return AdaptSettings.model_validate(content)
+        given["stages"] = _stages(options["stages"])
+    return given | overrides(context)
+
+
+def _check_settings(given: Mapping[str, Any], folder: Path | None) -> None:
+    """Raise ConfigError for a value that can't be, before anything heavy loads; on top of what `folder` was asked."""
+    from sparse_adapt.pipeline.request import begun, chosen_settings
+
+    settings = {key: value for key, value in given.items() if key not in (*INPUTS, "generator", "seed")}
+    if "only_new" in settings:
+        settings["frozen"] = settings.pop("only_new")
+    chosen_settings(None if folder is None else begun(folder), settings, given.get("seed"))
 
 
 def _stages(words: str) -> tuple[str, ...]:

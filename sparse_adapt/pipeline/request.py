@@ -7,18 +7,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from sparse_adapt.collection.glossary import DICTIONARY_FILES
 from sparse_adapt.collection.readers import CANDIDATE_FILES, DOCUMENT_FILES, QUERY_FILES
-from sparse_adapt.errors import InputError
+from sparse_adapt.errors import ConfigError, InputError, unknown
 from sparse_adapt.files.paths import absolute
-from sparse_adapt.pipeline.plan import settings_for
+from sparse_adapt.pipeline.plan import first_error, merged, settings_for
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.stages.made_from import Source, of_collection, of_model, of_path
-from sparse_adapt.stages.older import WAS_CALLED
+from sparse_adapt.stages.older import WAS_CALLED, name_in_adapt
+from sparse_adapt.stages.table import OF_ADAPT, find_stage
 from sparse_adapt.teachers.names import ENSEMBLE
 from sparse_adapt.training.settings import Training
 
 REQUEST_FILE = "request.json"
+OWN = {name: name for name in AdaptSettings.model_fields if name not in ("seed", "queries", "candidates")}
+OWN |= {
+    "query_settings": "queries",
+    "candidate_settings": "candidates",
+}  # as the adaptation's settings call them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,3 +143,39 @@ def begun(folder: Path) -> Request | None:
         return Request.of_plain(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(path, "not the request of an adaptation; pass --overwrite to start again") from error
+
+
+def chosen_settings(before: Request | None, settings: Mapping[str, Any], seed: int | None) -> dict[str, Any]:
+    """The settings of a request: what was asked before, and what is named now on top.
+
+    Raises ConfigError for a stage or a setting that there isn't, and for a value that can't be.
+    """
+    of_stages = {} if before is None else dict(before.of_stages)
+    overrides = {} if before is None else dict(before.overrides)
+    own = {} if seed is None else AdaptSettings.seeds(seed)
+    for name, value in settings.items():
+        if name in OWN:
+            own = merged(own, {} if value is None else {OWN[name]: value})
+        elif name_in_adapt(name) in OF_ADAPT:
+            of_stages[name_in_adapt(name)] = value
+        else:
+            overrides[name] = value
+    chosen = _settings(AdaptSettings() if before is None else before.settings, own)
+    for stage in chosen.stages:
+        if find_stage(stage).trains:
+            settings_for(stage, "corpus", merged(overrides, of_stages.get(stage, {})))
+    return {"settings": chosen, "overrides": overrides, "of_stages": of_stages}
+
+
+def _settings(before: AdaptSettings, changed: Mapping[str, Any]) -> AdaptSettings:
+    """The adaptation's own settings, stages in the order that they have."""
+    content = merged(before.model_dump(), changed)
+    content["stages"] = tuple(map(name_in_adapt, content["stages"]))
+    for name in content["stages"]:
+        if name not in OF_ADAPT:
+            raise ConfigError(unknown("stage", name, OF_ADAPT))
+    content["stages"] = tuple(name for name in OF_ADAPT if name in content["stages"])
+    try:
+        return AdaptSettings.model_validate(content)
+    except ValidationError as error:
+        raise ConfigError(f"adapt: {first_error(error, AdaptSettings)[1]}") from error
