@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from sparse_adapt.files.checksum import MARKER_FILE, checksum_of_file
+from sparse_adapt.files.paths import is_there
 from sparse_adapt.files.writing import give_ordinary_mode, write_json
 
 MARK = {"format": "sparse-adapt", "format_version": 1}
@@ -112,7 +113,7 @@ def faults(folder: Path, only: Container[str] | None = None) -> Iterator[Fault]:
         path = folder / name
         if only is not None and name not in only:
             continue
-        if not path.is_file():
+        if not is_there(path) or not path.is_file():
             yield Fault(path, "is gone")
         elif checksum_of_file(path) != sha256:
             yield Fault(path, "isn't what was written")

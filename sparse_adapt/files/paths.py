@@ -29,6 +29,14 @@ def found(stored: str, folder: Path) -> str:
     return str((folder / stored).resolve()) if stored.startswith(NEAR) else stored
 
 
+def is_there(path: Path) -> bool:
+    """Whether something is at a path; nothing is where the path is none that the system knows, being too long."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
 def is_path(source: str) -> bool:
     """Whether a source is written as a path, whether or not anything is there."""
     return source.startswith((os.sep, "~", *NEAR)) or source in (".", "..")

@@ -162,5 +162,5 @@ def read_vocabulary(folder: Path, longest: int = DEFAULT_MAX_TOKENS) -> tuple[li
         stored = json.loads(path.read_text(encoding="utf-8"))
         tokens = [NewToken(**{**entry, "pieces": tuple(entry["pieces"])}) for entry in stored["new_tokens"]]
         return tokens, int(stored["max_tokens"])
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
         raise ModelError(f"{path}: damaged ({error}); repeat the extension") from error

@@ -63,6 +63,8 @@ def _check_settings(folder: Path, source: str | Path) -> None:
         )
     prompts = about.get("prompts") or {}
     default = about.get("default_prompt_name")
+    if not isinstance(prompts, dict) or not isinstance(default, str | None):
+        raise ModelError(f"{source}: {ABOUT_FILE} holds prompts without names; fetch the model again")
     used = [name for name in ("query", "document", default) if name is not None and prompts.get(name)]
     if used:
         raise ModelError(f"{source}: puts a prompt before texts ({used[0]}); {ADVICE}")
@@ -77,5 +79,5 @@ def _holds_factors(path: Path) -> bool:
 def _read(path: Path) -> Any:  # noqa: ANN401 - JSON of any form
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"{path}: can't be read ({error}); fetch the model again") from error

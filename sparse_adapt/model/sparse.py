@@ -281,7 +281,7 @@ def read_factors(folder: Path, size: int) -> Factors | None:
         return None
     try:
         factors = np.array(json.loads(path.read_text(encoding="utf-8"))["factors"], np.float32)
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
         raise ModelError(f"{path}: damaged ({error}); delete it to do without idf") from error
     if factors.ndim != 1 or not 0 < len(factors) <= size or not (np.isfinite(factors) & (factors >= 0)).all():
         raise ModelError(f"{path}: not the factors of {size:,} tokens; delete it to do without idf")

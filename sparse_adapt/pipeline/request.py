@@ -27,6 +27,7 @@ OWN |= {
     "query_settings": "queries",
     "candidate_settings": "candidates",
 }  # as the adaptation's settings call them
+NAMED, MAY_LACK = ("corpus", "model", "teacher"), ("glossary", "queries", "candidates", "generator")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,10 +140,23 @@ def begun(folder: Path) -> Request | None:
     path = next((place for place in places if place.is_file()), None)
     if path is None:
         return None
+    return read_request(path)
+
+
+def read_request(path: Path) -> Request:
+    """What a file says was asked for. Raises InputError for one that isn't such a request."""
     try:
-        return Request.of_plain(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, KeyError, TypeError) as error:
+        plain = json.loads(path.read_bytes())
+        request = Request.of_plain(plain)
+        if not all(
+            isinstance(plain[key], str | None if key in MAY_LACK else str) for key in (*MAY_LACK, *NAMED)
+        ):
+            raise TypeError("a name that is none")
+        if not all(isinstance(each, dict) for each in (request.overrides, request.of_stages)):
+            raise TypeError("settings that are none")
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(path, "not the request of an adaptation; pass --overwrite to start again") from error
+    return request
 
 
 def chosen_settings(before: Request | None, settings: Mapping[str, Any], seed: int | None) -> dict[str, Any]:

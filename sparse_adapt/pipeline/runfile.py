@@ -48,6 +48,7 @@ import corpora
 from sparse_adapt.collection.lines import read_lines, readable
 from sparse_adapt.collection.sources import READ_AS
 from sparse_adapt.errors import ConfigError, InputError, unknown
+from sparse_adapt.files.paths import is_there
 from sparse_adapt.pipeline.plan import (
     BASE_MODEL,
     Plan,
@@ -152,6 +153,8 @@ class TomlFile:
         self.lines = [text for _, text in read_lines(path)]
         try:
             self.content = tomllib.loads("\n".join(self.lines) + "\n")
+        except RecursionError as error:
+            raise InputError(path, "broken TOML (nested too deep); write it anew") from error
         except tomllib.TOMLDecodeError as error:
             place = re.search(r" \(at line (\d+), column \d+\)$", str(error))
             reason = str(error).removesuffix(place[0] if place else " (at end of document)")
@@ -190,7 +193,7 @@ class TomlFile:
     def beside(self, source: str) -> str:
         """A path relative to this file as one from here; names of models, corpora and data sets stay."""
         place = self.path.parent / Path(source).expanduser()
-        if place.exists():
+        if is_there(place):
             return str(place)
         is_path = source.startswith((".", "/", "~")) or source.endswith(READ_AS)
         return str(place) if is_path and source not in corpora.NAMES else source

@@ -1,6 +1,5 @@
 """An adaptation under way: what was asked for, where it writes, and which of its steps are done."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +9,7 @@ from sparse_adapt.collection.readers import Document
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.journal import check_same
 from sparse_adapt.pipeline.estimate import Expected
-from sparse_adapt.pipeline.request import Request
+from sparse_adapt.pipeline.request import Request, read_request
 from sparse_adapt.pipeline.run import Listener
 from sparse_adapt.pipeline.step import Done, Step, carry_out
 from sparse_adapt.report.watching import Heard
@@ -67,8 +66,6 @@ def same_request(path: Path, request: Request) -> None:
     """Write what was asked for; an unfinished run goes on only with the same."""
     asked = request.plain()
     if path.is_file():
-        write_json(
-            path, Request.of_plain(json.loads(path.read_text(encoding="utf-8"))).plain()
-        )  # as it reads now
+        write_json(path, read_request(path).plain())  # as it reads now
     check_same(path, asked)
     write_json(path, asked)

@@ -25,9 +25,9 @@ def is_sequence_to_sequence(folder: Path) -> bool:
     """Whether the model in a folder has an encoder and a decoder."""
     try:
         content = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False  # whoever loads it says what is wrong
-    return bool(content.get("is_encoder_decoder"))
+    return isinstance(content, dict) and bool(content.get("is_encoder_decoder"))
 
 
 class SpanFiller:

@@ -1,0 +1,265 @@
+"""Ten thousand damaged files, of every kind that a command reads: each is read, or refused in one line.
+
+The suite looks at five hundred of them, `make nightly` at all.
+"""
+
+import json
+import random
+import shutil
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+import torch
+from dense_models import tiny_dense
+from fuzzing import damaged
+
+import sparse_adapt as sa
+from diagnostics.groups import read_members
+from sparse_adapt.api.verifying import verify
+from sparse_adapt.collection.glossary import read_dictionary
+from sparse_adapt.collection.pairs import read_pairs
+from sparse_adapt.collection.readers import (
+    read_candidates,
+    read_documents,
+    read_judgements,
+    read_queries,
+    read_run,
+)
+from sparse_adapt.collection.triplets import read_triplets
+from sparse_adapt.engines.manifest import read_export
+from sparse_adapt.engines.query_table import read_weights
+from sparse_adapt.errors import SparseAdaptError
+from sparse_adapt.files.checksum import checksum_of_file
+from sparse_adapt.files.journal import noted
+from sparse_adapt.files.kept import kept_vectors
+from sparse_adapt.lab.similarity import read_graded
+from sparse_adapt.made_up.queries import read_pseudo_queries
+from sparse_adapt.model.kinds import load_encoder
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline.plan import make_plan
+from sparse_adapt.pipeline.request import REQUEST_FILE, Request, begun
+from sparse_adapt.pipeline.run import latest_run, read_finished, run
+from sparse_adapt.pipeline.runfile import read_plan
+from sparse_adapt.pipeline.work import same_request
+from sparse_adapt.report.printable import CONTROL_OR_BREAK, printable_line
+from sparse_adapt.retrieve.vectors.folder import open_vectors, read_vectors
+from sparse_adapt.retrieve.vectors.shards import encode_corpus
+from sparse_adapt.stages.record import extended_from, read_before, read_record
+from sparse_adapt.stages.runner import Place
+from sparse_adapt.suite.measure import training_of
+from sparse_adapt.suite.settings import read_suite
+from sparse_adapt.teachers.teacher import is_cross_encoder
+from sparse_adapt.terms.mining import read_terms
+from sparse_adapt.training.loop import read_history
+
+Read = Callable[[Path], object]  # a file of the seeds
+SUITE_CASES, NIGHTLY_CASES = 500, 10_000
+
+
+def all_of(reader: Callable[..., Iterable[object]]) -> Read:
+    return lambda path: list(reader(path))
+
+
+def of_folder(reader: Callable[..., object]) -> Read:
+    return lambda path: reader(path.parent)
+
+
+TEXTS: dict[str, tuple[str, Read]] = {  # what people write: content, and who reads it
+    "corpus.jsonl": (
+        '{"_id": "1", "title": "T", "text": "a"}\n{"_id": "2", "text": "b <p>c</p>"}\n',
+        all_of(read_documents),
+    ),
+    "corpus.tsv": ("id\ttitle\ttext\n1\tT\ta\n2\t\tb\n", all_of(read_documents)),
+    "corpus.csv": ('id,title,text\n1,T,"a, b"\n2,,b\n', all_of(read_documents)),
+    "corpus.trec": (
+        "<DOC><DOCNO>1</DOCNO><TITLE>T</TITLE>\n<TEXT>a &amp; b</TEXT></DOC>\n",
+        all_of(read_documents),
+    ),
+    "loose/a.md": ("# Title\n\ntext\n", lambda path: list(read_documents(path.parent))),
+    "loose/b.html": (
+        "<html><title>T</title><body><p>a</p></body></html>",
+        lambda path: list(read_documents(path.parent)),
+    ),
+    "queries.jsonl": ('{"_id": "1", "text": "a", "kind": "hidden", "doc_id": "1"}\n', all_of(read_queries)),
+    "queries.tsv": ("1\twhat\n2\twho\n", all_of(read_queries)),
+    "topics.xml": (
+        '<topics><topic number="1"><title><![CDATA[a]]></title></topic></topics>',
+        all_of(read_queries),
+    ),
+    "topics.trec": ("<top>\n<num> Number: 1\n<title> a p<0.05\n<desc> b\n</top>\n", all_of(read_queries)),
+    "qrels.tsv": ("query-id\tcorpus-id\tscore\n1\t1\t2\n", read_judgements),
+    "qrels.txt": ("1 0 d1 2\n1 0 d2 0\n", read_judgements),
+    "candidates.jsonl": (
+        '{"query_id": "1", "query": "a", "doc_ids": ["1", "2"], "teacher_scores": [1.5, -2]}\n',
+        all_of(read_candidates),
+    ),
+    "results.run": ("1 Q0 d1 1 2.5 x\n1 Q0 d2 2 1.5 x\n", read_run),
+    "pairs.jsonl": ('{"query": "a", "doc_id": "1"}\n', all_of(read_pairs)),
+    "triplets.jsonl": ('{"anchor": "a b", "positive": "b", "negative": "c"}\n', all_of(read_triplets)),
+    "dictionary.jsonl": ('{"term": "a", "definition": "b", "examples": ["c"]}\n', read_dictionary),
+    "glossary.csv": ("term,definition,examples\na,b,c;d\n", read_dictionary),
+    "glossary.tsv": ("a\tb\n", read_dictionary),
+    "terms.json": (
+        '{"jargon": ["zorvex"], "evidence": {"zorvex": {"gain": 1.5, "pieces": ["z"], "occurrences": 1, '
+        '"documents": 1, "zipf": 0.0, "log_odds": 2.5, "variants": []}}}',
+        read_terms,
+    ),
+    "groups.jsonl": (
+        '{"group": "a", "text": "b", "seen": true}\n{"group": "a", "text": "c"}\n',
+        read_members,
+    ),
+    "graded.tsv": ("1.5\ta\tb\n2\tc\td\n", read_graded),
+    "weights.json": ('{"a": 1.5, "b": 2}', read_weights),
+    "suite.toml": (
+        '[rows]\nbase = { model = "splade-tiny" }\n[collections]\nmine = { path = "gatrocraptic" }\n',
+        read_suite,
+    ),
+    "run.toml": (
+        'model = "splade-tiny"\ncorpus = "gatrocraptic"\nstages = ["extend", "warmup"]\n',
+        read_plan,
+    ),
+    "pseudo/queries.jsonl": (
+        '{"_id": "1", "text": "a", "kind": "x", "doc_id": "2"}\n',
+        of_folder(read_pseudo_queries),
+    ),
+}
+
+
+def model_at(depth: int = 1) -> Read:
+    def load(path: Path) -> object:
+        folder = path.parents[depth - 1]
+        return load_encoder(folder)
+
+    return load
+
+
+def with_sums(reader: Callable[[Path], object]) -> Read:
+    """A reader of a folder whose manifest vouches for what lies there now, damage and all."""
+
+    def read(path: Path) -> object:
+        manifest = path.parent / "manifest.json"
+        content = manifest.read_bytes()
+        try:
+            facts = json.loads(content)
+            for shard in facts["shards"]:
+                if path.stem == shard["name"]:
+                    shard["sha256" if path.suffix == ".safetensors" else "ids_sha256"] = checksum_of_file(
+                        path
+                    )
+            manifest.write_text(json.dumps(facts))
+            return reader(path.parent)
+        finally:
+            manifest.write_bytes(content)
+
+    return read
+
+
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory, tiny_model, zorvex_collection, twelve_documents) -> dict[Path, list[Read]]:
+    """Each file that something reads, sound, and its readers."""
+    torch.set_num_threads(1)
+    folder = tmp_path_factory.mktemp("seeds")
+    readers: dict[Path, list[Read]] = {}
+    for name, (content, read) in TEXTS.items():
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(content)
+        readers[path] = [read]
+    short = {"steps": 1, "batch_size": 2, "device": "cpu", "judge": "none"}
+    plan = make_plan(
+        str(zorvex_collection), model=str(tiny_model), stages=["extend", "warmup"], overrides=short
+    )
+    run(plan, Place(folder / "runs" / "run"))
+    readers[folder / "runs" / "run" / "report.json"] = [
+        of_folder(read_finished),
+        lambda path: latest_run(path.parents[1]),
+    ]
+    readers[folder / "runs" / "run" / "run.toml"] = [read_plan]
+    readers[folder / "runs" / "run" / "sparse-adapt.json"] = [of_folder(verify)]
+    stage = folder / "runs" / "run" / "2-warmup"
+    readers[stage / "stage.json"] = [
+        lambda path: (
+            read_record(path.parent),
+            read_before(str(path.parent)),
+            extended_from(str(path.parent)),
+            training_of(str(path.parent)),
+        )
+    ]
+    readers[stage / "history.jsonl"] = [read_history]
+    model = folder / "model"
+    shutil.copytree(stage, model, ignore=shutil.ignore_patterns("sparse-adapt.json"))
+    SparseEncoder.load(model).save(model)
+    (model / "sparse-adapt.json").unlink()
+    (model / "factors.json").write_text(json.dumps({"factors": [1.0] * 10}))
+    for path in [*sorted(model.rglob("*.json")), model / "model.safetensors"]:
+        readers[path] = [model_at(len(path.relative_to(model).parts))]
+    readers[model / "config.json"].append(lambda path: is_cross_encoder(str(path.parent)))
+    dense = tiny_dense(tiny_model, folder / "dense")
+    for path in sorted(dense.rglob("*.json")) + sorted(dense.rglob("*.safetensors")):
+        readers[path] = [model_at(len(path.relative_to(dense).parts))]
+    vectors = folder / "vectors"
+    encode_corpus(SparseEncoder.load(tiny_model), twelve_documents, vectors, documents_a_shard=5)
+    for path in sorted(vectors.iterdir()):
+        readers[path] = [of_folder(read_vectors), with_sums(read_vectors)]
+    readers[vectors / "manifest.json"] = [of_folder(open_vectors), of_folder(read_vectors)]
+    readers[vectors / "sparse-adapt.json"] = [of_folder(verify)]
+    export = folder / "export"
+    sa.export("anserini", str(tiny_model), zorvex_collection, export, device="cpu")
+    for name in ("manifest.json", "tokens.json"):
+        readers[export / name] = [of_folder(read_export)]
+    readers[vectors / "shard-00000.safetensors"].append(kept_vectors)
+    readers[vectors / "shard-00000.jsonl"].append(noted)
+    request = folder / "adapted" / REQUEST_FILE
+    request.parent.mkdir()
+    asked = Request(corpus=str(zorvex_collection), model=str(tiny_model))
+    same_request(request, asked)
+    readers[request] = [of_folder(begun), lambda path: same_request(path, asked)]
+    return readers
+
+
+def cases(seeds: dict[Path, list[Read]], number: int, seed: int) -> Counter[str]:
+    """Damage so many files and read each; how many were read and refused. Fails with every traceback there is."""
+    chance = random.Random(seed)
+    paths = sorted(seeds)
+    outcomes: Counter[str] = Counter()
+    bugs: dict[str, str] = {}
+    for case in range(number):
+        path = paths[case % len(paths)] if case < len(paths) else chance.choice(paths)
+        sound = path.read_bytes()
+        content = damaged(chance, sound)
+        path.write_bytes(content)
+        try:
+            chance.choice(seeds[path])(path)
+            outcomes["read"] += 1
+        except SparseAdaptError as error:
+            outcomes["refused"] += 1
+            assert CONTROL_OR_BREAK.search(printable_line(" ".join(str(error).splitlines()))) is None
+        except Exception as error:
+            outcomes["traceback"] += 1
+            where = traceback.extract_tb(error.__traceback__)
+            own = [
+                frame
+                for frame in where
+                if "sparse_adapt" in frame.filename or "diagnostics" in frame.filename
+            ]
+            place = (
+                f"{path.parent.name}/{path.name}: {own[-1].filename}:{own[-1].lineno}" if own else str(path)
+            )
+            bugs.setdefault(f"{place}: {type(error).__name__}: {str(error)[:150]!r}", repr(content[:200]))
+        finally:
+            path.write_bytes(sound)
+    assert not bugs, "\n".join(f"{place}\n    {content}" for place, content in bugs.items())
+    return outcomes
+
+
+def test_damaged_files_are_read_or_refused_in_one_line(seeds):
+    outcomes = cases(seeds, SUITE_CASES, seed=1)
+    assert outcomes["refused"] > SUITE_CASES / 3 and outcomes["read"] > SUITE_CASES / 10
+
+
+@pytest.mark.nightly
+def test_ten_thousand_damaged_files_are_read_or_refused_in_one_line(seeds):
+    print(dict(cases(seeds, NIGHTLY_CASES, seed=2)))  # noqa: T201 - counted for the record
