@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.report.printable import is_unicode
 
 UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
@@ -36,6 +37,8 @@ def spellings(model: SparseEncoder, term: str) -> tuple[Spelling, ...]:
 
     Raises InputError for a term that the tokenizer reduces to nothing.
     """
+    if not is_unicode(term):
+        raise InputError(f"term {term!r}", "isn't Unicode; give it as UTF-8")
     texts = (f" {term}", term)
     ways = [tuple(ids) for ids in model.tokenizer(texts, add_special_tokens=False)["input_ids"]]
     if not all(ways):

@@ -1,13 +1,19 @@
 """What a corpus, a model's vocabulary or a command line holds can't steer the terminal that it is shown on."""
 
 import json
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from conftest import refused
 from rich.text import Text
 
+import sparse_adapt as sa
 from sparse_adapt.cli.console import SafeConsole
+from sparse_adapt.errors import InputError
 
 CLIPBOARD = "\x1b]52;c;cm0gLXJmIH4K\x07"
 CLEAR = "\x1b[2J\x9b2J"
@@ -97,3 +103,43 @@ def test_a_spelt_sign_is_laid_out_as_wide_as_it_is_shown():
         console.print(Text("one \x1b\x1b\x1b\x1b two three"))
     assert max(map(len, caught.get().splitlines())) <= 20
     assert "".join(caught.get().split()) == "one\\x1b\\x1b\\x1b\\x1btwothree"
+
+
+def test_words_that_are_no_unicode_are_refused(sparse_adapt, tiny_model, corpus, tmp_path):
+    files = ["--model", tiny_model, "--corpus", corpus]
+    for command in ("search", "explain", "diagnose"):
+        assert "isn't utf-8" in refused(sparse_adapt(command, "a\ud800b", *files))
+    with pytest.raises(InputError, match="isn't Unicode"):
+        sa.search(str(tiny_model), ["a backup"], ["a\ud800b"], device="cpu")
+    for call in (sa.explain, sa.diagnose):
+        with pytest.raises(InputError, match="isn't Unicode"):
+            call(str(tiny_model), "a\ud800b", ["a backup"], device="cpu")
+    (tmp_path / "terms.json").write_text('{"x": ["a\\ud800b"]}')
+    said = refused(
+        sparse_adapt(
+            "extend", "--model", tiny_model, "--terms", tmp_path / "terms.json", "-o", tmp_path / "x"
+        )
+    )
+    assert "half of a surrogate pair" in said
+    assert "longer than the file system takes" in refused(
+        sparse_adapt("search", "backup", "--model", "a" * 5000)
+    )
+    assert "less than or equal to 1000000" in refused(
+        sparse_adapt("encode", *files, "-o", tmp_path / "v", "--shard", 10**30)
+    )
+    assert "epochs should be less" in refused(
+        sparse_adapt("warmup", *files, "-o", tmp_path / "w", "--epochs", "1e308")
+    )
+
+
+def test_consoles_that_lack_a_sign_show_its_number(corpus):
+    words = [sys.executable, "-c", "from sparse_adapt.cli import main; main()", "check", "王者.jsonl"]
+    env = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    ran = subprocess.run(words, capture_output=True, env=env, check=False)
+    assert ran.returncode == 2 and ran.stderr.startswith(b"error: \\u738b\\u8005.jsonl: no such file")
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [*words[:-1], str(corpus.parent)], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert ran.returncode == 2 and b"standard output can't be written" in ran.stderr
+    assert b"Traceback" not in ran.stderr

@@ -1,11 +1,15 @@
 """The command line as a whole: its panels, and how every command begins and ends."""
 
+import os
 import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from errno import ENAMETOOLONG
 from inspect import signature
+from io import TextIOWrapper
+from pathlib import Path
 from typing import Annotated, ClassVar, cast
 
 import typer
@@ -20,7 +24,9 @@ from sparse_adapt.cli.options import WITH
 from sparse_adapt.cli.page import Command, Page
 from sparse_adapt.cli.research import contradictions, invented_words, likeness
 from sparse_adapt.cli.stages import RESEARCH
-from sparse_adapt.errors import SparseAdaptError
+from sparse_adapt.errors import ConfigError, SparseAdaptError
+from sparse_adapt.files.writing import FULL
+from sparse_adapt.report.printable import is_unicode
 from sparse_adapt.report.unread import tell_unread
 from sparse_adapt.stages.table import STAGES
 
@@ -139,10 +145,13 @@ def _give_memory_back() -> None:
 def main() -> None:
     """Entry point: a user's error is one line and exit 2; a bug keeps its traceback."""
     _give_memory_back()
+    _write_any_sign()
     with _terminating() as terminated:
         try:
+            _check_words(sys.argv[1:])
             status = app(standalone_mode=False)
             tell_unread()
+            sys.stdout.flush()
         except SparseAdaptError as error:
             say("error: " + " ".join(str(error).splitlines()))
             raise SystemExit(MISTAKE) from error
@@ -150,9 +159,39 @@ def main() -> None:
             if error.format_message():  # none where help was all that could be shown
                 say(f"error: {' '.join(error.format_message().split()).rstrip('.')}; see {_help()}")
             raise SystemExit(MISTAKE) from error
+        except OSError as error:
+            if error.errno == ENAMETOOLONG:
+                say("error: a name is longer than the file system takes; check the paths")
+                raise SystemExit(MISTAKE) from error
+            if error.errno not in FULL:
+                raise
+            _let_go_of_output()
+            say("error: standard output can't be written: the disk is full; free some space and run it again")
+            raise SystemExit(MISTAKE) from error
     if status == INTERRUPTED:
         say(_interrupted(sys.argv[1:]))
         raise SystemExit(TERMINATED if terminated else INTERRUPTED)
+
+
+def _write_any_sign() -> None:
+    """Have consoles that lack a sign show its number."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _check_words(words: list[str]) -> None:
+    """Raise ConfigError for a word that isn't Unicode, unless it is the path of something."""
+    for word in words:
+        if not is_unicode(word) and not Path(word).exists():
+            raise ConfigError(
+                f"{word!r} isn't {sys.getfilesystemencoding()}; check how the terminal writes it"
+            )
+
+
+def _let_go_of_output() -> None:
+    """Have Python forget what it couldn't write, which it would try again at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 @contextmanager

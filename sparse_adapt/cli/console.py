@@ -43,7 +43,8 @@ def show_table(table: "Table") -> None:
 def show_json(content: object) -> None:
     """Data for programs."""
     if is_main():
-        text = json.dumps(content, indent=2, ensure_ascii=False, default=_plain)
+        ascii_alone = "utf" not in (sys.stdout.encoding or "").lower()
+        text = json.dumps(content, indent=2, ensure_ascii=ascii_alone, default=_plain)
         sys.stdout.write(printable_json(text) + "\n")
 
 

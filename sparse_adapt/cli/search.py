@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sparse_adapt.collection.readers import Query
 
 
+MOST_IN_A_SHARD = 1_000_000  # documents, which memory has to hold
 WORKPLACES = ("local", "ray")
 
 
@@ -43,7 +44,10 @@ def encode(
     shard: Annotated[
         int,
         typer.Option(
-            "--shard", min=1, help="Documents in a shard. A stopped run loses the shard that it was at."
+            "--shard",
+            min=1,
+            max=MOST_IN_A_SHARD,
+            help="Documents in a shard. A stopped run loses the shard that it was at.",
         ),
     ] = 4096,
 ) -> None:

@@ -12,6 +12,7 @@ from typing import IO, Any, NamedTuple, cast
 from sparse_adapt.errors import InputError, MissingExtraError
 
 BYTES_AT_ONCE = 1 << 18
+PACKED_AT_ONCE = 1 << 11  # of which a Zstandard file can make 64 MiB
 
 
 class Compression(NamedTuple):
@@ -94,7 +95,7 @@ class _Zstandard(io.RawIOBase):
     def readinto(self, space: Any) -> int:  # noqa: ANN401 - a buffer
         """Fill some of the space; nothing at the end."""
         while not self._ready:
-            packed = self._rest or self._raw.read(BYTES_AT_ONCE)
+            packed = self._rest or self._raw.read(PACKED_AT_ONCE)
             self._rest = b""
             if not packed:
                 if self._frame is not None:

@@ -5,6 +5,8 @@ from typing import Any
 
 from transformers import BatchEncoding, PreTrainedTokenizerBase
 
+from sparse_adapt.errors import InputError
+from sparse_adapt.report.printable import is_unicode
 from sparse_adapt.report.unread import note_cut
 
 SIGNS_A_TOKEN = 100  # so many hold one token at least, as good as always
@@ -12,6 +14,10 @@ SIGNS_A_TOKEN = 100  # so many hold one token at least, as good as always
 
 def tokenize(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], longest: int) -> list[list[int]]:
     """Token ids of each text with special tokens, cut at `longest`. A text that is cut is noted."""
+    for number, text in enumerate(texts, start=1):
+        if not text.isascii() and not is_unicode(text):
+            problem = "isn't Unicode: it holds half of a surrogate pair (\\ud800 to \\udfff alone); remove it"
+            raise InputError("texts", problem, line=number)
     starts = [_start_of(text, SIGNS_A_TOKEN * longest) for text in texts]
     encoded = _encoded(tokenizer, starts, longest)
     ids: list[list[int]] = encoded["input_ids"]

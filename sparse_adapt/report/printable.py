@@ -14,6 +14,7 @@ CONTROLS = (
     r"\u2028\u2029\ud800-\udfff"  # line and paragraph separators; halves of a pair, which no encoding writes
 )
 CONTROL = re.compile(f"[{CONTROLS}]")
+HALF = re.compile(r"[\ud800-\udfff]")
 CONTROL_OR_BREAK = re.compile(f"[{CONTROLS}{BREAKS}]")
 
 
@@ -25,6 +26,11 @@ def printable(text: str) -> str:
 def printable_line(text: str) -> str:
     """The text as one line, with tabs and line feeds spelt out too."""
     return CONTROL_OR_BREAK.sub(_spelt, text)
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text can be written at all: halves of a surrogate pair can't."""
+    return HALF.search(text) is None
 
 
 def printable_json(text: str) -> str:

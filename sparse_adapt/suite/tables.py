@@ -232,5 +232,7 @@ def plot_suite(outcome: MeasuredSuite, path: Path) -> None:
     axes.set_xticks(range(len(names)), names)
     axes.set_ylabel(suite.top.measure)
     axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside upper center", ncols=min(4, len(suite.rows)), frameon=False)
+    legend = figure.legend(loc="outside upper center", ncols=min(4, len(suite.rows)), frameon=False)
+    for text in (*legend.get_texts(), *axes.get_xticklabels()):
+        text.set_parse_math(False)  # a name is no formula
     figure.savefig(path, dpi=150)

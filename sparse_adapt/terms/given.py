@@ -6,6 +6,7 @@ from typing import Any
 
 from sparse_adapt.collection.sources import bundled
 from sparse_adapt.errors import InputError
+from sparse_adapt.report.printable import is_unicode
 from sparse_adapt.terms.mining import Term, category_of, read_terms
 
 TermsGiven = str | Path | Iterable[str | Term | Mapping[str, Any]] | Mapping[str, Iterable[str]]
@@ -41,6 +42,8 @@ def _term(number: int, item: object) -> Term:
     text = item.text if isinstance(item, Term) else item.get("term") if isinstance(item, Mapping) else item
     if not isinstance(text, str):
         raise InputError("terms", f"needs strings (found: {type(text).__name__})", line=number)
+    if not is_unicode(text):
+        raise InputError("terms", f"needs Unicode (found: {text!r})", line=number)
     if not text.strip():
         raise InputError("terms", "holds an empty term; remove it", line=number)
     if isinstance(item, Term):

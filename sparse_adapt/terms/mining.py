@@ -32,6 +32,7 @@ from sparse_adapt.collection.readers import Document
 from sparse_adapt.collection.sources import bundled, locate
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.folders import write_text
+from sparse_adapt.report.printable import is_unicode
 from sparse_adapt.terms.evidence import Evidence, weigh_words
 from sparse_adapt.terms.signs import SPACE_MARK, Seen
 from sparse_adapt.terms.words import Words
@@ -190,6 +191,11 @@ def _checked(entries: object, category: str, path: Path, lines: list[str]) -> li
             raise InputError(
                 path, f'needs strings under "{category}" (found: {_json(entry)[:40]})', line=line
             )
+        if not is_unicode(entry):
+            problem = (
+                f'holds half of a surrogate pair (\\ud800 to \\udfff alone) under "{category}"; remove it'
+            )
+            raise InputError(path, problem)
         if not entry.strip():
             line = next(iter(_lines_with(entry, lines)), None)
             raise InputError(path, f'holds an empty term under "{category}"; remove it', line=line)
@@ -228,7 +234,7 @@ def _evidence(fields: object, text: str, path: Path, lines: list[str]) -> Eviden
             log_odds=float(fields["log_odds"]),
             variants=tuple(map(str, fields.get("variants", ()))),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         line = next((number for number, row in enumerate(lines, start=1) if f"{_json(text)}:" in row), None)
         problem = f'the evidence of "{text}" is not as `terms` writes it; mend or delete it'
         raise InputError(path, problem, line=line) from error

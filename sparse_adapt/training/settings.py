@@ -25,7 +25,11 @@ class Training(Settings):
         200, "How many times the weights move. With `epochs` it counts for nothing.", unit="steps", ge=1
     )
     epochs: float | None = setting(
-        None, "How often the stage goes over its texts, in place of a number of steps.", unit="passes", gt=0
+        None,
+        "How often the stage goes over its texts, in place of a number of steps.",
+        unit="passes",
+        gt=0,
+        le=1e6,
     )
     batch_size: int = setting(16, "How many texts teach in one step.", unit="texts", ge=1)
     gradient_accumulation: int = setting(
