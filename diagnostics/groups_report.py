@@ -12,7 +12,7 @@ import numpy as np
 
 from diagnostics.groups import ALL, AT, Groups
 from sparse_adapt.errors import MissingExtraError
-from sparse_adapt.files.folders import output_folder, write_json, write_text
+from sparse_adapt.files.folders import Reads, output_folder, write_json, write_text
 from sparse_adapt.report.tables import Column, Row, Table, to_markdown
 
 MAPS = (("difference", "mean absolute difference"), ("similarity", "mean cosine"))
@@ -70,9 +70,9 @@ def groups_object(models: Models) -> dict[str, object]:
     return {name: groups.to_dict() for name, groups in models.items()}
 
 
-def write_groups_report(models: Models, folder: Path, *, overwrite: bool = False) -> bool:
+def write_groups_report(models: Models, folder: Path, *, overwrite: bool = False, reads: Reads = ()) -> bool:
     """Put page, figures and maps into a folder; says whether there are maps, for which matplotlib is needed."""
-    with output_folder(folder, overwrite=overwrite, resumable=False) as work:
+    with output_folder(folder, overwrite=overwrite, resumable=False, reads=reads) as work:
         write_json(work / "groups.json", groups_object(models))
         page = "".join(
             f"## {table.title}\n\n{to_markdown(table)}\n{table.note}".rstrip() + "\n\n"

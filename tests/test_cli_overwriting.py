@@ -60,6 +60,12 @@ REFUSED = [
         "{corpus}",
         "no scored candidates",
     ),
+    ("groups --model {model} --groups {groups} -o {model}", "{model}", "is what this command reads"),
+    (
+        "relevant-words --model {model} --pairs {groups} -o {model}",
+        "{model}",
+        "is what this command reads",
+    ),
     ("pairs {corpus} --reference {model} -o {corpus}/corpus.jsonl", "{corpus}", "holds no pairs of queries"),
 ]
 WITHOUT_FLAG = [  # of commands that replace a file of their own kind unasked
@@ -85,7 +91,9 @@ def places(tiny_model, zorvex_collection, tmp_path) -> dict[str, Path]:
     (tmp_path / "run.toml").write_text(
         f'model = "{tmp_path}/model"\ncorpus = "{tmp_path}/corpus"\nstages = ["extend"]\n'
     )
-    return {name: tmp_path / name for name in ("model", "corpus", "mine")} | {"run": tmp_path / "run.toml"}
+    (tmp_path / "groups.jsonl").write_text('{"group": "a", "text": "b"}\n')
+    folders = {name: tmp_path / name for name in ("model", "corpus", "mine")}
+    return {**folders, "run": tmp_path / "run.toml", "groups": tmp_path / "groups.jsonl"}
 
 
 @pytest.mark.parametrize(("line", "over", "problem"), [*REFUSED, *WITHOUT_FLAG])

@@ -253,6 +253,13 @@ def test_evaluate_model_counts_what_the_model_gives(folder, tiny_model, twelve_d
     assert compare(result, again).p_value == dict.fromkeys(result.values, 1.0)
 
 
+def test_judged_documents_that_the_corpus_lacks_are_said(folder, capfd):
+    write_judgements(folder / "qrels" / "more.tsv", {"q1": {"d06": 2, "x1": 1, "x2": 1}})
+    read_collection(folder, "more")
+    told = "2 of 3 judged documents aren't in the corpus ('x1'), and count as not found"
+    assert capfd.readouterr().err == f"{folder}: {told}\n"
+
+
 def test_a_split_that_measures_nothing_is_refused(folder):
     write_judgements(folder / "qrels" / "none.tsv", {"q1": {"d06": 0}})
     write_judgements(folder / "qrels" / "ghost.tsv", {"q9": {"d06": 1}})

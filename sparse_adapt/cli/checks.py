@@ -106,12 +106,14 @@ def a_folder(source: str) -> None:
         raise InputError(source, "no such folder; check the path")
 
 
-def check_output(folder: Path, *, overwrite: bool, resume: bool) -> None:
+def check_output(
+    folder: Path, *, overwrite: bool, resume: bool, reads: Sequence[str | Path | None] = ()
+) -> None:
     """Raise OutputError where an output folder is there already, or an unfinished one that isn't gone on with."""
     from sparse_adapt.files.folders import check_free
 
     if not resume:
-        check_free(folder, overwrite=overwrite, resumable=True)
+        check_free(folder, overwrite=overwrite, resumable=True, reads=reads)
 
 
 def check_free_file(

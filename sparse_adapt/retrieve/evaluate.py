@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ranx import evaluate as ranx_evaluate
 from scipy.sparse import csr_matrix
 
+from sparse_adapt.collection.names import say_taken
 from sparse_adapt.collection.readers import (
     Document,
     Judgements,
@@ -208,6 +209,10 @@ def measurable(
     known = {document.document_id for document in held}
     if not any(document_id in known for query_id in query_ids for document_id in judgements[query_id]):
         raise InputError(source, f"no document that the split {split!r} judges is in the corpus")
+    judged = {document_id for query_id in query_ids for document_id in judgements[query_id]}
+    if lacking := sorted(judged - known):
+        told = f"{len(lacking):,} of {len(judged):,} judged documents aren't in the corpus ({lacking[0]!r})"
+        say_taken(str(source), f"{told}, and count as not found")
     return Collection(held, tuple(texts[query_id] for query_id in query_ids), judgements)
 
 

@@ -49,8 +49,9 @@ def groups(
 
     Also how often a text is found by another text of its group.
     """
+    read = [groups, model, baseline]
     if out is not None:
-        check_output(out, overwrite=overwrite, resume=False)
+        check_output(out, overwrite=overwrite, resume=False, reads=read)
     from diagnostics.groups import measure_groups, read_members
     from diagnostics.groups_report import group_tables, groups_object, write_groups_report
     from sparse_adapt.cli.devices import load_either
@@ -67,7 +68,7 @@ def groups(
     if out is None:
         then([*again, "-o", free("groups")])
         return
-    drawn = write_groups_report(measured, out, overwrite=overwrite)
+    drawn = write_groups_report(measured, out, overwrite=overwrite, reads=read)
     wrote(out, f"groups.md, groups.json{', groups.png' if drawn else ''}")
     if not drawn:
         say("for heat maps: pip install 'sparse-adapt[plot]'")
@@ -143,7 +144,7 @@ def relevant_words(
     Words are counted by their part of speech.
     """
     if out is not None:
-        check_output(out, overwrite=overwrite, resume=False)
+        check_output(out, overwrite=overwrite, resume=False, reads=[pairs, model])
     from diagnostics.relevance import plot_relevance, tabulate_relevance
     from diagnostics.relevance import relevant_words as find
     from sparse_adapt.cli.devices import load_either
@@ -159,7 +160,7 @@ def relevant_words(
     with Bars() as bars:
         relevance = find(encoder, related, parser, bars.count("texts"))
     if out is not None:
-        with output_folder(out, overwrite=overwrite, resumable=False) as work:
+        with output_folder(out, overwrite=overwrite, resumable=False, reads=[pairs, model]) as work:
             write_json(work / "relevance.json", relevance.to_dict())
             plot_relevance(relevance, work / "relevance.png")
     if json:
