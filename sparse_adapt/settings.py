@@ -6,7 +6,7 @@ nowhere else.
 
 from collections.abc import Mapping
 from types import NoneType
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -21,12 +21,18 @@ class Settings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _settled_later(cls, content: object) -> object:
-        """What a user calls "auto" is None: settled by what there is to learn from."""
+        """What a user calls "auto" is None: settled by what there is to learn from. A list of a file is a tuple."""
         if not isinstance(content, Mapping):
             return content
-        return {
-            key: None if value == AUTO and cls.may_be_auto(key) else value for key, value in content.items()
-        }
+        return {key: cls._value(key, value) for key, value in content.items()}
+
+    @classmethod
+    def _value(cls, key: object, value: object) -> object:
+        if value == AUTO and cls.may_be_auto(key):
+            return None
+        field = cls.model_fields.get(str(key))
+        a_tuple = field is not None and get_origin(field.annotation) is tuple
+        return tuple(value) if a_tuple and isinstance(value, list) else value
 
     @classmethod
     def may_be_auto(cls, key: object) -> bool:

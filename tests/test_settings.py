@@ -86,3 +86,10 @@ def test_a_written_plan_says_auto_and_reads_back(tmp_path):
     path = tmp_path / "run.toml"
     path.write_text(text)
     assert read_plan(path) == plan
+
+
+def test_settings_come_back_from_a_file():
+    plain = AdaptSettings().model_dump_json()
+    assert AdaptSettings.model_validate_json(plain) == AdaptSettings()
+    with pytest.raises(ValueError, match="merges"):
+        AdaptSettings.model_validate_json('{"merges": "0.5"}')
