@@ -73,6 +73,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(autouse=True)
+def few_general_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a model keeps is measured on few questions."""
+    from sparse_adapt.pipeline import keeps
+
+    monkeypatch.setattr(keeps, "QUESTIONS", 20)
+    monkeypatch.setattr(keeps, "EVERYDAY", 20)
+
+
+@pytest.fixture(autouse=True)
 def threads_as_before() -> Iterator[None]:
     """Whatever number of threads a test sets, the next one starts with torch's own."""
     allowed = torch.get_num_threads()

@@ -22,7 +22,7 @@ from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.made_up.queries import read_pseudo_queries
 from sparse_adapt.made_up.settings import QuerySettings
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.adapt import Stopped, adapt
+from sparse_adapt.pipeline.adapt import Stopped, adapt, said_plan
 from sparse_adapt.pipeline.choice import POWERS
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.pipeline.settings import AdaptSettings
@@ -72,7 +72,10 @@ class Heard:
         return lambda more: None
 
     def tell(self, step, said):
-        self.steps[step] = said
+        if step == "plan":
+            self.plan = said
+        else:
+            self.steps[step] = said
 
     def expect(self, rows):
         self.expected = list(rows)
@@ -136,7 +139,9 @@ def test_all_steps_end_in_a_model(request_, tmp_path):
         "behaviour",
         "imitate",
         "choice",
+        "keeps",
     ]
+    assert heard.plan == "extend, behaviour, imitate: words of the corpus get a token"
     encoder = SparseEncoder.load(done.model)
     assert encoder.vocabulary_size >= SparseEncoder.load(request_.model).vocabulary_size
     choice = json.loads((out / "choice.json").read_text())
@@ -236,7 +241,7 @@ def test_without_domain_terms_the_vocabulary_stays(tmp_path, tiny_model, request
     assert "no terms added: the vocabulary stays as it is" in verdict(done.report)
 
 
-def test_a_glossary_whose_terms_never_occur_is_reported_and_left_out(tmp_path, request_, corpus):
+def test_a_glossary_whose_terms_never_occur_is_refused(tmp_path, request_, corpus):
     glossary = tmp_path / "glossary.jsonl"
     write_dictionary(glossary, [Definition("quuxulator", "a thing that nobody has ever seen in this corpus")])
     asked = Request(
@@ -244,13 +249,21 @@ def test_a_glossary_whose_terms_never_occur_is_reported_and_left_out(tmp_path, r
         model=request_.model,
         teacher=request_.teacher,
         glossary=str(glossary),
-        settings=SETTINGS,
     )
-    heard = Heard()
-    with pytest.raises(Stopped):
-        adapt(asked, Place(tmp_path / "run"), heard, until="dictionary")
-    assert "0 more from the glossary, where 1 of 1 entries are left out" in heard.steps["terms"]
-    assert not any(term.text == "quuxulator" for term in read_terms(tmp_path / "run.partial" / "terms.json"))
+    with pytest.raises(InputError, match="none of its 1 terms is a word that"):
+        adapt(asked, Place(tmp_path / "run"), Heard(), until="terms")
+
+
+def test_the_usual_stages_teach_a_glossary_and_others_say_that_they_do_not(request_, corpus):
+    usual = Request(corpus=str(corpus), model=request_.model)
+    assert "dictionary" not in usual.stages
+    taught = Request(corpus=str(corpus), model=request_.model, glossary="glossary.jsonl")
+    assert taught.stages == ("extend", "behaviour", "dictionary", "imitate")
+    assert "are taught by their definitions" in said_plan(taught)
+    only = AdaptSettings(stages=("extend", "imitate"))
+    named = Request(corpus=str(corpus), model=request_.model, glossary="glossary.jsonl", settings=only)
+    assert named.stages == ("extend", "imitate")
+    assert said_plan(named).endswith("no stage reads the glossary's definitions")
 
 
 def test_a_glossary_brings_terms_and_definitions(tmp_path, request_, corpus):
@@ -391,7 +404,7 @@ def test_a_recipe_begins_with_what_the_default_made_before_they_part(request_, t
     heard = Heard()
     given = replace(request_, of_stages={"imitate": {"weights": {"sparsity": 0.0}}})
     done = adapt(given, Place(asked.run(other), resume=True), heard)
-    assert heard.done() == {"imitate", "choice"}
+    assert heard.done() == {"imitate", "choice", "keeps"}
     settings = {
         job.recipe: json.loads((asked.run(job) / "3-imitate" / "stage.json").read_text())["settings"]
         for job in (first, other)
@@ -404,7 +417,7 @@ def test_a_recipe_begins_with_what_the_default_made_before_they_part(request_, t
     heard = Heard()
     settings = SETTINGS.model_copy(update={"stages": benchmark.RECIPES[shorter.recipe].stages})
     done = adapt(replace(request_, settings=settings), Place(asked.run(shorter), resume=True), heard)
-    assert heard.done() == {"imitate", "choice"}
+    assert heard.done() == {"imitate", "choice", "keeps"}
     assert {path.name for path in done.folder.glob("[1-9]-*")} == {"1-extend", "2-imitate"}
     benchmark.carry_out(first._replace(recipe="half back"), asked)
     rows = [

@@ -121,12 +121,13 @@ def adapt(
     corpus: a place, or documents in memory (texts, dictionaries, a data frame, `Document`); some dozens at least.
     out: the folder of the run, a folder a stage and the model in it. Things in memory are kept in `out`-inputs.
     model: what is adapted; by default splade-tiny.
-    glossary: terms and their definitions, a path (JSONL, CSV, TSV) or a dictionary.
+    glossary: terms and their definitions, a path (JSONL, CSV, TSV) or a dictionary. Its words get a token and are
+    taught by their definitions; words that nothing defines keep their pieces.
     queries: what users asked, to learn from beside made-up queries.
     candidates: queries with scored documents, to learn from instead of made-up ones.
     teacher: ensemble (by default), bm25, a dense model, a cross-encoder, or a file of scores.
     generator: a sequence-to-sequence model that writes queries, by folder or Hub id.
-    stages: which stages are carried out; by default extend, behaviour and distill.
+    stages: which stages are carried out; by default extend, behaviour and imitate, with a glossary dictionary as well.
     documents: how many documents of a larger corpus are learnt from; by default 20,000.
     max_tokens: tokens of a text that are read; by default as many as the model reads.
     only_new: whether new tokens learn alone, so that documents without one keep their vectors.
@@ -136,8 +137,8 @@ def adapt(
     the adaptation itself (`share`, `merges`), and how queries and candidates are made (`query_settings={"count": 500}`,
     `candidate_settings`).
 
-    Raises InputError for a corpus that can't be read or gives too little, ConfigError for a setting that there isn't,
-    OutputError for a folder that is taken.
+    Raises InputError for a corpus that can't be read or gives too little, and for a glossary of other words,
+    ConfigError for a setting that there isn't, OutputError for a folder that is taken.
 
     >>> import tempfile, sparse_adapt as sa
     >>> out = tempfile.mkdtemp() + "/adapted"

@@ -162,7 +162,7 @@ def adapt(
         typer.Option(
             "--glossary",
             metavar="FILE",
-            help="Terms and their definitions (dictionary.jsonl), which come on top of what the corpus says.",
+            help="Terms and their definitions (dictionary.jsonl): its words get a token and are taught what they mean.",
             callback=checked(a_file_or_folder),
         ),
     ] = None,
@@ -201,7 +201,7 @@ def adapt(
             "--stages",
             metavar="NAMES",
             help=f"Stages to carry out, with commas between them. There are {', '.join(OF_ADAPT)}.",
-            show_default="extend,behaviour,imitate",
+            show_default="extend,behaviour,imitate, with --glossary dictionary as well",
         ),
     ] = None,
     max_tokens: Annotated[

@@ -10,6 +10,7 @@
     RUN/1-extend/, 2-behaviour/...  a model a stage, as any run has them
     RUN/choice.json                 what each model reaches on the queries set aside
     RUN/model/                      the one that is kept
+    RUN/keeps.json                  what it keeps of what the base model knew
     RUN/report.json                 what was done; its presence says that the run is whole
 
 While it works, the folder is `RUN.partial`. `steps/NAME.json` says what a step was made from: a step whose
@@ -43,11 +44,13 @@ from sparse_adapt.pipeline.choice import (
     try_models,
 )
 from sparse_adapt.pipeline.estimate import expected
+from sparse_adapt.pipeline.keeps import keeps_lines, measure_keeps
 from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.pipeline.preparing import (
     peak_memory,
     prepare_candidates,
     prepare_collection,
+    prepare_defined_terms,
     prepare_dictionary,
     prepare_pairs,
     prepare_terms,
@@ -85,6 +88,7 @@ def adapt(
     request.check()
     total = sum(1 for _ in read_documents(request.corpus))
     documents = sample(read_documents(request.corpus), request.settings.documents, request.settings.seed)
+    watcher.tell("plan", said_plan(request))
     watcher.expect(expected(request, documents, total, _done_before(place)))
     reads = [source.place for source in request.sources().values() if source is not None]
     with output_folder(place.folder, overwrite=place.overwrite, resume=place.resume, reads=reads) as folder:
@@ -100,8 +104,18 @@ def adapt(
         if until == "stages":
             raise Stopped(folder, until)
         _choice(work, plan, outcomes)
+        _keeps(work, plan)
         _report(work, plan, outcomes)
     return read_finished(place.folder)
+
+
+def said_plan(request: Request) -> str:
+    """What will be done, in words, before anything is."""
+    stages = ", ".join(request.stages)
+    if request.teaches_glossary:
+        return f"{stages}: words that the glossary defines get a token and are taught by their definitions"
+    told = f"{stages}: words of the corpus get a token"
+    return told if request.glossary is None else f"{told}; no stage reads the glossary's definitions"
 
 
 class Stopped(Exception):
@@ -131,6 +145,8 @@ def _terms(work: Work) -> None:
 
     def do() -> str:
         path.unlink(missing_ok=True)
+        if request.glossary is not None and request.teaches_glossary:
+            return prepare_defined_terms(request.corpus, request.model, request.glossary, path)[1]
         share = request.settings.share
         return prepare_terms(request.corpus, request.model, request.glossary, share, path)[1]
 
@@ -292,8 +308,11 @@ def _choice(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
             documents, list(read_candidates(folder / "held.jsonl", document_ids=documents))
         )
         makers = makers_of(plan, folder, settings.merges)
-        measure = compare_as_they_are if settings.frozen else try_models
-        choice = measure(makers, held, work.watcher.count("models tried", len(makers)))
+        progress = work.watcher.count("models tried", len(makers))
+        if settings.frozen:
+            choice = compare_as_they_are(makers, held, progress)
+        else:
+            choice = try_models(makers, held, progress, taught="dictionary" in plan.stages)
         shutil.rmtree(folder / "model", ignore_errors=True)
         partial_folder = folder / "model.making"
         shutil.rmtree(partial_folder, ignore_errors=True)
@@ -308,6 +327,22 @@ def _choice(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
 
     work.step("choice", sources, ["choice.json", "model"], do)
     _list_what_to_encode(work, plan)
+
+
+def _keeps(work: Work, plan: Plan) -> None:
+    """What the kept model keeps of what the base model knew; nothing to tell where the base model is kept."""
+    folder = work.folder
+
+    def do() -> str:
+        kept = json.loads((folder / "choice.json").read_text(encoding="utf-8"))["kept"]
+        keeps: dict[str, Any] = {}
+        if kept != 0:
+            models = SparseEncoder.load(plan.model), SparseEncoder.load(folder / "model")
+            keeps = measure_keeps(*models, work.documents)
+        write_json(folder / "keeps.json", keeps)
+        return keeps_lines(keeps)[0] if keeps else "the base model is kept, and so is all that it knew"
+
+    work.step("keeps", {"model": work.made("model")}, ["keeps.json"], do)
 
 
 def _record_of(
@@ -343,7 +378,7 @@ def _list_what_to_encode(work: Work, plan: Plan) -> None:
 
 
 def _report(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
-    steps = {name: work.records[name] for name in (*STEPS, "held", "pairs") if name in work.records}
+    steps = {name: work.records[name] for name in (*STEPS, "held", "pairs", "keeps") if name in work.records}
     seconds = sum(step.seconds for step in steps.values())
     seconds += sum(float(outcome.record["seconds"]) for outcome in outcomes)
     more = {
@@ -352,6 +387,7 @@ def _report(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
         "adapt": {
             "steps": {name: {"said": step.said, "seconds": step.seconds} for name, step in steps.items()},
             "choice": json.loads((work.folder / "choice.json").read_text(encoding="utf-8")),
+            "keeps": json.loads((work.folder / "keeps.json").read_text(encoding="utf-8")),
             "terms": len(_read_terms(work)),
             "documents": len(work.documents),
             "documents_with_a_new_term": work.with_new_terms,

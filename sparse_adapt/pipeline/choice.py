@@ -106,8 +106,14 @@ def _graded(entry: Candidates) -> dict[str, int]:
     return {entry.document_ids[row]: GRADES - place for place, row in enumerate(order)}
 
 
-def try_models(makers: Sequence[Maker], collection: Collection, progress: Heard = silent) -> Choice:
-    """Measure every model with and without factors, and choose. The first has to be the base model."""
+def try_models(
+    makers: Sequence[Maker], collection: Collection, progress: Heard = silent, *, taught: bool = False
+) -> Choice:
+    """Measure every model with and without factors, and choose. The first has to be the base model.
+
+    `taught`: whether the others were taught what terms mean. Made-up queries don't tell whether they know it, so the
+    base model, which doesn't, isn't kept then.
+    """
     tried: list[Tried] = []
     for number, maker in enumerate(makers):
         encoder = maker.make()
@@ -130,7 +136,7 @@ def try_models(makers: Sequence[Maker], collection: Collection, progress: Heard 
         tried.append(Tried(maker.name, "", maker.back, plain))
         tried += [Tried(maker.name, said, maker.back, result) for said, result in of_ways.items()]
         progress(1)
-    return Choice(tuple(tried), choose(tried))
+    return Choice(tuple(tried), choose(tried, taught=taught))
 
 
 def _power(factors: Factors, power: float) -> Factors:
@@ -147,10 +153,11 @@ def compare_as_they_are(makers: Sequence[Maker], collection: Collection, progres
     return Choice(tuple(tried), 0 if worse else len(tried) - 1)
 
 
-def choose(tried: Sequence[Tried]) -> int:
-    """The place of the one to keep; the first of `tried` is the base model as it is."""
+def choose(tried: Sequence[Tried], *, taught: bool = False) -> int:
+    """The place of the one to keep; the first of `tried` is the base model as it is, which isn't kept if `taught`."""
     most = LONGER * tried[0].figures["nonzero_document"]
-    short = [place for place, each in enumerate(tried) if each.figures["nonzero_document"] <= most]
+    able = [place for place, each in enumerate(tried) if not (taught and each.name == tried[0].name)]
+    short = [place for place in able if tried[place].figures["nonzero_document"] <= most] or able
     best = max(short, key=lambda place: tried[place].figures[MEASURE])
     if tried[best].back is None:
         return best

@@ -35,7 +35,7 @@ from sparse_adapt.report.watching import Watch, unwatched
 from sparse_adapt.teachers.candidates import gather
 from sparse_adapt.teachers.settings import CandidateSettings
 from sparse_adapt.teachers.teacher import Teacher
-from sparse_adapt.terms.criterion import from_glossary, paying
+from sparse_adapt.terms.criterion import LEAST_DOCUMENTS, from_glossary, paying
 from sparse_adapt.terms.definitions import mine_definitions, write_mined
 from sparse_adapt.terms.mining import Term, mine_terms, write_terms
 
@@ -70,6 +70,29 @@ def prepare_terms(
     if chosen:
         write_terms(path, chosen)
     return chosen, said
+
+
+def prepare_defined_terms(corpus: str, model: str, glossary: str, path: Path) -> tuple[list[Term], str]:
+    """Write `terms.json`: the words that a glossary defines and the corpus says. The rest keep their pieces.
+
+    Raises InputError where there is none, for then the glossary would be of no use.
+    """
+    tokenizer = SparseEncoder.load(model).tokenizer
+    names = {definition.term.casefold(): definition.term for definition in read_dictionary(glossary)}
+    mined = mine_terms(read_documents(corpus), tokenizer)
+    chosen = [term for term in mined if term.text.casefold() in names]
+    found = from_glossary(names.values(), read_documents(corpus), tokenizer, chosen)
+    chosen = [*chosen, *found.terms]
+    if not chosen:
+        raise InputError(
+            glossary,
+            f"none of its {len(names):,} terms is a word that {corpus} says in {LEAST_DOCUMENTS} documents and {model} "
+            "has no token for; name a glossary of this corpus, or none",
+        )
+    write_terms(path, chosen)
+    said = f"{len(chosen):,} words that the glossary defines; words that nothing defines keep their pieces"
+    missing = len(names) - len(chosen)
+    return chosen, said + (f"; {missing:,} entries aren't a word that the corpus says" if missing else "")
 
 
 def prepare_dictionary(

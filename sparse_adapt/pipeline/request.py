@@ -28,6 +28,7 @@ OWN |= {
     "candidate_settings": "candidates",
 }  # as the adaptation's settings call them
 NAMED, MAY_LACK = ("corpus", "model", "teacher"), ("glossary", "queries", "candidates", "generator")
+WITH_GLOSSARY = ("extend", "behaviour", "dictionary", "imitate")  # where no others are named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +69,19 @@ class Request:
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """The stages that are carried out where there is something to learn in them."""
-        frozen = self.settings.frozen
-        return tuple(name for name in self.settings.stages if not (frozen and name == "imitate"))
+        """The stages that are carried out where there is something to learn in them.
+
+        A glossary is taught by `dictionary`, which the usual stages then have as well.
+        """
+        named: tuple[str, ...] = self.settings.stages
+        if self.glossary is not None and named == AdaptSettings().stages:
+            named = WITH_GLOSSARY
+        return tuple(name for name in named if not (self.settings.frozen and name == "imitate"))
+
+    @property
+    def teaches_glossary(self) -> bool:
+        """Whether a stage reads what a glossary defines."""
+        return self.glossary is not None and "dictionary" in self.stages
 
     def settings_of(self, stage: str) -> Training:
         """The settings of a stage that trains."""

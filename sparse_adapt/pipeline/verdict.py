@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from sparse_adapt.pipeline.keeps import keeps_lines
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.report.watching import duration
 
@@ -42,7 +43,7 @@ def _note(choice: Mapping[str, Any]) -> Iterator[str]:
 
 
 def verdict(report: Mapping[str, Any]) -> list[str]:
-    """In words: terms, time and memory, whether anything was gained, and what has to be encoded again."""
+    """In words: what falls that the base model knew, if anything does; terms, time, gain, what to encode again."""
     found = report["adapt"]
     choice = found["choice"]
     kept, base = choice["tried"][choice["kept"]], choice["tried"][0]
@@ -54,6 +55,7 @@ def verdict(report: Mapping[str, Any]) -> list[str]:
     if found["terms"] and kept["name"].startswith("base"):
         added = f"{found['terms']:,} terms tried, none added: the base model's own vocabulary ranks better"
     lines = [
+        *keeps_lines(found.get("keeps", {})),
         added,
         f"{duration(found['seconds'])}, {found['peak_memory'] / 2**30:.1f} GiB of memory at the most",
     ]

@@ -147,6 +147,8 @@ def _in_mixed_index(domain: Encoded, general: Encoded) -> Groups:
             "domain enters": np.array(entered, np.float64),
         }
     }
+    if not ours.queries:
+        return groups
     asked = evaluate_vectors(domain.queries, documents, _over(both, ours), DEPTH)
     for kind in asked.kinds or (None,):
         groups[f"{kind or 'all'}, mixed index"] = {"ndcg@10": asked.select(kind)["ndcg@10"]}

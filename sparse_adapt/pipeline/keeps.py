@@ -1,0 +1,96 @@
+"""Whether an adapted model keeps what the base model knew: the part of a verdict that needs no judgements.
+
+Made-up queries share their documents' words, so they promise more than users see. Beside them stand general questions
+that ship with the package, strays, known items of the corpus, and both in a mixed index (`retrieve.keeping`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sparse_adapt.collection.readers import Document
+from sparse_adapt.made_up.everyday import LIKE_QUERIES, made_up
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.evaluate import Collection
+from sparse_adapt.retrieve.keeping import (
+    GENERAL,
+    Groups,
+    encode_collection,
+    general_collection,
+    keeping,
+    kept_figures,
+    known_of,
+    lights,
+    new_terms,
+    say_new,
+)
+
+QUESTIONS = 1_000  # general ones
+DOCUMENTS = 500  # of the corpus, in the mixed index
+KNOWN = 500  # known items, about
+EVERYDAY, EVERYDAY_SEED = 1_000, 65_537
+MAY_LOSE = 0.005  # of any of these measures
+STRAYS_ENOUGH = 0.05  # share of general questions that light a new term
+KNOWN_ITEMS = "known items"
+
+Figures = Mapping[str, Any]
+
+
+def measure_keeps(base: SparseEncoder, kept: SparseEncoder, documents: Sequence[Document]) -> dict[str, Any]:
+    """Both models' means by kind and measure, differences and p-values. `documents`: of the corpus."""
+    some = documents[:: max(1, -(-len(documents) // DOCUMENTS))]
+    draws = max(1, KNOWN // len(some))
+    saying = say_new([base, kept], some)
+    known = known_of(some, saying, draws) or known_of(some, np.zeros_like(saying), draws)
+    general = general_collection(most=QUESTIONS)
+    domain = known or Collection(tuple(some), (), {})
+    return kept_figures(*(_groups(model, domain, general) for model in (kept, base)))
+
+
+def _groups(model: SparseEncoder, domain: Collection, general: Collection) -> Groups:
+    """The four measures, with known items for the queries of the corpus; everyday texts that light a term."""
+    known = domain if domain.queries else None
+    ours, there = encode_collection(model, domain), encode_collection(model, general)
+    groups = keeping(model, ours, there, known, new_terms(model))
+    everyday = encode(model, made_up(EVERYDAY, EVERYDAY_SEED)[LIKE_QUERIES], "query")
+    groups["everyday texts"] = {"strays": lights(everyday, new_terms(model)).astype(np.float64)}
+    return groups
+
+
+# -- in words -------------------------------------------------------------------------------------
+
+
+def keeps_lines(keeps: Figures) -> list[str]:
+    """First any fall, by more than half a point; then what was measured."""
+    if not keeps:
+        return []
+    fallen = list(_falls(keeps))
+    first = f"FALLS: {'; '.join(fallen)}" if fallen else "keeps what the base model knew"
+    general, everyday = keeps[GENERAL]["model"]["strays"], keeps["everyday texts"]["model"]["strays"]
+    told = [_told(keeps, kind, measure, name) for kind, measure, name in _measured(keeps)]
+    strays = f"{general:.1%} of general questions and {everyday:.1%} of everyday texts light a new term"
+    return [first, f"{'; '.join(told)}; {strays}"]
+
+
+def _measured(keeps: Figures) -> Iterator[tuple[str, str, str]]:
+    """Kind, measure and name of what may not fall."""
+    yield GENERAL, "ndcg@10", "nDCG@10 of general questions"
+    yield GENERAL, "recall@100", "their recall@100"
+    yield f"{GENERAL}, mixed index", "ndcg@10", "nDCG@10 in a mixed index"
+    if KNOWN_ITEMS in keeps:
+        yield KNOWN_ITEMS, "mrr@10", "MRR@10 of two words of a document"
+
+
+def _falls(keeps: Figures) -> Iterator[str]:
+    for kind, measure, name in _measured(keeps):
+        if keeps[kind]["difference"][measure] < -MAY_LOSE:
+            yield _told(keeps, kind, measure, name)
+    strays = keeps[GENERAL]["model"]["strays"]
+    if strays > STRAYS_ENOUGH:
+        yield f"{strays:.0%} of general questions light a new term"
+
+
+def _told(keeps: Figures, kind: str, measure: str, name: str) -> str:
+    return f"{name} {keeps[kind]['baseline'][measure]:.3f} -> {keeps[kind]['model'][measure]:.3f}"
