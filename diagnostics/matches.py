@@ -134,7 +134,7 @@ def explain(
 
 def _query_tokens(model: SparseEncoder, query: str, vector: csr_matrix) -> list[QueryToken]:
     """Every non-zero token of the query, heaviest first."""
-    said = set(model.tokenize([query])[0])
+    said = set(model.tokenize([query], "query")[0])
     new = {token.token_id for token in model.new_tokens}
     order = np.lexsort((vector.indices, -vector.data))
     ids = [int(vector.indices[index]) for index in order]
@@ -147,7 +147,7 @@ def _query_tokens(model: SparseEncoder, query: str, vector: csr_matrix) -> list[
 
 def _silent(model: SparseEncoder, query: str, weighed: dict[int, QueryToken]) -> tuple[str, ...]:
     special = set(model.tokenizer.all_special_ids)
-    said = dict.fromkeys(model.tokenize([query])[0])
+    said = dict.fromkeys(model.tokenize([query], "query")[0])
     ids = [token_id for token_id in said if token_id not in weighed and token_id not in special]
     return names_of(model.tokenizer, ids)
 

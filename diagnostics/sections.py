@@ -57,7 +57,8 @@ class Logits:
 class Weight:
     """Section 3 for one token of the term: from the largest logit to the weight, twice over.
 
-    `encoder_weight` comes from `encode`, the others from this module's own reading of the head.
+    `after_log1p` is the weight as the model's form makes it, of all positions where it sums. `encoder_weight` comes
+    from `encode`, the others from this module's own reading of the head.
     """
 
     token_id: int

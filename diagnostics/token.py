@@ -146,16 +146,38 @@ def _logits_and_weights(
         maximum = max(positions, key=lambda position: position.logit)
         sections.append(Logits(token_id, token, positions, maximum, average, logit_verdict(average)))
         factor = float(model.factors_of(np.array([token_id]))[0])
-        weights.append(_weight(token_id, token, maximum.logit, float(vector[0, token_id]), factor))
+        made = _as_weight(model, logits[:, column])
+        dropped = model.form.entries is not None and vector.nnz >= model.form.entries
+        weights.append(
+            _weight(token_id, token, maximum.logit, made, float(vector[0, token_id]), factor, dropped)
+        )
     return tuple(sections), tuple(weights)
 
 
-def _weight(token_id: int, token: str, maximum_logit: float, encoder_weight: float, factor: float) -> Weight:
-    """`factor`: what the encoder multiplies the token's weight with, 1 unless the model has factors.json."""
-    after_relu = max(0.0, maximum_logit)
-    after_log1p = float(np.log1p(after_relu))
-    assert abs(factor * after_log1p - encoder_weight) <= AGREEMENT * max(1.0, factor), (token, encoder_weight)
-    return Weight(token_id, token, maximum_logit, after_relu, after_log1p, encoder_weight)
+def _as_weight(model: SparseEncoder, logits: NDArray[np.floating]) -> float:
+    """The weight that logits at all positions (L) make by the model's form."""
+    at_positions = [float(np.log1p(max(0.0, float(logit)))) for logit in logits]
+    if model.form.activation == "log1p_relu":
+        at_positions = [float(np.log1p(weight)) for weight in at_positions]
+    return sum(at_positions) if model.form.pooling == "sum" else max(at_positions)
+
+
+def _weight(
+    token_id: int,
+    token: str,
+    maximum_logit: float,
+    after_log1p: float,
+    encoder_weight: float,
+    factor: float,
+    dropped: bool,
+) -> Weight:
+    """`factor`: what the encoder multiplies the token's weight with, 1 unless the model has factors.json.
+
+    `dropped`: whether the model keeps as many entries as it may, so that this one may be none of them.
+    """
+    agrees = abs(factor * after_log1p - encoder_weight) <= AGREEMENT * max(1.0, factor, after_log1p)
+    assert agrees or (dropped and encoder_weight == 0.0), (token, encoder_weight)
+    return Weight(token_id, token, maximum_logit, max(0.0, maximum_logit), after_log1p, encoder_weight)
 
 
 def _ranking(model: SparseEncoder, spelling: Spelling, vector: csr_matrix) -> TermRanking:

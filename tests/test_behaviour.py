@@ -9,7 +9,7 @@ from dense_models import tiny_dense
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model import vocabulary
 from sparse_adapt.model.sentence import SentenceEncoder
-from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.sparse import Pooled, SparseEncoder
 from sparse_adapt.stages.behaviour import Behaviour
 from sparse_adapt.stages.parts.balance import balanced
 from sparse_adapt.stages.parts.behaviour import BehaviourBatch, DenseBehaviour, SparseBehaviour, reaching
@@ -89,7 +89,7 @@ def test_a_piece_that_also_stands_for_itself_keeps_its_weight(tiny_model, texts)
 
 def test_a_weight_that_is_wanted_and_off_has_a_gradient():
     maximum = torch.tensor([[-2.0, -2.0, 1.0]], requires_grad=True)
-    values = reaching(maximum, torch.tensor([[True, False, True]]))
+    values = reaching(Pooled(maximum, torch.zeros(1, 3)), torch.tensor([[True, False, True]]))
     torch.testing.assert_close(values, torch.tensor([[-2.0, 0.0, 0.6931472]]))  # ln 2
     values.sum().backward()
     torch.testing.assert_close(maximum.grad, torch.tensor([[1.0, 0.0, 0.5]]))  # 1 / (1 + 1)

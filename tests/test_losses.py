@@ -365,7 +365,7 @@ def test_drift_by_hand():
 
 def test_what_had_weight_goes_on_below_zero():
     maximum = tensor([[1.0, -2.0, -2.0, float("-inf")]]).requires_grad_()
-    weights = losses.unclipped(maximum, tensor([[0.0, 0.7, 0.0, 0.0]]))
+    weights = losses.unclipped(maximum, tensor([[0.0, 0.7, 0.0, 0.0]]), activate)
     assert_close(weights, tensor([[math.log(2.0), -2.0, 0.0, 0.0]]))
     weights.sum().backward()
     assert maximum.grad.tolist() == [[0.5, 1.0, 0.0, 0.0]]

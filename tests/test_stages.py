@@ -12,6 +12,7 @@ from sparse_adapt.collection.readers import Candidates
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.made_up.everyday import LIKE_PASSAGES, TEXTS, made_up
 from sparse_adapt.model import vocabulary
+from sparse_adapt.model.head.pooling import activate
 from sparse_adapt.model.idf import fourth_root, shares_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import settings_for
@@ -190,7 +191,7 @@ def test_where_every_weight_learns_all_texts_are_held(encoder):
         found = float(stage.terms(encoder, batch)["anchor"])
         before = stage.before.weights([2, 2])
         logits = encoder([stage.texts.ids[2]] * 2, stage.texts.asked_beside(before, 0)).maximum
-        values = losses.unclipped(logits, before)
+        values = losses.unclipped(logits, before, activate)
         assert values.min() < -50.0  # far from coming back
         lost = float(losses.drift(values, before, stage.texts.comparable([2, 2])))
         assert found == pytest.approx(lost + HELD)  # made-up texts can't be farther away than 1

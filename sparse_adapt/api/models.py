@@ -14,6 +14,7 @@ from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.files.checksum import checksum_of_texts
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.model.devices import choose
+from sparse_adapt.model.forms import Side
 from sparse_adapt.model.kinds import EitherEncoder, load_encoder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import Extension, extend
@@ -76,13 +77,15 @@ class Model:
     # -- texts to vectors ---------------------------------------------------------------------
 
     def encode(
-        self, texts: str | Sequence[str], *, progress: bool | None = None
+        self, texts: str | Sequence[str], *, side: Side = "document", progress: bool | None = None
     ) -> csr_matrix | NDArray[np.float32]:
         """Vectors of texts, one row each, in their order; a single string is one text, and gives one row.
 
         A SPLADE model gives a scipy CSR matrix (texts, V) of float32, never negative, whose columns `tokens` names; a
         text that lights no token keeps its empty row. A dense model gives an array (texts, H) of rows of length 1.
-        A text is cut at `encoder.max_tokens` tokens. Raises InputError for an item that is no string.
+        A text is cut at `encoder.max_tokens` tokens. `side`, "document" or "query", matters to a SPLADE model that
+        reads queries in another way: with another prompt, or by a table. Raises InputError for an item that is no
+        string.
 
         >>> import sparse_adapt as sa
         >>> model = sa.load("splade-tiny", device="cpu")
@@ -99,7 +102,7 @@ class Model:
         with watching(progress) as bars:
             heard = bars.count("texts", len(listed))
             if isinstance(self.encoder, SparseEncoder):
-                return encode(self.encoder, listed, "document", progress=heard)
+                return encode(self.encoder, listed, side, progress=heard)
             return self.encoder.encode(listed, progress=heard)
 
     def encode_documents(self, documents: Sequence[Document], heard: Heard) -> csr_matrix:

@@ -13,7 +13,7 @@ Dimensions: B texts, L positions, V vocabulary.
 
 import logging
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import version
@@ -40,6 +40,11 @@ from sparse_adapt.retrieve.vectors.manifest import TOKENS_FILE
 MODEL_FILE = "model.onnx"
 INPUTS, OUTPUT = ("input_ids", "attention_mask"), "weights"
 BOUND = 1e-4  # the most by which a weight may differ from torch's
+FORMS = {
+    "table": "weighs queries by a table",
+    "prompts": "puts a prompt before texts",
+    "entries": "keeps the heaviest entries alone",
+}
 TRIED_LENGTHS = (
     (1,),
     (2, 5, 3),
@@ -60,6 +65,7 @@ Weigh = Callable[[Tensor, Tensor], Tensor]
 def layout(source: ExportSource) -> ExportLayout:
     """The files of an export: the encoder as a graph, and its tokenizer."""
     assert source.encoder is not None, "the engine holds the encoder"
+    check_form(source.encoder, "ONNX", source.vectors.model.name, FORMS)
     return ExportLayout(documents=partial(_write_encoder, source.encoder))
 
 
@@ -97,6 +103,15 @@ def _write_encoder(
     return manifest.holding(*(file_there(work, name) for name in files)).stating(facts)
 
 
+def check_form(encoder: SparseEncoder, engine: str, name: str, cannot: Container[str]) -> None:
+    """Raise ModelError for a model whose form an engine's encoder can't follow: it holds logits and pooling alone."""
+    for part, words in FORMS.items():
+        if part in encoder.unusual and part in cannot:
+            raise ModelError(
+                f"{name}: {words}, which {engine} can't do; export for sentence-transformers instead"
+            )
+
+
 class PooledEncoder(nn.Module):
     """Masked language model, SPLADE's pooling and the model's factors as one graph."""
 
@@ -104,14 +119,16 @@ class PooledEncoder(nn.Module):
 
     def __init__(self, encoder: SparseEncoder) -> None:
         super().__init__()
-        self.masked_lm = encoder.masked_lm
+        self.masked_lm, self.form = encoder.masked_lm, encoder.form
         self.register_buffer("factors", torch.from_numpy(encoder.factors_of()))
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """Weights (B, V): log1p(relu(the largest logit over unmasked positions)), times factors."""
+        """Weights (B, V) as the form makes them of the logits at unmasked positions, times factors."""
         logits = self.masked_lm(input_ids=input_ids, attention_mask=attention_mask).logits
         masked = logits.masked_fill(attention_mask.unsqueeze(-1) == 0, float("-inf"))
-        return torch.log1p(torch.relu(masked.amax(dim=1))) * self.factors
+        if self.form.pooling == "sum":
+            return self.form.activate(masked).sum(dim=1) * self.factors
+        return self.form.activate(masked.amax(dim=1)) * self.factors
 
 
 def _as_written(path: Path) -> Weigh:

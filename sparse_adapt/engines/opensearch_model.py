@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from sparse_adapt.engines.layout import Engine, ExportLayout, ExportSource
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, file_there
-from sparse_adapt.engines.onnx import BOUND, EXAMPLE, PooledEncoder, largest_difference
+from sparse_adapt.engines.onnx import BOUND, EXAMPLE, PooledEncoder, check_form, largest_difference
 from sparse_adapt.errors import ModelError
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.model.saved import write_tokenizer
@@ -58,6 +58,7 @@ class ScriptedEncoder(nn.Module):
 def layout(source: ExportSource) -> ExportLayout:
     """The files of an export: the encoder as a script in a zip file, and its configuration."""
     assert source.encoder is not None, "the engine holds the encoder"
+    check_form(source.encoder, "ML Commons", source.vectors.model.name, ("prompts", "entries"))
     return ExportLayout(documents=partial(_write_bundle, source.encoder, source.vectors.tokens))
 
 

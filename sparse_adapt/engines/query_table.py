@@ -8,8 +8,7 @@ one with which a query's documents score most like the model's own query would h
 Dimensions: N documents, V vocabulary.
 """
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +19,7 @@ from scipy.sparse.linalg import lsqr
 from sparse_adapt.engines.quantise import summed
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.folders import write_json
+from sparse_adapt.model.query_side import read_weights as read_weights
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.search import Searcher
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
@@ -44,7 +44,7 @@ def idf_weights(blocks: Iterable[EncodedBatch], vocabulary_size: int) -> Weights
 def token_queries(model: SparseEncoder, texts: Sequence[str]) -> csr_matrix:
     """Which tokens each text has (rows, V), once each and without the special ones, as ones."""
     special = set(model.tokenizer.all_special_ids)
-    rows = [sorted(set(ids) - special) for ids in model.tokenize(texts)]
+    rows = [sorted(set(ids) - special) for ids in model.tokenize(texts, "query")]
     starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     columns = np.array([token for row in rows for token in row], np.int32)
     ones = np.ones(len(columns), np.float32)
@@ -94,15 +94,6 @@ def write_table(path: Path, tokens: Sequence[str], weights: Weights) -> int:
     table = {tokens[column]: round(float(weights[column]), 6) for column in np.flatnonzero(weights).tolist()}
     write_json(path, table)
     return len(table)
-
-
-def read_weights(path: Path) -> dict[str, float]:
-    """The weight of each token in a table. Raises InputError for what is none."""
-    try:
-        table: Mapping[str, float] = json.loads(path.read_text(encoding="utf-8"))
-        return {token: float(weight) for token, weight in table.items()}
-    except (OSError, ValueError, AttributeError, TypeError, RecursionError) as error:
-        raise InputError(path, f"isn't a table of tokens and weights ({error}); make it anew") from error
 
 
 def read_table(path: Path, tokens: Sequence[str]) -> Weights:

@@ -13,7 +13,16 @@ from pathlib import Path
 
 MARKER_FILE = "sparse-adapt.json"  # of a folder that this project wrote (files.marker)
 MODEL_MARK = "config.json"
-OF_A_MODEL = ("*.json", "*.safetensors", "*.model", "vocab.*", "merges.txt", "*/*.json")
+OF_A_MODEL = (
+    "*.json",
+    "*.safetensors",
+    "*.model",
+    "vocab.*",
+    "merges.txt",
+    "query_token_weights.txt",
+    "*/*.json",
+    "*/*.safetensors",
+)
 ABOUT_A_MODEL = frozenset(
     {"stage.json", "report.json", "request.json", "choice.json", MARKER_FILE}
 )  # how it came to be

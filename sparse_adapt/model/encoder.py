@@ -20,6 +20,7 @@ from transformers import PreTrainedTokenizerFast
 from sparse_adapt.errors import ModelError
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.model.batches import TokenIds
+from sparse_adapt.model.forms import Side
 from sparse_adapt.model.idf import Factors, of_all
 from sparse_adapt.model.names import names_of_all
 from sparse_adapt.model.unread import tokenize
@@ -128,8 +129,8 @@ class Encoder(nn.Module, ABC):
         factors = of_all(self.factors, self.vocabulary_size)
         return factors if token_ids is None else factors[token_ids]
 
-    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text with its special tokens, cut at `max_tokens`."""
+    def tokenize(self, texts: Sequence[str], side: Side = "document") -> list[list[int]]:
+        """Token ids of each text of a side, with special tokens, cut at `max_tokens`."""
         return tokenize(self.tokenizer, texts, self.max_tokens) if texts else []
 
     def old_tokenization(self, token_ids: TokenIds) -> list[int]:

@@ -1,8 +1,8 @@
 """A model folder: what is read from it and what is refused, and what is written for its three loaders.
 
 transformers reads config.json, model.safetensors, tokenizer.json and tokenizer_config.json; raw `tokenizers`
-reads tokenizer.json alone; sentence-transformers adds modules.json, its two settings files and
-1_SpladePooling/config.json. Weights are safetensors only, and no code is ever taken from a folder.
+reads tokenizer.json alone; sentence-transformers adds modules.json, its two settings files and the folders of its
+other modules (`model.modules`). Weights are safetensors only, and no code is ever taken from a folder.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,6 +25,9 @@ from sparse_adapt import __version__
 from sparse_adapt.errors import ModelError, first_line
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.model.addresses import resolve as resolve
+from sparse_adapt.model.forms import Form
+from sparse_adapt.model.names import names_of_all
+from sparse_adapt.model.query_side import QuerySide, write_query_side
 from sparse_adapt.model.weights import check_finite, check_weights
 
 transformers_logging.disable_progress_bar()
@@ -37,10 +40,15 @@ HUB_FILES = [
     "vocab.*",
     "merges.txt",
     "*.model",
+    "query_token_weights.txt",
     "README.md",
 ]
-HUB_FOLDERS = ["*/*"]  # other formats of the same model
+HUB_FOLDERS = ["onnx/*", "openvino/*"]  # other formats of the same model
 TOKENIZERS = ("tokenizer.json", "vocab.*", "*.model")
+TRANSFORMER_TYPE = "sentence_transformers.base.modules.transformer.Transformer"
+POOLING_TYPE = "sentence_transformers.sparse_encoder.modules.splade_pooling.SpladePooling"
+TABLE_TYPE = "sentence_transformers.sparse_encoder.modules.sparse_static_embedding.SparseStaticEmbedding"
+ROUTER_TYPE = "sentence_transformers.base.modules.router.Router"
 LOADING_NOTES = ("is_local", "local_files_only", "max_length", "stride", "truncation_strategy")
 
 
@@ -173,6 +181,12 @@ def read_tokenizer(folder: Path, source: str | Path) -> PreTrainedTokenizerFast:
     return tokenizer
 
 
+def lowers_case(tokenizer: PreTrainedTokenizerFast) -> bool:
+    """Whether a tokenizer reads capital letters as small ones."""
+    normalizer = tokenizer.backend_tokenizer.normalizer
+    return normalizer is not None and "a" in str(normalizer.normalize_str("A"))
+
+
 def longest_text(masked_lm: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> int:
     """How many tokens a text may have at most, special ones included, by tokenizer and positions."""
     return int(min(most_positions(masked_lm), tokenizer.model_max_length))
@@ -213,16 +227,21 @@ def write_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerFast, max_tokens
     tokenizer.save_pretrained(folder)
 
 
-def write_sentence_transformers(folder: Path, vocabulary_size: int) -> None:
-    """Write what `sentence_transformers.SparseEncoder` needs beside the files of transformers."""
-    prefix = "sentence_transformers"
-    transformer = f"{prefix}.base.modules.transformer.Transformer"
-    pooling = f"{prefix}.sparse_encoder.modules.splade_pooling.SpladePooling"
+def write_sentence_transformers(
+    folder: Path,
+    vocabulary_size: int,
+    form: Form,
+    query_side: QuerySide | None,
+    tokenizer: PreTrainedTokenizerFast,
+) -> None:
+    """Write what `sentence_transformers.SparseEncoder` needs beside the files of transformers; a table twice."""
+    pooling = "1_SpladePooling" if query_side is None else "document_1_SpladePooling"
+    modules = [("", TRANSFORMER_TYPE), (pooling, POOLING_TYPE)] if query_side is None else [("", ROUTER_TYPE)]
     write_json(
         folder / "modules.json",
         [
-            {"idx": 0, "name": "0", "path": "", "type": transformer},
-            {"idx": 1, "name": "1", "path": "1_SpladePooling", "type": pooling},
+            {"idx": number, "name": str(number), "path": path, "type": kind}
+            for number, (path, kind) in enumerate(modules)
         ],
     )
     write_json(
@@ -233,18 +252,42 @@ def write_sentence_transformers(folder: Path, vocabulary_size: int) -> None:
             "module_output_name": "token_embeddings",
         },
     )
+    limit = {} if form.entries is None else {"max_active_dims": form.entries}
     write_json(
         folder / "config_sentence_transformers.json",
         {
             "model_type": "SparseEncoder",
-            "prompts": {"query": "", "document": ""},
-            "default_prompt_name": None,
+            "prompts": {"query": "", "document": "", **form.prompts},
+            "default_prompt_name": form.default_prompt,
             "similarity_fn_name": "dot",
+            **limit,
             "__version__": {"sparse_adapt": __version__},
         },
     )
-    (folder / "1_SpladePooling").mkdir(exist_ok=True)
+    (folder / pooling).mkdir(exist_ok=True)
+    told = {"pooling_strategy": form.pooling, "activation_function": form.activation}
+    write_json(folder / pooling / "config.json", {**told, "embedding_dimension": vocabulary_size})
+    if query_side is not None:
+        _write_router(folder, pooling, query_side, tokenizer)
+
+
+def _write_router(folder: Path, pooling: str, side: QuerySide, tokenizer: PreTrainedTokenizerFast) -> None:
+    """Write the routes of queries and documents, the table of the first, and the same table for OpenSearch."""
+    table = "query_0_SparseStaticEmbedding"
     write_json(
-        folder / "1_SpladePooling" / "config.json",
-        {"pooling_strategy": "max", "activation_function": "relu", "embedding_dimension": vocabulary_size},
+        folder / "router_config.json",
+        {
+            "types": {table: TABLE_TYPE, "": TRANSFORMER_TYPE, pooling: POOLING_TYPE},
+            "structure": {"query": [table], "document": ["", pooling]},
+            "parameters": {"default_route": "document", "allow_empty_key": True, "route_mappings": {}},
+        },
+    )
+    write_query_side(folder / table, side, len(tokenizer))
+    longest = tokenizer.model_max_length
+    write_tokenizer(folder / table, tokenizer, side.longest)
+    tokenizer.model_max_length = longest
+    tokens = names_of_all(tokenizer, len(tokenizer))
+    weights = side.weights[: len(tokens)].tolist()
+    write_json(
+        folder / "idf.json", {token: weight for token, weight in zip(tokens, weights, strict=True) if weight}
     )

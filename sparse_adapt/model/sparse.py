@@ -23,13 +23,17 @@ from sparse_adapt.model.batches import TokenIds, group_by_length, pad
 from sparse_adapt.model.encoder import DEFAULT_MAX_TOKENS, Encoder, read_vocabulary, write_vocabulary
 from sparse_adapt.model.encoder import VOCABULARY_FILE as VOCABULARY_FILE
 from sparse_adapt.model.encoder import NewToken as NewToken
-from sparse_adapt.model.forms import check_form
-from sparse_adapt.model.head.pooling import activate, splade_pool
+from sparse_adapt.model.forms import USUAL, Form, Side
+from sparse_adapt.model.head.pooling import splade_pool
+from sparse_adapt.model.head.summing import splade_sum
 from sparse_adapt.model.idf import Factors, scaled
 from sparse_adapt.model.layout import is_dense
+from sparse_adapt.model.modules import Modules, holds_factors, read_modules
+from sparse_adapt.model.query_side import QuerySide, check_same, read_query_side
 from sparse_adapt.model.saved import (
     fetch,
     longest_text,
+    lowers_case,
     most_positions,
     read_masked_lm,
     read_tokenizer,
@@ -38,6 +42,7 @@ from sparse_adapt.model.saved import (
     write_tokenizer,
 )
 from sparse_adapt.model.saved import resolve as resolve
+from sparse_adapt.model.unread import tokenize
 
 FACTORS_FILE = "factors.json"
 FORMER_FACTORS_FILE = "idf.json"  # of models saved by version 0.1
@@ -45,15 +50,20 @@ PADDED_TOKENS_A_PASS = 4096
 
 
 class Pooled(NamedTuple):
-    """What the head finds in B texts: the largest raw logit of every token (B, V) and its position (B, V)."""
+    """What the head finds in B texts: the largest raw logit of every token (B, V) and its position (B, V).
+
+    summed: the weights (B, V) of a model that sums over positions; others have them from the maximum.
+    """
 
     maximum: Tensor
     position: Tensor
+    form: Form = USUAL
+    summed: Tensor | None = None
 
     @property
     def weights(self) -> Tensor:
         """SPLADE weights (B, V), float32, never negative."""
-        return activate(self.maximum)
+        return self.form.activate(self.maximum) if self.summed is None else self.summed
 
 
 class SparseEncoder(Encoder):
@@ -65,9 +75,13 @@ class SparseEncoder(Encoder):
         tokenizer: PreTrainedTokenizerFast,
         new_tokens: Sequence[NewToken] = (),
         max_tokens: int = DEFAULT_MAX_TOKENS,
+        form: Form = USUAL,
+        query_side: QuerySide | None = None,
     ) -> None:
+        """`query_side`: the table that queries are weighed by; by default the model reads them as it does documents."""
         super().__init__(tokenizer, new_tokens, max_tokens)
         self.masked_lm = masked_lm
+        self.form, self.query_side = form, query_side
         self.check()
 
     # -- life: load, save ---------------------------------------------------------------------
@@ -84,13 +98,21 @@ class SparseEncoder(Encoder):
             raise ModelError(
                 f"{source}: is a dense model, where a SPLADE model is needed, such as splade-tiny"
             )
-        check_form(folder, source)
-        masked_lm = read_masked_lm(folder, source)
-        tokenizer = read_tokenizer(folder, source)
-        new_tokens, max_tokens = read_vocabulary(folder)
-        max_tokens = min(max_tokens, longest_text(masked_lm, tokenizer))
+        modules = read_modules(folder, source)
+        masked_lm = read_masked_lm(modules.place, source)
+        tokenizer = read_tokenizer(modules.place, source)
+        longest = longest_text(masked_lm, tokenizer)
+        new_tokens, max_tokens = read_vocabulary(
+            folder, modules.longest or (longest if modules.by_library else DEFAULT_MAX_TOKENS)
+        )
+        max_tokens = min(max_tokens, longest)
+        if modules.lowers and not lowers_case(tokenizer):
+            raise ModelError(
+                f"{source}: do_lower_case is set, but its tokenizer keeps case; choose another model"
+            )
+        side = _query_side(modules, tokenizer, masked_lm, max_tokens, source)
         try:
-            encoder = cls(masked_lm, tokenizer, new_tokens, max_tokens)
+            encoder = cls(masked_lm, tokenizer, new_tokens, max_tokens, modules.form, side)
         except ModelError as error:
             raise ModelError(f"{source}: {error}") from error
         encoder.factors = read_factors(folder, encoder.vocabulary_size)
@@ -103,7 +125,9 @@ class SparseEncoder(Encoder):
             write_masked_lm(folder, self.masked_lm)
             write_tokenizer(folder, self.tokenizer, self.max_tokens)
             write_vocabulary(folder, self)
-            write_sentence_transformers(folder, self.vocabulary_size)
+            write_sentence_transformers(
+                folder, self.vocabulary_size, self.form, self.query_side, self.tokenizer
+            )
             if self.factors is not None:
                 write_json(
                     folder / FACTORS_FILE, {"factors": [round(float(each), 5) for each in self.factors]}
@@ -135,6 +159,17 @@ class SparseEncoder(Encoder):
     # -- what it is made of -------------------------------------------------------------------
 
     @property
+    def unusual(self) -> frozenset[str]:
+        """Which parts of its form some stages and engines can't follow: "sum", "table", "prompts", "entries"."""
+        parts = {
+            "sum": self.form.pooling == "sum",
+            "table": self.query_side is not None,
+            "prompts": self.form.prompts_used,
+            "entries": self.form.entries is not None,
+        }
+        return frozenset(name for name, has in parts.items() if has)
+
+    @property
     def input_rows(self) -> nn.Parameter:
         """Input embeddings (V, H)."""
         rows: nn.Parameter = self.masked_lm.get_input_embeddings().weight  # type: ignore[assignment]
@@ -157,15 +192,24 @@ class SparseEncoder(Encoder):
         self.masked_lm.resize_token_embeddings(rows, mean_resizing=False)
 
     def weighed(self, vectors: csr_matrix) -> csr_matrix:
-        """Vectors (B, V) with every weight times the factor of its token, where the model has factors.
+        """Vectors (B, V) as a match counts them: the entries that the form keeps, each times its token's factor.
 
         `factors.json` beside the weights holds them: how much a token tells in the corpus that the model was
         adapted to, the fourth root of its inverse document frequency, so that a product of two weights has the
         square root. No layer can hold them, for they stand outside log1p.
         """
+        vectors = self.form.kept(vectors)
         return vectors if self.factors is None else scaled(vectors, self.factors_of())
 
     # -- text to vectors ----------------------------------------------------------------------
+
+    def tokenize(self, texts: Sequence[str], side: Side = "document") -> list[list[int]]:
+        """Token ids of each text behind the prompt of its side; those of a table for queries without special tokens."""
+        prompt = self.form.prompt(side)
+        put = [prompt + text for text in texts] if prompt else texts
+        if side == "document" or self.query_side is None or not texts:
+            return super().tokenize(put)
+        return tokenize(self.tokenizer, put, self.query_side.longest, special=False)
 
     def hidden(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Hidden states (B, L, H) after the head's transform: what the decoder rows are multiplied with."""
@@ -216,7 +260,9 @@ class SparseEncoder(Encoder):
     def pool(self, input_ids: Tensor, attention_mask: Tensor, asked: Tensor | None = None) -> Pooled:
         """Largest logit of every token and its position, both (B, V), for one padded batch."""
         hidden = self.hidden(input_ids, attention_mask)
-        return Pooled(*splade_pool(hidden, self.output_rows, self.output_bias, attention_mask, asked))
+        head = hidden, self.output_rows, self.output_bias, attention_mask
+        summed = splade_sum(*head, self.form.activation) if self.form.pooling == "sum" else None
+        return Pooled(*splade_pool(*head, asked), self.form, summed)
 
     def read(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """States (B, L, H): the hidden states after the head's transform."""
@@ -224,8 +270,10 @@ class SparseEncoder(Encoder):
 
     def vectors(self, states: Tensor, attention_mask: Tensor, input_ids: Tensor) -> Tensor:
         """SPLADE weights (B, V) of states (B, L, H), without factors."""
-        asked = self.no_token()
-        return activate(splade_pool(states, self.output_rows, self.output_bias, attention_mask, asked)[0])
+        head = states, self.output_rows, self.output_bias, attention_mask
+        if self.form.pooling == "sum":
+            return splade_sum(*head, self.form.activation)
+        return self.form.activate(splade_pool(*head, self.no_token())[0])
 
     def read_up_to(self, tokens: int) -> None:
         """Have texts cut at so many tokens from now on, or at as many as the model has positions for."""
@@ -251,7 +299,8 @@ class SparseEncoder(Encoder):
         `asked`, booleans (B, V) or (V), maxima at or below zero are told of those tokens only (`splade_pool`).
         """
         if not token_ids:
-            return Pooled(*torch.zeros(2, 0, self.vocabulary_size, device=self.device))
+            nothing = torch.zeros(0, self.vocabulary_size, device=self.device)
+            return Pooled(nothing, nothing, self.form)
         groups = list(group_by_length([len(ids) for ids in token_ids], PADDED_TOKENS_A_PASS))
         parts = []
         with self.looked_up(token_ids):
@@ -265,6 +314,8 @@ class SparseEncoder(Encoder):
         return Pooled(
             torch.cat([part.maximum for part in parts])[order],
             torch.cat([part.position for part in parts])[order],
+            self.form,
+            None if self.form.pooling == "max" else torch.cat([part.weights for part in parts])[order],
         )
 
 
@@ -272,12 +323,31 @@ def _identity(hidden: Tensor) -> Tensor:
     return hidden
 
 
+def _query_side(
+    modules: Modules,
+    tokenizer: PreTrainedTokenizerFast,
+    masked_lm: PreTrainedModel,
+    max_tokens: int,
+    source: str | Path,
+) -> QuerySide | None:
+    """The table that a folder's modules name, for the tokens of its model; its tokenizer cuts as the model's does."""
+    if modules.table is None:
+        return None
+    longest = max_tokens
+    if modules.table.is_dir():
+        other = read_tokenizer(modules.table, source)
+        check_same(tokenizer, other, source)
+        longest = min(int(other.model_max_length), 10**9)
+    size = int(masked_lm.get_input_embeddings().weight.shape[0])  # type: ignore[index]
+    return read_query_side(modules.table, tokenizer, size, longest)
+
+
 def read_factors(folder: Path, size: int) -> Factors | None:
     """The factor of each token, where a model's folder has them: never negative, at most `size`."""
     path = folder / FACTORS_FILE
     if not path.is_file():
         path = folder / FORMER_FACTORS_FILE
-    if not path.is_file():
+    if not path.is_file() or (path.name == FORMER_FACTORS_FILE and not holds_factors(path)):
         return None
     try:
         factors = np.array(json.loads(path.read_text(encoding="utf-8"))["factors"], np.float32)

@@ -12,19 +12,21 @@ from sparse_adapt.report.unread import note_cut
 SIGNS_A_TOKEN = 100  # so many hold one token at least, as good as always
 
 
-def tokenize(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], longest: int) -> list[list[int]]:
-    """Token ids of each text with special tokens, cut at `longest`. A text that is cut is noted."""
+def tokenize(
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], longest: int, *, special: bool = True
+) -> list[list[int]]:
+    """Token ids of each text, with special tokens where `special`, cut at `longest`. A text that is cut is noted."""
     for number, text in enumerate(texts, start=1):
         if not text.isascii() and not is_unicode(text):
             problem = "isn't Unicode: it holds half of a surrogate pair (\\ud800 to \\udfff alone); remove it"
             raise InputError("texts", problem, line=number)
     starts = [_start_of(text, SIGNS_A_TOKEN * longest) for text in texts]
-    encoded = _encoded(tokenizer, starts, longest)
+    encoded = _encoded(tokenizer, starts, longest, special)
     ids: list[list[int]] = encoded["input_ids"]
     for number, (text, start) in enumerate(zip(texts, starts, strict=True)):
         beyond = _beyond(encoded, number)
         if len(start) < len(text) and not beyond:  # hardly anything but spaces
-            whole = _encoded(tokenizer, [text], longest)
+            whole = _encoded(tokenizer, [text], longest, special)
             ids[number], beyond = whole["input_ids"][0], _beyond(whole, 0)
         elif len(start) < len(text):
             beyond = round((beyond + longest) * len(text) / len(start)) - longest
@@ -33,8 +35,11 @@ def tokenize(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], longest: 
     return ids
 
 
-def _encoded(tokenizer: PreTrainedTokenizerBase, texts: list[str], longest: int) -> BatchEncoding:
+def _encoded(
+    tokenizer: PreTrainedTokenizerBase, texts: list[str], longest: int, special: bool
+) -> BatchEncoding:
     wanted: dict[str, Any] = {"return_attention_mask": False, "return_token_type_ids": False}
+    wanted["add_special_tokens"] = special
     encoded: BatchEncoding = tokenizer(texts, truncation=True, max_length=longest, **wanted)
     return encoded
 

@@ -18,6 +18,7 @@ from transformers import PreTrainedTokenizerFast
 
 from sparse_adapt.errors import ModelError, SparseAdaptError
 from sparse_adapt.model.encoder import Encoder, NewToken
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.terms.mining import Term
 from sparse_adapt.terms.signs import SPACE_MARK
 
@@ -254,6 +255,9 @@ def _grow(encoder: Encoder, new_tokens: Sequence[NewToken]) -> None:
     for parameter in _row_parameters(encoder):
         for token in new_tokens:
             parameter[token.token_id] = _mean_of(parameter, token.pieces)
+    if isinstance(encoder, SparseEncoder) and encoder.query_side is not None:
+        pieces = {token.token_id: token.pieces for token in new_tokens}
+        encoder.query_side = encoder.query_side.grown(rows, pieces)
 
 
 def _row_parameters(encoder: Encoder) -> Iterator[nn.Parameter]:

@@ -21,6 +21,7 @@ from sparse_adapt.model.compiled import compiled
 from sparse_adapt.model.forms import Side
 from sparse_adapt.model.head.filter import Precision, exact_precision, positive_logits
 from sparse_adapt.model.head.pooling import pack, splade_pool
+from sparse_adapt.model.head.summing import splade_sum
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.threads import share_out
 from sparse_adapt.report.unread import note_blank
@@ -58,13 +59,16 @@ def encode(
     """
     if isinstance(texts, str):
         raise InputError("texts", "one text, where a list is needed; put it in brackets")
-    precision = precision or exact_precision(model.device)
-    token_ids = model.tokenize(texts)
+    precision, token_ids = precision or exact_precision(model.device), model.tokenize(texts, side)
+    nothing = model.tokenize([""], side)[0]
+    if side == "query" and model.query_side is not None:
+        progress(len(texts))
+        return model.weighed(_without_blank(model.query_side.vectors(token_ids), token_ids, nothing))
     parts = encode_token_ids(
         model, token_ids, tokens_a_batch=tokens_a_batch, precision=precision, progress=progress
     )
     vectors = _stack(parts, len(texts), model.vocabulary_size)
-    return model.weighed(_without_blank(vectors, token_ids, model.tokenize([""])[0]))
+    return model.weighed(_without_blank(vectors, token_ids, nothing))
 
 
 @torch.inference_mode()
@@ -107,15 +111,19 @@ def _encode_group(
     on_processor, low = model.device.type == "cpu", precision == "bfloat16"
     with torch.autocast(model.device.type, torch.bfloat16, enabled=low and not on_processor):
         hidden = model.hidden(ids, mask)
-        if low and on_processor:
+        if model.form.pooling == "sum":
+            found = splade_sum(hidden, model.output_rows, model.output_bias, mask, model.form.activation)
+        elif low and on_processor:
             rows = pack(hidden, mask)
-            maximum = positive_logits(rows.states, rows.starts, model.output_rows, model.output_bias)
+            found = positive_logits(rows.states, rows.starts, model.output_rows, model.output_bias)
         else:
-            maximum, _ = splade_pool(hidden, model.output_rows, model.output_bias, mask)
+            found, _ = splade_pool(hidden, model.output_rows, model.output_bias, mask)
     if not hidden.isfinite().all():
         raise ModelError("the model gives hidden states that are not numbers: its weights are broken")
-    counts, tokens, logits = _positive(maximum.cpu().numpy())
-    return BatchWeights(group, counts, tokens, torch.from_numpy(logits).log1p_().numpy())
+    counts, tokens, values = _positive(found.cpu().numpy())
+    if model.form.pooling == "max":  # sums are weights already
+        values = model.form.activate(torch.from_numpy(values)).numpy()
+    return BatchWeights(group, counts, tokens, values)
 
 
 def _stack(parts: Sequence[BatchWeights], rows: int, columns: int) -> csr_matrix:

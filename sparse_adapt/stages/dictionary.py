@@ -140,6 +140,7 @@ DICTIONARY = Stage(
     (DEFINITIONS, inherited(CORPUS), beside(CANDIDATES)),
     build,
     dense=False,
+    refuses=("sum", "table", "prompts"),
     presets={"plain": PLAIN},
     effort=effort,
 )

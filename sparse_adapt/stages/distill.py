@@ -191,6 +191,7 @@ DISTILL = Stage(
     Distill,
     (CANDIDATES, CORPUS, inherited(DICTIONARY)),
     build,
+    refuses=("sum", "table", "prompts"),
     presets={"plain": PLAIN},
     became={"corpus": "imitate"},
     effort=effort,

@@ -78,4 +78,4 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Dynamic) -> "Task[
     return dynamic.Dynamic(encoder, [document.full_text for document in inputs[CORPUS]], settings)
 
 
-DYNAMIC = Stage("dynamic", Dynamic, (CORPUS,), build, effort=effort)
+DYNAMIC = Stage("dynamic", Dynamic, (CORPUS,), build, effort=effort, refuses=("prompts",))

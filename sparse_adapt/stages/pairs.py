@@ -134,5 +134,7 @@ def build(name: str, encoder: "EitherEncoder", inputs: Inputs, settings: Contras
     return Pairing(name, encoder, inputs[PAIRS], documents, settings, before)
 
 
-JOINT = Stage("joint", Joint, (PAIRS, CORPUS), partial(build, "joint"), effort=effort)
-CONTRAST = Stage("contrast", Contrast, (PAIRS, CORPUS), partial(build, "contrast"), effort=effort)
+JOINT = Stage("joint", Joint, (PAIRS, CORPUS), partial(build, "joint"), effort=effort, refuses=("table",))
+CONTRAST = Stage(
+    "contrast", Contrast, (PAIRS, CORPUS), partial(build, "contrast"), effort=effort, refuses=("table",)
+)

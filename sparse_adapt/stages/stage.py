@@ -2,11 +2,19 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
+from sparse_adapt.errors import ConfigError
 from sparse_adapt.settings import Settings
 from sparse_adapt.stages.inputs import Input, Inputs
 from sparse_adapt.training.settings import Training
+
+Part = Literal["sum", "table", "prompts"]
+UNUSUAL: Mapping[str, str] = {
+    "sum": "sums its weights over positions",
+    "table": "weighs queries by a table",
+    "prompts": "puts a prompt before texts",
+}
 
 if TYPE_CHECKING:  # a stage is known before torch is loaded
     from sparse_adapt.model.kinds import EitherEncoder
@@ -53,6 +61,7 @@ class Stage(Generic[SettingsOf]):
     `reads`: its inputs in the order of its record. `dense`: whether dense encoders take it as well as sparse ones.
     `presets`: other settings than the defaults, under a name. `became`: presets that are a stage of their own now.
     `effort`: what it costs; None for the steps of its settings, each over a batch of documents.
+    `refuses`: parts of a sparse model's form that it can't teach.
     """
 
     name: str
@@ -63,6 +72,7 @@ class Stage(Generic[SettingsOf]):
     presets: Mapping[str, Preset] = field(default_factory=dict)
     became: Mapping[str, str] = field(default_factory=dict)
     effort: Callable[[SettingsOf, Sizes], Effort] | None = None
+    refuses: "tuple[Part, ...]" = ()
 
     @property
     def trains(self) -> bool:
@@ -93,4 +103,7 @@ class Stage(Generic[SettingsOf]):
     def made(self, encoder: "EitherEncoder", inputs: Inputs, settings: Settings) -> "Task[Any] | Changed":
         """What it sets an encoder by settings of its own kind."""
         assert isinstance(settings, self.settings), (self.name, settings)
+        for part in self.refuses:
+            if part in getattr(encoder, "unusual", ()):
+                raise ConfigError(f"{inputs.model}: {UNUSUAL[part]}, which the stage {self.name} can't teach")
         return self.build(encoder, inputs, settings)

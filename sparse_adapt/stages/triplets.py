@@ -59,7 +59,7 @@ def learning_from(name: str, read: "Input[list[Triplet]]") -> Stage[Triplets]:
 
         return Contradictions(name, encoder, inputs[read], settings)
 
-    return Stage(name, Triplets, (read,), build)
+    return Stage(name, Triplets, (read,), build, refuses=("table",))
 
 
 TRIPLETS = learning_from("triplets", GENERATED)

@@ -121,4 +121,13 @@ def warmup(encoder: "SparseEncoder", documents: Sequence[str], settings: Warmup)
     return TermLessons("warmup", encoder, texts, texts.says, settings, settings.steps_for(len(documents)))
 
 
-WARMUP = Stage("warmup", Warmup, (CORPUS,), build, dense=False, presets={"plain": PLAIN}, effort=effort)
+WARMUP = Stage(
+    "warmup",
+    Warmup,
+    (CORPUS,),
+    build,
+    dense=False,
+    presets={"plain": PLAIN},
+    effort=effort,
+    refuses=("sum", "table", "prompts"),
+)

@@ -5,7 +5,7 @@ Dimensions: Q queries, N candidates each, V all tokens, D domain tokens (the new
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, pstdev
 from typing import NamedTuple
 
@@ -172,13 +172,14 @@ def distance(vectors: Tensor, anchors: Tensor, compared: Tensor | None = None) -
     return (gap.square().sum(dim=1) / anchors.float().square().sum(dim=1).clamp_min(1e-6)).mean()
 
 
-def unclipped(maximum: Tensor, before: Tensor) -> Tensor:
+def unclipped(maximum: Tensor, before: Tensor, activate: Callable[[Tensor], Tensor]) -> Tensor:
     """Weights of maximum logits that go on below zero, as the logits do, where a token had weight `before`: all (B, V).
 
-    A weight of zero has no gradient, so what a step silences by accident would stay silent.
+    A weight of zero has no gradient, so what a step silences by accident would stay silent. `activate` makes weights of
+    logits.
     """
     logits = maximum.float()
-    weights = logits.relu().log1p()
+    weights = activate(logits)
     return torch.where(before > 0.0, weights + logits.clamp(max=0.0), weights)
 
 

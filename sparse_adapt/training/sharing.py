@@ -79,17 +79,22 @@ class SharingEncoder(SparseEncoder):
     """An encoder with the weights of another whose forward pass each process does a share of."""
 
     def __init__(self, encoder: SparseEncoder) -> None:
-        super().__init__(encoder.masked_lm, encoder.tokenizer, encoder.new_tokens, encoder.max_tokens)
+        parts = encoder.tokenizer, encoder.new_tokens, encoder.max_tokens, encoder.form, encoder.query_side
+        super().__init__(encoder.masked_lm, *parts)
 
     def forward(self, token_ids: Sequence[TokenIds], asked: Tensor | None = None) -> Pooled:
         """Largest logit of every token in every text (B, V); positions, which no loss asks for, are all -1."""
 
         def read(share: Sequence[int]) -> Tensor:
             theirs = None if asked is None else asked.expand(len(token_ids), -1)[list(share)]
-            return super(SharingEncoder, self).forward([token_ids[row] for row in share], theirs).maximum
+            pooled = super(SharingEncoder, self).forward([token_ids[row] for row in share], theirs)
+            return torch.stack(
+                [pooled.maximum] if pooled.summed is None else [pooled.maximum, pooled.summed], dim=1
+            )
 
-        maximum = shared_out(read, range(len(token_ids)))
-        return Pooled(maximum, torch.full((1, 1), -1, device=maximum.device).expand(maximum.shape))
+        maximum, *summed = shared_out(read, range(len(token_ids))).unbind(dim=1)
+        positions = torch.full((1, 1), -1, device=maximum.device).expand(maximum.shape)
+        return Pooled(maximum, positions, self.form, *summed)
 
 
 class _Gathered(torch.autograd.Function):

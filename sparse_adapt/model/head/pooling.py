@@ -9,7 +9,7 @@ the vocabulary at a time, and its gradient touches one position: nothing of size
 
 from importlib.util import find_spec
 from types import ModuleType
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,6 +17,8 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 
 from sparse_adapt.model.head import cpu, dense, device
 from sparse_adapt.model.head.filter import exact_precision, positive_pool
+
+Activation = Literal["relu", "log1p_relu"]
 
 DENSE_SPEED = 24  # multiply-adds that a matrix product does in the time of a scattered one
 
@@ -60,9 +62,10 @@ def splade_pool(
     return result
 
 
-def activate(maximum: Tensor) -> Tensor:
-    """Weights from maximum logits, log(1 + relu(x)) in float32: (B, V), never negative."""
-    return maximum.float().relu().log1p()
+def activate(maximum: Tensor, activation: Activation = "relu") -> Tensor:
+    """Weights from maximum logits, log(1 + relu(x)) in float32, by log1p_relu its logarithm: (B, V), never negative."""
+    once = maximum.float().relu().log1p()
+    return once.log1p() if activation == "log1p_relu" else once
 
 
 class Rows(NamedTuple):

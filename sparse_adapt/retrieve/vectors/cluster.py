@@ -18,6 +18,7 @@ import torch
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.errors import ConfigError, MissingExtraError, OutputError, SparseAdaptError, first_line
+from sparse_adapt.files.checksum import files_at
 from sparse_adapt.model.saved import fetch
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.watching import Heard, silent
@@ -101,7 +102,7 @@ def on_cluster(cluster: Cluster, model: str, *, progress: Heard = silent) -> Wor
     import ray
 
     folder = fetch(model)
-    files = {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
+    files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(files_at(folder))}
     task = ray.remote(num_cpus=1, num_gpus=1 if cluster.gpus else 0, max_retries=ATTEMPTS - 1)(_encode_chunk)
 
     def work(chunks: Iterator[Chunk]) -> Iterator[Encoded]:
@@ -159,5 +160,6 @@ def _load(shipped: Any) -> SparseEncoder:  # noqa: ANN401 - a reference of Ray's
     device = "cuda" if ray.get_gpu_ids() else "cpu"
     with tempfile.TemporaryDirectory() as folder:
         for name, content in ray.get(shipped).items():
+            (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
             (Path(folder) / name).write_bytes(content)
         return SparseEncoder.load(folder, device)

@@ -50,7 +50,7 @@ class CorpusAnchor:
         fresh_before = before[: len(fresh)]
         asked = self.documents.asked_beside(fresh_before, 0)
         logits = read.encoder([self.documents.ids[row] for row in fresh], asked).maximum
-        unread = losses.unclipped(logits, fresh_before)
+        unread = losses.unclipped(logits, fresh_before, read.encoder.form.activate)
         found = torch.cat([unread, read.unclipped_documents[[place[row] for row in again]]])
         far = len(found) * losses.drift(found, before, kept)
         if short:

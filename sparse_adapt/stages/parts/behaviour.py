@@ -5,6 +5,8 @@ from before, reading the same text in its own tokens, is the teacher. A dense en
 Of a sparse one each old dimension keeps its weight, and what the pieces of a new term weighed is handed over to the
 term's own dimension, in part or whole, so that the score of two texts that both say it stays the same:
 w' = w sqrt(1 - handed) for each piece, and the root of `handed` times the sum of their squares for the term.
+Where a table weighs queries, a query that says the term has the term's weight alone: a document gives the term what
+its pieces scored for such a query, divided by that weight.
 
 Dimensions: B texts, D tokens that the extension added, V vocabulary, O the vocabulary before it, H hidden.
 """
@@ -23,9 +25,10 @@ from torch import Tensor
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.made_up.everyday import LIKE_PASSAGES, LIKE_QUERIES, TEXTS, made_up
 from sparse_adapt.model.batches import TokenIds
-from sparse_adapt.model.head.pooling import activate
+from sparse_adapt.model.encoder import Encoder
+from sparse_adapt.model.forms import Side
 from sparse_adapt.model.sentence import SentenceEncoder
-from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.sparse import Pooled, SparseEncoder
 from sparse_adapt.stages.behaviour import Behaviour as BehaviourSettings
 from sparse_adapt.stages.parts.masked import unmasked
 from sparse_adapt.training.loop import Either
@@ -97,7 +100,14 @@ class Behaviour(ABC, Generic[Either]):
                 words = self.documents[int(random.integers(len(self.documents)))].split()
                 start = int(random.integers(max(1, len(words) - longest + 1)))
                 texts.append(" ".join(words[start : start + longest]))
-        return BehaviourBatch(self.tokenizer.tokenize(texts), self.reference.tokenize(texts))
+        ids, before = (self._read(model, texts) for model in (self.tokenizer, self.reference))
+        return BehaviourBatch(ids, before)
+
+    def _read(self, model: Either, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of a batch's texts: half documents, half like queries, which a table doesn't read."""
+        half = self.settings.batch_size // 2
+        like_queries: Side = "document" if _by_table(model) else "query"
+        return [*model.tokenize(texts[:half]), *model.tokenize(texts[half:], like_queries)]
 
     @property
     @abstractmethod
@@ -144,6 +154,24 @@ class SparseBehaviour(Behaviour[SparseEncoder]):
 
     learnt = ("old", "new", "extra")
 
+    def __init__(
+        self,
+        encoder: SparseEncoder,
+        reference: SparseEncoder,
+        documents: Sequence[str],
+        settings: BehaviourSettings,
+    ) -> None:
+        """Where a table weighs queries, it gets the weights of the new tokens from the documents.
+
+        Raises ConfigError as others do, and where the two make weights in different ways.
+        """
+        if encoder.form != reference.form:
+            raise ConfigError("behaviour: the model and the model before it make weights in different ways")
+        super().__init__(encoder, reference, documents, settings)
+        if encoder.query_side is not None:
+            said = [list(ids) for ids in encoder.tokenize(documents)]
+            encoder.query_side = encoder.query_side.with_idf(said, sorted(self.pieces))
+
     def terms(self, encoder: SparseEncoder, batch: BehaviourBatch) -> dict[str, Tensor]:
         """`old` and `new`: squared distance of the old and of the added dimensions to what they should be.
 
@@ -158,7 +186,7 @@ class SparseBehaviour(Behaviour[SparseEncoder]):
             length = before.square().sum(dim=1).clamp_min(1e-6)
             size = before.sum(dim=1).clamp_min(1e-6)
         lit = wanted > 0
-        weights = reaching(encoder(batch.ids, lit).maximum.float(), lit)
+        weights = reaching(encoder(batch.ids, lit), lit)
         gaps = (weights - wanted).square()
         extra = (weights * (wanted == 0)).sum(dim=1)
         old, new = gaps[:, : self.old].sum(dim=1), gaps[:, self.old :].sum(dim=1)
@@ -171,24 +199,35 @@ class SparseBehaviour(Behaviour[SparseEncoder]):
     def _hand_over(self, wanted: Tensor, batch: BehaviourBatch) -> None:
         """Move weight from the pieces of each term that a text says to the term, in place: (B, V)."""
         kept, handed = (1.0 - self.settings.handed) ** 0.5, self.settings.handed**0.5
+        table = None if self.tokenizer.query_side is None else self.tokenizer.query_side.weights
         for row, ids in enumerate(batch.ids):
             said = [token for token in dict.fromkeys(ids) if token in self.pieces]
             elsewhere = set(ids)  # a piece that also stands for itself keeps its weight
             given: dict[int, float] = {}
             for token in said:
                 pieces = [piece for piece in dict.fromkeys(self.pieces[token]) if piece < self.old]
-                wanted[row, token] = handed * float(wanted[row, pieces].square().sum().sqrt())
+                if table is None:
+                    wanted[row, token] = handed * float(wanted[row, pieces].square().sum().sqrt())
+                elif table[token]:  # a query has the term alone, where it had all of its pieces
+                    scored = wanted[row, pieces].cpu().numpy() @ table[pieces]
+                    wanted[row, token] = float(scored) / float(table[token])
                 given |= {piece: kept for piece in pieces if piece not in elsewhere}
             for piece, factor in given.items():
                 wanted[row, piece] *= factor
 
 
-def reaching(maximum: Tensor, wanted: Tensor) -> Tensor:
-    """Weights (B, V); below zero, where a weight is wanted, the activation goes on as a line.
+def reaching(pooled: Pooled, wanted: Tensor) -> Tensor:
+    """Weights (B, V) of texts; below zero, where a weight is wanted, the activation goes on as a line.
 
     A weight that is off has no gradient, and would stay off.
     """
-    return torch.where(wanted & (maximum < 0), SLOPE_BELOW * maximum, activate(maximum))
+    maximum = pooled.maximum.float()
+    return torch.where(wanted & (maximum < 0), SLOPE_BELOW * maximum, pooled.weights)
+
+
+def _by_table(model: Encoder) -> bool:
+    """Whether queries are weighed by a table."""
+    return isinstance(model, SparseEncoder) and model.query_side is not None
 
 
 def _from_row(first: int, gradient: Tensor) -> Tensor:

@@ -59,7 +59,7 @@ class DenseScores:
         found = functions(type(settings.weights), dense=True)
         self.functions = {key: each for key, each in found.items() if anchored or key != "anchor"}
         self.weights: Mapping[str, float] = {key: given[key] for key in self.functions}
-        self.queries = cut(encoder.tokenize([entry.query for entry in candidates]), settings.longest)
+        self.queries = cut(encoder.tokenize([entry.query for entry in candidates], "query"), settings.longest)
         self.documents = cut(encoder.tokenize(list(documents.values())), settings.longest)
         self.everyday = everyday_for(encoder, before, settings.seed) if anchored else None
         comparison = Comparison(settings.kd, settings.temperature, None)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sparse_adapt.model.head.pooling import activate
+from sparse_adapt.model.forms import Form
 from sparse_adapt.stages.parts.made_up_lessons import marks
 from sparse_adapt.stages.parts.targets import Targets
 from sparse_adapt.training import losses
@@ -24,18 +24,19 @@ class Hinges:
     """How brightly terms should be lit, and by which texts.
 
     wanted: (all queries, D) terms of a query's relevant documents; unknown: (all documents, D) terms that a document
-    may mean though it doesn't say them. `raw`: whether logits are held, or weights.
+    may mean though it doesn't say them. `raw`: whether logits are held, or weights, which the form makes.
     """
 
     targets: Targets
     silence: float
     raw: bool
+    form: Form
     wanted: NDArray[np.bool_]
     unknown: NDArray[np.bool_]
 
     def held(self, logits: Tensor, queries: int) -> tuple[Tensor, Tensor]:
         """What is held of queries and of documents, of largest raw logits (Q + B, D)."""
-        values = logits if self.raw else activate(logits)
+        values = logits if self.raw else self.form.activate(logits)
         return values[:queries], values[queries:]
 
 

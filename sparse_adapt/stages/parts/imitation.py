@@ -78,9 +78,7 @@ class Imitation:
 
     def terms(self, encoder: SparseEncoder, batch: ImitationBatch) -> dict[str, Tensor]:
         """Each term of what the encoder makes of a batch, unweighted."""
-        pooled = encoder(self.matched.ids(batch), self.matched.documents.asked)
-        queries, documents = pooled.weights.split([len(batch.queries), len(batch.documents)])
-        read = ImitationReading(self, encoder, batch, queries, documents)
+        read = ImitationReading(self, encoder, batch, *self.matched.read(encoder, batch))
         return {key: function(read) for key, function in self.functions.items()}
 
     def conclude(self, encoder: SparseEncoder) -> Mapping[str, Any]:

@@ -37,7 +37,7 @@ class Matched:
         """`documents`: text of every document, by id; the candidates are among them. `longest`: tokens of a text."""
         self.scored = Scored(candidates, list(documents))
         self.documents = Texts(encoder, list(documents.values()), longest)
-        self.queries = Texts(encoder, [entry.query for entry in candidates], longest)
+        self.queries = Texts(encoder, [entry.query for entry in candidates], longest, "query")
 
     def ids(self, drawn: Drawn) -> list[list[int]]:
         """Token ids of the queries of a step, then of its documents."""
@@ -50,8 +50,19 @@ class Matched:
         """What an encoder makes of the candidates before it learns. Of many queries some are taken."""
         drawn = self.scored.evenly()
         documents = vectors(reference, [self.documents.ids[row] for row in drawn.documents])
-        queries = vectors(reference, [self.queries.ids[row] for row in drawn.queries])
+        asked = [self.queries.ids[row] for row in drawn.queries]
+        side = reference.query_side
+        queries = vectors(reference, asked) if side is None else side.vectors(asked)
         return FirstVectors(self.scored, drawn, queries, documents)
+
+    def read(self, encoder: SparseEncoder, drawn: Drawn) -> tuple[Tensor, Tensor]:
+        """Weights of the queries (Q, V) and of the documents (B, V) of a step; a table reads its queries."""
+        ids, count = self.ids(drawn), len(drawn.queries)
+        if encoder.query_side is None:
+            queries, documents = encoder(ids, self.documents.asked).weights.split([count, len(ids) - count])
+            return queries, documents
+        asked = torch.from_numpy(encoder.query_side.vectors(ids[:count]).toarray()).to(encoder.device)
+        return asked, encoder(ids[count:], self.documents.asked).weights
 
 
 class FirstVectors(NamedTuple):

@@ -77,7 +77,7 @@ class Pairing:
         self.everyday = everyday_for(encoder, before, settings.seed) if "anchor" in self.weights else None
         self.temperature = settings.temperature or (DOT_PRODUCT if sparse else COSINE[settings.form])
         place = _places(documents)
-        self.queries = cut(encoder.tokenize([pair.query for pair in pairs]), settings.longest)
+        self.queries = cut(encoder.tokenize([pair.query for pair in pairs], "query"), settings.longest)
         self.documents = cut(encoder.tokenize(list(documents.values())), settings.longest)
         self.factors: LearntFactors | None = None
         if isinstance(encoder, SparseEncoder):

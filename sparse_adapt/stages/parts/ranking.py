@@ -20,7 +20,6 @@ from torch import Tensor
 from sparse_adapt.made_up.judged import JudgedMeanings
 from sparse_adapt.made_up.windows import Meanings, Samples
 from sparse_adapt.model.batches import TokenIds
-from sparse_adapt.model.head.pooling import activate
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.parts.texts import vectors
 from sparse_adapt.terms.function_words import function_tokens
@@ -35,6 +34,7 @@ class Ranking:
 
     def __init__(self, reference: SparseEncoder, documents: Sequence[TokenIds]) -> None:
         """`documents`: those that samples know, in their order."""
+        self.activate = reference.form.activate
         topical = np.zeros(reference.vocabulary_size, np.float32)
         topical[: reference.old_size] = 1.0
         topical[np.flatnonzero(function_tokens(reference.tokenizer))] = 0.0
@@ -57,7 +57,7 @@ class Ranking:
         """
         answered, closeness = _answers(samples)
         held = torch.from_numpy(self.rows[documents.numpy()][:, tokens.numpy()].toarray()).to(logits.device)
-        scores = losses.scores(activate(logits[answered.to(logits.device)]), held)
+        scores = losses.scores(self.activate(logits[answered.to(logits.device)]), held)
         wanted = SHARPNESS * closeness[:, documents].to(logits.device)
         return losses.kl(scores, wanted, torch.ones_like(wanted, dtype=torch.bool))
 

@@ -92,7 +92,9 @@ class SixTerms:
         if self.meanings is not None:
             share, unknown = self.meanings.document_share, self.meanings.unknown[rows.start : rows.stop]
         self.lessons = self._lessons(sources)
-        self.hinges = Hinges(self.targets, settings.silence, settings.raw_logits, wanted, unknown)
+        self.hinges = Hinges(
+            self.targets, settings.silence, settings.raw_logits, encoder.form, wanted, unknown
+        )
         costly = penalty(settings.penalised, encoder, share, len(documents))
         first_new = self.matched.documents.first
         self.cost = Cost(settings.flops_query, settings.flops_document, settings.common, costly, first_new)
@@ -204,7 +206,9 @@ class SixTermsReading(Reading):
         """Weights of the documents (B, V) that go on below zero where there was weight before."""
         assert self.before is not None, "of documents that are held"
         first = len(self.queries)
-        return losses.unclipped(self.maximum[first : first + len(self.documents)], self.before)
+        return losses.unclipped(
+            self.maximum[first : first + len(self.documents)], self.before, self.encoder.form.activate
+        )
 
     @cached_property
     def new(self) -> Tensor:

@@ -22,7 +22,6 @@ from torch import Tensor
 from sparse_adapt.made_up.judged import JudgedMeanings
 from sparse_adapt.made_up.windows import Meanings, Samples
 from sparse_adapt.model.batches import pad
-from sparse_adapt.model.head.pooling import activate
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.parts.about import Sources
 from sparse_adapt.stages.parts.made_up_lessons import marks, meanings, new_logits, ranked, recall
@@ -120,7 +119,9 @@ class TermLessons:
             if whole:
                 compared = self.texts.comparable(whole).to(anchor.device)
                 anchor = losses.drift(
-                    losses.unclipped(pooled.maximum[: len(whole)], before), before, compared
+                    losses.unclipped(pooled.maximum[: len(whole)], before, encoder.form.activate),
+                    before,
+                    compared,
                 )
             anchor = anchor + HELD * self._held(pooled.weights[len(whole) :], held)
         rows = saying + rest
@@ -130,7 +131,7 @@ class TermLessons:
         made_up, listwise = ranked(encoder, batch.samples.after(len(held)), self.texts, self.ranking)
         meant = torch.cat([meant, made_up])
         if not settings.raw_logits:
-            new, meant = activate(new), activate(meant)
+            new, meant = encoder.form.activate(new), encoder.form.activate(meant)
         said = marks(self.texts.says[rows], new)
         other = marks(~self.about[rows] & ~self.meanings.unknown[rows], new)
         above, below = losses.hinge_above, losses.hinge_below

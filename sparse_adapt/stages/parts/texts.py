@@ -12,6 +12,7 @@ from scipy.sparse import csr_matrix, vstack
 from torch import Tensor
 
 from sparse_adapt.model.batches import TokenIds, cut
+from sparse_adapt.model.forms import Side
 from sparse_adapt.model.sparse import SparseEncoder
 
 ROWS_AT_ONCE = 64
@@ -20,7 +21,13 @@ ROWS_AT_ONCE = 64
 class Texts:
     """Token ids of a stage's texts, and which new tokens each of them says."""
 
-    def __init__(self, encoder: SparseEncoder, texts: Sequence[str], longest: int | None = None) -> None:
+    def __init__(
+        self,
+        encoder: SparseEncoder,
+        texts: Sequence[str],
+        longest: int | None = None,
+        side: Side = "document",
+    ) -> None:
         """`longest`: tokens of a text that are read, where not as many as the encoder reads."""
         self.first = encoder.old_size
         self.size = encoder.vocabulary_size
@@ -28,7 +35,7 @@ class Texts:
         self.asked = encoder.no_token()  # new tokens: of them alone logits below zero count, too
         self.asked[self.first : self.first + self.new] = True
         self.pieces = {token.token_id: token.pieces for token in encoder.new_tokens}
-        self.ids = cut(encoder.tokenize(texts), longest)
+        self.ids = cut(encoder.tokenize(texts, side), longest)
         self.old_ids = [encoder.old_tokenization(ids) for ids in self.ids]
         self.says = says(self.ids, self.first, self.new)
         self.saying = np.flatnonzero(self.says.any(axis=1))
