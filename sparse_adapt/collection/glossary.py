@@ -2,7 +2,7 @@
 
 `dictionary.jsonl` holds a `term`, its `definition` and optional `examples` (a list) a line. A glossary may also be a
 table, CSV or TSV, with columns of these names; without headings they come in this order, and examples in one cell
-have semicolons between them.
+have semicolons between them. TBX, SKOS (RDF/XML) and OBO files are read as well (`terminologies`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,6 +19,7 @@ from sparse_adapt.collection.lines import (
 )
 from sparse_adapt.collection.sheets import is_sheet, read_sheet
 from sparse_adapt.collection.sources import bundled, locate
+from sparse_adapt.collection.terminologies import is_terminology, read_terminology
 
 DICTIONARY_FILES = ("dictionary.jsonl", "dictionary.jsonl.gz")
 COLUMNS = {
@@ -81,6 +82,9 @@ def sentence(definition: Definition) -> str:
 
 
 def _entries(path: Path) -> Iterator[JsonLine]:
+    if is_terminology(path):
+        yield from read_terminology(path)
+        return
     if not is_sheet(path):
         yield from read_objects(path)
         return
