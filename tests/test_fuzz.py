@@ -102,6 +102,12 @@ TEXTS: dict[str, tuple[str, Read]] = {  # what people write: content, and who re
     "dictionary.jsonl": ('{"term": "a", "definition": "b", "examples": ["c"]}\n', read_dictionary),
     "glossary.csv": ("term,definition,examples\na,b,c;d\n", read_dictionary),
     "glossary.tsv": ("a\tb\n", read_dictionary),
+    "glossary.obo": ('[Term]\nname: a\ndef: "b" []\nsynonym: "c" EXACT []\n', read_dictionary),
+    "glossary.tbx": (
+        '<tbx><termEntry><langSet xml:lang="en"><tig><term>a</term></tig><descrip type="definition">b</descrip>'
+        "</langSet></termEntry></tbx>",
+        read_dictionary,
+    ),
     "terms.json": (
         '{"jargon": ["zorvex"], "evidence": {"zorvex": {"gain": 1.5, "pieces": ["z"], "occurrences": 1, '
         '"documents": 1, "zipf": 0.0, "log_odds": 2.5, "variants": []}}}',

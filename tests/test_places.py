@@ -4,6 +4,7 @@ import bz2
 import gzip
 import lzma
 import sys
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparse_adapt.collection import lines
 from sparse_adapt.collection.lines import read_lines
 from sparse_adapt.collection.readers import (
     count_documents,
@@ -248,3 +250,17 @@ def test_a_corpus_names_both_lines_of_an_id_used_long_ago(tmp_path):
     assert problem_of(read_documents, path) == (
         f'{path}:70001: duplicate document id "5" (first on line 6); remove or rename one of them'
     )
+
+
+@pytest.mark.parametrize("ending", [".zst", ".gz", ".xz"])
+def test_a_few_bytes_that_stand_for_many_are_unpacked_a_little_at_a_time(tmp_path, monkeypatch, ending):
+    bomb = zstandard.compress(bytes(1 << 28)) if ending == ".zst" else PACK[ending](bytes(1 << 24))
+    (tmp_path / f"corpus.jsonl{ending}").write_bytes(bomb)
+    monkeypatch.setattr(lines, "LONGEST_LINE", 1 << 20)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match=r":1: a line of over 1,048,576 bytes; break it"):
+            list(read_documents(tmp_path / f"corpus.jsonl{ending}"))
+        assert tracemalloc.get_traced_memory()[1] < 100 << 20
+    finally:
+        tracemalloc.stop()

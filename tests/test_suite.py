@@ -2,6 +2,7 @@
 
 import json
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -143,6 +144,14 @@ def test_results_are_written_in_every_form(outcome):
     assert "## control: 3 queries of train, control" in page and "| bm25 |" in page
     assert (folder / "suite.png").read_bytes().startswith(b"\x89PNG")
     assert {table.title for table in suite_tables(measured)} >= {"Costs", "ours: 3 queries of test"}
+
+
+def test_a_name_with_signs_of_formulas_is_plotted_as_it_is(outcome, tmp_path):
+    measured = outcome[0]
+    odd = measured.suite.model_copy(update={"rows": {"$\\frac{": measured.suite.rows["base"]}})
+    one = SimpleNamespace(suite=odd, at=lambda row, place: measured.at("base", place))
+    plot_suite(one, tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_plot_says_what_to_install(outcome, tmp_path, monkeypatch):

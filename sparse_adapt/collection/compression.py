@@ -12,7 +12,7 @@ from typing import IO, Any, NamedTuple, cast
 from sparse_adapt.errors import InputError, MissingExtraError
 
 BYTES_AT_ONCE = 1 << 18
-PACKED_AT_ONCE = 1 << 11  # of which a Zstandard file can make 64 MiB
+PACKED_AT_ONCE = 1 << 10  # of which a Zstandard file can make 32 MiB
 
 
 class Compression(NamedTuple):
@@ -87,7 +87,7 @@ class _Zstandard(io.RawIOBase):
             raise MissingExtraError("zstandard", "remote") from error
         self._raw, self._library = raw, zstandard
         self._frame: Any = None
-        self._rest, self._ready = b"", b""
+        self._rest, self._ready = b"", memoryview(b"")
 
     def readable(self) -> bool:
         return True
@@ -104,7 +104,7 @@ class _Zstandard(io.RawIOBase):
             if self._frame is None:
                 self._frame = self._library.ZstdDecompressor().decompressobj()
             try:
-                self._ready = self._frame.decompress(packed)
+                self._ready = memoryview(self._frame.decompress(packed))
             except self._library.ZstdError as error:
                 raise Broken(str(error)) from error
             if self._frame.eof:

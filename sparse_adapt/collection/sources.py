@@ -18,6 +18,7 @@ from sparse_adapt.errors import InputError, first_line
 
 READ_AS = (".jsonl", ".tsv", ".csv", ".txt", ".json", ".trec", ".xml", *(each.ending for each in READ))
 DATASET_ID = re.compile(r"\w[\w.-]*(/[\w.-]+)*")
+SHOWN = 60  # signs of a path that is too long
 QRELS = variants(".tsv")
 
 
@@ -51,8 +52,16 @@ def lies_at(source: str | Path, names: Sequence[str]) -> Location | None:
 
 
 def bundled(source: str | Path) -> Path:
-    """The folder of a bundled corpus where the source is its name and no path; any other source as a path."""
+    """The folder of a bundled corpus where the source is its name and no path; any other source as a path.
+
+    Raises InputError for a path that the system can't look at, being too long.
+    """
     path = Path(source)
+    try:
+        path.exists()
+    except OSError as error:
+        shown = f"{str(source)[:SHOWN]}..."
+        raise InputError(shown, f"can't be read ({error.strerror}); check the path") from error
     return corpora.path(str(source)) if str(source) in corpora.NAMES and not _is_collection(path) else path
 
 
