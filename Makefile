@@ -2,7 +2,7 @@
 # make test    lint, types and every test; `make quick` leaves out what trains or serves the real model
 # make nightly  every kill and ten thousand damaged files, at which the suite looks at some only; half an hour
 # make bench   speed and memory beside other implementations; DATA=DIR names a folder that holds medquad
-# make figures what the pages and the notebook show, made anew: three demos, an hour at most
+# make figures what the pages and the notebooks show, made anew: three demos, an hour at most
 # make docs    the pages in docs/, commands and settings made from the code; strict, needs no network
 # make setup   what the others do first: a virtual environment in .venv, pinned dependencies, the package
 
@@ -51,6 +51,7 @@ figures: setup
 	$(BIN)/sparse-adapt demo --overwrite
 	$(BIN)/python tools/outputs.py
 	$(BIN)/python notebooks/build.py
+	$(BIN)/python notebooks/build_your_corpus.py
 
 constraints:
 	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu$$//' > constraints.txt

@@ -4,6 +4,7 @@ python notebooks/build.py [--cells-only]
 """
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 import nbformat
@@ -190,9 +191,9 @@ plt.show()"""
 )
 
 
-def build() -> nbformat.NotebookNode:
-    """The notebook without output. Cells are numbered, so that a rebuilt file differs only where it must."""
-    cells = [{**cell, "id": f"cell-{number}"} for number, cell in enumerate(CELLS, start=1)]
+def build(of: Sequence[nbformat.NotebookNode] = CELLS) -> nbformat.NotebookNode:
+    """A notebook without output. Cells are numbered, so that a rebuilt file differs only where it must."""
+    cells = [{**cell, "id": f"cell-{number}"} for number, cell in enumerate(of, start=1)]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     return nbformat.from_dict(new_notebook(cells=cells, metadata={"kernelspec": kernel}))
 

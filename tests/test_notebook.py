@@ -1,5 +1,6 @@
-"""The notebook is what its script makes, and runs on the demo's own output."""
+"""Each notebook is what its script makes, and runs: one on the demo's own output, one on a corpus of its own."""
 
+import importlib
 import importlib.util
 from pathlib import Path
 
@@ -43,3 +44,39 @@ def test_the_notebook_runs_on_what_the_demo_leaves(script, demo_run):
     printed = "".join(output.text for output in outputs if output.output_type == "stream")
     assert "gatrocraptic" in printed
     assert "2 loses nothing" in printed
+
+
+# -- a corpus of one's own ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    return importlib.import_module("build_your_corpus")
+
+
+def test_the_notebook_of_a_corpus_is_what_its_script_makes(script, own):
+    saved = nbformat.read(own.NOTEBOOK, as_version=4)
+    nbformat.validate(saved)
+    assert sources(saved) == sources(script.build(own.CELLS))
+
+
+@pytest.mark.slow
+def test_the_notebook_of_a_corpus_runs(own, monkeypatch):
+    """Its cells, with two steps a stage, and without the judge."""
+    monkeypatch.chdir(FOLDER)
+    short = 'warmup, dictionary = {"steps": 2}, {"steps": 2, "judge": "none"}'
+    names = {}
+    for cell in own.CELLS:
+        if cell.cell_type == "code":
+            exec(cell.source.replace(own.SETTINGS, short), names)
+    assert names["warmup"] == {"steps": 2} and len(names["taught"].terms) == 5
+    assert names["begun"].stopped == "queries"
+
+
+def test_its_output_shows_what_was_gained_and_no_path_of_a_machine(own):
+    saved = nbformat.read(own.NOTEBOOK, as_version=4)
+    outputs = [output for cell in saved.cells for output in cell.get("outputs", [])]
+    assert not [output for output in outputs if output.output_type == "error"]
+    assert "hidden" in str(outputs) and "brindock" in str(outputs)
+    assert str(Path.home()) not in str(outputs) and str(FOLDER) not in str(outputs)
