@@ -6,9 +6,11 @@ here is whole in the JSON of the same result.
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from rich.columns import Columns
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table as RichTable
@@ -24,7 +26,7 @@ WARM = "yellow"
 PARTS_SHOWN = 10
 BAR_WIDTH = 24
 EQUATION_WIDTH = 36
-CELL_WIDTH = 15
+WIDEST = 1_000
 
 SHELL_WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|\S)+""")
 
@@ -58,6 +60,41 @@ class Command:
             yield Text(f"{indent}{line}{end}", style=GOOD, overflow="fold")
 
 
+@dataclass(frozen=True)
+class Grid:
+    """Cells in columns, nothing cut: too wide for the terminal, bars are left out, and then words are broken.
+
+    `bars` is the column of bars; `least` are the widths that columns have where there is room.
+    """
+
+    rows: Sequence[Sequence[str | Text]]
+    bars: int | None = None
+    least: Sequence[int] = ()
+    between: int = 2
+    numbers: bool = False  # in the first column
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """With bars where these fit."""
+        whole = self._grid(bars=True)
+        fits = Measurement.get(console, options.update(width=WIDEST), whole).maximum <= options.max_width
+        yield whole if fits else self._grid(bars=False)
+
+    def _grid(self, *, bars: bool) -> RichTable:
+        grid = RichTable.grid(padding=(0, self.between))
+        columns = [
+            place for place in range(max(map(len, self.rows), default=0)) if bars or place != self.bars
+        ]
+        for place in columns:
+            least = self.least[place] if bars and place < len(self.least) else None
+            right = "right" if self.numbers and place == 0 else "left"
+            grid.add_column(
+                overflow="fold", min_width=least, justify=right, no_wrap=self.numbers and place == 0
+            )
+        for row in self.rows:
+            grid.add_row(*(row[place] for place in columns if place < len(row)))
+        return grid
+
+
 # -- one term ---------------------------------------------------------------------------------
 
 
@@ -82,21 +119,16 @@ def _section(heading: str, body: RenderableType) -> tuple[RenderableType, ...]:
 
 
 def _vocabulary(report: TokenReport) -> RenderableType:
-    section = report.vocabulary
-    grid = RichTable.grid(padding=(0, 2))
+    section, corpus = report.vocabulary, report.corpus
     kind = "token" if section.single else "pieces"
-    grid.add_row(Text(kind, style=QUIET), _with_ids(section.tokens, section.token_ids))
-    grid.add_row(Text("single token", style=QUIET), _yes(section.single))
+    rows = [(kind, _with_ids(section.tokens, section.token_ids)), ("single token", _yes(section.single))]
     if section.unspelled:
-        grid.add_row(Text("spelled", style=QUIET), Text("no text is split into it as a word of its own"))
+        rows.append(("spelled", Text("no text is split into it as a word of its own")))
     if section.new:
-        grid.add_row(Text("category", style=QUIET), Text(section.category))
-        grid.add_row(Text("replaces", style=QUIET), Text(" ".join(section.replaced), style=TOKEN))
-    corpus = report.corpus
-    grid.add_row(
-        Text("documents", style=QUIET), Text(f"{corpus.holding:,} of {corpus.documents:,} hold the term")
-    )
-    return grid
+        rows.append(("category", Text(section.category)))
+        rows.append(("replaces", Text(" ".join(section.replaced), style=TOKEN)))
+    rows.append(("documents", Text(f"{corpus.holding:,} of {corpus.documents:,} hold the term")))
+    return Grid([(Text(name, style=QUIET), value) for name, value in rows])
 
 
 def _logits(report: TokenReport) -> RenderableType:
@@ -121,7 +153,7 @@ def _logits(report: TokenReport) -> RenderableType:
     ]
     note = "average: over the positions where the token stands for the term"
     caption = "every position" + (", the largest of the pieces" if len(report.logits) > 1 else "")
-    grid = Columns(list(_positions(report.logits)), padding=(0, 1), width=CELL_WIDTH)
+    grid = Columns(_positions(report.logits), padding=(0, 2), equal=True)
     return Group(to_rich(Table("", columns, rows, note)), Text(f"\n{caption}", style=QUIET), grid)
 
 
@@ -131,9 +163,7 @@ def _positions(sections: Sequence[Logits]) -> Iterator[Text]:
         best = max(pieces, key=lambda piece: piece.logit)
         style = f"{_heat(best.logit)} bold underline" if any(piece.occurrence for piece in pieces) else ""
         number = f"{best.logit:+.1f}"
-        room = CELL_WIDTH - len(number) - 2
-        name = best.token if len(best.token) <= room else best.token[: room - 1] + "…"
-        yield Text.assemble((name, style or _heat(best.logit)), " ", (number, _heat(best.logit)))
+        yield Text.assemble((best.token, style or _heat(best.logit)), " ", (number, _heat(best.logit)))
 
 
 def _heat(logit: float) -> str:
@@ -173,18 +203,17 @@ def _ranking(report: TokenReport) -> RenderableType:
             else f"rank {rank:,} of {ranking.nonzero:,} non-zero tokens"
         )
         parts.append(Text.assemble((token, TOKEN), "  ", (place, BAD if rank is None else "")))
-    grid = RichTable.grid(padding=(0, 2))
     largest = ranking.heaviest[0].weight if ranking.heaviest else 0.0
-    for ranked in ranking.heaviest:
-        style = _token_style(ranked)
-        weight = bar(ranked.weight, largest, BAR_WIDTH, style)
-        grid.add_row(
+    heaviest = [
+        (
             Text(f"{ranked.rank:2}", style=QUIET),
-            Text(ranked.token, style=style),
+            Text(ranked.token, style=_token_style(ranked)),
             f"{ranked.weight:.3f}",
-            weight,
+            bar(ranked.weight, largest, BAR_WIDTH, _token_style(ranked)),
         )
-    parts += [Text("\nits heaviest tokens", style=QUIET), grid]
+        for ranked in ranking.heaviest
+    ]
+    parts += [Text("\nits heaviest tokens", style=QUIET), Grid(heaviest, bars=3)]
     if report.corpus.summaries:
         parts += [
             Text("\nall documents that hold the term", style=QUIET),
@@ -266,13 +295,16 @@ def render_query_report(report: QueryReport) -> RenderableType:
 
 
 def _query_tokens(report: QueryReport) -> RenderableType:
-    grid = RichTable.grid(padding=(0, 2))
     largest = max((token.weight for token in report.tokens), default=0.0)
+    rows = []
     for token in report.tokens:
         style = NEW if token.new else TOKEN
         origin = _origin(token.expansion, token.new)
         weight = bar(token.weight, largest, BAR_WIDTH, style)
-        grid.add_row(Text(token.token, style=style), f"{token.weight:.3f}", weight, Text(origin, style=QUIET))
+        rows.append(
+            (Text(token.token, style=style), f"{token.weight:.3f}", weight, Text(origin, style=QUIET))
+        )
+    grid = Grid(rows, bars=2)
     if not report.silent:
         return grid
     return Group(grid, Text.assemble(("without weight: ", QUIET), (" ".join(report.silent), QUIET)))
@@ -280,23 +312,17 @@ def _query_tokens(report: QueryReport) -> RenderableType:
 
 def _match(match: Match, largest: float) -> RenderableType:
     shown, rest = match.contributions[:PARTS_SHOWN], match.contributions[PARTS_SHOWN:]
-    grid = RichTable.grid(padding=(0, 1))
-    grid.add_column(justify="right", min_width=8)
-    grid.add_column(min_width=EQUATION_WIDTH)
-    grid.add_column(min_width=BAR_WIDTH)
+    rows: list[Sequence[str | Text]] = []
     for part in shown:
         style = NEW if part.new else TOKEN
-        grid.add_row(
-            f"{part.contribution:.3f} =",
-            _equation(part, style),
-            bar(part.contribution, largest, BAR_WIDTH, style),
-            Text(_origin(part.expansion, part.new), style=QUIET),
-        )
+        weight = bar(part.contribution, largest, BAR_WIDTH, style)
+        origin = Text(_origin(part.expansion, part.new), style=QUIET)
+        rows.append((f"{part.contribution:.3f} =", _equation(part, style), weight, origin))
     if rest:
         more = sum(part.contribution for part in rest)
-        grid.add_row(f"{more:.3f} =", Text(f"{len(rest):,} more", style=QUIET))
-    grid.add_row(Text(f"{match.score:.3f} =", style=LOUD), Text("score", style=LOUD))
-    return grid
+        rows.append((f"{more:.3f} =", Text(f"{len(rest):,} more", style=QUIET)))
+    rows.append((Text(f"{match.score:.3f} =", style=LOUD), Text("score", style=LOUD)))
+    return Grid(rows, bars=2, least=(8, EQUATION_WIDTH, BAR_WIDTH), between=1, numbers=True)
 
 
 def _equation(part: Contribution, style: str) -> Text:

@@ -28,7 +28,8 @@ def bundled() -> SparseEncoder:
 
 
 def test_five_sections_at_one_hundred_columns(tiny_model, twelve_documents):
-    report = diagnose("zorvex", SparseEncoder.load(tiny_model), twelve_documents)
+    places = Places("my-model", "my-corpus")
+    report = diagnose("zorvex", SparseEncoder.load(tiny_model), twelve_documents, places=places)
     text = shown(render_token_report(report))
     assert [text.index(section) for section in SECTIONS] == sorted(
         text.index(section) for section in SECTIONS
@@ -67,6 +68,29 @@ def test_a_shared_token_reads_as_an_equation():
     assert "1.100 = 11 more" in text  # ten are shown: 3.0 and nine of 0.1
     assert "5.000 = score" in text
     assert "[pad]" in text and "without weight: [sep]" in text
+
+
+LONG = "a-very-long-token-such-as-a-part-number-00000000"
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_nothing_is_cut(tiny_model, twelve_documents, width):
+    """At 80 columns "new term, expansion" once read "new te"."""
+    part = Contribution(13, LONG, 1.5, 2.0, 3.0, expansion=True, new=True)
+    other = Contribution(14, "short", 1.5, 2.0, 3.0, expansion=True, new=False)
+    tokens = (QueryToken(13, LONG, 1.5, True, True), QueryToken(14, "short", 0.5, False, False))
+    for parts in ((part, other), (other,)):
+        match = Match(1, "d1", "", 5.0, parts)
+        text = shown(render_query_report(QueryReport("q", 2, tokens, (), (match,))), width)
+        whole = "".join(text.split())
+        assert "…" not in text and max(map(len, text.splitlines())) <= width
+        assert ("newterm,expansion" in whole and LONG in whole) or width < 80
+        assert "'short'(1.500x2.000)" in whole
+    report = diagnose(
+        "zorvex", SparseEncoder.load(tiny_model), [*twelve_documents, Document("x", f"zorvex {LONG}")]
+    )
+    text = shown(render_token_report(report), width)
+    assert "…" not in text and max(map(len, text.splitlines())) <= width
 
 
 def test_a_query_without_a_match_says_so():
