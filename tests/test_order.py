@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,3 +68,10 @@ def test_the_package_itself_is_light():
     code = "import sys; before = set(sys.modules); import sparse_adapt; print(len(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(done.stdout) == 1
+
+
+def test_each_package_that_is_built_says_that_it_is_typed():
+    root = ROOT.parent
+    wheel = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert wheel["packages"] == ["sparse_adapt", "diagnostics", "corpora"]
+    assert all((root / package / "py.typed").is_file() for package in wheel["packages"])
