@@ -86,9 +86,9 @@ class Grid:
         ]
         for place in columns:
             least = self.least[place] if bars and place < len(self.least) else None
-            right = "right" if self.numbers and place == 0 else "left"
+            number = self.numbers and place == 0
             grid.add_column(
-                overflow="fold", min_width=least, justify=right, no_wrap=self.numbers and place == 0
+                overflow="fold", min_width=least, justify="right" if number else "left", no_wrap=number
             )
         for row in self.rows:
             grid.add_row(*(row[place] for place in columns if place < len(row)))
