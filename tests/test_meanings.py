@@ -8,8 +8,8 @@ import torch
 from families import build
 from numpy.typing import NDArray
 
-from sparse_adapt.made_up.everyday import LIKE_QUERIES, TEXTS, made_up
-from sparse_adapt.made_up.judged import EVERYDAY, JudgedMeanings
+from sparse_adapt.made_up.everyday import like_queries
+from sparse_adapt.made_up.judged import JudgedMeanings
 from sparse_adapt.made_up.nearness import Judge
 from sparse_adapt.made_up.windows import Meanings, Samples
 from sparse_adapt.model.sparse import SparseEncoder
@@ -29,6 +29,7 @@ OTHER = [
     "Renew a certificate before it expires.",
     "The tools of every wood shop in the company.",
 ]
+EVERYDAY = like_queries()[::16]
 FAMILIES = ["bert", "roberta", "xlm-roberta"]
 
 Source = Meanings | JudgedMeanings
@@ -70,6 +71,12 @@ def extended(folder: object, *terms: str) -> SparseEncoder:
     encoder = SparseEncoder.load(str(folder))
     extend(encoder, [Term(term, "jargon") for term in terms])
     return encoder
+
+
+@pytest.fixture(autouse=True)
+def _some_everyday_texts(monkeypatch):
+    """One in sixteen of them, which are read as quickly as the few sources here."""
+    monkeypatch.setattr("sparse_adapt.made_up.judged.like_queries", lambda: EVERYDAY)
 
 
 @pytest.fixture(params=FAMILIES)
@@ -120,11 +127,11 @@ def test_texts_never_say_a_term_and_know_what_they_mean(encoder, make):
 def test_a_judge_tells_the_meaning_whatever_a_text_was_made_from(encoder):
     source = judged(encoder, [*SAYING, *OTHER])
     sources = [encoder.tokenizer.decode(ids) for ids in source.cut]
-    everyday = Words().encode(made_up(TEXTS, EVERYDAY))
-    judge = Judge(Words(), sources, source.about, everyday[LIKE_QUERIES])
+    everyday = Words().encode(EVERYDAY)
+    judge = Judge(Words(), sources, source.about, everyday)
     texts = [encoder.tokenizer.decode(ids, skip_special_tokens=True) for ids in source.pool[:50]]
     assert np.allclose(source.nearness[:50], judge.nearness(texts))
-    assert np.allclose(source.nearness[-TEXTS:], judge.of_vectors(everyday))
+    assert np.allclose(source.nearness[-len(everyday) :], judge.of_vectors(everyday))
     zorvex = place_of(encoder, "zorvex")
     assert len(np.unique(source.nearness[:, zorvex])) > 2  # not just what it was made from
 

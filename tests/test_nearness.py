@@ -56,11 +56,11 @@ def test_what_is_no_nearer_than_everyday_texts_means_nothing():
     everyday = np.array([(0.0, 1.0), (0.28, 0.96), (0.6, 0.8), (0.8, 0.6), (1.0, 0.0)], dtype=np.float32)
     about = np.array([[True], [False]])
     asked = Judge(Table(), ["own", "other"], about, everyday).nearness(["own", "question", "also own"])
-    # three in four everyday texts are at .8 from own or farther; other is at 0, at .6 and at .8
-    np.testing.assert_allclose(asked[:, 0], [1.0 - 0.8, 0.8 - 0.8, 0.6 - 0.8], atol=1e-6)
+    # 85 in 100 everyday texts are at .88 from own or farther; other is at 0, at .6 and at .8
+    np.testing.assert_allclose(asked[:, 0], [1.0 - 0.88, 0.8 - 0.88, 0.6 - 0.88], atol=1e-6)
     two = Judge(Table(), ["own", "other"], np.eye(2, dtype=bool), everyday).nearness(["own", "other"])
-    # of two terms seven in eight everyday texts are too far from each: half of the way from .8 to 1, and from .96 to 1
-    np.testing.assert_allclose(two, [[1.0 - 0.9, 0.0 - 1.0], [0.0 - 1.0, 1.0 - 0.98]], atol=1e-6)
+    # of two terms 92.5 % of everyday texts are too far from each: .7 of the way from .8 to 1, and from .96 to 1
+    np.testing.assert_allclose(two, [[1.0 - 0.94, 0.0 - 1.0], [0.0 - 1.0, 1.0 - 0.988]], atol=1e-6)
     nothing = Judge(Table(), ["own", "other"], about, everyday[:0]).nearness(["own"])
     np.testing.assert_allclose(nothing, [[1.0]], atol=1e-6)
 

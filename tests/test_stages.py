@@ -30,7 +30,7 @@ from sparse_adapt.stages.parts.six_terms import SixTerms
 from sparse_adapt.stages.parts.sparsity import penalty, sparsity
 from sparse_adapt.stages.parts.targets import Targets
 from sparse_adapt.stages.parts.term_lessons import HELD, domain_vocabulary
-from sparse_adapt.stages.parts.texts import Remembered, Texts
+from sparse_adapt.stages.parts.texts import GENERAL, Remembered, Texts
 from sparse_adapt.stages.warmup import Warmup, warmup
 from sparse_adapt.terms.mining import Term
 from sparse_adapt.training import losses
@@ -174,14 +174,14 @@ def test_definitions_are_sources_of_made_up_texts_while_distilling(encoder):
 
 
 def test_the_dictionary_stage_takes_more_steps_for_more_terms():
-    assert [Dictionary().settled(terms).steps for terms in (1, 16)] == [400, 800]  # 400 x 16^(1/4)
+    assert [Dictionary().settled(terms).steps for terms in (1, 16)] == [300, 600]  # 300 x 16^(1/4)
     assert Dictionary(steps=7).settled(16).steps == 7
 
 
 def test_where_every_weight_learns_all_texts_are_held(encoder):
     entry = Definition("zorvex", "A valve between pump and tap.", ())
     stage = dictionary(encoder, [entry], [DOCUMENTS["b"]], Dictionary(**SHORT, samples=8))
-    batch = replace(stage.batch(random_at(0, 0)), rows=[2, 2])  # a document that says no term
+    batch = replace(stage.batch(random_at(0, 0)), rows=[2, 2], general=[])  # a document that says no term
     assert len(batch.samples.token_ids) == 16  # eight from anywhere, eight that mean the term
     with torch.no_grad():
         assert float(stage.terms(encoder, batch)["anchor"]) < 1e-9
@@ -195,6 +195,23 @@ def test_where_every_weight_learns_all_texts_are_held(encoder):
         assert values.min() < -50.0  # far from coming back
         lost = float(losses.drift(values, before, stage.texts.comparable([2, 2])))
         assert found == pytest.approx(lost + HELD)  # made-up texts can't be farther away than 1
+
+
+def test_general_passages_are_held_and_light_no_new_term(encoder):
+    entry = Definition("zorvex", "A valve between pump and tap.", ())
+    stages = [
+        dictionary(encoder, [entry], [DOCUMENTS["b"]], Dictionary(**SHORT)),
+        SixTerms(encoder, CANDIDATES, DOCUMENTS, Distill(**SHORT)),
+    ]
+    batches = [stage.batch(random_at(0, 0)) for stage in stages]
+    assert [len(batch.general) for batch in batches] == [GENERAL, GENERAL]
+    key = ("domain", "anchor")  # where each stage counts a lit passage
+    with torch.no_grad():
+        before = [stage.terms(encoder, batch) for stage, batch in zip(stages, batches, strict=True)]
+        encoder.output_bias[encoder.old_size :] += 20.0  # lit by everything
+        after = [stage.terms(encoder, batch) for stage, batch in zip(stages, batches, strict=True)]
+    for name, was, now in zip(key, before, after, strict=True):
+        assert float(now[name]) > float(was[name]) + 1.0
 
 
 def test_what_a_document_lost_comes_back(encoder):
@@ -245,10 +262,10 @@ def test_a_query_wants_the_terms_of_its_relevant_documents(encoder):
 @pytest.mark.parametrize(
     ("queries", "terms", "pace"),
     [
-        (15, 1, (3e-5, 200, 8)),
-        (32, 28, (3e-5, 200, 8)),
-        (33, 1, (3e-5, 400, 2)),
-        (114, 16, (3e-5, 800, 2)),  # 400 x 16^(1/4)
+        (15, 1, (3e-5, 100, 4)),
+        (32, 28, (3e-5, 100, 4)),
+        (33, 1, (3e-5, 300, 2)),
+        (114, 16, (3e-5, 600, 2)),  # 300 x 16^(1/4)
     ],
 )
 def test_many_queries_and_terms_are_learnt_from_in_more_steps(queries, terms, pace):
@@ -260,7 +277,7 @@ def test_many_queries_and_terms_are_learnt_from_in_more_steps(queries, terms, pa
 
 def test_a_stage_settles_its_pace(encoder):
     many = [replace(CANDIDATES[0], query_id=str(number)) for number in range(40)]
-    for candidates, steps, drawn in ((CANDIDATES, 200, 2), (many, 400, 2)):
+    for candidates, steps, drawn in ((CANDIDATES, 100, 2), (many, 300, 2)):
         stage = SixTerms(encoder, candidates, DOCUMENTS, Distill(judge="none"))
         assert (stage.steps, len(stage.batch(random_at(0, 0)).queries)) == (steps, drawn)
 
@@ -427,7 +444,7 @@ def test_an_anchor_reads_no_document_again_that_the_batch_has_read(encoder):
         hook.remove()
     assert distances[0] > 1e-4
     assert distances == pytest.approx([distances[0]] * 3, rel=1e-5)
-    assert asked == [3, 2, 0]
+    assert asked == [3 + GENERAL, 2 + GENERAL, GENERAL]
 
 
 def test_a_step_reads_each_text_once(encoder):
@@ -438,7 +455,8 @@ def test_a_step_reads_each_text_once(encoder):
     )
     stage.terms(encoder, batch)
     hook.remove()
-    assert sorted(read) == sorted(map(len, [*stage.matched.ids(batch), *batch.samples.token_ids]))
+    general = [stage.anchor.general.ids[row] for row in batch.general]
+    assert sorted(read) == sorted(map(len, [*stage.matched.ids(batch), *batch.samples.token_ids, *general]))
 
 
 def test_an_anchor_in_everyday_texts_keeps_what_others_mean(tmp_path):

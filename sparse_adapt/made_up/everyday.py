@@ -3,8 +3,15 @@
 Texts for general language are seldom at hand where a corpus is, but word frequencies are (Speer 2022, wordfreq).
 """
 
-import numpy as np
+from functools import cache
 
+import numpy as np
+from numpy.random import Generator
+
+from sparse_adapt.made_up.general import pairs
+
+SEED = 0  # of texts that are the same in every stage
+WINDOW = (4, 17)  # words of a window, least and one more than the most
 TEXTS = 4_000  # as many as a stage takes
 WORDS = 20_000  # of the most frequent ones
 LENGTHS = ((2, 8), (16, 48))  # words of a text, least and most: every other one like a query, like a passage
@@ -23,3 +30,22 @@ def made_up(count: int, seed: int) -> list[str]:
     lengths = random.integers(least, most + 1)
     drawn = random.choice(len(words), int(lengths.sum()), p=shares / shares.sum())
     return [" ".join(words[row] for row in rows) for rows in np.split(drawn, np.cumsum(lengths)[:-1])]
+
+
+@cache
+def like_queries() -> tuple[str, ...]:
+    """Short texts that mean anything: real questions, windows of real passages, and words in any order.
+
+    The questions and passages are those of `made_up.general` that teach.
+    """
+    random = np.random.default_rng(SEED)
+    windows = [_window(passage.text.split(), random) for passage, _ in pairs("teaches")]
+    questions = [question.text for _, question in pairs("teaches")]
+    return (*questions, *windows, *made_up(TEXTS, SEED)[LIKE_QUERIES])
+
+
+def _window(words: list[str], random: Generator) -> str:
+    """A few neighbouring words of a passage."""
+    length = int(random.integers(*WINDOW))
+    start = int(random.integers(0, max(1, len(words) - length + 1)))
+    return " ".join(words[start : start + length])

@@ -18,7 +18,7 @@ import torch
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from sparse_adapt.made_up.everyday import LIKE_QUERIES, TEXTS, made_up
+from sparse_adapt.made_up.everyday import like_queries
 from sparse_adapt.made_up.nearness import Judge, Nearness
 from sparse_adapt.made_up.windows import Profile, Samples, associations, ends_of, paraphrase, starts_word
 from sparse_adapt.made_up.word_scores import word_scores
@@ -40,8 +40,7 @@ MOST_NEAR, MOST_ANY, MOST_GLUE = 8, 6, 16  # words of each kind in a text of wor
 KEYWORDS, DROPPED = 0.3, 0.4  # share of reworded windows that lose words, and how many of them
 TOLD = 10.0  # length of words' scores for terms beside that of their vectors: so much faster they are learnt from
 WORDS_AT_ONCE = 1024
-FEWER_EVERYDAY = 8  # one everyday text in so many drawn from anywhere
-EVERYDAY = 0  # the seed of texts that mean anything, which are the same in every stage
+FEWER_EVERYDAY = 4  # one everyday text in so many drawn from anywhere
 FEWEST = 10  # texts that teach a term, even where the judge finds fewer
 
 
@@ -77,9 +76,9 @@ class JudgedMeanings:
         words = (np.flatnonzero(is_word) if is_word.any() else plain)[:WORDS]
         self.glue, self.words = words[:GLUE], words[GLUE:] if len(words) > GLUE else words
         often = np.arange(1, len(self.words) + 1) ** -RARER
-        everyday = made_up(TEXTS, EVERYDAY)
-        of_everyday = _encoded(dense, tuple(everyday))
-        judge = Judge(dense, _texts(reference, self.cut), self.about, of_everyday[LIKE_QUERIES])
+        everyday = like_queries()
+        of_everyday = _encoded(dense, everyday)
+        judge = Judge(dense, _texts(reference, self.cut), self.about, of_everyday)
         vectors = _encoded(dense, tuple(_texts(reference, self.words[:, None].tolist())))
         self.near = [_profile(self.words, column, often) for column in judge.nearest(vectors).T]
         self.alike = self._alike(vectors)
@@ -87,12 +86,11 @@ class JudgedMeanings:
         self.unknown = np.zeros_like(about)
         self.unknown[rows] = judge.alike()
         pool, by_model = self._made(random)
-        said = reference.tokenize(everyday)
+        said = reference.tokenize(list(everyday))
         of_pool = self._of_made(dense, _texts(reference, pool), by_model)
         self.made = len(pool)
         self.pool = pool + [[token for token in ids if token < self.first_new] for ids in said]
-        self.pool_vectors = np.concatenate([of_pool, of_everyday])
-        self.nearness = judge.of_vectors(self.pool_vectors)
+        self.nearness = judge.of_vectors(np.concatenate([of_pool, of_everyday]))
         known = np.isin(rows, np.asarray(documents, dtype=np.int64))
         self.documents = rows[known]
         self.document_vectors = judge.vectors[known]
@@ -123,10 +121,8 @@ class JudgedMeanings:
             terms = random.choice(self.taught, count)
             rows += [int(random.choice(self.teaching[term])) for term in terms]
         nearness = torch.from_numpy(self.nearness[rows])
-        closeness = torch.from_numpy(self.pool_vectors[rows] @ self.document_vectors.T)
-        answered = torch.tensor(rows) < self.made
         ids = [self.pool[row] for row in rows]
-        return Samples(ids, nearness >= 0, nearness < 0, nearness, closeness, answered)
+        return Samples(ids, nearness >= 0, nearness < 0, nearness)
 
     def _answered(self, vectors: NDArray[np.float32]) -> list[NDArray[Any]]:
         """Rows of the made-up texts (B, H) by the document nearest to them; of documents with any. All without them."""

@@ -19,7 +19,7 @@ from sparse_adapt.model.dense import DenseEncoder
 
 TEXTS_AT_ONCE = 1024
 NEAREST = 3  # texts on either side that a text is compared with: one alone may be near by a word
-NEAR = 0.25  # share of everyday texts that may be near enough to mean a term: of all terms together
+NEAR = 0.15  # share of everyday texts that may be near enough to mean a term: of all terms together
 
 Nearness = NDArray[np.float32]
 

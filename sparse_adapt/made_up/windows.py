@@ -40,17 +40,13 @@ ALIKE = 0.5  # a text as close to a term's own texts as the median of them may m
 class Samples(NamedTuple):
     """Texts as token ids, and per new token whether the text means it (B, D) or should be silent on it (B, D).
 
-    Where a judge says it by degrees, `nearness` (B, D) tells how far each means it, 0 being the border. Where it
-    knows N documents, `closeness` (B, N) tells how it would rank them for each text, and `answered` (B) for which
-    texts that says something: none of those that mean anything.
+    Where a judge says it by degrees, `nearness` (B, D) tells how far each means it, 0 being the border.
     """
 
     token_ids: list[list[int]]
     meant: Tensor
     quiet: Tensor
     nearness: Tensor | None = None
-    closeness: Tensor | None = None
-    answered: Tensor | None = None
 
     def after(self, count: int) -> "Samples":
         """The samples without the first ones."""

@@ -3,8 +3,7 @@
 The sentence that defines a term is read with the term or its defining words masked; and the definition alone,
 without the term, must bring the term to mind, as a query does that describes a thing without its name. Definitions
 are few, so most of a step are texts made from them and from the documents, whose meaning a dense encoder judges;
-frozen features can't follow it, so every weight learns, held by an anchor. The same texts rank the documents as that
-encoder does.
+frozen features can't follow it, so every weight learns, held by an anchor on the corpus and on general passages.
 """
 
 from collections.abc import Sequence
@@ -37,12 +36,6 @@ class DictionaryWeights(WarmupWeights):
     """Weights of the loss terms."""
 
     anchor: float = setting(20.0, ge=0)
-    listwise: float = setting(
-        30.0,
-        "Made-up texts rank the documents as the judge does.",
-        source="Cao et al. 2007, ICML",
-        ge=0,
-    )
 
 
 class Dictionary(Warmup):
@@ -51,7 +44,7 @@ class Dictionary(Warmup):
     weights: DictionaryWeights = setting(DictionaryWeights())
     train: Trained = setting("all")
     learning_rate: float = setting(
-        5e-4,
+        2e-4,
         "Highest learning rate of the weights that the base model brought, here of 4 M; a larger model takes 3e-5.",
         gt=0,
     )
@@ -76,7 +69,7 @@ def effort(settings: Dictionary, sizes: Sizes) -> Effort:
     return warmup_effort(settings, sizes)._replace(steps=settings.steps_for(SAYINGS * sizes.terms))
 
 
-PLAIN = PLAIN_WARMUP | {"weights": {"mlm": 1.0, "anchor": 0.0, "domain": 0.0, "recall": 0.0, "listwise": 0.0}}
+PLAIN = PLAIN_WARMUP | {"weights": {"mlm": 1.0, "anchor": 0.0, "domain": 0.0, "recall": 0.0}}
 
 
 def build(encoder: "EitherEncoder", inputs: Inputs, settings: Dictionary) -> "TermLessons":

@@ -20,7 +20,7 @@ FEW = 32  # queries up to which a distillation is short
 
 
 class DistillWeights(Settings):
-    """Weights of the six terms, and of those that keep the rest: the anchor, and lessons of made-up texts."""
+    """Weights of the six terms, of the anchor, which keeps the rest, and of lessons of made-up texts."""
 
     kd: float = term(
         0.05, "Distance of the scores to the teacher's, as `kd` counts it.", f"{PARTS}.scored:kd"
@@ -54,13 +54,6 @@ class DistillWeights(Settings):
         1.0,
         "A term lights up where it is meant, in made-up texts.",
         f"{PARTS}.made_up_lessons:recall_term",
-        sparse=True,
-    )
-    listwise: float = term(
-        30.0,
-        "Made-up texts rank the documents as the judge does.",
-        f"{PARTS}.made_up_lessons:listwise",
-        source="Cao et al. 2007, ICML",
         sparse=True,
     )
 
@@ -136,7 +129,7 @@ class Distill(Training):
         Many queries are drawn two at a time, so that more steps teach, by made-up texts, which of many terms is
         meant.
         """
-        steps, size = (200, 8) if queries <= FEW else (many_steps(terms), 2)
+        steps, size = (100, 4) if queries <= FEW else (many_steps(terms), 2)
         return self.model_copy(update={"steps": self.steps or steps, "batch_size": self.batch_size or size})
 
 
@@ -163,7 +156,7 @@ PLAIN = {
     "silence": 0.0,
     "penalised": "none",
     "weights": {"kd": 1.0, "rank": 1.0, "sparsity": 1.0, "domain": 1.0, "contrast": 1.0, "expand": 1.0}
-    | {"anchor": 0.0, "recall": 0.0, "listwise": 0.0},
+    | {"anchor": 0.0, "recall": 0.0},
 }
 
 

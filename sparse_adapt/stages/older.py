@@ -17,7 +17,14 @@ RENAMED = {"kindred": "shared_steps"}
 
 # Keys that a stage no longer has, and the value at which they did nothing.
 GONE: dict[str, dict[str, Any]] = {
-    "distill": {"anchored": "corpus", "factors": "none", "factor_rate": ANYTHING, "balanced": False},
+    "dictionary": {"weights": {"listwise": 0.0}},
+    "distill": {
+        "weights": {"listwise": 0.0},
+        "anchored": "corpus",
+        "factors": "none",
+        "factor_rate": ANYTHING,
+        "balanced": False,
+    },
     "imitate": {
         "anchored": "everyday",
         **dict.fromkeys(("tau", "margin", "targets", "judge", "samples", "raw_logits", "silence"), ANYTHING),
@@ -40,8 +47,10 @@ class Gone(NamedTuple):
 
     def __str__(self) -> str:
         """One line that says so, and which stage learns so now."""
-        other = "imitate" if self.stage == "distill" else "distill"
-        return f"{'.'.join(self.keys)} = {self.value!r} is of an earlier version; the stage {other} learns so now"
+        told = f"{'.'.join(self.keys)} = {self.value!r} is of an earlier version; "
+        if self.keys[-1] == "listwise":
+            return told + "no stage learns so now, for it cost general questions"
+        return told + f"the stage {'imitate' if self.stage == 'distill' else 'distill'} learns so now"
 
 
 def settings_now(stage: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], Gone | None]:

@@ -1,6 +1,6 @@
-"""Lessons of made-up texts: which term each of them lights, and how it ranks the documents.
+"""Lessons of made-up texts: which term each of them lights.
 
-Dimensions: B texts, D new tokens, C other tokens, Q queries, V vocabulary.
+Dimensions: B texts, D new tokens, V vocabulary.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,6 @@ from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.head.pooling import splade_pool
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.parts.about import Sources
-from sparse_adapt.stages.parts.ranking import Ranking
 from sparse_adapt.stages.parts.targets import Targets
 from sparse_adapt.stages.parts.texts import Texts
 from sparse_adapt.training import losses
@@ -34,9 +33,8 @@ SHORT_TOKENS_A_PASS = 768  # of made-up texts, which are short: as many of like 
 
 @dataclass(frozen=True, slots=True)
 class MadeUpLessons:
-    """What made-up texts teach: how brightly they light terms, and how they rank documents, if that is known."""
+    """What made-up texts teach: how brightly they light terms."""
 
-    ranking: Ranking | None
     targets: Targets
     silence: float
 
@@ -46,42 +44,19 @@ def recall_term(read: "SixTermsReading") -> Tensor:
     lessons = read.task.lessons
     if lessons is None:
         return read.nothing
-    return recall(read.made_up[0], read.drawn.samples, lessons.targets, lessons.silence)
+    return recall(read.made_up, read.drawn.samples, lessons.targets, lessons.silence)
 
 
-def listwise(read: "SixTermsReading") -> Tensor:
-    """Made-up texts rank the documents as the judge does."""
-    return read.nothing if read.task.lessons is None else read.made_up[1]
-
-
-def ranked(
-    encoder: SparseEncoder, samples: Samples, texts: Texts, ranking: Ranking | None
-) -> tuple[Tensor, Tensor]:
-    """Largest raw logits of the new tokens in made-up texts (B, D), and how far these are from ranking as they should.
-
-    The second is 0 where nothing tells how they should.
-    """
-    if ranking is None or samples.answered is None or not samples.answered.any():
-        return new_logits(encoder, samples.token_ids, texts), encoder.output_rows.sum() * 0.0
-    documents, tokens = ranking.among(samples)
-    logits = new_logits(encoder, samples.token_ids, texts, tokens.to(encoder.device))
-    return logits[:, : texts.new], ranking.divergence(logits[:, texts.new :], samples, documents, tokens)
-
-
-def new_logits(
-    encoder: SparseEncoder, token_ids: Sequence[Sequence[int]], texts: Texts, also: Tensor | None = None
-) -> Tensor:
-    """Largest raw logits of the new tokens (B, D) and, where these are above zero, of `also` (C): (B, D + C)."""
-    new = torch.arange(texts.first, texts.first + texts.new, device=encoder.device)
-    tokens = new if also is None else torch.cat([new, also])
-    rows = encoder.output_rows[tokens]
-    bias = None if encoder.output_bias is None else encoder.output_bias[tokens]
-    asked = torch.arange(len(tokens), device=encoder.device) < texts.new
+def new_logits(encoder: SparseEncoder, token_ids: Sequence[Sequence[int]], texts: Texts) -> Tensor:
+    """Largest raw logits of the new tokens in some texts: (B, D)."""
+    new = slice(texts.first, texts.first + texts.new)
+    rows = encoder.output_rows[new]
+    bias = None if encoder.output_bias is None else encoder.output_bias[new]
     if not token_ids:
-        return rows.new_zeros(0, len(tokens))
+        return rows.new_zeros(0, texts.new)
 
     def largest(ids: Tensor, mask: Tensor, _: list[int]) -> Tensor:
-        return splade_pool(encoder.hidden(ids, mask), rows, bias, mask, None if also is None else asked)[0]
+        return splade_pool(encoder.hidden(ids, mask), rows, bias, mask)[0]
 
     def logits(share: Sequence[Sequence[int]]) -> Tensor:
         pad_id = encoder.tokenizer.pad_token_id or 0

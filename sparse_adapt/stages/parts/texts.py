@@ -11,11 +11,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 from torch import Tensor
 
+from sparse_adapt.made_up.general import pairs
 from sparse_adapt.model.batches import TokenIds, cut
 from sparse_adapt.model.forms import Side
 from sparse_adapt.model.sparse import SparseEncoder
 
 ROWS_AT_ONCE = 64
+GENERAL = 8  # general passages of a step
+LONGEST_GENERAL = 64  # tokens of a general passage that are read
 
 
 class Texts:
@@ -63,6 +66,11 @@ class Texts:
             for token in np.flatnonzero(self.says[row]):
                 marks[place, list(self.pieces[self.first + int(token)])] = 0.0
         return marks
+
+
+def general_passages(encoder: SparseEncoder) -> Texts:
+    """General passages, which a stage reads so that the model goes on to weigh them as it did."""
+    return Texts(encoder, [passage.full_text for passage, _ in pairs("teaches")], LONGEST_GENERAL)
 
 
 def says(token_ids: Sequence[TokenIds], first: int, count: int) -> NDArray[np.bool_]:
