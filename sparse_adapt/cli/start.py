@@ -200,8 +200,9 @@ def adapt(
         typer.Option(
             "--stages",
             metavar="NAMES",
-            help=f"Stages to carry out, with commas between them. There are {', '.join(OF_ADAPT)}.",
-            show_default="extend,behaviour,imitate, with --glossary dictionary as well",
+            help=f"Stages to carry out, with commas between them. There are {', '.join(OF_ADAPT)}. With --glossary "
+            "the usual ones teach it by dictionary as well.",
+            show_default="extend,behaviour,imitate",
         ),
     ] = None,
     max_tokens: Annotated[
