@@ -12,8 +12,7 @@ from sparse_adapt.model.head import cpu
 from sparse_adapt.model.head.filter import error_bound, positive_logits, rough_largest
 from sparse_adapt.model.head.pooling import pack, plain_splade_pool
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report import unread
-from sparse_adapt.report.unread import tell_unread
+from sparse_adapt.report.unread import forget_unread, tell_unread
 from sparse_adapt.retrieve.encode import encode, exact_precision
 
 
@@ -140,8 +139,7 @@ def test_only_a_processor_that_multiplies_bfloat16_filters_unasked(monkeypatch, 
 @pytest.fixture
 def nothing_said():
     """Nothing that an earlier test left to be said."""
-    unread._unread.cut.clear()
-    unread._unread.blank = 0
+    forget_unread()
 
 
 def test_a_text_without_a_word_has_no_weights_and_is_counted(tiny_model, capfd, nothing_said):

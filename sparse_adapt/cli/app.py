@@ -27,7 +27,7 @@ from sparse_adapt.cli.stages import RESEARCH
 from sparse_adapt.errors import ConfigError, SparseAdaptError
 from sparse_adapt.files.writing import FULL
 from sparse_adapt.report.printable import is_unicode
-from sparse_adapt.report.unread import tell_unread
+from sparse_adapt.report.unread import forget_unread, tell_unread
 from sparse_adapt.stages.table import STAGES
 
 STAGE_ROWS = {row.name: row for row in STAGES}
@@ -149,6 +149,7 @@ def main() -> None:
     with _terminating() as terminated:
         try:
             _check_words(sys.argv[1:])
+            forget_unread()
             status = app(standalone_mode=False)
             tell_unread()
             sys.stdout.flush()

@@ -46,8 +46,13 @@ def note_blank(texts: int) -> None:
 def tell_unread() -> None:
     """Say what was noted since the last time."""
     lines = _unread.lines()
+    forget_unread()
+    for line in lines:
+        say(line)
+
+
+def forget_unread() -> None:
+    """Begin with nothing noted, whatever else this process did before."""
     _unread.cut.clear()
     _unread.longest.clear()
     _unread.blank = 0
-    for line in lines:
-        say(line)
