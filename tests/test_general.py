@@ -14,7 +14,10 @@ def test_each_half_holds_thousands_of_short_passages_and_as_many_questions():
 
 
 def test_the_halves_share_no_text():
-    taught, judged = (set(general.texts(half)) for half in ("teaches", "judges"))
+    taught, judged = (
+        {text for passage, question in general.pairs(half) for text in (passage.full_text, question.text)}
+        for half in ("teaches", "judges")
+    )
     assert not taught & judged
 
 

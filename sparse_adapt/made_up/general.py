@@ -7,7 +7,7 @@ licences. One half teaches (it anchors a model while it learns), the other half 
 
 import json
 import lzma
-from collections.abc import Iterator
+from functools import cache
 from importlib.resources import files
 from typing import Literal
 
@@ -18,24 +18,16 @@ Half = Literal["teaches", "judges"]
 DATA = files("sparse_adapt.made_up") / "data" / "general.jsonl.xz"
 
 
-def pairs(half: Half) -> Iterator[tuple[Document, Query]]:
+@cache
+def pairs(half: Half) -> tuple[tuple[Document, Query], ...]:
     """The half's passages, each beside the question that it answers; both carry one id.
 
-    Sources: Wikipedia; Central Intelligence Agency, The World Factbook; Miller 1995, WordNet.
+    Read once a process. Sources: Wikipedia; Central Intelligence Agency, The World Factbook; Miller 1995, WordNet.
     """
     with DATA.open("rb") as packed, lzma.LZMAFile(packed) as lines:
-        for number, line in enumerate(lines):
-            row = json.loads(line)
-            if row["half"] == half:
-                name = f"general-{number}"
-                yield (
-                    Document(name, row["text"], row.get("title", "")),
-                    Query(name, row["question"], "general"),
-                )
-
-
-def texts(half: Half) -> Iterator[str]:
-    """The half's passages and questions, in turn: general language, real and short."""
-    for passage, question in pairs(half):
-        yield passage.full_text
-        yield question.text
+        rows = [(f"general-{number}", json.loads(line)) for number, line in enumerate(lines)]
+    return tuple(
+        (Document(name, row["text"], row.get("title", "")), Query(name, row["question"], "general"))
+        for name, row in rows
+        if row["half"] == half
+    )

@@ -92,9 +92,7 @@ class JudgedMeanings:
         self.pool = pool + [[token for token in ids if token < self.first_new] for ids in said]
         self.nearness = judge.of_vectors(np.concatenate([of_pool, of_everyday]))
         known = np.isin(rows, np.asarray(documents, dtype=np.int64))
-        self.documents = rows[known]
-        self.document_vectors = judge.vectors[known]
-        self.answered = self._answered(of_pool)
+        self.answered = _answered(of_pool, judge.vectors[known])
         self.teaching = [
             _teaching(column, bool(own.any())) for column, own in zip(self.nearness.T, about.T, strict=True)
         ]
@@ -123,13 +121,6 @@ class JudgedMeanings:
         nearness = torch.from_numpy(self.nearness[rows])
         ids = [self.pool[row] for row in rows]
         return Samples(ids, nearness >= 0, nearness < 0, nearness)
-
-    def _answered(self, vectors: NDArray[np.float32]) -> list[NDArray[Any]]:
-        """Rows of the made-up texts (B, H) by the document nearest to them; of documents with any. All without them."""
-        if not len(self.documents):
-            return [np.arange(len(vectors))]
-        nearest = (vectors @ self.document_vectors.T).argmax(axis=1)
-        return [np.flatnonzero(nearest == document) for document in np.unique(nearest)]
 
     def _made(self, random: Generator) -> tuple[list[list[int]], NDArray[np.bool_]]:
         """The texts that are made from sources, with special tokens at their ends; which of them the model worded.
@@ -211,6 +202,14 @@ class JudgedMeanings:
         """Words among common ones, in any order."""
         glue = random.choice(self.glue, int(random.integers(0, MOST_GLUE + 1)))
         return [int(word) for word in random.permutation(np.concatenate([words, glue]))]
+
+
+def _answered(vectors: NDArray[np.float32], documents: NDArray[np.float32]) -> list[NDArray[Any]]:
+    """Rows of the made-up texts (B, H) by the document (N, H) nearest to them; of documents with any. All without."""
+    if not len(documents):
+        return [np.arange(len(vectors))]
+    nearest = (vectors @ documents.T).argmax(axis=1)
+    return [np.flatnonzero(nearest == document) for document in np.unique(nearest)]
 
 
 @lru_cache(maxsize=3)

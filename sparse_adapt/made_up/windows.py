@@ -48,10 +48,6 @@ class Samples(NamedTuple):
     quiet: Tensor
     nearness: Tensor | None = None
 
-    def after(self, count: int) -> "Samples":
-        """The samples without the first ones."""
-        return Samples._make(None if each is None else each[count:] for each in self)
-
 
 Ends = tuple[list[int], list[int]]
 

@@ -8,7 +8,6 @@ config_sentence_transformers.json    prompts and the like, which stay as they ar
 config.json, model.safetensors, ...  the transformer, as transformers reads it
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +19,7 @@ from sparse_adapt import __version__
 from sparse_adapt.errors import ModelError
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.model.idf import Factors
+from sparse_adapt.model.stored import read_json, read_object
 
 MODULES_FILE = "modules.json"
 LENGTH_FILE = "sentence_bert_config.json"
@@ -59,10 +59,10 @@ def read_layout(folder: Path, source: str | Path) -> Layout:
             f"{source}: its modules are {', '.join(kinds) or 'none'}; only {' + '.join(KNOWN[:2])}, with "
             f"{WEIGHTS} and {KNOWN[2]} or without, can be adapted"
         )
-    about = _object(folder / ABOUT_FILE) if (folder / ABOUT_FILE).is_file() else {}
+    about = read_object(folder / ABOUT_FILE) if (folder / ABOUT_FILE).is_file() else {}
     if about.get("default_prompt_name") is not None:
         raise ModelError(f"{source}: puts a prompt before every text, which can't be adapted; choose another")
-    length = _object(folder / LENGTH_FILE) if (folder / LENGTH_FILE).is_file() else {}
+    length = read_object(folder / LENGTH_FILE) if (folder / LENGTH_FILE).is_file() else {}
     longest = length.get("max_seq_length")
     if longest is not None and (not isinstance(longest, int) or longest < 1):
         raise ModelError(f"{folder / LENGTH_FILE}: max_seq_length is {longest!r}; fetch the model again")
@@ -77,7 +77,7 @@ def read_word_weights(folder: Path, size: int) -> Factors | None:
     if place is None:
         return None
     path = place / "config.json"
-    stored = _json(path)
+    stored = read_json(path)
     try:
         counts, other = stored["word_weights"], stored.get("unknown_word_weight", 1.0)
         found = [counts.get(token, counts.get(token.lower(), other)) for token in stored["vocab"]]
@@ -143,7 +143,7 @@ def _modules(folder: Path) -> list[tuple[str, Path]]:
 def _typed_modules(folder: Path) -> list[tuple[str, Path]]:
     """The type of each module and its folder, which lies in the model's."""
     path, found = folder / MODULES_FILE, []
-    modules = _json(path)
+    modules = read_json(path)
     try:
         for number, module in enumerate(modules):
             kind = str(module["type"])
@@ -157,7 +157,7 @@ def _typed_modules(folder: Path) -> list[tuple[str, Path]]:
 
 
 def _mode(path: Path, source: str | Path) -> Mode:
-    stored = _object(path)
+    stored = read_object(path)
     found = stored.get("pooling_mode")
     if found is None:
         modes = [key for key, value in stored.items() if key.startswith("pooling_mode_") and value is True]
@@ -167,19 +167,3 @@ def _mode(path: Path, source: str | Path) -> Mode:
     if found == "cls" or found == ["cls"]:
         return "cls"
     raise ModelError(f"{source}: pools by {found!r}; only mean and cls can be adapted")
-
-
-def _json(path: Path) -> Any:  # noqa: ANN401 - whatever the file holds
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ModelError(f"{path}: can't be read ({reason}); fetch the model again") from error
-
-
-def _object(path: Path) -> dict[str, Any]:
-    """The JSON object that a file holds. Raises ModelError for anything else."""
-    content = _json(path)
-    if not isinstance(content, dict):
-        raise ModelError(f"{path}: no JSON object; fetch the model again")
-    return content

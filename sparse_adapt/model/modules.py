@@ -10,7 +10,6 @@ idf.json, query_token_weights.txt    in a folder without modules.json: queries a
 A folder without modules.json has the usual form. What isn't understood is refused, so that no number is wrong.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple, get_args
 from sparse_adapt.errors import ModelError
 from sparse_adapt.model.forms import USUAL, Form, Pooling
 from sparse_adapt.model.head.pooling import Activation
+from sparse_adapt.model.stored import read_json, read_object
 
 MODULES_FILE = "modules.json"
 ABOUT_FILE = "config_sentence_transformers.json"
@@ -79,7 +79,7 @@ def read_modules(folder: Path, source: str | Path) -> Modules:
     longest, lowers = _length(transformer, source)
     return Modules(
         transformer.place,
-        _form(_object(pooling.place / "config.json"), _about(folder), source),
+        _form(read_object(pooling.place / "config.json"), _about(folder), source),
         longest,
         lowers,
         routes.table,
@@ -91,7 +91,7 @@ def read_modules(folder: Path, source: str | Path) -> Modules:
 
 
 def _listed(folder: Path, source: str | Path) -> tuple[Module, ...]:
-    modules = _json(folder / MODULES_FILE)
+    modules = read_json(folder / MODULES_FILE)
     if not isinstance(modules, list) or not all(isinstance(each, dict) for each in modules):
         raise ModelError(f"{source}: {MODULES_FILE} is no list of modules; fetch the model again")
     return tuple(_module(folder, each.get("type"), each.get("path"), source) for each in modules)
@@ -120,7 +120,7 @@ def _pair(modules: tuple[Module, ...], source: str | Path) -> tuple[Module, Modu
 
 def _routes(folder: Path, source: str | Path) -> _Routes:
     """The two routes of a Router."""
-    told = _object(folder / ROUTER_FILE)
+    told = read_object(folder / ROUTER_FILE)
     types, structure, settings = (told.get(key) or {} for key in ("types", "structure", "parameters"))
     if not all(isinstance(each, dict) for each in (types, structure, settings)):
         raise ModelError(f"{folder / ROUTER_FILE}: not the routes of a model; fetch the model again")
@@ -165,7 +165,7 @@ def _refuse_table_beside(folder: Path, source: str | Path) -> None:
 
 def holds_factors(path: Path) -> bool:
     """Whether a file is one of factors, as version 0.1 saved them, rather than a table for queries."""
-    content = _json(path) if path.suffix == ".json" else None
+    content = read_json(path) if path.suffix == ".json" else None
     return isinstance(content, dict) and set(content) == {"factors"}
 
 
@@ -202,7 +202,7 @@ def _form(pooling: Mapping[str, Any], about: Mapping[str, Any], source: str | Pa
 def _length(transformer: Module, source: str | Path) -> tuple[int | None, bool]:
     """The longest text in tokens, where it is said, and whether texts are put into lower case."""
     paths = [path for pattern in LENGTH_FILES for path in sorted(transformer.place.glob(pattern))]
-    told = _object(paths[0]) if paths else {}
+    told = read_object(paths[0]) if paths else {}
     for key in UNKNOWN_SETTINGS:
         if told.get(key):
             raise ModelError(f"{source}: {key} is {told[key]!r}, which isn't understood; {ADVICE}")
@@ -219,19 +219,4 @@ def _length(transformer: Module, source: str | Path) -> tuple[int | None, bool]:
 
 
 def _about(folder: Path) -> dict[str, Any]:
-    return _object(folder / ABOUT_FILE) if (folder / ABOUT_FILE).is_file() else {}
-
-
-def _object(path: Path) -> dict[str, Any]:
-    content = _json(path)
-    if not isinstance(content, dict):
-        raise ModelError(f"{path}: no JSON object; fetch the model again")
-    return content
-
-
-def _json(path: Path) -> Any:  # noqa: ANN401 - JSON of any form
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ModelError(f"{path}: can't be read ({reason}); fetch the model again") from error
+    return read_object(folder / ABOUT_FILE) if (folder / ABOUT_FILE).is_file() else {}

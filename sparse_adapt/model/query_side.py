@@ -20,6 +20,7 @@ from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.model.batches import TokenIds
 from sparse_adapt.model.idf import said_by
+from sparse_adapt.model.stored import read_json
 
 CONFIG_FILE, WEIGHTS_FILE, WEIGHT = "config.json", "model.safetensors", "weight"
 ALIKE = 1e-3  # share of the heaviest weight by which those of a table may differ that are called equal
@@ -90,7 +91,7 @@ def read_query_side(place: Path, tokenizer: PreTrainedTokenizerFast, size: int, 
     """
     if place.is_file():
         return QuerySide(_checked(_of_file(place, tokenizer), size, place), longest)
-    told = _json(place / CONFIG_FILE) if (place / CONFIG_FILE).is_file() else {}
+    told = read_json(place / CONFIG_FILE) if (place / CONFIG_FILE).is_file() else {}
     frozen = isinstance(told, dict) and bool(told.get("frozen"))
     path = place / WEIGHTS_FILE
     if not path.is_file():
@@ -154,10 +155,3 @@ def _checked(weights: NDArray[np.float32], size: int, path: Path) -> NDArray[np.
     if not (np.isfinite(weights) & (weights >= 0)).all():
         raise ModelError(f"{path}: holds weights that are no numbers, or below zero; fetch the model again")
     return np.pad(weights.astype(np.float32), (0, size - len(weights)))
-
-
-def _json(path: Path) -> object:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(f"{path}: can't be read ({error}); fetch the model again") from error

@@ -35,11 +35,10 @@ from sparse_adapt.files.paths import absolute
 from sparse_adapt.made_up.queries import HELD, TRAIN
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.choice import (
-    Maker,
     compare_as_they_are,
     held_collection,
     keep,
-    merge,
+    makers_of,
     record,
     try_models,
 )
@@ -273,28 +272,6 @@ def _stages(work: Work, plan: Plan) -> list[Outcome]:
         if folder.name.removesuffix(".partial") not in names and marker_of(folder) is not None:
             remove(folder)
     return run_stages(plan, work.folder, work.watcher, again=True)
-
-
-def makers_of(plan: Plan, folder: Path, merges: Sequence[float]) -> list[Maker]:
-    """The models that could be kept: the base model, the one before distillation, merges, the distilled one."""
-    models = {stage: folder / f"{number}-{stage}" for number, stage in enumerate(plan.stages, start=1)}
-    before = str(models[plan.stages[-2]]) if len(plan.stages) > 1 else plan.model
-    makers = [Maker("base", None, partial(SparseEncoder.load, plan.model))]
-    if plan.stages[-1] != "imitate":
-        last = plan.stages[-1]
-        return [*makers, Maker(last, None, partial(SparseEncoder.load, models[last]))]
-    if len(plan.stages) > 1:
-        makers.append(Maker(plan.stages[-2], None, partial(SparseEncoder.load, before)))
-    distilled = partial(SparseEncoder.load, models["imitate"])
-    for back in merges:
-        makers.append(
-            Maker(
-                f"imitate at {1 - back:.0%}",
-                back,
-                lambda back=back: merge(SparseEncoder.load(before), distilled(), back),  # type: ignore[misc]
-            )
-        )
-    return [*makers, Maker("imitate", 0.0, distilled)]
 
 
 def _choice(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:

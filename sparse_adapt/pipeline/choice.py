@@ -10,6 +10,7 @@ texts, and less of it is less wrong. Dimensions: V vocabulary."""
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -19,6 +20,7 @@ import torch
 from sparse_adapt.collection.readers import Candidates, Document, Query
 from sparse_adapt.model.idf import Factors, fourth_root, rows_for_idf, scaled
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_model, evaluate_vectors
@@ -37,6 +39,28 @@ class Maker(NamedTuple):
     name: str
     back: float | None  # None for a model that isn't distilled
     make: Callable[[], SparseEncoder]
+
+
+def makers_of(plan: Plan, folder: Path, merges: Sequence[float]) -> list[Maker]:
+    """The models that could be kept: the base model, the one before distillation, merges, the distilled one."""
+    models = {stage: folder / f"{number}-{stage}" for number, stage in enumerate(plan.stages, start=1)}
+    before = str(models[plan.stages[-2]]) if len(plan.stages) > 1 else plan.model
+    makers = [Maker("base", None, partial(SparseEncoder.load, plan.model))]
+    if plan.stages[-1] != "imitate":
+        last = plan.stages[-1]
+        return [*makers, Maker(last, None, partial(SparseEncoder.load, models[last]))]
+    if len(plan.stages) > 1:
+        makers.append(Maker(plan.stages[-2], None, partial(SparseEncoder.load, before)))
+    distilled = partial(SparseEncoder.load, models["imitate"])
+    for back in merges:
+        makers.append(
+            Maker(
+                f"imitate at {1 - back:.0%}",
+                back,
+                lambda back=back: merge(SparseEncoder.load(before), distilled(), back),  # type: ignore[misc]
+            )
+        )
+    return [*makers, Maker("imitate", 0.0, distilled)]
 
 
 @dataclass(frozen=True, slots=True)

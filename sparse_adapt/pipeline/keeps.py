@@ -10,19 +10,18 @@ from typing import Any
 import numpy as np
 
 from sparse_adapt.collection.readers import Document
-from sparse_adapt.made_up.everyday import LIKE_QUERIES, made_up
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection
 from sparse_adapt.retrieve.keeping import (
     GENERAL,
+    MAY_LOSE,
     Groups,
     encode_collection,
+    everyday_strays,
     general_collection,
     keeping,
     kept_figures,
     known_of,
-    lights,
     new_terms,
     say_new,
 )
@@ -30,8 +29,7 @@ from sparse_adapt.retrieve.keeping import (
 QUESTIONS = 1_000  # general ones
 DOCUMENTS = 500  # of the corpus, in the mixed index
 KNOWN = 500  # known items, about
-EVERYDAY, EVERYDAY_SEED = 1_000, 65_537
-MAY_LOSE = 0.005  # of any of these measures
+EVERYDAY = 1_000  # texts that mean anything, half of them like queries
 STRAYS_ENOUGH = 0.05  # share of general questions that light a new term
 KNOWN_ITEMS = "known items"
 
@@ -54,8 +52,8 @@ def _groups(model: SparseEncoder, domain: Collection, general: Collection) -> Gr
     known = domain if domain.queries else None
     ours, there = encode_collection(model, domain), encode_collection(model, general)
     groups = keeping(model, ours, there, known, new_terms(model))
-    everyday = encode(model, made_up(EVERYDAY, EVERYDAY_SEED)[LIKE_QUERIES], "query")
-    groups["everyday texts"] = {"strays": lights(everyday, new_terms(model)).astype(np.float64)}
+    strays = everyday_strays(model, EVERYDAY, new_terms(model))
+    groups["everyday texts"] = {"strays": strays.astype(np.float64)}
     return groups
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 
 from sparse_adapt.collection.readers import Document, Judgements, Query
+from sparse_adapt.made_up.everyday import LIKE_QUERIES, made_up
 from sparse_adapt.made_up.general import pairs
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.watching import Heard, silent
@@ -30,6 +31,8 @@ GENERAL = "general"
 FIRST = 10  # documents of a query that people look at
 DEPTH = 100  # documents of a query that are looked at here
 KNOWN_DOCUMENTS = 500
+MAY_LOSE = 0.005  # of a measure, without a word
+EVERYDAY_SEED = 65_537  # of everyday texts, other ones than stages are taught by
 SHOWN = ("ndcg@10", "mrr@10", "recall@100")
 
 Groups = dict[str, dict[str, Values]]  # kind of query -> measure -> a value for each query
@@ -50,7 +53,7 @@ def general_collection(source: str = GENERAL, split: str = "test", most: int | N
     """
     if source != GENERAL:
         return read_collection(source, split)
-    kept = list(pairs("judges"))
+    kept = pairs("judges")
     rows = np.unique(np.linspace(0, len(kept) - 1, most or len(kept)).astype(np.int64))
     passages, questions = zip(*(kept[row] for row in rows), strict=True)
     return Collection(passages, questions, {query.query_id: {query.query_id: 1} for query in questions})
@@ -74,6 +77,11 @@ def lights(queries: csr_matrix, terms: Sequence[Sequence[int]]) -> NDArray[np.bo
     for tokens in terms:
         lit |= np.asarray((queries[:, list(tokens)] > 0).sum(axis=1)).ravel() == len(tokens)
     return lit
+
+
+def everyday_strays(model: SparseEncoder, count: int, terms: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
+    """Which everyday texts like queries light a term, of so many texts half of which are like queries: (count / 2,)."""
+    return lights(encode(model, made_up(count, EVERYDAY_SEED)[LIKE_QUERIES], "query"), terms)
 
 
 def known_of(documents: Sequence[Document], saying: NDArray[np.bool_], draws: int = 1) -> Collection | None:

@@ -8,6 +8,7 @@ Dimensions: V vocabulary.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,13 +18,13 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.errors import InputError
-from sparse_adapt.made_up.everyday import LIKE_QUERIES, made_up
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
 from sparse_adapt.retrieve.keeping import (
     Encoded,
     encode_collection,
+    everyday_strays,
     general_collection,
     keeping,
     kept_figures,
@@ -36,7 +37,7 @@ from sparse_adapt.terms.function_words import function_tokens
 SPLITS = ("train", "test")
 KINDS = ("control", "explicit", "hidden")
 TOP = 5
-EVERYDAY, EVERYDAY_SEED = 2_000, 65_537  # texts that mean anything, other ones than stages are taught by
+EVERYDAY = 2_000  # texts that mean anything, half of them like queries
 QUESTIONS = 1_000  # general ones, of those that ship with the package
 DRAWS = 10  # pairs of telling words of a document
 
@@ -49,13 +50,25 @@ class TermTexts(NamedTuple):
     hard_query_ids: list[str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Scene:
     """A corpus of new terms as it is measured."""
 
     documents: tuple[Document, ...]
     splits: dict[str, Collection]
     terms: tuple[TermTexts, ...]
+
+    @cached_property
+    def general(self) -> Collection:
+        """General passages and questions, of which every model is asked the same."""
+        return general_collection(most=QUESTIONS)
+
+    @cached_property
+    def known(self) -> Collection | None:
+        """Known items: documents that say no term, by two of their words; None where there are none."""
+        saying = np.zeros(len(self.documents), dtype=np.bool_)
+        saying[[row for texts in self.terms for row in texts.rows]] = True
+        return known_of(self.documents, saying, DRAWS)
 
     @property
     def hard_queries(self) -> list[Query]:
@@ -121,19 +134,15 @@ def measure(model: SparseEncoder, scene: Scene) -> dict[str, Any]:
 
 def _kept(model: SparseEncoder, scene: Scene, domain: Encoded) -> dict[str, dict[str, float]]:
     """What the model keeps of what it knew, and both sides in a mixed index: the mean of each measure, by kind."""
-    general = encode_collection(model, general_collection(most=QUESTIONS))
-    saying = np.zeros(len(scene.documents), dtype=np.bool_)
-    saying[[row for texts in scene.terms for row in texts.rows]] = True
-    known = known_of(scene.documents, saying, DRAWS)
-    terms = [_token_ids(model, texts.term) for texts in scene.terms]
-    kept = kept_figures(keeping(model, domain, general, known, terms))
+    general = encode_collection(model, scene.general)
+    kept = kept_figures(keeping(model, domain, general, scene.known, _terms(model, scene)))
     return {kind: figures["model"] for kind, figures in kept.items()}
 
 
 def _control_lit(model: SparseEncoder, scene: Scene, queries: Mapping[str, csr_matrix]) -> float:
     """Share of the control queries of both splits that light a term, though they have nothing to do with it."""
     lit = [
-        _lights(model, scene, queries[split])[_of_kind(collection.queries, "control")]
+        lights(queries[split], _terms(model, scene))[_of_kind(collection.queries, "control")]
         for split, collection in scene.splits.items()
     ]
     return float(np.concatenate(lit).mean())
@@ -141,14 +150,12 @@ def _control_lit(model: SparseEncoder, scene: Scene, queries: Mapping[str, csr_m
 
 def _everyday_lit(model: SparseEncoder, scene: Scene) -> float:
     """Share of everyday texts like queries that light a term, and so find its documents."""
-    return float(
-        _lights(model, scene, encode(model, made_up(EVERYDAY, EVERYDAY_SEED)[LIKE_QUERIES], "query")).mean()
-    )
+    return float(everyday_strays(model, EVERYDAY, _terms(model, scene)).mean())
 
 
-def _lights(model: SparseEncoder, scene: Scene, vectors: csr_matrix) -> NDArray[np.bool_]:
-    """Which texts have a weight for any of the terms: (texts,)."""
-    return lights(vectors, [_token_ids(model, texts.term) for texts in scene.terms])
+def _terms(model: SparseEncoder, scene: Scene) -> list[list[int]]:
+    """The tokens of each term."""
+    return [_token_ids(model, texts.term) for texts in scene.terms]
 
 
 def _ranks(scene: Scene, queries: csr_matrix, documents: csr_matrix) -> dict[str, Any]:

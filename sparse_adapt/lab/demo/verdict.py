@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from sparse_adapt.lab.demo.scorecard import KINDS, SPLITS, TOP
 from sparse_adapt.report.tables import NOTHING, Column, Row, Table
+from sparse_adapt.retrieve.keeping import MAY_LOSE
 
 BASE, ALONE = "base", "alone"
 HIDDEN_ENOUGH, HIDDEN_ENOUGH_OF_MANY = 0.90, 0.75  # nDCG@10 of unseen hidden queries: one term, many terms
@@ -17,7 +18,6 @@ HEAVIEST_ENOUGH = 0.8  # share of a term's documents whose heaviest token it is
 MEANT_ENOUGH = 1.0  # weight of the term in a hard query
 GROWTH_ENOUGH = 1.25  # non-zeros a document, times the base model's
 NOISE_ENOUGH = 0.05  # of the top scores of hidden queries
-MAY_LOSE = 0.005  # nDCG@10 of general questions
 
 Figures = Mapping[str, Any]
 Read = Callable[[Figures], str]

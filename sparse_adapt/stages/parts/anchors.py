@@ -10,7 +10,7 @@ from numpy.random import Generator
 from torch import Tensor
 
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.stages.parts.texts import GENERAL, Remembered, Texts
+from sparse_adapt.stages.parts.texts import Remembered, Texts
 from sparse_adapt.training import losses
 
 if TYPE_CHECKING:
@@ -37,10 +37,6 @@ class CorpusAnchor:
     def draw(self, queries: int, random: Generator) -> list[int]:
         """Rows of documents beside a step of so many queries."""
         return [int(row) for row in random.choice(len(self.documents), max(1, queries // 2))]
-
-    def draw_general(self, random: Generator) -> list[int]:
-        """Rows of general passages of a step."""
-        return [int(row) for row in random.choice(len(self.general), GENERAL)]
 
     def distance(self, read: "SixTermsReading") -> Tensor:
         """How far texts like queries and documents are from what they were.

@@ -4,7 +4,6 @@ Dimensions: B texts, D new tokens, V vocabulary.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -31,20 +30,12 @@ if TYPE_CHECKING:
 SHORT_TOKENS_A_PASS = 768  # of made-up texts, which are short: as many of like length
 
 
-@dataclass(frozen=True, slots=True)
-class MadeUpLessons:
-    """What made-up texts teach: how brightly they light terms."""
-
-    targets: Targets
-    silence: float
-
-
 def recall_term(read: "SixTermsReading") -> Tensor:
     """A term is lit by the made-up texts that mean it, and by no others."""
-    lessons = read.task.lessons
-    if lessons is None:
+    task = read.task
+    if not task.taught_by_made_up:
         return read.nothing
-    return recall(read.made_up, read.drawn.samples, lessons.targets, lessons.silence)
+    return recall(read.made_up, read.drawn.samples, task.targets, task.settings.silence)
 
 
 def new_logits(encoder: SparseEncoder, token_ids: Sequence[Sequence[int]], texts: Texts) -> Tensor:

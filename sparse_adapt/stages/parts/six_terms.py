@@ -28,12 +28,12 @@ from sparse_adapt.stages.parts.about import Sources, defined, sayings
 from sparse_adapt.stages.parts.anchors import SHORT, CorpusAnchor
 from sparse_adapt.stages.parts.factors import LearntFactors
 from sparse_adapt.stages.parts.hinges import Hinges
-from sparse_adapt.stages.parts.made_up_lessons import MadeUpLessons, meanings, new_logits
+from sparse_adapt.stages.parts.made_up_lessons import meanings, new_logits
 from sparse_adapt.stages.parts.matching import Matched, Reading
 from sparse_adapt.stages.parts.scored import Comparison, Drawn, relevant_to
 from sparse_adapt.stages.parts.sparsity import Cost, penalty
 from sparse_adapt.stages.parts.targets import Targets
-from sparse_adapt.stages.parts.texts import Texts, general_passages
+from sparse_adapt.stages.parts.texts import Texts, general_passages, some_passages
 from sparse_adapt.stages.terms import functions
 from sparse_adapt.training import losses
 
@@ -91,7 +91,8 @@ class SixTerms:
         self.meanings = self._meanings(sources, rows)
         if self.meanings is not None:
             share, unknown = self.meanings.document_share, self.meanings.unknown[rows.start : rows.stop]
-        self.lessons = self._lessons()
+        known = self.meanings is not None and self.matched.documents.new > 0
+        self.taught_by_made_up = known and self.weights["recall"] > 0.0
         self.hinges = Hinges(
             self.targets, settings.silence, settings.raw_logits, encoder.form, wanted, unknown
         )
@@ -114,7 +115,7 @@ class SixTerms:
         else:
             samples = self.meanings.draw(self.settings.samples, random)
         others = [] if self.anchor is None else self.anchor.draw(len(drawn.queries), random)
-        general = [] if self.anchor is None else self.anchor.draw_general(random)
+        general = [] if self.anchor is None else some_passages(self.anchor.general, random)
         found = (drawn.queries, drawn.documents, drawn.places, drawn.teacher, drawn.present)
         return SixTermsBatch(*found, samples, others, general)
 
@@ -175,12 +176,6 @@ class SixTerms:
             return None
         return meanings(self.reference, sources, settings.judge, settings.seed, documents)
 
-    def _lessons(self) -> MadeUpLessons | None:
-        """What made-up texts teach; None where it is nothing."""
-        if self.meanings is None or not self.matched.documents.new or not self.weights["recall"]:
-            return None
-        return MadeUpLessons(self.targets, self.settings.silence)
-
 
 @dataclass
 class SixTermsReading(Reading):
@@ -226,5 +221,5 @@ class SixTermsReading(Reading):
     def made_up(self) -> Tensor:
         """Largest raw logits of the new tokens in made-up texts: (M, D)."""
         read = self.new[len(self.queries) + len(self.documents) :]
-        rest = self.drawn.samples.after(len(read))
-        return torch.cat([read, new_logits(self.encoder, rest.token_ids, self.task.matched.documents)])
+        rest = self.drawn.samples.token_ids[len(read) :]
+        return torch.cat([read, new_logits(self.encoder, rest, self.task.matched.documents)])

@@ -27,7 +27,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.parts.about import Sources
 from sparse_adapt.stages.parts.made_up_lessons import marks, meanings, new_logits, recall
 from sparse_adapt.stages.parts.targets import Targets
-from sparse_adapt.stages.parts.texts import GENERAL, Remembered, Texts, general_passages
+from sparse_adapt.stages.parts.texts import Remembered, Texts, general_passages, some_passages
 from sparse_adapt.stages.warmup import SAMPLES, Warmup
 from sparse_adapt.training import losses
 from sparse_adapt.training.shared_steps import SharedFeatures
@@ -77,11 +77,11 @@ class TermLessons:
         reference = copy.deepcopy(encoder).requires_grad_(False)
         self.reference = reference
         self.before = Remembered(reference, texts.old_ids)
-        self.general = general_passages(encoder)
+        moves = settings.train != "new"
+        self.anchored = moves and self.weights["anchor"] > 0.0  # texts that say no term, too
+        taught = self.anchored or self.weights["domain"] > 0.0
+        self.general = general_passages(encoder) if taught else Texts(encoder, [])
         self.general_before = Remembered(reference, self.general.old_ids)
-        self.anchored = (
-            settings.train != "new" and self.weights["anchor"] > 0.0
-        )  # texts that say no term, too
         self.held = ANCHORED if self.anchored else 0  # made-up texts
         sources = Sources(texts.ids, about)
         sources = sources if also is None else sources + also
@@ -100,8 +100,7 @@ class TermLessons:
         masked = [self._mask(self.texts.ids[row], random) for row in rows]
         drawn = self.settings.samples or max(2 * count, min(SAMPLES, 4 * self.texts.new))
         samples = self.meanings.draw(drawn, random)
-        teaches = self.weights["domain"] > 0.0 or self.anchored
-        general = [int(row) for row in random.choice(len(self.general), GENERAL)] if teaches else []
+        general = some_passages(self.general, random) if len(self.general) else []
         return TermLessonsBatch(
             rows, [ids for ids, _ in masked], [labels for _, labels in masked], samples, general
         )

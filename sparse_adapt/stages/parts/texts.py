@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 from torch import Tensor
@@ -71,6 +72,11 @@ class Texts:
 def general_passages(encoder: SparseEncoder) -> Texts:
     """General passages, which a stage reads so that the model goes on to weigh them as it did."""
     return Texts(encoder, [passage.full_text for passage, _ in pairs("teaches")], LONGEST_GENERAL)
+
+
+def some_passages(general: Texts, random: Generator) -> list[int]:
+    """Rows of the general passages of a step."""
+    return [int(row) for row in random.choice(len(general), GENERAL)]
 
 
 def says(token_ids: Sequence[TokenIds], first: int, count: int) -> NDArray[np.bool_]:
