@@ -168,8 +168,8 @@ def test_a_missing_run_file(tmp_path):
 def test_a_preset_is_where_settings_start_from():
     plain = settings_for("distill", "plain", {"margin": 3.0})
     assert plain == settings_for("distill", "plain").model_copy(update={"margin": 3.0})
-    assert plain.kd == "mse"
-    assert plain != settings_for("distill", "default", {"margin": 3.0})
+    assert (plain.floor, plain.epochs) == (2.0, 50)
+    assert plain != settings_for("plain", "default", {"floor": 3.0})
 
 
 def test_settings_that_mean_nothing_are_refused():

@@ -51,7 +51,7 @@ BASE_MODEL = "splade-tiny"  # what a stage begins with that needs no stage befor
 OWN = "Settings of this stage"
 MARKS = {int: "N", float: "X", str: "NAME"}
 CHECKS = {"device": a_device, "judge": a_model_or_none}  # of settings that name what may not be there
-RESEARCH = ("dynamic", "joint", "triplets", "labelled")  # stages beside the main path
+RESEARCH = ("dynamic", "joint", "triplets", "labelled", "plain")  # stages beside the main path
 
 
 class Choice(NamedTuple):
@@ -134,7 +134,7 @@ def _settings(stage: "Stage[Any]") -> Iterator[Choice]:
 
     for name, field in stage.settings.model_fields.items():
         yield _setting(name, field, TRAINING if name in Training.model_fields else OWN)
-    if stage.presets:
+    if stage.presets or stage.became:
         named = ", ".join(dict.fromkeys(["default", *stage.presets, *stage.became]))
         told = f"Settings under a name: {named}. Other options go before them."
         option = typer.Option("--preset", metavar="NAME", help=told, rich_help_panel=TRAINING)

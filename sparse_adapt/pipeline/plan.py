@@ -68,7 +68,7 @@ def settings_for(stage: str, preset: str = "default", overrides: Mapping[str, An
     if gone is not None:
         raise ConfigError(f"{stage}: {gone}")
     try:
-        return kind.model_validate(merged(preset_of(stage, preset), given))
+        return kind.model_validate(laid_over(preset_of(stage, preset), given))
     except ValidationError as error:
         raise ConfigError(f"{stage}: {first_error(error, kind)[1]}") from error
 
@@ -149,6 +149,13 @@ def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
             merged(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
         )
     return both
+
+
+def laid_over(settings: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a stage with those that are given: a number of steps that is given goes before epochs that aren't."""
+    if given.get("steps") is not None and "epochs" not in given:
+        given = {**given, "epochs": None}
+    return merged(settings, given)
 
 
 def first_error(

@@ -54,6 +54,7 @@ from sparse_adapt.pipeline.plan import (
     Plan,
     files_for,
     first_error,
+    laid_over,
     merged,
     preset_of,
     presets,
@@ -126,10 +127,10 @@ def _settings(
         said, gone = settings_now(name, table)
         if gone is not None:
             file.fail(str(gone), (written, *gone.keys[:-1]), gone.keys[-1])
-        whole = merged(merged(preset_of(name, top.preset), seed if stage.trains else {}), said)
+        whole = laid_over(merged(preset_of(name, top.preset), seed if stage.trains else {}), said)
         checked = file.validate(stage.settings, whole, (written,), also=[each.key for each in stage.needs])
         if stage.trains:
-            settings[name] = settings_for(name, top.preset, merged(checked.model_dump(), overrides))
+            settings[name] = settings_for(name, top.preset, laid_over(checked.model_dump(), overrides))
     return settings
 
 

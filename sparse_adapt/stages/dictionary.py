@@ -79,7 +79,13 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Dictionary) -> "Te
     assert isinstance(encoder, SparseEncoder)
     documents = {each.document_id: each.full_text for each in inputs.get(CORPUS) or ()}
     asked = queries(inputs, documents)
-    return dictionary(encoder, inputs[DEFINITIONS], list(documents.values()), settings, asked)
+    others = [] if masked_words_alone(settings) else list(documents.values())
+    return dictionary(encoder, inputs[DEFINITIONS], others, settings, asked)
+
+
+def masked_words_alone(settings: Dictionary) -> bool:
+    """Whether nothing is learnt but masked words, those of the definitions."""
+    return not any(weight for key, weight in settings.weights.model_dump().items() if key != "mlm")
 
 
 def queries(inputs: Inputs, documents: dict[str, str]) -> "list[AnsweredQuery]":

@@ -143,23 +143,6 @@ def effort(settings: Distill, sizes: Sizes) -> Effort:
     return Effort(settings.steps_for(sizes.queries), documents, batch + 2 * settings.samples, before=first)
 
 
-# Teacher scores as they come, hinges on pooled weights, no regard for how common a token is, and nothing that keeps
-# the base model: the six terms as published.
-PLAIN = {
-    "learning_rate": 5e-5,
-    "steps": 200,
-    "batch_size": 8,
-    "kd": "mse",
-    "calibrate": False,
-    "raw_logits": False,
-    "targets": {"said": 1.0, "meant": 0.0},
-    "silence": 0.0,
-    "penalised": "none",
-    "weights": {"kd": 1.0, "rank": 1.0, "sparsity": 1.0, "domain": 1.0, "contrast": 1.0, "expand": 1.0}
-    | {"anchor": 0.0, "recall": 0.0},
-}
-
-
 def build(encoder: "EitherEncoder", inputs: Inputs, settings: Distill) -> "Task[Any]":
     """The task over queries with scored candidates; definitions read before tell what else means a term."""
     from sparse_adapt.model.sentence import SentenceEncoder
@@ -185,7 +168,6 @@ DISTILL = Stage(
     (CANDIDATES, CORPUS, inherited(DICTIONARY)),
     build,
     refuses=("sum", "table", "prompts"),
-    presets={"plain": PLAIN},
-    became={"corpus": "imitate"},
+    became={"plain": "plain", "corpus": "imitate"},
     effort=effort,
 )

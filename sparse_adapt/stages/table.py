@@ -59,10 +59,15 @@ STAGES = (
         "sparse_adapt.stages.distill:DISTILL",
         "Train the whole model to score documents as a teacher does.",
     ),
+    Row(
+        "plain",
+        "sparse_adapt.stages.plain:PLAIN",
+        "Train the whole model by the six published loss terms as they are.",
+    ),
 )
 USUAL = ("extend", "warmup", "dictionary", "distill")  # of a run that names none
 OF_ADAPT = tuple(
-    row.name for row in STAGES if row.name not in ("triplets", "labelled", "distill")
+    row.name for row in STAGES if row.name not in ("triplets", "labelled", "distill", "plain")
 )  # `adapt` makes their inputs
 
 

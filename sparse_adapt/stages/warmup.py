@@ -87,16 +87,18 @@ def effort(settings: Warmup, sizes: Sizes) -> Effort:
     return Effort(settings.steps_for(sizes.documents), 2 * batch, 2 * made_up, before=sizes.documents)
 
 
+# Masked language modelling of all weights over the whole vocabulary, as published.
 PLAIN = {
     "train": "all",
     "learning_rate": 5e-5,
-    "new_learning_rate": 1e-2,
-    "steps": 200,
-    "batch_size": 16,
+    "new_learning_rate": 5e-5,
+    "epochs": 50,
+    "batch_size": 4,
+    "ramp": 0.0,
     "softmax": "full",
     "judge": "none",
     "weights": {"mlm": 1.0, "anchor": 0.0, "domain": 0.0, "recall": 0.0},
-}  # masked language modelling of all weights over the whole vocabulary, as published
+}
 
 
 def build(encoder: "EitherEncoder", inputs: Inputs, settings: Warmup) -> "TermLessons":

@@ -128,6 +128,15 @@ def hinge_above(values: Tensor, where: Tensor, floor: float) -> Tensor:
     return (floor - values.float()).relu()[where].mean() if where.any() else values.sum() * 0.0
 
 
+def hinge_share(values: Tensor, where: Tensor, floor: float) -> Tensor:
+    """Mean over texts of the sum of max(0, floor - value) over their marked tokens, by the number of all D: (B, D) both.
+
+    The published `domain`, which says less the more domain tokens there are; `hinge_above` doesn't.
+    """
+    missing = (floor - values.float()).relu() * where
+    return missing.sum() / max(1, where.numel())
+
+
 def hinge_below(values: Tensor, where: Tensor, ceiling: float) -> Tensor:
     """Mean over texts of the sum of max(0, value - ceiling) over their marked tokens, by the root of D: (B, D) both.
 
@@ -159,6 +168,17 @@ def graded(values: Tensor, wanted: Tensor, lowest: float, highest: float, silenc
 def expand(values: Tensor, where: Tensor) -> Tensor:
     """Mean over the domain tokens of a query's relevant documents of -log sigmoid(its value in the query)."""
     return -functional.logsigmoid(values.float())[where].mean() if where.any() else values.sum() * 0.0
+
+
+def expand_by_query(values: Tensor, where: Tensor) -> Tensor:
+    """`expand` as published: the mean over each query's domain tokens first, and then over the queries that have some.
+
+    A query of many domain tokens counts as much as one of a single token; in `expand` each token counts the same.
+    """
+    costs = -functional.logsigmoid(values.float()) * where
+    count = where.sum(dim=1)
+    some = count > 0
+    return (costs.sum(dim=1) / count.clamp_min(1))[some].mean() if some.any() else values.sum() * 0.0
 
 
 def distance(vectors: Tensor, anchors: Tensor, compared: Tensor | None = None) -> Tensor:
