@@ -21,6 +21,8 @@ from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.search import top_k
 
 RELATIVE_TOLERANCE = 1e-5
+HEAVIEST = 10  # tokens of a document that are shown
+SNIPPET = 160  # signs of a document's text that are shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +50,30 @@ class Contribution:
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentToken:
+    """One non-zero token of a document. `shared`: whether the query has weight for it, too."""
+
+    token_id: int
+    token: str
+    weight: float
+    shared: bool
+    new: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Match:
-    """One found document. The contributions, largest first, sum to the score."""
+    """One found document. The contributions, largest first, sum to the score.
+
+    `snippet` is how its text begins, `heaviest` its heaviest tokens, shared or not.
+    """
 
     rank: int
     document_id: str
     title: str
     score: float
     contributions: tuple[Contribution, ...]
+    snippet: str = ""
+    heaviest: tuple[DocumentToken, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -63,7 +81,8 @@ class QueryReport(Result):
     """A query as the model weighs it, and its best documents. `nonzero` counts all of its tokens with weight.
 
     `tokens` holds every token of the query's text that has weight and its heaviest expansions, `silent` the
-    tokens of the text that have none; both leave out the special tokens around a text.
+    tokens of the text that have none; both leave out the special tokens around a text. `heaviest` is the token with
+    the largest weight, and `sparsity` the share of the vocabulary without weight, in percent.
     """
 
     query: str
@@ -71,6 +90,8 @@ class QueryReport(Result):
     tokens: tuple[QueryToken, ...]
     silent: tuple[str, ...]
     matches: tuple[Match, ...]
+    sparsity: float = 100.0
+    heaviest: QueryToken | None = None
 
     @property
     def headline(self) -> str:
@@ -120,15 +141,18 @@ def explain(
     written = [token for token in tokens if not token.expansion]
     added = [token for token in tokens if token.expansion][:expansions]
     by_id = {token.token_id: token for token in tokens}
+    rows = [vectors[int(index)] for index in indices]
     return QueryReport(
         query=query,
         nonzero=len(tokens),
         tokens=tuple(sorted((*written, *added), key=lambda token: -token.weight)),
         silent=_silent(model, query, by_id),
         matches=tuple(
-            _match(rank, documents[index], float(score), by_id, vectors[int(index)])
-            for rank, (index, score) in enumerate(zip(indices, scores, strict=True), start=1)
+            _match(rank, model, documents[index], float(score), by_id, row)
+            for rank, (index, score, row) in enumerate(zip(indices, scores, rows, strict=True), start=1)
         ),
+        sparsity=100.0 * (1.0 - vector.nnz / vector.shape[1]),
+        heaviest=tokens[0] if tokens else None,
     )
 
 
@@ -153,7 +177,12 @@ def _silent(model: SparseEncoder, query: str, weighed: dict[int, QueryToken]) ->
 
 
 def _match(
-    rank: int, document: Document, score: float, tokens: dict[int, QueryToken], vector: csr_matrix
+    rank: int,
+    model: SparseEncoder,
+    document: Document,
+    score: float,
+    tokens: dict[int, QueryToken],
+    vector: csr_matrix,
 ) -> Match:
     shared = [
         Contribution(
@@ -175,4 +204,29 @@ def _match(
         total,
         score,
     )
-    return Match(rank, document.document_id, document.title, score, tuple(shared))
+    heaviest = _heaviest(model, vector, tokens)
+    return Match(
+        rank, document.document_id, document.title, score, tuple(shared), snippet(document.text), heaviest
+    )
+
+
+def _heaviest(
+    model: SparseEncoder, vector: csr_matrix, tokens: dict[int, QueryToken]
+) -> tuple[DocumentToken, ...]:
+    """The heaviest tokens of a document; of equal weights the lower id comes first."""
+    new = {token.token_id for token in model.new_tokens}
+    order = np.lexsort((vector.indices, -vector.data))[:HEAVIEST]
+    ids = [int(vector.indices[index]) for index in order]
+    return tuple(
+        DocumentToken(token_id, name, float(vector.data[index]), token_id in tokens, token_id in new)
+        for index, token_id, name in zip(order, ids, names_of(model.tokenizer, ids), strict=True)
+    )
+
+
+def snippet(text: str) -> str:
+    """How a text begins, on one line, up to the end of a word."""
+    whole = " ".join(text.split())
+    if len(whole) <= SNIPPET:
+        return whole
+    begun = whole[:SNIPPET]
+    return f"{begun.rpartition(' ')[0] or begun} ..."

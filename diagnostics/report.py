@@ -17,7 +17,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from diagnostics.advice import State
-from diagnostics.matches import Contribution, Match, QueryReport
+from diagnostics.matches import Contribution, DocumentToken, Match, QueryReport
 from diagnostics.sections import Logits, RankedToken, TokenReport
 from sparse_adapt.report.tables import BAD, GOOD, LOUD, QUIET, TOKEN, Column, Row, Table, bar, to_rich
 
@@ -25,6 +25,7 @@ NEW = "magenta"
 WARM = "yellow"
 PARTS_SHOWN = 10
 BAR_WIDTH = 24
+HERE = "<- here"  # beside what is the term, where no colour says so
 EQUATION_WIDTH = 36
 WIDEST = 1_000
 
@@ -127,6 +128,8 @@ def _vocabulary(report: TokenReport) -> RenderableType:
     if section.new:
         rows.append(("category", Text(section.category)))
         rows.append(("replaces", Text(" ".join(section.replaced), style=TOKEN)))
+    if section.listed is not None:
+        rows.append(("in the terms file", _yes(section.listed)))
     rows.append(("documents", Text(f"{corpus.holding:,} of {corpus.documents:,} hold the term")))
     return Grid([(Text(name, style=QUIET), value) for name, value in rows])
 
@@ -134,6 +137,7 @@ def _vocabulary(report: TokenReport) -> RenderableType:
 def _logits(report: TokenReport) -> RenderableType:
     columns = (
         Column("token", "token", "token"),
+        Column("minimum", "least", decimals=2, signed=True),
         Column("average", "average", decimals=2, signed=True),
         Column("maximum", "largest", decimals=2, signed=True),
         Column("position", "at position"),
@@ -143,6 +147,7 @@ def _logits(report: TokenReport) -> RenderableType:
     rows: list[Row] = [
         {
             "token": section.token,
+            "minimum": section.minimum_where_it_occurs,
             "average": section.average_where_it_occurs,
             "maximum": section.maximum.logit,
             "position": section.maximum.position,
@@ -151,19 +156,29 @@ def _logits(report: TokenReport) -> RenderableType:
         }
         for section in report.logits
     ]
-    note = "average: over the positions where the token stands for the term"
+    note = "least and average: over the positions where the token stands for the term"
+    places = [f"{section.token} stands at {_listed(section.occurs_at)}" for section in report.logits]
     caption = "every position" + (", the largest of the pieces" if len(report.logits) > 1 else "")
     grid = Columns(_positions(report.logits), padding=(0, 2), equal=True)
-    return Group(to_rich(Table("", columns, rows, note)), Text(f"\n{caption}", style=QUIET), grid)
+    table = to_rich(Table("", columns, rows, note))
+    return Group(table, Text("\n".join(places)), Text(f"\n{caption}", style=QUIET), grid)
+
+
+def _listed(positions: Sequence[int]) -> str:
+    """Positions in words; one that is in no text has none."""
+    if not positions:
+        return "no position"
+    return f"position{'s' if len(positions) > 1 else ''} {', '.join(map(str, positions))}"
 
 
 def _positions(sections: Sequence[Logits]) -> Iterator[Text]:
-    """One cell a position: what stands there, and the largest logit it gives to a token of the term."""
+    """One cell a position: its number, what stands there, and the largest logit it gives to a token of the term."""
     for pieces in zip(*(section.positions for section in sections), strict=True):
         best = max(pieces, key=lambda piece: piece.logit)
-        style = f"{_heat(best.logit)} bold underline" if any(piece.occurrence for piece in pieces) else ""
-        number = f"{best.logit:+.1f}"
-        yield Text.assemble((best.token, style or _heat(best.logit)), " ", (number, _heat(best.logit)))
+        heat, here = _heat(best.logit), any(piece.occurrence for piece in pieces)
+        token = (best.token, f"{heat} bold underline" if here else heat)
+        mark = f" {HERE}" if here else ""
+        yield Text.assemble((f"{best.position} ", QUIET), token, (f" {best.logit:+.1f}", heat), (mark, LOUD))
 
 
 def _heat(logit: float) -> str:
@@ -204,15 +219,7 @@ def _ranking(report: TokenReport) -> RenderableType:
         )
         parts.append(Text.assemble((token, TOKEN), "  ", (place, BAD if rank is None else "")))
     largest = ranking.heaviest[0].weight if ranking.heaviest else 0.0
-    heaviest = [
-        (
-            Text(f"{ranked.rank:2}", style=QUIET),
-            Text(ranked.token, style=_token_style(ranked)),
-            f"{ranked.weight:.3f}",
-            bar(ranked.weight, largest, BAR_WIDTH, _token_style(ranked)),
-        )
-        for ranked in ranking.heaviest
-    ]
+    heaviest = [_ranked(ranked, largest) for ranked in (*ranking.heaviest, *_further(report))]
     parts += [Text("\nits heaviest tokens", style=QUIET), Grid(heaviest, bars=3)]
     if report.corpus.summaries:
         parts += [
@@ -220,6 +227,29 @@ def _ranking(report: TokenReport) -> RenderableType:
             to_rich(tabulate_documents(report)),
         ]
     return Group(*parts)
+
+
+def _ranked(ranked: RankedToken, largest: float) -> Sequence[str | Text]:
+    """The row of one token of the document, the term's own with a mark."""
+    return (
+        Text(f"{ranked.rank:2}", style=QUIET),
+        Text(ranked.token, style=_token_style(ranked)),
+        f"{ranked.weight:.3f}",
+        bar(ranked.weight, largest, BAR_WIDTH, _token_style(ranked)),
+        Text(HERE if ranked.of_term else "", style=LOUD),
+    )
+
+
+def _further(report: TokenReport) -> Iterator[RankedToken]:
+    """The term's own tokens that have weight and aren't among the heaviest, by rank."""
+    shown = {ranked.token_id for ranked in report.ranking.heaviest}
+    found = zip(report.weights, report.ranking.ranks, strict=True)
+    later = {weight.token_id: (rank, weight) for weight, rank in found if rank is not None}
+    for token_id, (rank, weight) in sorted(later.items(), key=lambda each: each[1][0]):
+        if token_id not in shown:
+            yield RankedToken(
+                rank, token_id, weight.token, weight.encoder_weight, True, report.vocabulary.new
+            )
 
 
 def _token_style(ranked: RankedToken) -> str:
@@ -284,7 +314,7 @@ def _yes(answer: bool) -> Text:
 def render_query_report(report: QueryReport) -> RenderableType:
     """The query's tokens, then each document with the contributions that sum to its score."""
     parts: list[RenderableType] = [Text(report.query, style=LOUD)]
-    parts += _section(f"Query tokens ({report.nonzero:,} with weight)", _query_tokens(report))
+    parts += _section(f"Query tokens ({_sparsity(report)})", _query_tokens(report))
     largest = max((match.contributions[0].contribution for match in report.matches), default=0.0)
     for match in report.matches:
         heading = f"{match.rank}  {match.document_id}  {match.title}".rstrip()
@@ -292,6 +322,13 @@ def render_query_report(report: QueryReport) -> RenderableType:
     if not report.matches:
         parts += [Text(""), Text("No document shares a token with this query.", style=WARM)]
     return Group(*parts)
+
+
+def _sparsity(report: QueryReport) -> str:
+    """How many tokens have weight, the share of the vocabulary that has none, and the heaviest by name."""
+    said = f"{report.nonzero:,} with weight, sparsity {report.sparsity:.2f} %"
+    heaviest = report.heaviest
+    return said if heaviest is None else f"{said}, largest {heaviest.token} {heaviest.weight:.3f}"
 
 
 def _query_tokens(report: QueryReport) -> RenderableType:
@@ -311,6 +348,24 @@ def _query_tokens(report: QueryReport) -> RenderableType:
 
 
 def _match(match: Match, largest: float) -> RenderableType:
+    """How the document begins, its heaviest tokens, and what its score is the sum of."""
+    parts: list[RenderableType] = [Text(match.snippet, style=QUIET)] if match.snippet else []
+    if match.heaviest:
+        parts += [_heaviest(match.heaviest), Text("")]
+    return Group(*parts, _sum(match, largest))
+
+
+def _heaviest(tokens: Sequence[DocumentToken]) -> Text:
+    """A document's heaviest tokens on a line; those that the query shares have a star."""
+    line = Text("heaviest tokens (* shared): ", style=QUIET)
+    for number, token in enumerate(tokens):
+        line.append(", " if number else "").append(token.token, style=NEW if token.new else TOKEN)
+        line.append(f"{'*' if token.shared else ''} {token.weight:.2f}")
+    return line
+
+
+def _sum(match: Match, largest: float) -> RenderableType:
+    """The shared tokens whose contributions make the score."""
     shown, rest = match.contributions[:PARTS_SHOWN], match.contributions[PARTS_SHOWN:]
     rows: list[Sequence[str | Text]] = []
     for part in shown:

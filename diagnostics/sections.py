@@ -19,7 +19,8 @@ from sparse_adapt.report.tables import Row
 class Vocabulary:
     """Section 1. `replaced` holds the old pieces that a new token stands for, `category` its term's.
 
-    `unspelled` marks an entry that no text is ever split into as a word of its own, such as `##ing`.
+    `unspelled` marks an entry that no text is ever split into as a word of its own, such as `##ing`; `listed` says
+    whether the file of terms beside the corpus holds the term, and is None where there is no such file.
     """
 
     token_ids: tuple[int, ...]
@@ -29,6 +30,7 @@ class Vocabulary:
     new: bool
     category: str
     replaced: tuple[str, ...]
+    listed: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,10 @@ class PositionLogit:
 
 @dataclass(frozen=True, slots=True)
 class Logits:
-    """Section 2 for one token of the term: its logit at every position, and the average where it stands."""
+    """Section 2 for one token of the term: its logit at every position, and least and average where it stands.
+
+    `occurs_at` lists the positions where it stands for the term; `maximum` is the largest logit of all positions.
+    """
 
     token_id: int
     token: str
@@ -51,6 +56,8 @@ class Logits:
     maximum: PositionLogit
     average_where_it_occurs: float | None
     verdict: str
+    occurs_at: tuple[int, ...] = ()
+    minimum_where_it_occurs: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,15 +44,16 @@ def diagnose(
     *,
     document_id: str | None = None,
     places: Places | None = None,
+    listed: bool | None = None,
 ) -> TokenReport:
     """Report on a term in the document that says it most, or in the one that is asked for.
 
-    `places` fills the commands of section 5. Raises InputError for a term that the tokenizer reduces to
-    nothing and for a document that the corpus doesn't hold.
+    `places` fills the commands of section 5; `listed` says whether a file of terms holds the term. Raises InputError
+    for a term that the tokenizer reduces to nothing and for a document that the corpus doesn't hold.
     """
     spelling, sightings = sight(model, term, documents)
     chosen = _choose(model, term, spelling, sightings, document_id)
-    vocabulary = _vocabulary(model, spelling)
+    vocabulary = _vocabulary(model, spelling, listed)
     vector = encode(model, [chosen.document.full_text], "document")
     logits, weights = _logits_and_weights(model, spelling, chosen, vector)
     ranking = _ranking(model, spelling, vector)
@@ -94,7 +95,7 @@ def _choose(
     return best if best and best.starts else sight_one(model, spelling, Document("", term))
 
 
-def _vocabulary(model: SparseEncoder, spelling: Spelling) -> Vocabulary:
+def _vocabulary(model: SparseEncoder, spelling: Spelling, listed: bool | None) -> Vocabulary:
     new = {token.token_id: token for token in model.new_tokens}.get(spelling.token_ids[0])
     single = len(spelling.token_ids) == 1 and spelling.token_ids[0] != model.tokenizer.unk_token_id
     return Vocabulary(
@@ -105,6 +106,7 @@ def _vocabulary(model: SparseEncoder, spelling: Spelling) -> Vocabulary:
         new=single and new is not None,
         category=new.category if single and new else "",
         replaced=_names(model, new.pieces) if single and new else (),
+        listed=listed,
     )
 
 
@@ -144,7 +146,11 @@ def _logits_and_weights(
         )
         average = _average(logits, sighting, column)
         maximum = max(positions, key=lambda position: position.logit)
-        sections.append(Logits(token_id, token, positions, maximum, average, logit_verdict(average)))
+        least = min((each.logit for each in positions if each.occurrence), default=None)
+        verdict = logit_verdict(average)
+        sections.append(
+            Logits(token_id, token, positions, maximum, average, verdict, tuple(sorted(occurs)), least)
+        )
         factor = float(model.factors_of(np.array([token_id]))[0])
         made = _as_weight(model, logits[:, column])
         dropped = model.form.entries is not None and vector.nnz >= model.form.entries

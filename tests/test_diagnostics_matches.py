@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from diagnostics.matches import explain
+from diagnostics.matches import explain, snippet
+from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
 from sparse_adapt.model.sparse import NewToken, SparseEncoder
 from sparse_adapt.retrieve.encode import encode
@@ -83,8 +84,31 @@ def test_no_match_and_no_words(tiny, twelve_documents):
 def test_json_holds_everything(tiny, twelve_documents):
     report = explain("agent log", tiny, twelve_documents)
     content = json.loads(json.dumps(report.to_dict(), allow_nan=False))
-    assert list(content) == ["query", "nonzero", "tokens", "silent", "matches"]
+    assert list(content) == ["query", "nonzero", "tokens", "silent", "matches", "sparsity", "heaviest"]
     assert len(content["matches"][0]["contributions"]) == len(report.matches[0].contributions)
     assert set(content["matches"][0]["contributions"][0]) == {
         "token_id", "token", "query_weight", "document_weight", "contribution", "expansion", "new",
     }  # fmt: skip
+
+
+def test_a_document_shows_how_it_begins_and_what_weighs_most_in_it(tiny, twelve_documents):
+    long = Document("d99", f"the server  sends\na log {'agent ' * 60}", "")
+    report = explain("server log", tiny, [*twelve_documents, long], top=13)
+    vectors = encode(tiny, [document.full_text for document in [*twelve_documents, long]], "document")
+    row = {document.document_id: number for number, document in enumerate([*twelve_documents, long])}
+    for match in report.matches:
+        weights = np.sort(vectors[row[match.document_id]].data)[::-1][:10]
+        assert [token.weight for token in match.heaviest] == pytest.approx(weights.tolist())
+        shared = {part.token_id for part in match.contributions}
+        assert {token.token_id for token in match.heaviest if token.shared} <= shared
+    shown = {match.document_id: match.snippet for match in report.matches}
+    assert shown["d99"].startswith("the server sends a log agent") and shown["d99"].endswith("agent ...")
+    assert len(shown["d99"]) <= 164
+    assert snippet("one  line\n") == "one line"
+
+
+def test_sparsity_and_the_largest_weight_are_told(tiny, twelve_documents):
+    report = explain("server log", tiny, twelve_documents)
+    vector = encode(tiny, ["server log"], "query")
+    assert report.sparsity == pytest.approx(100 * (1 - vector.nnz / 200))
+    assert report.heaviest is not None and report.heaviest.weight == pytest.approx(vector.data.max())

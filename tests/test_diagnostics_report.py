@@ -120,3 +120,45 @@ def test_every_state_has_words():
     from diagnostics.advice import State
 
     assert set(STATES) == set(get_args(State))
+
+
+def test_the_term_is_marked_without_colour(tiny_model, twelve_documents):
+    report = diagnose("zorvex", SparseEncoder.load(tiny_model), twelve_documents, listed=True)
+    text = shown(render_token_report(report), 160)
+    first = report.logits[0]
+    assert f"{first.token} stands at position" in text
+    assert f"positions {', '.join(map(str, first.occurs_at))} " in text
+    assert f"{first.minimum_where_it_occurs:+.2f}" in text
+    assert "in the terms file  yes" in text
+    marked = [piece for piece in first.positions if piece.occurrence]
+    for piece in marked:
+        assert any(
+            f"{piece.position} {piece.token} " in line and "<- here" in line for line in text.splitlines()
+        )
+    weighed = [weight for weight in report.weights if weight.encoder_weight > 0]
+    ranking = text[text.index("its heaviest tokens") : text.index("all documents that hold")]
+    assert ranking.count("<- here") == len(weighed)
+
+
+def test_a_term_below_the_heaviest_has_a_row_of_its_own(tiny_model, twelve_documents):
+    model = SparseEncoder.load(tiny_model)
+    report = next(
+        found
+        for found in (diagnose(word, model, twelve_documents) for word in ("server", "log", "team", "agent"))
+        if (found.ranking.ranks[0] or 0) > 10
+    )
+    rank, weight = report.ranking.ranks[0], report.weights[0].encoder_weight
+    line = next(
+        line
+        for line in shown(render_token_report(report)).splitlines()
+        if line.strip().startswith(f"{rank} ")
+    )
+    assert f"{weight:.3f}" in line and line.rstrip().endswith("<- here")
+
+
+def test_a_query_tells_its_sparsity_and_a_document_its_heaviest_tokens(tiny_model, twelve_documents):
+    report = explain("server log", SparseEncoder.load(tiny_model), twelve_documents, top=1)
+    text = shown(render_query_report(report), 160)
+    assert f"sparsity {report.sparsity:.2f} %, largest {report.heaviest.token} " in text
+    assert report.matches[0].snippet in text
+    assert "heaviest tokens (* shared): " in text

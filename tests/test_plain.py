@@ -21,7 +21,7 @@ from sparse_adapt.stages.parts.scored import relevant_to
 from sparse_adapt.stages.plain import Plain
 from sparse_adapt.terms.mining import Term
 from sparse_adapt.training import losses
-from sparse_adapt.training.loop import random_at, schedule, train
+from sparse_adapt.training.loop import schedule, train
 
 DOCUMENTS = {
     "a": "zorvex is a plan and the server sends a log",

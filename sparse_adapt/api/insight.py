@@ -1,5 +1,6 @@
 """Why a document matches, and what a model makes of a term: `explain` and `diagnose`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from diagnostics.advice import Places
@@ -38,13 +39,30 @@ def explain(
     >>> found.tokens[0].token, found.tokens[0].expansion
     ('money', False)
     """
-    if not query.strip():
-        raise InputError("query", "is empty; say what to look for")
+    return explain_each(
+        model, [query], corpus, top=top, expansions=expansions, device=device, progress=progress
+    )[0]
+
+
+def explain_each(
+    model: ModelGiven,
+    queries: Sequence[str],
+    corpus: DocumentsGiven,
+    *,
+    top: int = 5,
+    expansions: int = 20,
+    device: str = "auto",
+    progress: bool | None = None,
+) -> list[QueryReport]:
+    """What `explain` says of each of many queries, with the documents encoded once."""
+    for query in queries:
+        if not query.strip():
+            raise InputError("query", "is empty; say what to look for")
     documents = list(Corpus.of(corpus).read())
     held, encoder = load_sparse(model, device)
     with watching(progress) as bars:
         vectors = held.encode_documents(documents, bars.count("documents", len(documents)))
-    return take_apart(query, encoder, documents, top, expansions, vectors=vectors)
+    return [take_apart(query, encoder, documents, top, expansions, vectors=vectors) for query in queries]
 
 
 def diagnose(
@@ -68,7 +86,9 @@ def diagnose(
     documents = list(given.read())
     held, encoder = load_sparse(model, device)
     places = _places(held.source, given.place, term)
-    return report_on(term, encoder, documents, document_id=document_id, places=places)
+    return report_on(
+        term, encoder, documents, document_id=document_id, places=places, listed=_listed(given.place, term)
+    )
 
 
 def diagnose_model(
@@ -106,6 +126,12 @@ def _places(model: str, corpus: str | None, term: str) -> Places:
     return Places(
         model, corpus, *("" if path is None else str(path) for path in (terms, dictionary, candidates))
     )
+
+
+def _listed(corpus: str | None, term: str) -> bool | None:
+    """Whether the file of terms beside a corpus holds a term; None where there is no such file."""
+    terms = None if corpus is None else beside(corpus, "terms.json")
+    return None if terms is None else _holds(terms, term)
 
 
 def _holds(path: Path, term: str) -> bool:

@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sparse_adapt.cli.checks import a_corpus, a_file, a_folder, a_model, check_split, checked
+from sparse_adapt.cli.checks import (
+    a_corpus,
+    a_file,
+    a_file_or_folder,
+    a_folder,
+    a_model,
+    check_split,
+    checked,
+)
 from sparse_adapt.cli.console import say, show, show_json, show_table, wrote
 from sparse_adapt.cli.following import a_query, free, then
 from sparse_adapt.cli.options import (
@@ -23,6 +31,9 @@ from sparse_adapt.cli.subject import BASE, Subject, subject_of
 from sparse_adapt.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sparse_adapt.collection.readers import Query
     from sparse_adapt.report.results import Result
 
 
@@ -94,24 +105,60 @@ def _show_about(subject: Subject, found: "Result", json: bool) -> None:
     say(f"model {subject.model}, corpus {subject.corpus}")
 
 
+def _questions(path: str | None) -> "list[Query]":
+    """The queries of a file."""
+    from sparse_adapt.collection.questions import read_questions
+
+    assert path is not None
+    return read_questions(path)
+
+
+def _show_each(subject: Subject, found: "Sequence[Result]", json: bool) -> None:
+    """What was found for each of many queries."""
+    if json:
+        held = [each.to_dict() for each in found]
+        show_json({"model": subject.model, "collection": subject.corpus, "queries": held})
+        return
+    for number, each in enumerate(found):
+        if number:
+            show("")
+        show(each.renderable())
+    say(f"model {subject.model}, corpus {subject.corpus}, {len(found):,} queries")
+
+
 def explain(
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="What to look for, in words.")],
+    query: Annotated[str | None, typer.Argument(metavar="QUERY", help="What to look for, in words.")] = None,
     model: OptionalModel = None,
     corpus: OptionalCorpus = None,
     top: Annotated[int, typer.Option("--top", min=1, help="Documents to show.")] = 5,
+    queries: Annotated[
+        str | None,
+        typer.Option(
+            "--queries",
+            metavar="FILE",
+            help="Explain each query of this file instead: a query a line, or JSON.",
+            callback=checked(a_file_or_folder),
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Show why documents match a query, token by token.
 
-    The query's tokens, its top documents, and the shared tokens that made them match.
+    The query's tokens, its top documents with their heaviest tokens, and the shared tokens that made them match.
     """
-    if not query.strip():
+    if (query is None) == (queries is None):
+        raise ConfigError("explain needs a QUERY, or a file of them: --queries FILE")
+    if query is not None and not query.strip():
         raise InputError("QUERY", "is empty; say what to look for")
     subject = subject_of(model, corpus)
-    from sparse_adapt.api.insight import explain as explain_now
+    from sparse_adapt.api.insight import explain_each
 
-    found = explain_now(subject.model, query, subject.corpus, top=top, device="cpu", progress=True)
-    _show_about(subject, found, json)
+    asked = [query] if query is not None else [each.text for each in _questions(queries)]
+    found = explain_each(subject.model, asked, subject.corpus, top=top, device="cpu", progress=True)
+    if query is not None:
+        _show_about(subject, found[0], json)
+    else:
+        _show_each(subject, found, json)
     if subject.adapted:
         files = ["--model", subject.model, "--corpus", subject.corpus]
         then(["export", "anserini", *files, "-o", free("export")])

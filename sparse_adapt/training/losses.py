@@ -129,9 +129,9 @@ def hinge_above(values: Tensor, where: Tensor, floor: float) -> Tensor:
 
 
 def hinge_share(values: Tensor, where: Tensor, floor: float) -> Tensor:
-    """Mean over texts of the sum of max(0, floor - value) over their marked tokens, by the number of all D: (B, D) both.
+    """Mean over texts of the sum of max(0, floor - value) over their marked tokens, divided by the number of all D.
 
-    The published `domain`, which says less the more domain tokens there are; `hinge_above` doesn't.
+    values, where: (B, D). The published `domain`: the more domain tokens there are, the less each of them counts.
     """
     missing = (floor - values.float()).relu() * where
     return missing.sum() / max(1, where.numel())
