@@ -92,6 +92,19 @@ def a_file(source: str) -> None:
         readable(source)
 
 
+def run_file(source: str | Path) -> Path:
+    """Where a run file is: on disk, or among those that come with the project."""
+    import corpora
+
+    place = Path(source)
+    return corpora.run_file(str(source)) if str(source) in corpora.RUN_FILES and not place.exists() else place
+
+
+def a_run_file(source: str) -> None:
+    """Raise InputError where no run file is there, neither on disk nor under a bundled name."""
+    a_file(str(run_file(source)))
+
+
 def a_file_or_folder(source: str) -> None:
     """Raise InputError where nothing is there, neither on disk nor under a bundled name."""
     from sparse_adapt.collection.sources import bundled

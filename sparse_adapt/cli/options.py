@@ -148,7 +148,7 @@ Preset = Annotated[
     typer.Option(
         "--preset",
         metavar="NAME",
-        help="default, or plain for the published form of the losses.",
+        help="default, or plain for the published recipe.",
         rich_help_panel=TRAINING,
     ),
 ]

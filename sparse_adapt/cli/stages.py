@@ -14,12 +14,13 @@ import typer
 from sparse_adapt.cli.checks import (
     a_corpus,
     a_device,
-    a_file,
     a_file_or_folder,
     a_model,
     a_model_or_none,
+    a_run_file,
     check_output,
     checked,
+    run_file,
 )
 from sparse_adapt.cli.console import say, show, wrote
 from sparse_adapt.cli.following import after_stage, measured, then
@@ -286,8 +287,8 @@ def run(
         Path | None,
         typer.Argument(
             metavar="RUN.TOML",
-            help="The stages, their settings and what they read.",
-            callback=checked(a_file),
+            help="The stages, their settings and what they read; H1, H2, H3 or H4 for a published experiment.",
+            callback=checked(a_run_file),
         ),
     ] = None,
     out: Annotated[
@@ -301,7 +302,10 @@ def run(
         ),
     ] = None,
     template: Annotated[
-        bool, typer.Option("--template", help="Print a run file to fill in, every key explained.")
+        bool,
+        typer.Option(
+            "--template", help="Print a run file to fill in, every key explained; with RUN.TOML that file."
+        ),
     ] = False,
     overwrite: Overwrite = False,
     resume: Resume = False,
@@ -313,13 +317,14 @@ def run(
     if template:
         from sparse_adapt.pipeline.template import run_template
 
-        show(run_template().rstrip("\n"))
+        text = run_template() if file is None else run_file(file).read_text(encoding="utf-8")
+        show(text.rstrip("\n"))
         return
     if file is None:
         raise ConfigError("run needs a run file; make one with: sparse-adapt run --template > run.toml")
     from sparse_adapt.pipeline.runfile import read_plan
 
-    plan = read_plan(file, overrides(context))
+    plan = read_plan(run_file(file), overrides(context))
     folder = out or RUNS / file.stem
     check_output(folder, overwrite=overwrite, resume=resume)
     from sparse_adapt.pipeline.run import run as carry_out

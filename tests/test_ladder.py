@@ -1,0 +1,64 @@
+"""The published experiments as run files, and the page that tells of them."""
+
+import tomllib
+
+import pytest
+
+import corpora
+from benchmarks import ladder
+from sparse_adapt.pipeline.runfile import read_plan
+
+SEED = {
+    "experiment": "H4",
+    "seed": 0,
+    "mean_logit": 5.5,
+    "largest_logit": 7.25,
+    "weight": 2.11,
+    "rank": 1,
+    "nonzero": 90,
+    "query_weight": 1.2,
+    "decoy_rank": 6,
+    "on_top": 5,
+    "relevant": 5,
+    "hidden": 0.9,
+    "control": 0.7,
+}
+
+
+@pytest.mark.parametrize("name", corpora.RUN_FILES)
+def test_each_experiment_is_a_run_file_that_reads(name):
+    plan = read_plan(corpora.run_file(name))
+    assert plan.stages == (*("extend", "warmup", "dictionary")[: int(name[1]) - 1], "plain")
+    assert plan.settings["plain"].epochs == (50 if name == "H4" else 3)
+    assert (plan.settings["plain"].batch_size, plan.settings["plain"].learning_rate) == (2, 1e-5)
+    for stage in plan.stages[1:-1]:
+        held = plan.settings[stage]
+        assert (held.epochs, held.batch_size, held.learning_rate, held.ramp) == (50, 4, 5e-5, 0.0)
+    assert plan.corpus == "gatrocraptic"
+
+
+def test_an_experiment_is_known_by_its_name(sparse_adapt, tmp_path, monkeypatch):
+    printed = sparse_adapt("run", "--template", "H2")
+    assert printed.status == 0
+    assert tomllib.loads(printed.out)["stages"] == ["extend", "plain"]
+    assert "no such file" in sparse_adapt("run", "H5").errors[0]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "H2").write_text('corpus = "coined"\nstages = ["extend"]\n')
+    assert tomllib.loads(sparse_adapt("run", "--template", "H2").out)["corpus"] == "coined"
+    with pytest.raises(KeyError, match="there are H1, H2, H3, H4"):
+        corpora.run_file("H5")
+
+
+def test_the_page_has_the_published_figures_beside_ours():
+    lines = ladder.table([SEED, {**SEED, "seed": 1, "weight": 2.5, "rank": None}]).splitlines()
+    assert lines[0].count("published") == 4
+    assert next(line for line in lines if line.startswith("| its weight there")).endswith(
+        "| 2.33 | 2.11, 2.50 |"
+    )
+    assert "1 of 90, none |" in next(line for line in lines if "rank among" in line)
+
+
+def test_the_drawing_has_a_dot_for_each_seed():
+    drawn = ladder.drawing([SEED, {**SEED, "seed": 1}])
+    assert drawn.count("<circle") == 2 * 2 + 1  # two panels, and the key
+    assert drawn.count('class="barm"') == 4 + 1
