@@ -1,0 +1,1 @@
+"""Pages in HTML: their parts, their pictures, and the one template that writes them."""

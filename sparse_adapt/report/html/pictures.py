@@ -1,0 +1,276 @@
+"""Pictures as SVG: drawn by Vega-Lite, whose scripts come with the package, and coloured by the page.
+
+A specification is plain data. Colours stand in it as signs of ours, which become the style sheet's variables, so one
+picture serves a light page and a dark one.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sparse_adapt.report.html.parts import Picture, spelt
+from sparse_adapt.report.tables import Row
+
+COLOURS = {
+    "#010101": "var(--ink)",
+    "#020202": "var(--quiet)",
+    "#030303": "var(--line)",
+    "#040404": "var(--first)",
+    "#050505": "var(--second)",
+    "#060606": "var(--third)",
+    "#070707": "var(--fourth)",
+    "#080808": "var(--good)",
+    "#090909": "var(--bad)",
+}
+INK, QUIET, LINE, FIRST, SECOND, THIRD, FOURTH, GOOD, BAD = COLOURS
+SERIES = (FIRST, SECOND, THIRD, FOURTH)
+DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])  # of lines, a new one when the colours are used up
+SHAPES = ("circle", "square", "triangle-up", "diamond")
+WIDTH, HEIGHT = 300, 190  # of a drawing without its axes; its whole fits a narrow screen
+SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
+CONFIG = {
+    "background": None,
+    "font": "system-ui, sans-serif",
+    "padding": {"left": 16, "top": 5, "right": 12, "bottom": 5},
+    "view": {"stroke": None},
+    "title": {"color": INK, "anchor": "start", "fontSize": 13},
+    "axis": {
+        "labelColor": INK,
+        "titleColor": INK,
+        "gridColor": LINE,
+        "domainColor": QUIET,
+        "tickColor": QUIET,
+        "labelFontSize": 11,
+        "titleFontSize": 11,
+        "titleFontWeight": "normal",
+        "labelLimit": 130,
+    },
+    "legend": {
+        "labelColor": INK,
+        "titleColor": INK,
+        "labelFontSize": 11,
+        "orient": "bottom",
+        "columns": 2,
+        "columnPadding": 30,
+        "labelLimit": 200,
+    },
+}
+
+OF_MARKS = re.compile(
+    r' (?:role|aria-[a-z]+)="[^"]*"'
+)  # what a mark says of itself; the picture says it in words
+
+Spec = Mapping[str, Any]
+
+
+def lines(
+    title: str, rows: Sequence[Row], x: str, y: str, by: str, *, order: Sequence[str] | None = None, told: str
+) -> Picture:
+    """A line and points for each value of `by`; `order` names the places of x where these are words."""
+    names = list(dict.fromkeys(str(row[by]) for row in rows))
+    across: dict[str, Any] = {"field": "x", "title": None}
+    if order is None:
+        across |= {"type": "quantitative", "title": x}
+    else:
+        across |= {"type": "ordinal", "sort": list(map(spelt, order)), "axis": {"labelAngle": -35}}
+    return _draw(
+        {
+            "title": spelt(title),
+            "width": WIDTH,
+            "height": HEIGHT,
+            "data": {"values": _values(rows, {"x": x, "y": y, "by": by})},
+            "mark": {"type": "line", "point": {"size": 45, "filled": True} if order else False},
+            "encoding": {
+                "x": across,
+                "y": {"field": "y", "type": "quantitative", "title": y, "scale": {"zero": False}},
+                **_series(names, points=order is not None),
+            },
+        },
+        told,
+    )
+
+
+def differences(title: str, rows: Sequence[Row], *, told: str, unit: str = "difference") -> Picture:
+    """A point and its interval for each row: `name`, `value`, `low`, `high`; green above 0, red below."""
+    values = _values(rows, {each: each for each in ("name", "value", "low", "high")})
+    for value in values:
+        value["tone"] = "gain" if value["low"] > 0 else "loss" if value["high"] < 0 else "open"
+    place = {"field": "name", "type": "nominal", "sort": None, "title": None}
+    colour = {
+        "field": "tone",
+        "type": "nominal",
+        "scale": {"domain": ["gain", "open", "loss"], "range": [GOOD, QUIET, BAD]},
+        "legend": None,
+    }
+    return _draw(
+        {
+            "title": spelt(title),
+            "width": WIDTH - 60,
+            "height": {"step": 30},
+            "data": {"values": values},
+            "layer": [
+                {
+                    "mark": {"type": "rule", "color": QUIET, "strokeDash": [3, 3]},
+                    "encoding": {"x": {"datum": 0, "type": "quantitative"}},
+                },
+                {
+                    "mark": {"type": "rule", "strokeWidth": 2},
+                    "encoding": {
+                        "x": {"field": "low", "type": "quantitative", "title": unit},
+                        "x2": {"field": "high"},
+                        "y": place,
+                        "color": colour,
+                    },
+                },
+                {
+                    "mark": {"type": "point", "filled": True, "size": 70},
+                    "encoding": {
+                        "x": {"field": "value", "type": "quantitative"},
+                        "y": place,
+                        "color": colour,
+                    },
+                },
+            ],
+        },
+        told,
+    )
+
+
+def strip(title: str, rows: Sequence[Row], *, told: str, unit: str = "weight") -> Picture:
+    """A tick for each row: `value` in the group `name`."""
+    return _draw(
+        {
+            "title": spelt(title),
+            "width": WIDTH - 60,
+            "height": {"step": 26},
+            "data": {"values": _values(rows, {"name": "name", "value": "value"})},
+            "mark": {"type": "tick", "color": FIRST, "opacity": 0.6, "thickness": 2},
+            "encoding": {
+                "x": {"field": "value", "type": "quantitative", "title": unit},
+                "y": {"field": "name", "type": "nominal", "sort": None, "title": None},
+            },
+        },
+        told,
+    )
+
+
+def columns(title: str, rows: Sequence[Row], *, told: str, unit: str) -> Picture:
+    """A column for each row: `name`, `value`, and `marked` for those that stand out."""
+    return _draw(
+        {
+            "title": spelt(title),
+            "width": WIDTH,
+            "height": HEIGHT,
+            "data": {"values": _values(rows, {"name": "name", "value": "value", "marked": "marked"})},
+            "mark": "bar",
+            "encoding": {
+                "x": {
+                    "field": "name",
+                    "type": "ordinal",
+                    "sort": None,
+                    "title": None,
+                    "axis": {"labelOverlap": True, "labelAngle": -50},
+                },
+                "y": {"field": "value", "type": "quantitative", "title": unit},
+                "color": {
+                    "field": "marked",
+                    "type": "nominal",
+                    "scale": {"domain": [True, False], "range": [SECOND, FIRST]},
+                    "legend": None,
+                },
+            },
+        },
+        told,
+    )
+
+
+def intervals(title: str, rows: Sequence[Row], *, told: str, unit: str) -> Picture:
+    """Grouped bars with intervals: `group`, `name`, `value`, `low`, `high`; the legend stands below, whole."""
+    names = list(dict.fromkeys(str(row["name"]) for row in rows))
+    shared = {
+        "y": {"field": "group", "type": "nominal", "sort": None, "title": None},
+        "yOffset": {"field": "name", "sort": None},
+    }
+    values = _values(rows, {each: each for each in ("group", "name", "value", "low", "high")})
+    scale = {
+        "domain": list(map(spelt, names)),
+        "range": [SERIES[row % len(SERIES)] for row in range(len(names))],
+    }
+    return _draw(
+        {
+            "title": spelt(title),
+            "width": 2 * WIDTH,
+            "height": {"step": 14},
+            "data": {"values": values},
+            "layer": [
+                {
+                    "mark": "bar",
+                    "encoding": {
+                        **shared,
+                        "x": {"field": "value", "type": "quantitative", "title": unit},
+                        "color": {"field": "name", "type": "nominal", "scale": scale, "title": None},
+                    },
+                },
+                {
+                    "mark": {"type": "rule", "color": INK},
+                    "encoding": {
+                        **shared,
+                        "x": {"field": "low", "type": "quantitative"},
+                        "x2": {"field": "high"},
+                    },
+                },
+            ],
+        },
+        told,
+    )
+
+
+def _series(names: Sequence[str], *, points: bool) -> dict[str, Any]:
+    """A colour for each name, and a shape or a dash, so that nobody has to tell colours apart."""
+    rows = range(len(names))
+    scales: dict[str, list[Any]] = {
+        "color": [SERIES[row % len(SERIES)] for row in rows],
+        "strokeDash": [DASHES[row // len(SERIES) % len(DASHES)] for row in rows],
+    }
+    if points:
+        scales["shape"] = [SHAPES[row % len(SHAPES)] for row in rows]
+    domain = list(map(spelt, names))
+    return {
+        channel: {
+            "field": "by",
+            "type": "nominal",
+            "title": None,
+            "scale": {"domain": domain, "range": values},
+        }
+        for channel, values in scales.items()
+    }
+
+
+def _values(rows: Sequence[Row], fields: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The fields that a picture shows, under its own names; strings as a page may show them."""
+    return [
+        {
+            name: spelt(value) if isinstance(value := row.get(key), str) else value
+            for name, key in fields.items()
+        }
+        for row in rows
+    ]
+
+
+def _draw(spec: Spec, told: str) -> Picture:
+    import vl_convert
+
+    whole = {"$schema": SCHEMA, "config": CONFIG, **spec}
+    svg: str = vl_convert.vegalite_to_svg(whole)
+    return Picture(_coloured(svg, told), told)
+
+
+def _coloured(svg: str, told: str) -> str:
+    """The drawing with the page's colours, as wide as its place allows, and the words for whoever can't see it."""
+    from markupsafe import escape
+
+    for sign, variable in COLOURS.items():
+        svg = svg.replace(f'"{sign}"', f'"{variable}"')
+    start, end = OF_MARKS.sub("", svg).split(">", 1)
+    opening = start.replace("<svg ", f'<svg role="img" aria-label="{escape(spelt(told))}" ', 1)
+    return f"{opening}>{end}"
