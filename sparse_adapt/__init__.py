@@ -7,8 +7,8 @@ loop in `training`): `behaviour` holds the model to what it did before, `warmup`
 has no queries, texts are made up (`made_up`) and ranked (`teachers`). The adapted model encodes texts as sparse
 vectors, which are searched exactly and measured (`retrieve`), written for a search engine and served there (`engines`).
 `pipeline` does all of it from documents alone; `lab` holds research beside the main path; `suite` compares many models
-over many collections; `cli` has a command for each step. The package `diagnostics` beside this one reads a saved model
-at any point.
+over many collections; `pages` shows a run to people; `cli` has a command for each step. The package `diagnostics`
+beside this one reads a saved model at any point.
 
 `READING_ORDER` lists the rooms in the order in which to read them: a room imports only from rooms before it.
 
@@ -83,9 +83,10 @@ READING_ORDER = (
     "teachers",
     "pipeline",
     "engines",
-    # research beside the main path, comparisons, and the command line
+    # research beside the main path, comparisons, pages to look at, and the command line
     "lab",
     "suite",
+    "pages",
     "api",
     "cli",
 )

@@ -82,6 +82,12 @@ def few_general_questions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
+def few_everyday_queries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page of a run looks at few everyday queries."""
+    monkeypatch.setattr("sparse_adapt.pages.subject.EVERYDAY", 40)
+
+
+@pytest.fixture(autouse=True)
 def threads_as_before() -> Iterator[None]:
     """Whatever number of threads a test sets, the next one starts with torch's own."""
     allowed = torch.get_num_threads()
@@ -283,6 +289,18 @@ def zorvex_collection(tmp_path_factory: pytest.TempPathFactory, twelve_documents
         folder / "dictionary.jsonl", [Definition("zorvex", definition, ("a zorvex report of the team",))]
     )
     return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path, zorvex_collection: Path) -> Path:
+    """A whole run of four stages of four steps, from the tiny model. Read only: copy it before changing a file."""
+    from sparse_adapt.pipeline.plan import make_plan
+    from sparse_adapt.pipeline.run import run
+    from sparse_adapt.stages.runner import Place
+
+    quick = {"steps": 4, "batch_size": 4, "checkpoint_every": 2, "device": "cpu", "judge": "none"}
+    plan = make_plan(str(zorvex_collection), model=str(tiny_model), overrides=quick)
+    return run(plan, Place(tmp_path_factory.mktemp("tiny_run") / "run")).folder
 
 
 @pytest.fixture(scope="session")

@@ -31,6 +31,17 @@ FLAGS = {
         "-o",
         "--json",
     },
+    "report": {"-o", "--queries", "--overwrite"},
+    "calibrate": {
+        "--model",
+        "--corpus",
+        "--lower",
+        "--target-strays",
+        "--queries",
+        "-o",
+        "--overwrite",
+        "--json",
+    },
     "encode": {"--model", "--corpus", "-o", "--overwrite", "--resume", "--engine", "--workers"},
     "export": {"--model", "--corpus", "--queries", "-o", "--overwrite"},
     "index": {"--vectors", "-o", "--overwrite"},
@@ -217,6 +228,29 @@ MISTAKES = {
     "evaluate without a collection": (
         ["evaluate", "--model", "{tiny}"],
         "evaluate needs --model and --collection, or --suite FILE",
+    ),
+    "report of a folder that is no run": (["report", "{taken}"], "no report.json here"),
+    "report of nothing": (["report", "nowhere"], "nowhere: no such folder"),
+    "calibrate by nothing": (
+        ["calibrate", "--model", "{extended}", "-o", "x"],
+        "needs --lower TERM=AMOUNT or --target-strays SHARE",
+    ),
+    "calibrate to where nobody said": (["calibrate", "--model", "{extended}"], "needs -o DIR"),
+    "calibrate by no number": (
+        ["calibrate", "--model", "{extended}", "--lower", "zorvex=much", "-o", "x"],
+        "write a term and a number",
+    ),
+    "calibrate to no share": (
+        ["calibrate", "--model", "{extended}", "--target-strays", "500%", "-o", "x"],
+        "write a share, such as 5%",
+    ),
+    "calibrate another term": (
+        ["calibrate", "--model", "{extended}", "--corpus", "{corpus}", "--lower", "zorvx=1", "-o", "x"],
+        "did you mean 'zorvex'",
+    ),
+    "calibrate a model without new terms": (
+        ["calibrate", "--model", "{tiny}", "--corpus", "{corpus}", "--target-strays", "5%", "-o", "x"],
+        "has no new token to calibrate",
     ),
     "encode an empty corpus": (
         ["encode", "--model", "{tiny}", "--corpus", "{empty}", "-o", "x"],

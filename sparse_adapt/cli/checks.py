@@ -20,6 +20,7 @@ FILE_KINDS = {  # of which commands write one: in words, and what reads the firs
     "pairs": ("pairs of queries and documents", "sparse_adapt.collection.pairs:read_pairs"),
     "triplets": ("texts and what contradicts them", "sparse_adapt.collection.triplets:read_triplets"),
     "results": ("TREC run", "sparse_adapt.collection.readers:read_run"),
+    "page": ("page of sparse-adapt", "sparse_adapt.report.html.page:read_page"),
     "query table": ("table of tokens and weights", "sparse_adapt.engines.query_table:read_weights"),
 }
 

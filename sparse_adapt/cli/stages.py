@@ -37,6 +37,7 @@ from sparse_adapt.cli.options import (
     overrides,
     trains,
 )
+from sparse_adapt.cli.pages import page_of
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.report.progress import Bars
 from sparse_adapt.stages.table import STAGES, Row, find_stage
@@ -333,5 +334,6 @@ def run(
     with Bars() as bars:
         done = carry_out(plan, Place(folder, overwrite, resume), bars)
     wrote(folder, f"{len(plan.stages)} stages, the last model in {done.model}")
+    page_of(done.folder)
     if done.corpus is not None:
         then(*measured(plan.model, done.model, done.corpus))

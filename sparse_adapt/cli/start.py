@@ -24,6 +24,7 @@ from sparse_adapt.cli.options import (
     overrides,
     trains,
 )
+from sparse_adapt.cli.pages import page_of
 from sparse_adapt.errors import ConfigError, unknown
 from sparse_adapt.report.progress import Bars
 from sparse_adapt.stages.older import name_in_adapt
@@ -124,6 +125,7 @@ def demo(
         show_table(tabulate(done.report))
         show("\n".join(verdict_lines(done.report)))
     wrote(place.folder, f"a folder a stage, and {place.folder / 'report.json'}")
+    page_of(done.folder)
     question = next(iter(done.report["demo"]["hard_queries"].values()))
     term, named = done.report["demo"]["terms"][0], _of_run(done.model, place.folder, corpus)
     then(
@@ -255,6 +257,7 @@ def adapt(
         show(done.renderable())
     model_folder = folder / str(done.report["final"])
     wrote(folder, f"the model in {model_folder}, and {folder / 'report.json'}")
+    page_of(folder)
     named = _of_run(model_folder, folder, corpus)
     question = _question(folder / "collection")
     then(

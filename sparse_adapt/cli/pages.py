@@ -1,0 +1,167 @@
+"""Commands for what a page shows: the page of a run, and a model whose terms light less."""
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sparse_adapt.cli.checks import a_folder, check_free_file, check_output, checked, some_queries
+from sparse_adapt.cli.console import show, show_json, wrote
+from sparse_adapt.cli.following import free, then
+from sparse_adapt.cli.options import RUNS, Json, OptionalCorpus, OptionalModel, Overwrite
+from sparse_adapt.cli.subject import subject_of
+from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.files.processes import is_main
+from sparse_adapt.report.progress import Bars
+
+
+def report(
+    run: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="RUN",
+            help="The folder of a finished run; by default the latest.",
+            callback=checked(a_folder),
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="FILE", help="The page to write; by default RUN/report.html."),
+    ] = None,
+    queries: Annotated[
+        str | None,
+        typer.Option(
+            "--queries",
+            metavar="FILE",
+            help="Queries of your users: which of them light a new term.",
+            callback=checked(some_queries),
+        ),
+    ] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write the page of a run: what was gained and lost, each new term, each query, and why.
+
+    One HTML file that needs no network and no script. demo, adapt and run write it at their end.
+    """
+    folder = run or _latest()
+    check_free_file(out, "page", overwrite=overwrite, reads=[queries])
+    from sparse_adapt.pages.run import PARTS, write_run_page
+
+    with Bars() as bars:
+        place = write_run_page(folder, out, queries, bars.count("parts of the page", PARTS))
+    wrote(place, "a page to open in a browser")
+
+
+def calibrate(
+    model: OptionalModel = None,
+    corpus: OptionalCorpus = None,
+    lower: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--lower",
+            metavar="TERM=AMOUNT",
+            help="Lower a term's logit by an amount, which takes it from the texts where it is smaller; a negative one "
+            "raises it. May be given several times.",
+        ),
+    ] = None,
+    target_strays: Annotated[
+        str | None,
+        typer.Option(
+            "--target-strays",
+            metavar="SHARE",
+            help="Lower every term just so far that at most this share of everyday queries lights one, such as 5%.",
+        ),
+    ] = None,
+    queries: Annotated[
+        str | None,
+        typer.Option(
+            "--queries",
+            metavar="FILE",
+            help="Queries of your users: how many of them light a new term, before and after.",
+            callback=checked(some_queries),
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="DIR", help="Folder to write the model in."),
+    ] = None,
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Have new terms light less, and show what that buys and costs.
+
+    Only the biases of new tokens change, so every other weight stays as it was.
+    """
+    if out is None:
+        raise ConfigError("calibrate needs -o DIR, the folder to write the model in")
+    if (not lower) == (target_strays is None):
+        raise ConfigError("calibrate needs --lower TERM=AMOUNT or --target-strays SHARE, one of both")
+    amounts = dict(map(_amount, lower)) if lower else None
+    target = None if target_strays is None else _share(target_strays)
+    subject = subject_of(model, corpus)
+    check_output(out, overwrite=overwrite, resume=False, reads=[subject.model])
+    from sparse_adapt.api.calibrating import calibrate as calibrate_now
+
+    found = calibrate_now(
+        subject.model,
+        out,
+        lower=amounts,
+        target_strays=target,
+        corpus=subject.corpus,
+        queries=queries,
+        overwrite=overwrite,
+        progress=True,
+    )
+    if json:
+        show_json(found.to_dict())
+    else:
+        show(found.renderable())
+    wrote(out, "the calibrated model, and calibration.json with these figures")
+    then(["export", "anserini", "--model", str(out), "--corpus", subject.corpus, "-o", free(f"{out}-export")])
+
+
+def _amount(word: str) -> tuple[str, float]:
+    """A term and its amount. Raises ConfigError for anything else."""
+    term, _, amount = word.rpartition("=")
+    try:
+        value = float(amount)
+    except ValueError:
+        value = math.nan
+    if not term.strip() or not math.isfinite(value):
+        raise ConfigError(f"--lower {word}: write a term and a number, such as gatrocraptic=1.5")
+    return term.strip(), value
+
+
+def _share(word: str) -> float:
+    """A share from 0 to 1, written as a percentage or as such. Raises ConfigError for anything else."""
+    try:
+        value = float(word.removesuffix("%")) / (100 if word.endswith("%") else 1)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= 1:
+        raise ConfigError(f"--target-strays {word}: write a share, such as 5%")
+    return value
+
+
+def page_of(folder: Path) -> None:
+    """Write the page of a run that has just ended, and say where it is."""
+    if not is_main():
+        return
+    from sparse_adapt.pages.run import PARTS, try_run_page
+
+    with Bars() as bars:
+        place = try_run_page(folder, bars.count("parts of the page", PARTS))
+    if place is not None:
+        wrote(place, "a page to open in a browser")
+
+
+def _latest() -> Path:
+    from sparse_adapt.pipeline.run import latest_run
+
+    found = latest_run(RUNS)
+    if found is None:
+        raise InputError(
+            RUNS, "holds no finished run; name the folder of one, or make one: sparse-adapt demo"
+        )
+    return found.folder

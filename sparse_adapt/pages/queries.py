@@ -1,0 +1,149 @@
+"""Queries that won or lost most, each with both rankings side by side, and documents that too many queries find."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from diagnostics.matches import Match, explain
+from sparse_adapt.collection.readers import Document, Query
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pages.subject import Encoded, Subject
+from sparse_adapt.pages.verdict import MEASURE
+from sparse_adapt.report.html.parts import Bar, Fold, Found, Part, Prose, Ranking, Rankings, Rows, Section
+from sparse_adapt.report.tables import Column, Row, Table
+
+SHOWN = 5  # queries that won, and as many that lost
+TOP = 5  # documents of a ranking
+SHARED = 6  # tokens of a match
+HUBS = 8  # documents that many queries find
+FIRST = 10  # documents of a query that people look at
+
+
+def queries_section(subject: Subject) -> Section:
+    """The queries that changed most, then hubs."""
+    parts: list[Part] = []
+    if subject.results is None:
+        parts.append(
+            Prose("Without judged queries nothing says which of two rankings is the better one.", "quiet")
+        )
+        parts += [_pair(subject, query, None) for query in subject.own_queries[: 2 * SHOWN]]
+    else:
+        parts += list(_changed(subject))
+    parts.append(Rows(_hubs(subject)))
+    return Section("queries", "Queries", parts)
+
+
+def _changed(subject: Subject) -> Iterator[Part]:
+    assert subject.results is not None and subject.judged is not None, "asked before"
+    base, final = subject.results
+    gaps = final.values[MEASURE] - base.values[MEASURE]
+    order = np.argsort(-gaps, kind="stable")
+    won = [int(row) for row in order if gaps[row] > 0]
+    lost = [int(row) for row in order[::-1] if gaps[row] < 0]
+    yield Prose(f"{len(won):,} of {len(gaps):,} judged queries won, {len(lost):,} lost, the rest stayed.")
+    for title, rows in (("won most", won), ("lost most", lost)):
+        if not rows:
+            yield Prose(f"No query {title.split()[0]}.", "quiet")
+        for row in rows[:SHOWN]:
+            yield _pair(subject, subject.judged.queries[row], float(gaps[row]), title)
+
+
+def _pair(subject: Subject, query: Query, gap: float | None, title: str = "") -> Fold:
+    """A query under both models, side by side, and what changed in words."""
+    grades = None if subject.judged is None else subject.judged.judgements.get(query.query_id)
+    rankings, firsts = [], []
+    for name, encoded in (("before", subject.base), ("after", subject.final)):
+        rows = [int(row) for row in encoded.searcher.top_k(_vector(encoded, query), TOP)[0][0]]
+        ranking = ranking_of(name, encoded.model, query.text, subject.documents, rows, encoded, grades)
+        rankings.append(ranking)
+        firsts.append([found.name for found in ranking.found])
+    kind = f", {query.kind}" if query.kind else ""
+    summary = query.text if gap is None else f"{query.text} ({title}{kind}: {gap:+.3f})"
+    return Fold(summary, [Prose(_what_changed(*firsts)), Rankings(rankings)])
+
+
+def _vector(encoded: Encoded, query: Query) -> object:
+    from sparse_adapt.retrieve.encode import encode
+
+    return encode(encoded.model, [query.text], "query")
+
+
+def ranking_of(
+    name: str,
+    model: SparseEncoder,
+    query: str,
+    documents: Sequence[Document],
+    rows: Sequence[int],
+    encoded: Encoded,
+    grades: Mapping[str, int] | None = None,
+    links: Mapping[str, str] | None = None,
+) -> Ranking:
+    """What a model finds, given the rows of the documents that it finds, best first, with the tokens they share."""
+    if not rows:
+        return Ranking(name, [])
+    report = explain(
+        query, model, [documents[row] for row in rows], len(rows), 12, vectors=encoded.documents[list(rows)]
+    )
+    silent = f"without weight: {' '.join(report.silent)}" if report.silent else ""
+    said = ", ".join(f"{token.token} {token.weight:.2f}" for token in report.tokens[:8])
+    found = [_found(match, grades, links or {}) for match in report.matches]
+    return Ranking(name, found, f"{report.nonzero:,} tokens: {said}. {silent}".strip())
+
+
+def _found(match: Match, grades: Mapping[str, int] | None, links: Mapping[str, str]) -> Found:
+    largest = match.contributions[0].contribution if match.contributions else 1.0
+    bars = [
+        Bar(
+            part.token,
+            f"{part.contribution:.2f} = {part.query_weight:.2f} x {part.document_weight:.2f}",
+            part.contribution / largest,
+            "new term" if part.new else "expansion" if part.expansion else "",
+            part.new,
+        )
+        for part in match.contributions[:SHARED]
+    ]
+    more = match.contributions[SHARED:]
+    rest = f"{len(more):,} more tokens give {sum(part.contribution for part in more):.2f}" if more else ""
+    relevant = None if grades is None else grades.get(match.document_id, 0) > 0
+    link = links.get(match.document_id, "")
+    return Found(match.document_id, match.title, f"{match.score:.2f}", relevant, bars, link, rest)
+
+
+def _what_changed(before: Sequence[str], after: Sequence[str]) -> str:
+    came = [name for name in after if name not in before]
+    went = [name for name in before if name not in after]
+    if not came and not went:
+        same = list(before) == list(after)
+        return "The same documents in the same order." if same else "The same documents in another order."
+    told = [
+        f"{word}: {', '.join(names)}" for word, names in (("came up", came), ("went down", went)) if names
+    ]
+    return f"In the first {TOP}, {'; '.join(told)}."
+
+
+def _hubs(subject: Subject) -> Table:
+    """Documents among the first ten of most everyday queries, after the adaptation, and how many it was before."""
+    counts = []
+    for encoded in (subject.base, subject.final):
+        found = encoded.searcher.top_k(encoded.everyday, FIRST)
+        rows = np.concatenate([rows for rows, _ in found]) if found else np.zeros(0, np.int64)
+        counts.append(np.bincount(rows, minlength=len(subject.documents)) / max(1, encoded.everyday.shape[0]))
+    order = np.argsort(-counts[1], kind="stable")[:HUBS]
+    rows_: list[Row] = [
+        {
+            "document": subject.documents[row].document_id,
+            "before": float(counts[0][row]),
+            "after": float(counts[1][row]),
+            "change": float(counts[1][row] - counts[0][row]),
+        }
+        for row in map(int, order)
+    ]
+    columns = (
+        Column("document", "document", "text"),
+        Column("before", "before", "share", decimals=1),
+        Column("after", "after", "share", decimals=1),
+        Column("change", "change", "share", decimals=1, signed=True),
+    )
+    asked = subject.final.everyday.shape[0]
+    note = f"Share of {asked:,} everyday queries that have a document among their first {FIRST}."
+    return Table("Documents that are found for too many queries", columns, rows_, note)

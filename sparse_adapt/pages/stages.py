@@ -1,0 +1,118 @@
+"""What each stage of a run bought and cost, and its loss terms over the steps."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sparse_adapt.pages.subject import Subject
+from sparse_adapt.report.html.parts import Part, Picture, Pictures, Prose, Rows, Section
+from sparse_adapt.report.html.pictures import lines
+from sparse_adapt.report.tables import Column, Row, Table
+from sparse_adapt.training.loop import HISTORY_FILE, read_history
+
+POINTS = 60  # of a line
+NOT_TERMS = ("step", "learning_rate")
+STAGE_COLUMNS = (
+    Column("stage", "stage", "text"),
+    Column("steps", "steps"),
+    Column("seconds", "time", unit="s"),
+    Column("said", "what it came to", "text"),
+)
+
+
+def stages_section(subject: Subject) -> Section:
+    """Pictures of what each stage bought and cost, then the stages, then their losses."""
+    columns = subject.report.get("demo", {}).get("columns", [])
+    parts: list[Part] = []
+    if columns:
+        parts.append(
+            Pictures(_bought(columns), "alone: fine-tuned without new vocabulary, from the base model.")
+        )
+    tried = subject.report.get("adapt", {}).get("choice", {}).get("tried", [])
+    if tried:
+        parts.append(Rows(_tried(tried, int(subject.report["adapt"]["choice"]["kept"]))))
+    if not columns and not tried:
+        parts.append(Prose("Nothing was measured between the stages of this run.", "quiet"))
+    parts.append(Rows(Table("Stages", STAGE_COLUMNS, [_stage(each) for each in subject.stages])))
+    pictures = [
+        drawn for stage in subject.stages if (drawn := _losses(subject.run.folder, stage)) is not None
+    ]
+    if pictures:
+        parts.append(Pictures(pictures, "Loss terms over the steps, each as a share of its largest value."))
+    return Section("stages", "Stages", parts)
+
+
+def _bought(columns: Sequence[Mapping[str, Any]]) -> list[Picture]:
+    """nDCG@10 of unseen queries, weights a document, everyday queries that light a term: after each stage."""
+    order = [each["name"] for each in columns]
+    found: list[Row] = [
+        {"model": each["name"], "nDCG@10": value, "kind": kind}
+        for each in columns
+        for kind, value in each["ndcg@10"]["test"].items()
+    ]
+    size: list[Row] = [
+        {"model": each["name"], "weights": each["nonzero_document"], "kind": "a document"} for each in columns
+    ]
+    lit: list[Row] = [
+        {"model": each["name"], "%": 100 * each.get(f"{kind}_lit", 0.0), "kind": f"{kind} queries"}
+        for each in columns
+        for kind in ("everyday", "control")
+    ]
+    return [
+        _over("Unseen queries", found, order, "nDCG@10"),
+        _over("Weights of a document", size, order, "weights"),
+        _over("Queries that light a term by mistake", lit, order, "%"),
+    ]
+
+
+def _over(title: str, rows: Sequence[Row], order: Sequence[str], measure: str) -> Picture:
+    told = "; ".join(f"{row['model']} {row['kind']} {_number(row[measure])}" for row in rows)
+    return lines(title, rows, "model", measure, "kind", order=order, told=f"{title}, {measure}: {told}")
+
+
+def _number(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, int | float) else str(value)
+
+
+def _stage(stage: Mapping[str, Any]) -> Row:
+    return {key: stage.get(key) for key in ("stage", "steps", "seconds", "said")}
+
+
+def _tried(tried: Sequence[Mapping[str, Any]], kept: int) -> Table:
+    columns = (
+        Column("kept", "kept", "text"),
+        Column("name", "model", "text"),
+        Column("ndcg@10", "nDCG@10", decimals=4),
+        Column("difference", "to base", decimals=4, signed=True),
+        Column("p_value", "p", decimals=3),
+        Column("nonzero_document", "weights of a document", decimals=1),
+    )
+    rows: list[Row] = [
+        {
+            **{key: row.get(key) for key in ("name", "ndcg@10", "difference", "p_value", "nonzero_document")},
+            "kept": "kept" if place == kept else "",
+        }
+        for place, row in enumerate(tried)
+    ]
+    return Table("Models that were tried on queries set aside", columns, rows)
+
+
+def _losses(run: Path, stage: Mapping[str, Any]) -> Picture | None:
+    """One stage's loss terms; None for a stage that takes no steps."""
+    history = read_history(run / str(stage.get("folder", "")) / HISTORY_FILE)
+    if not history:
+        return None
+    terms = [key for key in history[0] if key not in NOT_TERMS]
+    width = max(1, len(history) // POINTS)
+    rows: list[Row] = []
+    for term in terms:
+        largest = max(abs(row.get(term, 0.0)) for row in history) or 1.0
+        for start in range(0, len(history), width):
+            part = history[start : start + width]
+            mean = sum(row.get(term, 0.0) for row in part) / len(part)
+            rows.append({"step": part[-1]["step"], "share": round(mean / largest, 3), "term": term})
+    ends = ", ".join(
+        f"{term} from {history[0].get(term, 0.0):.3g} to {history[-1].get(term, 0.0):.3g}" for term in terms
+    )
+    title = str(stage.get("stage", ""))
+    return lines(title, rows, "step", "share", "term", told=f"Loss terms of {title}: {ends}")

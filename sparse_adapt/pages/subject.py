@@ -1,0 +1,254 @@
+"""A run as its page looks at it: both models, documents, judged queries, and what was learnt from."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from sparse_adapt.collection.glossary import Definition, read_dictionary
+from sparse_adapt.collection.readers import Document, Query, read_candidates, read_documents, read_queries
+from sparse_adapt.collection.sources import bundled
+from sparse_adapt.errors import InputError, ModelError
+from sparse_adapt.files.paths import found
+from sparse_adapt.made_up.everyday import LIKE_QUERIES, made_up
+from sparse_adapt.made_up.queries import HELD
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pages.influence import Checkpoint, Lesson, rates_of
+from sparse_adapt.pipeline.run import Finished, read_finished
+from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors, read_collection
+from sparse_adapt.retrieve.keeping import EVERYDAY_SEED
+from sparse_adapt.retrieve.search import Searcher
+
+DOCUMENTS = 4_000  # that a page looks at: those that are judged, and others evenly drawn
+QUERIES = 500
+EVERYDAY = 1_000  # texts that mean anything, half of them like queries
+LESSONS = 600
+A_TERM = 4  # documents that say a term, among its lessons
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What a model makes of the documents, the judged queries and everyday ones: vectors (texts, V)."""
+
+    model: SparseEncoder
+    documents: csr_matrix
+    queries: csr_matrix
+    everyday: csr_matrix
+
+    @cached_property
+    def searcher(self) -> Searcher:
+        """The documents, ready to be searched."""
+        return Searcher(self.documents)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A run's models and texts. `judged` is None where nothing says which documents a query means."""
+
+    run: Finished
+    documents: tuple[Document, ...]
+    all_documents: int
+    judged: Collection | None
+    judged_by: str
+    own_queries: tuple[Query, ...]
+
+    @property
+    def report(self) -> Mapping[str, Any]:
+        """What the run wrote of itself."""
+        return self.run.report
+
+    @property
+    def stages(self) -> list[Mapping[str, Any]]:
+        """The record of each stage."""
+        return list(self.report.get("stages", ()))
+
+    @cached_property
+    def everyday_texts(self) -> list[str]:
+        """Texts like queries that mean anything."""
+        return made_up(EVERYDAY, EVERYDAY_SEED)[LIKE_QUERIES]
+
+    @cached_property
+    def base(self) -> Encoded:
+        """The model that the run began with."""
+        return self._encoded(found(str(self.report["model"]), self.run.folder))
+
+    @cached_property
+    def final(self) -> Encoded:
+        """The model that it ended with."""
+        return self._encoded(str(self.run.model))
+
+    @cached_property
+    def results(self) -> tuple[Result, Result] | None:
+        """What both models reach on the judged queries, the base model first."""
+        if self.judged is None:
+            return None
+        of_base = evaluate_vectors(self.base.queries, self.base.documents, self.judged)
+        return of_base, evaluate_vectors(self.final.queries, self.final.documents, self.judged)
+
+    @cached_property
+    def definitions(self) -> dict[str, Definition]:
+        """What the run was told of each term, by the term in lower case; empty where it was told nothing."""
+        path = self._file("dictionary")
+        if path is None:
+            return {}
+        with suppress(InputError):
+            return {each.term.casefold(): each for each in reversed(read_dictionary(path))}
+        return {}
+
+    @cached_property
+    def said_in(self) -> dict[int, list[int]]:
+        """New token -> the rows of the documents that say it."""
+        model = self.final.model
+        wanted = {token.token_id for token in model.new_tokens}
+        rows: dict[int, list[int]] = {token_id: [] for token_id in wanted}
+        for row, ids in enumerate(model.tokenize([each.full_text for each in self.documents])):
+            for token_id in wanted.intersection(ids):
+                rows[token_id].append(row)
+        return rows
+
+    @cached_property
+    def meant_by(self) -> dict[int, list[int]]:
+        """New token -> the rows of the judged queries whose relevant documents say it."""
+        if self.judged is None:
+            return {}
+        row_of = {document.document_id: row for row, document in enumerate(self.documents)}
+        saying: dict[int, set[int]] = {token_id: set(rows) for token_id, rows in self.said_in.items()}
+        meant: dict[int, list[int]] = {token_id: [] for token_id in saying}
+        for row, query in enumerate(self.judged.queries):
+            grades = self.judged.judgements[query.query_id]
+            relevant = {row_of[name] for name, grade in grades.items() if grade > 0 and name in row_of}
+            for token_id, rows in saying.items():
+                if rows & relevant:
+                    meant[token_id].append(row)
+        return meant
+
+    @cached_property
+    def lessons(self) -> list[Lesson]:
+        """Texts that the stages learnt from: definitions, examples, queries, documents that say a term."""
+        return list(dict.fromkeys(self._lessons()))[:LESSONS]
+
+    @cached_property
+    def checkpoints(self) -> list[Checkpoint]:
+        """The saved models that have the new tokens, each with its rate; empty without lessons."""
+        if not self.lessons:
+            return []
+        made = []
+        for stage, rate in zip(self.stages, rates_of(self.stages), strict=True):
+            folder = self.run.folder / str(stage.get("folder", ""))
+            with suppress(ModelError, InputError):
+                model = SparseEncoder.load(folder)
+                if model.vocabulary_size == self.final.model.vocabulary_size:
+                    made.append(Checkpoint.of(model, rate, self.lessons))
+        return made
+
+    # -- where it comes from ----------------------------------------------------------------------
+
+    def _encoded(self, place: str) -> Encoded:
+        model = SparseEncoder.load(place)
+        asked = [] if self.judged is None else [query.text for query in self.judged.queries]
+        texts = [document.full_text for document in self.documents]
+        return Encoded(
+            model,
+            encode(model, texts, "document"),
+            encode(model, asked, "query"),
+            encode(model, self.everyday_texts, "query"),
+        )
+
+    def _file(self, key: str) -> Path | None:
+        """A file that a stage read, where it still is there."""
+        for stage in reversed(self.stages):
+            entry = stage.get("files", {}).get(key)
+            if entry is not None:
+                path = Path(found(str(entry["path"]), self.run.folder))
+                if path.exists():
+                    return path
+        return None
+
+    def _lessons(self) -> Iterator[Lesson]:
+        model = self.final.model
+        named = {token.term.casefold(): token.token_id for token in model.new_tokens}
+        for term, definition in self.definitions.items():
+            teaches = frozenset({named[term]}) if term in named else frozenset()
+            yield Lesson(definition.definition, "definition", teaches)
+            yield from (Lesson(example, "example", teaches) for example in definition.examples)
+        texts = {document.document_id: document.full_text for document in self.documents}
+        path = self._file("candidates")
+        if path is not None:
+            with suppress(InputError):
+                for entry in read_candidates(path):
+                    best = int(np.argmax(entry.teacher_scores))
+                    text = entry.texts[best] if entry.texts else texts.get(entry.document_ids[best], "")
+                    yield Lesson(entry.query, "query", frozenset(_new_in(model, [text], named.values())))
+        for token_id, rows in self.said_in.items():
+            for row in rows[:A_TERM]:
+                yield Lesson(self.documents[row].full_text, "document", frozenset({token_id}))
+
+
+def _new_in(model: SparseEncoder, texts: Sequence[str], wanted: Any) -> set[int]:  # noqa: ANN401 - a view of ids
+    return {each for ids in model.tokenize(texts) for each in ids} & set(wanted)
+
+
+def read_subject(folder: str | Path, queries: str | None = None, heard: Heard = silent) -> Subject:
+    """A finished run and all that its page needs. `queries`: a file of the user's own.
+
+    Raises InputError for a folder that is no whole run, for a run without a corpus and for a corpus that is gone.
+    """
+    place = Path(folder)
+    if not place.is_dir():
+        raise InputError(folder, "no such folder; name the folder of a finished run")
+    run = read_finished(place)
+    if not isinstance(run.report.get("model"), str) or not isinstance(run.report.get("stages"), list):
+        raise InputError(place / "report.json", "not the report of a run; make the run again")
+    if run.corpus is None:
+        raise InputError(place, "a run without a corpus, so a page has nothing to show it on")
+    if not run.model.is_dir():
+        raise InputError(run.model, "no such model; the run isn't whole")
+    own = () if queries is None else tuple(read_queries(queries))
+    judged, by = _judged(run)
+    everything = tuple(read_documents(run.corpus)) if judged is None else judged.documents
+    documents = _some(everything, judged)
+    if judged is not None:
+        judged = Collection(documents, _few(judged.queries), judged.judgements)
+    heard(1)
+    return Subject(run, documents, len(everything), judged, by, own)
+
+
+def _judged(run: Finished) -> tuple[Collection | None, str]:
+    """Judged queries of the corpus; else the made-up ones that an adaptation set aside; else none."""
+    assert run.corpus is not None
+    folder = bundled(run.corpus) / "qrels"
+    splits = sorted({path.name.partition(".tsv")[0] for path in folder.glob("*.tsv*")})
+    if splits:
+        split = "test" if "test" in splits else splits[0]
+        return read_collection(run.corpus, split), f"the judged queries of the split {split!r}"
+    made = run.folder / "collection"
+    if (made / "qrels" / f"{HELD}.tsv").is_file():
+        said = "made-up queries that were set aside, each with the document that it was made from"
+        return read_collection(made, HELD), said
+    return None, ""
+
+
+def _some(documents: tuple[Document, ...], judged: Collection | None) -> tuple[Document, ...]:
+    """At most so many documents in their order: the judged ones first of all."""
+    if len(documents) <= DOCUMENTS:
+        return documents
+    wanted = set() if judged is None else {name for each in judged.judgements.values() for name in each}
+    step = np.linspace(0, len(documents) - 1, DOCUMENTS).astype(np.int64)
+    drawn = {documents[row].document_id for row in step}
+    kept = [each for each in documents if each.document_id in wanted]
+    more = [each for each in documents if each.document_id in drawn - wanted]
+    chosen = {each.document_id for each in [*kept, *more][: max(DOCUMENTS, len(kept))]}
+    return tuple(each for each in documents if each.document_id in chosen)
+
+
+def _few(queries: tuple[Query, ...]) -> tuple[Query, ...]:
+    rows: NDArray[np.int64] = np.unique(np.linspace(0, len(queries) - 1, QUERIES).astype(np.int64))
+    return queries if len(queries) <= QUERIES else tuple(queries[row] for row in rows)

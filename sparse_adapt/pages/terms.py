@@ -1,0 +1,275 @@
+"""Each new term: what it was before, where it has weight, what is near it, and who lights it by mistake."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from sparse_adapt.collection.readers import Query
+from sparse_adapt.model.encoder import NewToken
+from sparse_adapt.model.names import names_of
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pages.subject import Subject
+from sparse_adapt.pages.wackiness import Wackiness, measure_wackiness
+from sparse_adapt.report.html.parts import (
+    Bar,
+    Bars,
+    Facts,
+    Fold,
+    Part,
+    Picture,
+    Pictures,
+    Prose,
+    Rows,
+    Section,
+)
+from sparse_adapt.report.html.pictures import strip
+from sparse_adapt.report.tables import Column, Row, Table
+from sparse_adapt.retrieve.encode import encode
+
+SHOWN = 40  # terms in full
+LISTED = 400  # in the table
+NEAREST = 8
+STRAYS = 6  # of a term, in words
+TICKS = 120  # of a group of the picture
+COLUMNS = (
+    Column("term", "term", "token"),
+    Column("pieces", "pieces before", "token"),
+    Column("documents", "documents say it"),
+    Column("said", "weight there", decimals=2),
+    Column("meant", "weight where it is meant", decimals=2),
+    Column("others", "other documents light it", "share", decimals=1),
+    Column("everyday", "everyday queries light it", "share", decimals=1),
+    Column("wackiness", "wackiness", decimals=2),
+)
+
+
+class Stray(NamedTuple):
+    """A text that lights a term and shouldn't, and how much."""
+
+    text: str
+    weight: float
+
+
+class TermFindings(NamedTuple):
+    """One new term over the texts of a page. None where nothing says it, means it or expands to it."""
+
+    token: NewToken
+    pieces: str
+    rows: list[int]  # documents that say it
+    said: float | None
+    meant: float | None
+    meaning: list[Stray]  # queries that mean it, with its weight
+    others: float
+    everyday: float
+    strays: list[Stray]
+    own: list[Stray]
+    wackiness: float | None
+
+    def row(self) -> Row:
+        """The findings as a row of the table."""
+        return {
+            "term": self.token.term,
+            "pieces": self.pieces,
+            "documents": len(self.rows),
+            "said": self.said,
+            "meant": self.meant,
+            "others": self.others,
+            "everyday": self.everyday,
+            "wackiness": self.wackiness,
+        }
+
+
+def find_terms(subject: Subject) -> tuple[list[TermFindings], Wackiness, Wackiness]:
+    """Every new term, those of most documents first; then the wackiness of the base model and of the final one."""
+    wacky = [_wackiness(subject, before=before) for before in (True, False)]
+    texts = [query.text for query in subject.own_queries]
+    own = encode(subject.final.model, texts, "query")
+    findings = [_find(subject, token, wacky[1], own) for token in subject.final.model.new_tokens]
+    findings.sort(key=lambda each: (-len(each.rows), each.token.token_id))
+    return findings, wacky[0], wacky[1]
+
+
+def _wackiness(subject: Subject, *, before: bool) -> Wackiness:
+    if subject.judged is None:
+        return Wackiness({}, 0.0)
+    encoded = subject.base if before else subject.final
+    texts = [document.full_text for document in subject.documents]
+    asked = [query.text for query in subject.judged.queries]
+    return measure_wackiness(encoded.model, encoded.searcher, texts, asked, encoded.queries)
+
+
+def _find(subject: Subject, token: NewToken, wacky: Wackiness, own: object) -> TermFindings:
+    final = subject.final
+    said = _column(final.documents, token.token_id)
+    rows = subject.said_in[token.token_id]
+    others = np.delete(said, rows)
+    judged: tuple[Query, ...] = () if subject.judged is None else subject.judged.queries
+    asked = _column(final.queries, token.token_id)
+    written = final.model.tokenize([query.text for query in judged], "query") if judged else []
+    meant = [row for row in subject.meant_by.get(token.token_id, ()) if token.token_id not in written[row]]
+    everyday = _column(final.everyday, token.token_id)
+    mine = _column(own, token.token_id)
+    return TermFindings(
+        token=token,
+        pieces=" ".join(names_of(final.model.tokenizer, token.pieces)),
+        rows=rows,
+        said=float(said[rows].mean()) if rows else None,
+        meant=float(asked[meant].mean()) if meant else None,
+        meaning=_heaviest([judged[row].text for row in meant], asked[meant]),
+        others=float((others > 0).mean()) if len(others) else 0.0,
+        everyday=float((everyday > 0).mean()),
+        strays=_heaviest(subject.everyday_texts, everyday),
+        own=_heaviest([query.text for query in subject.own_queries], mine),
+        wackiness=wacky.tokens.get(token.token_id),
+    )
+
+
+def _column(vectors: object, token_id: int) -> NDArray[np.float32]:
+    """The weights of one token: (texts)."""
+    return np.asarray(vectors[:, [token_id]].toarray()[:, 0])  # type: ignore[index]
+
+
+def _heaviest(texts: Sequence[str], weights: NDArray[np.float32]) -> list[Stray]:
+    order = np.argsort(-weights, kind="stable")[:STRAYS]
+    return [Stray(texts[row], float(weights[row])) for row in order if weights[row] > 0]
+
+
+def terms_section(
+    subject: Subject, findings: Sequence[TermFindings], wacky: tuple[Wackiness, Wackiness]
+) -> Section:
+    """The picture of all terms, their table, and the first of them in full."""
+    if not findings:
+        return Section("terms", "Terms", [Prose("No term was added: the vocabulary stays as it was.")])
+    parts: list[Part] = [Pictures([_picture(subject)]), Rows(_table(findings, wacky), {"term": "link"})]
+    if not subject.own_queries:
+        parts.append(
+            Prose("Queries of your own, to see which of them light a term: --queries FILE.", "quiet")
+        )
+    nearest = nearest_tokens(subject.final.model, [each.token.token_id for each in findings[:SHOWN]])
+    parts += [
+        _fold(subject, each, nearest[each.token.token_id], open_=number == 0)
+        for number, each in enumerate(findings[:SHOWN])
+    ]
+    if len(findings) > SHOWN:
+        more = f"{len(findings) - SHOWN:,} more terms stand in the table alone; sparse-adapt diagnose TERM shows one."
+        parts.append(Prose(more, "quiet"))
+    return Section("terms", "Terms", parts, "Words that were given a token of their own.")
+
+
+def _table(findings: Sequence[TermFindings], wacky: tuple[Wackiness, Wackiness]) -> Table:
+    rows = [
+        {**each.row(), "link": f"#{anchor(each.token)}" if place < SHOWN else ""}
+        for place, each in enumerate(findings[:LISTED])
+    ]
+    note = "wackiness: 0 for an expansion that the documents it finds are full of, 1 for one that they never say. "
+    note += f"All tokens of the judged queries together (W-AUC): {wacky[0].area:.3f} before, {wacky[1].area:.3f} after."
+    if len(findings) > LISTED:
+        note += f" The first {LISTED:,} of {len(findings):,} terms."
+    return Table("All terms", COLUMNS, rows, note)
+
+
+def anchor(token: NewToken) -> str:
+    """Where a page tells of a term."""
+    return f"term-{token.token_id}"
+
+
+def _picture(subject: Subject) -> Picture:
+    """The weights of all terms, by the texts that have them."""
+    final, ids = subject.final, [token.token_id for token in subject.final.model.new_tokens]
+    groups: dict[str, list[float]] = {
+        name: [] for name in ("said", "meant", "other documents", "everyday queries")
+    }
+    for token_id in ids:
+        weights, rows = _column(final.documents, token_id), subject.said_in[token_id]
+        groups["said"] += weights[rows].tolist()
+        groups["other documents"] += np.delete(weights, rows).tolist()
+        groups["meant"] += _column(final.queries, token_id)[subject.meant_by.get(token_id, [])].tolist()
+        groups["everyday queries"] += _column(final.everyday, token_id).tolist()
+    rows_: list[Row] = [
+        {"name": name, "value": round(value, 3)}
+        for name, values in groups.items()
+        for value in _thinned(values)
+    ]
+    told = "; ".join(f"{name}: {_told(values)}" for name, values in groups.items())
+    return strip("Weight of the new terms", rows_, told=f"Weights of the new terms where they are {told}")
+
+
+def _thinned(values: Sequence[float]) -> list[float]:
+    """Some of many values, evenly from the sorted ones."""
+    ordered = sorted(values)
+    return (
+        [ordered[int(row)] for row in np.linspace(0, len(ordered) - 1, min(TICKS, len(ordered)))]
+        if ordered
+        else []
+    )
+
+
+def _told(values: Sequence[float]) -> str:
+    if not values:
+        return "none"
+    lit = sum(value > 0 for value in values)
+    return f"{lit:,} of {len(values):,} above 0, mean {sum(values) / len(values):.2f}"
+
+
+def _fold(subject: Subject, each: TermFindings, nearest: Sequence[tuple[str, float]], *, open_: bool) -> Fold:
+    definition = subject.definitions.get(each.token.term.casefold())
+    pairs = [
+        ("token", each.token.token),
+        ("pieces before", each.pieces),
+        ("category", each.token.category or "none"),
+        ("definition", "the run was given none" if definition is None else definition.definition),
+        ("documents", _documents(subject, each.rows)),
+        ("weight where said", _weight(each.said)),
+        ("weight where meant", _weight(each.meant)),
+        ("nearest tokens", ", ".join(f"{name} {value:.2f}" for name, value in nearest)),
+        (
+            "wackiness",
+            "it expands too few of the judged queries" if each.wackiness is None else f"{each.wackiness:.2f}",
+        ),
+    ]
+    parts: list[Part] = [Facts(pairs)]
+    parts += _stray_parts("Queries that mean it", each.meaning, "no judged query means it without saying it")
+    title = f"Strays: everyday queries that light it ({each.everyday:.1%})"
+    parts += _stray_parts(title, each.strays, "no everyday query lights it")
+    if subject.own_queries:
+        parts += _stray_parts(
+            "Your queries that light it; is it meant?", each.own, "none of your queries lights it"
+        )
+    return Fold(each.token.term, parts, open=open_, name=anchor(each.token))
+
+
+def _documents(subject: Subject, rows: Sequence[int]) -> str:
+    names = [subject.documents[row].document_id for row in rows[:5]]
+    more = f" and {len(rows) - 5:,} more" if len(rows) > 5 else ""
+    return f"{len(rows):,}: {', '.join(names)}{more}" if rows else "none says it"
+
+
+def _weight(value: float | None) -> str:
+    return "nowhere to be seen" if value is None else f"{value:.2f} on average"
+
+
+def _stray_parts(title: str, strays: Sequence[Stray], without: str) -> list[Part]:
+    if not strays:
+        return [Prose(f"{title}: {without}.", "quiet")]
+    largest = max(each.weight for each in strays)
+    return [Bars(title, [Bar(each.text, f"{each.weight:.2f}", each.weight / largest) for each in strays])]
+
+
+@torch.inference_mode()
+def nearest_tokens(model: SparseEncoder, token_ids: Sequence[int]) -> Mapping[int, list[tuple[str, float]]]:
+    """For each token those whose output rows point the same way: their names and cosines, the nearest first."""
+    rows = torch.nn.functional.normalize(model.output_rows.float(), dim=1)
+    found: dict[int, list[tuple[str, float]]] = {}
+    for token_id in token_ids:
+        best = (rows @ rows[token_id]).topk(NEAREST + 1)
+        pairs = [
+            (int(other), float(value))
+            for value, other in zip(best.values, best.indices, strict=True)
+            if int(other) != token_id
+        ][:NEAREST]
+        names = names_of(model.tokenizer, [other for other, _ in pairs])
+        found[token_id] = [(name, value) for name, (_, value) in zip(names, pairs, strict=True)]
+    return found

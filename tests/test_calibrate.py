@@ -1,0 +1,135 @@
+"""Terms lowered by their biases: the same vectors as the saved model's, and no more lowering than is needed."""
+
+import json
+
+import numpy as np
+import pytest
+
+from sparse_adapt.api.calibrating import calibrate
+from sparse_adapt.errors import ConfigError, ModelError
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline.calibrate import (
+    Scales,
+    Texts,
+    amounts_for,
+    amounts_of,
+    check_calibrates,
+    everyday_queries,
+    raw_logits,
+    save_calibrated,
+    tabulate,
+)
+from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.evaluate import read_collection
+
+TEXTS = ["who owns zorvex", "the plan of what to spend", "a saw and a file", "", "who signs for spending"]
+
+
+@pytest.fixture(autouse=True)
+def few_everyday_queries(monkeypatch):
+    monkeypatch.setattr("sparse_adapt.pipeline.calibrate.EVERYDAY", 80)
+
+
+@pytest.fixture
+def model(tiny_run):
+    return SparseEncoder.load(tiny_run / "4-distill")
+
+
+def same(one, other):
+    assert abs(one - other).max() == pytest.approx(0.0, abs=1e-5)
+
+
+@pytest.mark.parametrize("amount", [0.0, 1.5, -2.0])
+def test_lowered_vectors_are_those_of_the_saved_model(tmp_path, model, amount):
+    model.factors = np.linspace(0.5, 1.5, model.vocabulary_size).astype(np.float32)
+    texts = Texts.of(model, TEXTS, "document")
+    amounts = amounts_of(model, {"Zorvex": amount})
+    save_calibrated(model, "here", amounts, [], tmp_path / "model")
+    saved = SparseEncoder.load(tmp_path / "model")
+    same(texts.lowered(amounts), encode(saved, TEXTS, "document"))
+    same(texts.lowered(np.zeros_like(amounts)), encode(model, TEXTS, "document"))  # which stayed as it was
+
+
+def test_only_the_biases_of_new_tokens_change(tmp_path, model):
+    save_calibrated(model, "here", amounts_of(model, {"zorvex": 2.0}), [], tmp_path / "model")
+    saved = SparseEncoder.load(tmp_path / "model").masked_lm.state_dict()
+    new = model.new_tokens[0].token_id
+    for name, before in model.masked_lm.state_dict().items():
+        changed = (saved[name] != before).nonzero()
+        if name.endswith("bias") and before.shape == (model.vocabulary_size,):
+            assert changed.tolist() == [[new]]
+        else:
+            assert len(changed) == 0, name
+
+
+def test_a_target_is_reached_and_no_term_is_lowered_further(model):
+    texts = everyday_queries()
+    logits = raw_logits(model, texts, "query") + 3.0  # so that many light
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sparse_adapt.pipeline.calibrate.raw_logits", lambda *rest: logits)
+        amounts = amounts_for(model, 0.25, texts)
+    share = (logits > amounts).any(axis=1).mean()
+    assert share == 0.25
+    assert (logits > amounts - 0.01).any(axis=1).mean() > 0.25
+
+
+def test_each_term_is_lowered_only_where_its_own_strays_are(model):
+    logits = np.array([[5.0, 1.0], [4.0, -1.0], [-1.0, 2.0], [-2.0, -2.0]], np.float32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sparse_adapt.pipeline.calibrate.raw_logits", lambda *rest: logits)
+        amounts = amounts_for(model, 0.5, ["a", "b", "c", "d"])
+    assert amounts.tolist() == pytest.approx(
+        [0.0, 2.0], abs=1e-3
+    )  # the first two may light; the third lit the second
+    assert ((logits > amounts).any(axis=1)).tolist() == [True, True, False, False]
+
+
+def test_nothing_is_lowered_where_nothing_strays(model):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "sparse_adapt.pipeline.calibrate.raw_logits", lambda *rest: np.full((4, 1), -1.0, np.float32)
+        )
+        assert amounts_for(model, 0.0, ["a"] * 4).tolist() == [0.0]
+
+
+def test_what_it_buys_and_costs(model, zorvex_collection):
+    judged = read_collection(str(zorvex_collection), "test")
+    scales = Scales.of(model, ["who owns zorvex"], judged.documents, judged)
+    bought = {each.name: each for each in scales.bought(amounts_of(model, {"zorvex": 100.0}))}
+    assert bought["your queries that light a term"].after == 0.0
+    assert bought["everyday queries that light a term"].after == 0.0
+    assert bought["weight of a term where it is said"].before >= 0.0
+    assert bought["documents that say a term and light it"].after == 0.0
+    assert {"  control", "  explicit", "  hidden", "judged queries, nDCG@10"} <= set(bought)
+    nothing = scales.bought(amounts_of(model, {}))
+    assert all(each.before == each.after for each in nothing)
+    assert len(tabulate(nothing).rows) == len(nothing)
+
+
+def test_the_command_writes_a_model_and_its_figures(sparse_adapt, tmp_path, tiny_run, zorvex_collection):
+    words = ["--model", tiny_run / "4-distill", "--corpus", zorvex_collection, "-o", tmp_path / "calm"]
+    done = sparse_adapt("calibrate", *words, "--lower", "zorvex=0.5", "--json")
+    assert done.status == 0, done.err
+    shown = json.loads(done.out)
+    told = json.loads((tmp_path / "calm" / "calibration.json").read_text())
+    assert shown == told
+    assert told["lowered"] == {"zorvex": 0.5}
+    assert sparse_adapt("explain", "who owns zorvex", "--model", tmp_path / "calm").status == 0
+    again = sparse_adapt("calibrate", *words, "--target-strays", "10%")
+    assert again.status == 2 and "already there" in again.err
+    assert sparse_adapt("calibrate", *words, "--target-strays", "10%", "--overwrite").status == 0
+
+
+def test_without_a_corpus_strays_are_measured(tmp_path, tiny_run):
+    found = calibrate(tiny_run, tmp_path / "calm", target_strays=0.0, progress=False)
+    assert found.bought[0].name == "everyday queries that light a term"
+    assert "terms moved" in found.headline
+
+
+def test_mistakes(model, tiny_model, tmp_path, tiny_run):
+    with pytest.raises(ConfigError, match="either the terms to lower or the target"):
+        calibrate(tiny_run, tmp_path / "x")
+    with pytest.raises(ConfigError, match="did you mean 'zorvex'"):
+        amounts_of(model, {"zorvx": 1.0})
+    with pytest.raises(ModelError, match="has no new token"):
+        check_calibrates(SparseEncoder.load(tiny_model), "tiny")
