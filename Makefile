@@ -13,7 +13,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test quick nightly lint docs bench figures constraints clean
+.PHONY: setup browser demo test quick nightly lint docs bench figures constraints clean
 
 setup: $(READY)
 
@@ -33,7 +33,10 @@ lint: setup
 docs: setup
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet docs docs/_build
 
-test: lint docs
+browser: setup
+	tools/browser.sh $(VENV)/axe
+
+test: lint docs browser
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(WORKERS) --durations 10
 
 quick: lint
