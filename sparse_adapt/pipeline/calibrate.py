@@ -174,7 +174,7 @@ class Scales:
             return cls(everyday, mine)
         texts = [document.full_text for document in documents]
         said = says(model, texts)
-        items = known_of(documents, said.any(axis=1))
+        items = known_of(documents, np.asarray(said.any(axis=1)))
         known = None if items is None else (items, _asked(model, items))
         of_judges = None if judged is None else (judged, _asked(model, judged))
         return cls(everyday, mine, Texts.of(model, texts, "document", heard), said, known, of_judges)
@@ -196,8 +196,9 @@ class Scales:
         before, after = self._weights(nothing), self._weights(amounts)
         if self.said.any():
             found.append(_share("documents that say a term and light it", before, after, self.said))
-            means = [float(weights[self.said].mean()) for weights in (before, after)]
-            found.append(Bought("weight of a term where it is said", *means))
+            where = self.said
+            means = float(before[where].mean()), float(after[where].mean())
+            found.append(Bought("weight of a term where it is said", means[0], means[1]))
         found.append(_share("other documents that light a term", before, after, ~self.said))
         vectors = self.documents.lowered(nothing), self.documents.lowered(amounts)
         if self.known is not None:
@@ -208,7 +209,7 @@ class Scales:
 
     def _weights(self, amounts: Amounts) -> Logits:
         assert self.documents is not None, "asked before"
-        return np.maximum(self.documents.logits - amounts, 0.0)
+        return np.asarray(np.maximum(self.documents.logits - amounts, 0.0), np.float32)
 
 
 def says(model: SparseEncoder, texts: Sequence[str]) -> NDArray[np.bool_]:
@@ -249,7 +250,8 @@ def _measured(
     return [
         Bought(
             name if kind is None else f"  {kind}",
-            *(float(each.select(kind)[measure].mean()) for each in (before, after)),
+            float(before.select(kind)[measure].mean()),
+            float(after.select(kind)[measure].mean()),
         )
         for kind in (None, *kinds)
     ]
