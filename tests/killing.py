@@ -1,9 +1,11 @@
-"""A process that dies at its n-th file operation: from then on it does nothing to the disk, tidying up included."""
+"""What a process that is killed at a file operation leaves: its folder as it lay there when the operation began."""
 
 import builtins
-import gc
+import hashlib
 import io
 import os
+import re
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,90 +13,100 @@ from typing import Any
 
 import pytest
 
+State = dict[str, bytes | None]
+"""What lies in a folder: bytes by path, None for a folder within."""
+
 WRITING = frozenset("wax+")
 ALWAYS = ("fsync",)  # by descriptor
-BY_NAME = ("rename", "replace", "unlink", "remove", "rmdir", "mkdir", "truncate")
+BY_NAME = ("rename", "replace", "unlink", "remove", "rmdir", "mkdir", "truncate", "link", "symlink")
+RANDOM = re.compile(r"\.[0-9a-f]{16}\.partial")
 
 
-class Killed(BaseException):
-    """The process is dead."""
+class Watched:
+    """A folder whose states are kept: one before each operation on a file below it, each once."""
 
+    def __init__(self, root: Path) -> None:
+        self.root, self.operations = root, 0
+        self.states: dict[str, State] = {}
+        self._held: dict[bytes, bytes] = {}
 
-class Process:
-    """Counts the operations on files below a folder, and dies at one of them."""
-
-    def __init__(self, root: Path, dies_at: int) -> None:
-        self.root, self.dies_at, self.count, self.ended = str(root), dies_at, 0, False
-
-    def operates(self) -> None:
-        """Another operation begins, unless the process is dead, or dies now."""
-        if self.ended:
-            return
-        self.count += 1
-        if self.count >= self.dies_at:
-            raise Killed
-
-    def is_below(self, path: object, options: dict[str, Any]) -> bool:
-        """Whether an operation is on a file that counts."""
+    def operates(self, path: object, options: dict[str, Any], *, always: bool) -> None:
+        """An operation begins; where it is on a file below the folder, that is what a kill would leave now."""
         known = isinstance(path, str | os.PathLike)
-        return options.get("dir_fd") is not None or (known and os.fspath(path).startswith(self.root))
+        below = options.get("dir_fd") is not None or (known and os.fspath(path).startswith(str(self.root)))
+        if always or below:
+            self.operations += 1
+            state = state_of(self.root, self._held)
+            self.states.setdefault(_name_of(state), state)
+
+
+def state_of(root: Path, held: dict[bytes, bytes] | None = None) -> State:
+    """All that lies below a folder; bytes that are `held` already aren't held twice."""
+    held = {} if held is None else held
+    state: State = {}
+    for path in sorted(root.rglob("*")):
+        name = path.relative_to(root).as_posix()
+        content = None if path.is_dir() else path.read_bytes()
+        state[name] = None if content is None else held.setdefault(content, content)
+    return state
+
+
+def restore(root: Path, state: State) -> None:
+    """Have a folder hold a state, and nothing else."""
+    for path in root.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for name, content in state.items():
+        (root / name).mkdir() if content is None else (root / name).write_bytes(content)
+
+
+def watched(root: Path, work: Callable[[], object]) -> Watched:
+    """Every state that a kill can leave of something that writes below a folder."""
+    found = Watched(root)
+    with _watching(found):
+        work()
+    return found
+
+
+def _name_of(state: State) -> str:
+    """The same for states that differ by the random names of temporary files alone."""
+    digest = hashlib.sha256()
+    for name, content in sorted((RANDOM.sub(".partial", name), content) for name, content in state.items()):
+        digest.update(repr((name, content if content is None else hashlib.sha256(content).digest())).encode())
+    return digest.hexdigest()
 
 
 @contextmanager
-def dying_at(operation: int, root: Path) -> Iterator[Process]:
-    """Within the block the process dies at an operation on a file below `root`; nobody dies at a large number."""
-    process = Process(root, operation)
+def _watching(found: Watched) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in (*ALWAYS, *BY_NAME):
-            patch.setattr(os, name, _counted(process, getattr(os, name), always=name in ALWAYS))
-        patch.setattr(os, "open", _created(process, os.open))
+            patch.setattr(os, name, _counted(found, getattr(os, name), always=name in ALWAYS))
+        patch.setattr(os, "open", _created(found, os.open))
         for module in (io, builtins):
-            patch.setattr(module, "open", _opened(process, module.open))
-        yield process
-    process.ended = True
+            patch.setattr(module, "open", _opened(found, module.open))
+        yield
 
 
-def _counted(process: Process, function: Callable[..., Any], *, always: bool) -> Callable[..., Any]:
+def _counted(found: Watched, function: Callable[..., Any], *, always: bool) -> Callable[..., Any]:
     def call(*given: Any, **options: Any) -> Any:
-        if always or process.is_below(given[0], options):
-            process.operates()
+        found.operates(given[0], options, always=always)
         return function(*given, **options)
 
     return call
 
 
-def _opened(process: Process, function: Callable[..., Any]) -> Callable[..., Any]:
+def _opened(found: Watched, function: Callable[..., Any]) -> Callable[..., Any]:
     def call(file: Any, mode: str = "r", *given: Any, **options: Any) -> Any:
-        if not WRITING.isdisjoint(mode) and process.is_below(file, {}):
-            process.operates()
+        if not WRITING.isdisjoint(mode):
+            found.operates(file, {}, always=False)
         return function(file, mode, *given, **options)
 
     return call
 
 
-def _created(process: Process, function: Callable[..., Any]) -> Callable[..., Any]:
+def _created(found: Watched, function: Callable[..., Any]) -> Callable[..., Any]:
     def call(path: Any, flags: int, *given: Any, **options: Any) -> Any:
-        if flags & os.O_CREAT and process.is_below(path, options):
-            process.operates()
+        if flags & os.O_CREAT:
+            found.operates(path, options, always=False)
         return function(path, flags, *given, **options)
 
     return call
-
-
-def killed_at(operation: int, root: Path, work: Callable[[], object]) -> bool:
-    """Do something in a process that dies; whether it did, or came to its end before."""
-    died = False
-    try:
-        with dying_at(operation, root):
-            work()
-    except Killed:
-        died = True
-    gc.collect()  # lets go of the locks, as the system does for a dead process
-    return died
-
-
-def operations_of(root: Path, work: Callable[[], object]) -> int:
-    """How many operations on files below a folder something takes."""
-    with dying_at(2**62, root) as process:
-        work()
-        return process.count

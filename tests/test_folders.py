@@ -20,7 +20,7 @@ from sparse_adapt.files.checksum import MARKER_FILE
 from sparse_adapt.files.folders import (
     check_free,
     check_replaceable,
-    discard_unfinished,
+    discard,
     output_folder,
     way_to_file,
 )
@@ -341,7 +341,7 @@ class TestOverwriting:
             way_to_file(tmp_path / "out", **{how: True}),
         ):
             pytest.fail("the block must not run")
-        discard_unfinished(tmp_path / "out")
+        discard(tmp_path / "out.partial")
         assert contents(tmp_path / "out.partial") == {"chapter.txt": "mine"}
 
     @pytest.mark.parametrize(

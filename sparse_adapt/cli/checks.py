@@ -141,10 +141,11 @@ def check_free_file(
         raise OutputError(f"{path}: is a folder, where a file is to be written; choose another -o")
     if path is None or not path.is_file():
         return
+    from sparse_adapt.files.folders import check_replaceable, tidy
+
+    tidy(path)
     if not overwrite:
         raise OutputError(f"{path}: already there; choose another -o or pass --overwrite")
-    from sparse_adapt.files.folders import check_replaceable
-
     what, place = FILE_KINDS[kind]
     read = resolve_name(place)
     check_replaceable(

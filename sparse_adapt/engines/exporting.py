@@ -14,8 +14,8 @@ from sparse_adapt.engines.layout import ExportSource
 from sparse_adapt.engines.manifest import ExportFolder
 from sparse_adapt.engines.writing import AS_A_RULE, ExportOptions, write_export
 from sparse_adapt.errors import OutputError
-from sparse_adapt.files.folders import check_free, discard_unfinished, tidy
-from sparse_adapt.files.marker import marker_of, remove
+from sparse_adapt.files.folders import check_free, discard
+from sparse_adapt.files.marker import marker_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors, open_vectors
@@ -82,14 +82,11 @@ def interim_shards(folder: Path, options: ExportOptions) -> Iterator[Path]:
     Raises OutputError for a place that is taken, before anything is encoded.
     """
     shards = interim_folder(folder)
-    if options.resume:
-        discard_unfinished(folder)
-        if marker_of(folder) is not None and marker_of(shards) is not None:
-            remove(shards)  # the export was whole when it was killed
+    if options.resume and marker_of(folder) is not None:
+        discard(shards)  # the export was whole when it was killed
     check_free(folder, overwrite=options.overwrite, reads=options.reads)
     if marker_of(shards) is not None and not (options.resume or options.overwrite):
         advice = "pass --resume to continue it or --overwrite to start again"
         raise OutputError(f"{folder}: an unfinished export is in {shards}; {advice}")
     yield shards
-    tidy(shards)
-    remove(shards)
+    discard(shards)

@@ -24,12 +24,11 @@ from sparse_adapt.engines.manifest import DOCUMENTS_FOLDER, ExportManifest, read
 from sparse_adapt.engines.quantise import Quantisation
 from sparse_adapt.engines.writing import write_into
 from sparse_adapt.errors import ConfigError, OutputError
-from sparse_adapt.files.folders import discard_unfinished, output_folder, write_json
+from sparse_adapt.files.folders import output_folder, write_json
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.retrieve.vectors.folder import open_vectors
 from sparse_adapt.retrieve.vectors.manifest import read_format, read_tokens, write_tokens
 
-BEGUN_FILE = "begun.json"  # of an index that isn't whole
 BUFFER_MEGABYTES = 256  # that Lucene fills before it writes a segment
 SECONDS_A_LOOK = 0.2
 
@@ -50,9 +49,7 @@ def build_index(
     vouch for, OutputError when Anserini fails; nothing stays at `index` then.
     """
     java_class("io.anserini.index.IndexCollection")  # a missing extra shows before anything is written
-    discard_unfinished(index, holding=BEGUN_FILE)
     with output_folder(index, overwrite=overwrite, resumable=False, reads=[vectors]) as work:
-        write_json(work / BEGUN_FILE, {"vectors": str(vectors)})
         with _collection(vectors, work / "collection", quantisation) as (folder, manifest):
             assert manifest.quantisation is not None, manifest.format
             tokens = read_tokens(folder, manifest.model)
@@ -71,7 +68,6 @@ def build_index(
         )
         write_tokens(work, tokens)
         write_json(work / CARD_FILE, card.model_dump())
-        (work / BEGUN_FILE).unlink()
     return card
 
 

@@ -1,8 +1,8 @@
 """Results appear whole or not at all: folders and files are written beside their place, then renamed.
 
 While a run works, its folder is `<path>.partial`; a run that is stopped leaves that folder for `--resume`
-and nothing at `<path>`. A folder that is replaced stays where it is until its successor is complete. Only what bears
-our marker (`files.marker`) is ever removed.
+and nothing at `<path>`. What is made at once says so in its marker, and is begun anew. A folder that is replaced stays
+where it is until its successor is complete. Only what bears our marker (`files.marker`) is ever removed.
 """
 
 import os
@@ -14,11 +14,12 @@ from filelock import FileLock, Timeout
 
 from sparse_adapt.errors import OutputError, SparseAdaptError
 from sparse_adapt.files.checksum import MARKER_FILE
-from sparse_adapt.files.marker import mark, marker_of, remove, strangers, vouch
+from sparse_adapt.files.marker import is_left, mark, marker_of, remove, strangers, vouch
 from sparse_adapt.files.writing import (
     fail,
     give_ordinary_mode,
     is_full,
+    publish,
     refuse_address,
     sweep,
     sync,
@@ -43,9 +44,9 @@ def output_folder(
     """The folder to write in, `<path>.partial`, which becomes `path` when the block ends well.
 
     A block that fails leaves the partial folder for `resume` (unless `resumable` is False: then it is
-    removed) and whatever was at `path` as it was. With `overwrite` a finished folder is replaced, and an
-    unfinished one thrown away unless `resume` says to go on with it; but only a folder that bears our marker,
-    holds nothing besides, and isn't among what the command `reads`.
+    removed, by the next call where a kill left it) and whatever was at `path` as it was. With `overwrite` a finished
+    folder is replaced, and an unfinished one thrown away unless `resume` says to go on with it; but only a folder that
+    bears our marker, holds nothing besides, and isn't among what the command `reads`.
 
     Raises OutputError, before anything is written, for a place that is taken, in use, or can't be written,
     and for an unfinished run that the call says nothing about; and when the disk fills up in the block.
@@ -53,11 +54,7 @@ def output_folder(
     place = _checked(Path(path), reads)
     partial = _partial(place)
     with _locked(place, path):
-        try:
-            _restore(place)
-            _refuse_taken(place, partial, path, overwrite=overwrite, resume=resume, resumable=resumable)
-        except OSError as error:
-            fail(path, error)
+        _begin(place, path, overwrite=overwrite, resume=resume, resumable=resumable)
         with _working_in(partial, path, anew=overwrite and not resume, resumable=resumable):
             yield partial
             _settle(partial)
@@ -68,18 +65,23 @@ def output_folder(
 def way_to_file(
     path: str | Path, *, overwrite: bool = False, resume: bool = False, reads: Reads = ()
 ) -> Iterator[Path]:
-    """A folder to work in, `<path>.partial`, for a block that ends by writing a file at `path`: then it goes.
+    """A folder to work in, `<path>.partial`, for a block that ends by writing a file of that name in it.
 
-    A block that fails leaves what it wrote there for `resume`. Raises OutputError as `output_folder` does.
+    The file is put at `path`, and the folder goes; without the file the folder goes as well. A block that fails leaves
+    what it wrote there for `resume`. Raises OutputError as `output_folder` does.
     """
     place = _checked(Path(path), reads)
     partial = _partial(place)
     with _locked(place, path):
+        _restore(place)
         if place.exists() and not overwrite:
             raise OutputError(f"{path}: already there; choose another -o or pass --overwrite")
         _refuse_unfinished(partial, path, overwrite=overwrite, resume=resume, resumable=True)
         with _working_in(partial, path, anew=overwrite and not resume, resumable=True):
             yield partial
+            if (written := partial / place.name).is_file():
+                mark(partial, at_once=True)  # so that a kill doesn't leave a way that has been gone
+                publish(written, place)
         remove(partial)
 
 
@@ -88,7 +90,8 @@ def check_free(
 ) -> None:
     """Raise OutputError where `output_folder` could not begin a new result, before there is anything to put there."""
     place = _checked(Path(path), reads)
-    _refuse_taken(place, _partial(place), path, overwrite=overwrite, resume=False, resumable=resumable)
+    with _locked(place, path):
+        _begin(place, path, overwrite=overwrite, resume=False, resumable=resumable)
 
 
 def check_replaceable(
@@ -123,17 +126,15 @@ def tidy(path: str | Path) -> None:
         _restore(place)
 
 
-def discard_unfinished(path: str | Path, *, holding: str = "") -> None:
-    """Remove what a killed run left beside `path` and nobody can go on from. Raises OutputError where one is at it.
-
-    holding: the name of a file by which such a run is told from others, whose work is left alone.
-    """
+def discard(path: str | Path) -> None:
+    """Remove a folder of ours, with what a kill left of such a removal. Raises OutputError where somebody is at it."""
     place = _checked(Path(path))
-    partial = _partial(place)
     with _locked(place, path):
-        if marker_of(partial) is not None and (partial / holding).exists():
-            with suppress(OSError):
-                remove(partial)
+        _restore(place)
+        if marker_of(place) is not None:
+            remove(place)
+        elif place.is_dir() and not any(place.iterdir()):
+            place.rmdir()
 
 
 # -- the checks before ---------------------------------------------------------------------------
@@ -190,16 +191,23 @@ def _locked(place: Path, path: str | Path) -> Iterator[None]:
         lock.release()
 
 
-def _refuse_taken(
-    place: Path, partial: Path, path: str | Path, *, overwrite: bool, resume: bool, resumable: bool
-) -> None:
+def _begin(place: Path, path: str | Path, *, overwrite: bool, resume: bool, resumable: bool) -> None:
+    """Put right what a kill left, and raise OutputError where nothing may be written."""
+    try:
+        _restore(place)
+        _refuse_taken(place, path, overwrite=overwrite, resume=resume, resumable=resumable)
+    except OSError as error:
+        fail(path, error)
+
+
+def _refuse_taken(place: Path, path: str | Path, *, overwrite: bool, resume: bool, resumable: bool) -> None:
     if place.exists() and not place.is_dir():
         raise OutputError(f"{path}: a file is there; choose another -o")
     if _holds_something(place):
         if not overwrite:
             raise OutputError(f"{path}: already there; choose another -o or pass --overwrite")
         _refuse_strangers(place, path)
-    _refuse_unfinished(partial, path, overwrite=overwrite, resume=resume, resumable=resumable)
+    _refuse_unfinished(_partial(place), path, overwrite=overwrite, resume=resume, resumable=resumable)
 
 
 def _refuse_unfinished(
@@ -277,11 +285,11 @@ def _working_in(partial: Path, path: str | Path, *, anew: bool, resumable: bool)
     Raises OutputError where it can't be made, or the disk is full.
     """
     try:
-        if anew and partial.exists():
+        if partial.exists() and (anew or not _holds_something(partial)):
             remove(partial)
         partial.mkdir(exist_ok=True)
         if marker_of(partial) is None:
-            mark(partial)
+            mark(partial, at_once=not resumable)
     except OSError as error:
         fail(path, error)
     try:
@@ -298,8 +306,13 @@ def _working_in(partial: Path, path: str | Path, *, anew: bool, resumable: bool)
 
 
 def _restore(place: Path) -> None:
-    """Put things right after a run that was killed between two renames: the old folder returns, or goes."""
-    replaced = _replaced(place)
+    """Put things right after a run that was killed: between two renames the old folder returns, or goes.
+
+    What nobody can go on from goes too.
+    """
+    replaced, partial = _replaced(place), _partial(place)
+    if is_left(partial):
+        remove(partial)
     if marker_of(replaced) is None:
         return
     if _holds_something(place):

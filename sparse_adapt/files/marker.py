@@ -1,7 +1,8 @@
 """The marker of a folder that this project wrote: by it the folder may be replaced, and its files are vouched for.
 
 `sparse-adapt.json` lists the folder's files with their SHA-256 sums. A folder within that bears a marker of its own
-is listed by that marker alone. While a result is being made, its marker lists nothing.
+is listed by that marker alone. While a result is being made, its marker lists nothing. The marker of a result that is
+made at once, in steps that nobody could go on from, says so: where a kill leaves it unfinished, it may go.
 """
 
 import json
@@ -15,14 +16,19 @@ from sparse_adapt.files.paths import is_there
 from sparse_adapt.files.writing import give_ordinary_mode, write_json
 
 MARK = {"format": "sparse-adapt", "format_version": 1}
+AT_ONCE = {"made": "at once"}
 SUMS = "sha256"
 LEFT = frozenset({".DS_Store", ".cache"})
 
 
 class Marker(NamedTuple):
-    """What a marker holds: the checksum of each file by its path in the folder."""
+    """What a marker holds: the checksum of each file by its path in the folder.
+
+    `at_once`: whether it is of a result that nobody can go on with.
+    """
 
     sha256: Mapping[str, str]
+    at_once: bool = False
 
 
 class Fault(NamedTuple):
@@ -32,16 +38,25 @@ class Fault(NamedTuple):
     problem: str
 
 
-def mark(folder: Path) -> None:
+def mark(folder: Path, *, at_once: bool = False) -> None:
     """Have a folder bear the marker of a result that isn't whole yet."""
-    _write(folder, {})
+    _write(folder, Marker({}, at_once))
+
+
+def is_left(folder: Path) -> bool:
+    """Whether a folder is what a kill left of a result that was made at once, or of one that was being removed."""
+    if not folder.is_dir() or folder.is_symlink():
+        return False
+    marker = marker_of(folder)
+    return not any(folder.iterdir()) if marker is None else marker.at_once
 
 
 def vouch(folder: Path, files: Iterable[Path] | None = None) -> None:
     """Vouch for files of a folder, by default for all that are in it."""
     listed = sorted(_own_files(folder) if files is None else files)
     sums = {path.relative_to(folder).as_posix(): checksum_of_file(path) for path in listed}
-    _write(folder, sums)
+    before = marker_of(folder)
+    _write(folder, Marker(sums, before is not None and before.at_once))
 
 
 @contextmanager
@@ -59,7 +74,7 @@ def vouching(folder: Path) -> Iterator[None]:
         if marker is None
         else {name: each for name, each in marker.sha256.items() if (folder / name).exists()}
     )
-    _write(folder, {**kept, **sums})
+    _write(folder, Marker({**kept, **sums}, marker is not None and marker.at_once))
 
 
 def marker_of(folder: Path) -> Marker | None:
@@ -67,10 +82,14 @@ def marker_of(folder: Path) -> Marker | None:
     try:
         content = json.loads((folder / MARKER_FILE).read_bytes())
         sums = content.pop(SUMS)
-        sound = content == MARK and all(map(_is_inside, sums)) and all(map(_is_text, sums.values()))
+        sound = (
+            content in (MARK, MARK | AT_ONCE)
+            and all(map(_is_inside, sums))
+            and all(map(_is_text, sums.values()))
+        )
     except (OSError, ValueError, RecursionError, AttributeError, TypeError, KeyError):
         return None
-    return Marker(sums) if sound else None
+    return Marker(sums, content != MARK) if sound else None
 
 
 def strangers(folder: Path) -> list[Path]:
@@ -135,8 +154,8 @@ def _is_left(name: str) -> bool:
     return not LEFT.isdisjoint(name.split("/"))
 
 
-def _write(folder: Path, sums: Mapping[str, str]) -> None:
-    write_json(folder / MARKER_FILE, {**MARK, SUMS: sums})
+def _write(folder: Path, marker: Marker) -> None:
+    write_json(folder / MARKER_FILE, {**MARK, **(AT_ONCE if marker.at_once else {}), SUMS: marker.sha256})
 
 
 def _state(path: Path) -> tuple[int, int, int]:

@@ -53,7 +53,12 @@ def from_first(value: T) -> T:
 
 @contextmanager
 def common_folder(
-    path: str | Path, *, overwrite: bool = False, resume: bool = False, reads: Reads = ()
+    path: str | Path,
+    *,
+    overwrite: bool = False,
+    resume: bool = False,
+    resumable: bool = True,
+    reads: Reads = (),
 ) -> Iterator[Path]:
     """`folders.output_folder` for several processes: the first holds it, the others wait for it at both ends.
 
@@ -68,7 +73,9 @@ def common_folder(
         return
     begun = False
     try:
-        with output_folder(path, overwrite=overwrite, resume=resume, reads=reads) as folder:
+        with output_folder(
+            path, overwrite=overwrite, resume=resume, resumable=resumable, reads=reads
+        ) as folder:
             begun = bool(from_first((folder, "")))
             yield folder
     except SparseAdaptError as error:

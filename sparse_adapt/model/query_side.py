@@ -122,10 +122,11 @@ def write_query_side(folder: Path, side: QuerySide, size: int) -> None:
 def read_weights(path: Path) -> dict[str, float]:
     """The weight of each token in a table. Raises InputError for what is none."""
     try:
-        if path.suffix == ".json":
-            table: Mapping[str, float] = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".json" or (text.startswith("{") and not text.startswith("{\t")):
+            table: Mapping[str, float] = json.loads(text)
         else:
-            lines = path.read_text(encoding="utf-8").split("\n")
+            lines = text.split("\n")
             table = {line.rpartition("\t")[0]: float(line.rpartition("\t")[2]) for line in lines if line}
         return {token: float(weight) for token, weight in table.items()}
     except (OSError, ValueError, AttributeError, TypeError, RecursionError) as error:

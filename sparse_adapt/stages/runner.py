@@ -131,7 +131,7 @@ def _load(stage: Stage[Any], model: str, settings: Settings) -> EitherEncoder:
 def _save(encoder: EitherEncoder, done: Changed, begun: Mapping[str, Any], place: Place) -> Outcome:
     """Write an encoder that a stage has changed."""
     record = {**begun, **done.record}
-    with _folder(place, begun) as work:
+    with _folder(place, begun, resumable=False) as work:
         if is_main():
             encoder.save(work)
             write_card(work, with_record(record))
@@ -192,12 +192,16 @@ def _train(
         raise
 
 
-def _folder(place: Place, begun: Mapping[str, Any]) -> AbstractContextManager[Path]:
+def _folder(
+    place: Place, begun: Mapping[str, Any], *, resumable: bool = True
+) -> AbstractContextManager[Path]:
     """The folder to write a stage in, which is none that the stage reads."""
     sources = [of_model(begun["model"][PATH])]
     sources += [source_of(key, entry[PATH]) for key, entry in begun["files"].items()]
     reads = [source.place for source in sources]
-    return common_folder(place.folder, overwrite=place.overwrite, resume=place.resume, reads=reads)
+    return common_folder(
+        place.folder, overwrite=place.overwrite, resume=place.resume, resumable=resumable, reads=reads
+    )
 
 
 def _begun_before(work: Path, begun: Mapping[str, Any], place: Place) -> dict[str, Any] | None:

@@ -84,7 +84,7 @@ def write(
             with output_folder(tuned, overwrite=overwrite) as place:
                 filler.save(place)
         if triplets:
-            write_triplets(out, triplets)
+            write_triplets(work / out.name, triplets)
     if not triplets:
         advice = "name another --generator" if asked.tune else "try --tune 500"
         raise InputError(asked.corpus, f"{asked.generator} put back what was there ({account}); {advice}")
