@@ -755,7 +755,7 @@ class TestAsPeopleHaveThem:
             (tmp_path / name).parent.mkdir(exist_ok=True)
             (tmp_path / name).write_text(text)
         documents = list(read_documents(tmp_path))
-        assert "no corpus.jsonl, so its text, Markdown and HTML files are read" in capfd.readouterr().err
+        assert "no corpus.jsonl, so its text, Markdown, HTML and PDF files are read" in capfd.readouterr().err
         assert documents == [
             Document("a.md", "Some *text*", "Title"),
             Document("b/page.html", "a b", "T"),

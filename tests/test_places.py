@@ -114,7 +114,7 @@ def test_a_file_of_another_kind_than_its_name_says(ending, tmp_path):
     assert f"{plain}:1: is compressed; let its name end in {ending} or" in problem_of(read_documents, plain)
 
 
-@pytest.mark.parametrize("ending", [".lz4", ".zip", ".7z", ".parquet"])
+@pytest.mark.parametrize("ending", [".lz4", ".zip", ".7z"])
 def test_a_compression_that_nobody_reads_is_named(ending, tmp_path):
     path = tmp_path / f"corpus.jsonl{ending}"
     path.write_bytes(b"something")

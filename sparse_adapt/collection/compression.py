@@ -138,4 +138,4 @@ READ = (
     Compression(".xz", "xz", b"\xfd7zXZ\x00", lzma.LZMAFile),
     Compression(".zst", "Zstandard", b"\x28\xb5\x2f\xfd", _Zstandard),
 )
-UNREAD = (".Z", ".lz4", ".br", ".lzma", ".lzo", ".sz", ".snappy", ".zip", ".7z", ".tar", ".tgz", ".parquet")
+UNREAD = (".Z", ".lz4", ".br", ".lzma", ".lzo", ".sz", ".snappy", ".zip", ".7z", ".tar", ".tgz")

@@ -1,8 +1,8 @@
 """What the words of a domain mean, as sentences that a model can learn from.
 
 `dictionary.jsonl` holds a `term`, its `definition` and optional `examples` (a list) a line. A glossary may also be a
-table, CSV or TSV, with columns of these names; without headings they come in this order, and examples in one cell
-have semicolons between them. TBX, SKOS (RDF/XML) and OBO files are read as well (`terminologies`).
+table (CSV, TSV, XLSX, Parquet) with columns of these names; without headings they come in this order, and examples in
+one cell have semicolons between them. TBX, SKOS (RDF/XML) and OBO files are read as well (`terminologies`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -89,8 +89,9 @@ def _entries(path: Path) -> Iterator[JsonLine]:
         yield from read_objects(path)
         return
     for record in read_sheet(path, COLUMNS):
-        parts = str(record.fields.pop("examples", "")).split(";")
-        record.fields["examples"] = [part.strip() for part in parts if part.strip()]
+        if isinstance(examples := record.fields.get("examples"), str):
+            parts = (part.strip() for part in examples.split(";"))
+            record.fields["examples"] = [part for part in parts if part]
         yield record
 
 

@@ -2,9 +2,10 @@
 
 | what | layouts |
 |---|---|
-| documents | BEIR folder, JSONL (`_id`, optional `title`, `text`), TSV (id, text or id, title, text), CSV |
-|  | TREC `<DOC>`, a folder of text, Markdown and HTML files |
-| queries | BEIR folder, JSONL (`_id`, `text`, optional `kind`), TSV (id, text), CSV, TREC and NTCIR topics |
+| documents | BEIR folder, JSONL (`_id`, optional `title`, `text`), TSV (id, text or id, title, text), CSV, XLSX, |
+|  | Parquet, TREC `<DOC>`, a folder of text, Markdown, HTML and PDF files |
+| queries | BEIR folder, JSONL (`_id`, `text`, optional `kind`), TSV (id, text), CSV, XLSX, Parquet |
+|  | TREC and NTCIR topics |
 | judgements | BEIR folder and split, TSV of three columns, TREC qrels of four |
 | candidates | JSONL (`query_id`, `query`, `doc_ids`, `teacher_scores`, optional `doc_texts`) |
 | runs | TREC run of six columns |
@@ -36,15 +37,15 @@ from sparse_adapt.collection.lines import (
 from sparse_adapt.collection.loose import read_loose
 from sparse_adapt.collection.names import OF_DOCUMENTS, OF_QUERIES, key_of, say_taken
 from sparse_adapt.collection.pages import is_page, text_of_page
-from sparse_adapt.collection.sheets import is_csv, read_sheet
+from sparse_adapt.collection.sheets import is_table, read_sheet
 from sparse_adapt.collection.sources import Dataset, bundled, lies_at, locate, split_file
 from sparse_adapt.collection.topics import read_topics
 from sparse_adapt.collection.trec import read_trec_documents
 from sparse_adapt.collection.unique import UniqueAmongMany
 from sparse_adapt.errors import InputError
 
-DOCUMENT_FILES = variants("corpus.jsonl", "corpus.tsv")
-QUERY_FILES = variants("queries.jsonl", "queries.tsv")
+DOCUMENT_FILES = (*variants("corpus.jsonl", "corpus.tsv", "corpus.csv"), "corpus.parquet", "corpus.xlsx")
+QUERY_FILES = (*variants("queries.jsonl", "queries.tsv", "queries.csv"), "queries.parquet", "queries.xlsx")
 CANDIDATE_FILES = variants("candidates.jsonl")
 CANDIDATE_QUERIES = ("query_id", "qid", "query-id", "_id", "id")
 HEADER = ("query-id", "corpus-id", "score")
@@ -97,10 +98,10 @@ def read_documents(source: str | Path) -> Iterator[Document]:
     if isinstance(place, Dataset):
         return _unique_documents(partial(_dataset_documents, place), place.name)
     if isinstance(place, Path) and place.is_dir():
-        say_taken(str(place), "no corpus.jsonl, so its text, Markdown and HTML files are read")
+        say_taken(str(place), "no corpus.jsonl, so its text, Markdown, HTML and PDF files are read")
         return _unique_documents(partial(_loose_documents, place), place)
-    if is_csv(place):
-        read = _csv_documents
+    if is_table(place):
+        read = _table_documents
     elif _is_tsv(place):
         read = _tsv_documents
     else:
@@ -159,7 +160,7 @@ def _tsv_documents(path: Location) -> Iterator[tuple[int, Document]]:
         yield line, Document(cells["_id"], cells["text"], cells.get("title", ""))
 
 
-def _csv_documents(path: Location) -> Iterator[tuple[int, Document]]:
+def _table_documents(path: Location) -> Iterator[tuple[int, Document]]:
     for record in read_sheet(path, OF_DOCUMENTS):
         yield record.line, _document(record)
 
@@ -190,7 +191,7 @@ def read_queries(source: str | Path) -> Iterator[Query]:
     place = locate(source, QUERY_FILES)
     if isinstance(place, Dataset):
         return _unique_queries(_dataset_queries(place), place.name)
-    if is_csv(place):
+    if is_table(place):
         return _unique_queries(map(_query, read_sheet(place, OF_QUERIES)), place)
     if _is_tsv(place):
         return _unique_queries(_tsv_queries(place), place)

@@ -16,7 +16,8 @@ from sparse_adapt.collection.compression import READ, variants
 from sparse_adapt.collection.loose import texts_in
 from sparse_adapt.errors import InputError, first_line
 
-READ_AS = (".jsonl", ".tsv", ".csv", ".txt", ".json", ".trec", ".xml", *(each.ending for each in READ))
+TABLES = (".tsv", ".csv", ".xlsx", ".xlsm", ".parquet")
+READ_AS = (".jsonl", *TABLES, ".txt", ".json", ".trec", ".xml", *(each.ending for each in READ))
 DATASET_ID = re.compile(r"\w[\w.-]*(/[\w.-]+)*")
 SHOWN = 60  # signs of a path that is too long
 QRELS = variants(".tsv")
