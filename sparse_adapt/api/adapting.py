@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -109,6 +109,7 @@ def adapt(
     documents: int | None = None,
     max_tokens: int | None = None,
     only_new: bool | None = None,
+    query_side: Literal["model", "table"] | None = None,
     seed: int | None = None,
     until: str | None = None,
     overwrite: bool = False,
@@ -130,6 +131,7 @@ def adapt(
     stages: which stages are carried out; by default extend, behaviour and imitate, with a glossary dictionary as well.
     documents: how many documents of a larger corpus are learnt from; by default 20,000.
     max_tokens: tokens of a text that are read; by default as many as the model reads.
+    query_side: what weighs queries of the adapted model, the model itself (by default) or a table of token weights.
     only_new: whether new tokens learn alone, so that documents without one keep their vectors.
     until: the step to stop after (terms, dictionary, queries, candidates, stages), to read and edit what it made.
     resume: whether an adaptation that was stopped goes on, as it was asked for and with what is named now on top.
@@ -149,7 +151,13 @@ def adapt(
         raise ConfigError(unknown("step", until, STEPS))
     folder = Path(out)
     before = begun(folder) if resume else None
-    own = {"documents": documents, "max_tokens": max_tokens, "frozen": only_new, "stages": stages}
+    own = {
+        "documents": documents,
+        "max_tokens": max_tokens,
+        "frozen": only_new,
+        "stages": stages,
+        "query_side": query_side,
+    }
     chosen = chosen_settings(before, {**own, **settings}, seed)
     inputs = InputFolder(folder, overwrite=overwrite, resume=resume)
     files = {"corpus": Corpus.of(corpus), "glossary": glossary, "queries": queries, "candidates": candidates}

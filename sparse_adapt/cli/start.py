@@ -74,7 +74,7 @@ FILES = {  # steps of adapt that it can stop after, and what to read then
 }
 INPUTS = ("model", "glossary", "queries", "candidates", "teacher")
 NAMED = {  # what the function takes, and the options that name it
-    **{key: key for key in (*INPUTS, "documents", "max_tokens", "only_new")},
+    **{key: key for key in (*INPUTS, "documents", "max_tokens", "only_new", "query_side")},
     "generator": "query_generator",
 }
 DEMO_TAKES = "about five minutes on two idle cores"
@@ -205,6 +205,16 @@ def adapt(
             help=f"Stages to carry out, with commas between them. There are {', '.join(OF_ADAPT)}. With --glossary "
             "the usual ones teach it by dictionary as well.",
             show_default="extend,behaviour,imitate",
+        ),
+    ] = None,
+    query_side: Annotated[
+        str | None,
+        typer.Option(
+            "--query-side",
+            metavar="NAME",
+            help="What weighs queries of the adapted model: the model, or a table, where each token of a query has a "
+            "learnt weight and no model runs.",
+            show_default="model",
         ),
     ] = None,
     max_tokens: Annotated[

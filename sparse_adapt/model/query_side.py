@@ -56,6 +56,14 @@ class QuerySide:
             weights[token_id] = weights[list(parts)].max()
         return replace(self, weights=weights)
 
+    def times(self, factors: NDArray[np.float32]) -> "QuerySide":
+        """The table with each weight times the factor (V) of its token."""
+        return replace(self, weights=(self.weights * factors).astype(np.float32))
+
+    def towards(self, other: "QuerySide", share: float) -> "QuerySide":
+        """The table so far on the way to another of the same tokens."""
+        return replace(self, weights=self.weights + np.float32(share) * (other.weights - self.weights))
+
     def with_idf(self, texts: Sequence[TokenIds], new: Sequence[int]) -> "QuerySide":
         """The table with weights of new tokens from their frequency in texts, on the scale of its other tokens.
 
@@ -72,6 +80,13 @@ class QuerySide:
         scale = float(own @ idf[known]) / float(idf[known] @ idf[known])
         weights[list(new)] = heaviest if alike else np.minimum(scale * idf[list(new)], heaviest)
         return replace(self, weights=weights)
+
+
+def idf_side(texts: Sequence[TokenIds], size: int, longest: int, silent: Sequence[int] = ()) -> QuerySide:
+    """The table (V, `size`) of inverse document frequencies in texts; tokens in `silent` have no weight."""
+    weights = _idf(texts, size).astype(np.float32)
+    weights[list(silent)] = 0.0
+    return QuerySide(weights, longest)
 
 
 def _idf(token_ids: Sequence[TokenIds], size: int) -> NDArray[np.float64]:

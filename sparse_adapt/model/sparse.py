@@ -201,6 +201,16 @@ class SparseEncoder(Encoder):
         vectors = self.form.kept(vectors)
         return vectors if self.factors is None else scaled(vectors, self.factors_of())
 
+    def fold_factors(self) -> None:
+        """Put what a match on each token counts into the table of queries, where there is one: the same scores.
+
+        A product of two weights has the factor twice. Documents then keep their own weights, as other programs,
+        which know the table but no factors, make them.
+        """
+        if self.query_side is not None and self.factors is not None:
+            self.query_side = self.query_side.times(self.factors_of() ** 2)
+            self.factors = None
+
     # -- text to vectors ----------------------------------------------------------------------
 
     def tokenize(self, texts: Sequence[str], side: Side = "document") -> list[list[int]]:

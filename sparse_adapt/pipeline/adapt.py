@@ -70,7 +70,11 @@ from sparse_adapt.terms.mining import Term, read_terms
 
 STEPS = ("terms", "dictionary", "queries", "candidates", "stages", "choice")
 REENCODE_FILE = "reencode.txt"
-WITHOUT_TERMS = {"contrast", "imitate"}  # stages that have something to teach where there is no new term
+WITHOUT_TERMS = {
+    "contrast",
+    "table",
+    "imitate",
+}  # stages that have something to teach where there is no new term
 
 
 def adapt(
@@ -111,6 +115,8 @@ def adapt(
 def said_plan(request: Request) -> str:
     """What will be done, in words, before anything is."""
     stages = ", ".join(request.stages)
+    if request.ends_with_table:
+        stages += " (a table weighs queries, and no model)"
     if request.teaches_glossary:
         return f"{stages}: words that the glossary defines get a token and are taught by their definitions"
     told = f"{stages}: words of the corpus get a token"
@@ -287,9 +293,10 @@ def _choice(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
         makers = makers_of(plan, folder, settings.merges)
         progress = work.watcher.count("models tried", len(makers))
         if settings.frozen:
-            choice = compare_as_they_are(makers, held, progress)
+            choice = compare_as_they_are(makers, held, progress, taught="table" in plan.stages)
         else:
-            choice = try_models(makers, held, progress, taught="dictionary" in plan.stages)
+            taught = bool({"dictionary", "table"} & set(plan.stages))
+            choice = try_models(makers, held, progress, taught=taught)
         shutil.rmtree(folder / "model", ignore_errors=True)
         partial_folder = folder / "model.making"
         shutil.rmtree(partial_folder, ignore_errors=True)

@@ -109,6 +109,8 @@ def merge(towards: SparseEncoder, model: SparseEncoder, back: float) -> SparseEn
     with torch.no_grad():
         for name, value in merged.masked_lm.named_parameters():  # shared ones once, not under every name
             value.lerp_(before[name].to(value.device), back)
+    if merged.query_side is not None and towards.query_side is not None:
+        merged.query_side = merged.query_side.towards(towards.query_side, back)
     return merged
 
 
@@ -135,8 +137,8 @@ def try_models(
 ) -> Choice:
     """Measure every model with and without factors, and choose. The first has to be the base model.
 
-    `taught`: whether the others were taught what terms mean. Made-up queries don't tell whether they know it, so the
-    base model, which doesn't, isn't kept then.
+    `taught`: whether the others have what was asked for and the base model lacks: what terms mean, of which made-up
+    queries say nothing, or a table for queries. The base model isn't kept then.
     """
     tried: list[Tried] = []
     for number, maker in enumerate(makers):
@@ -167,13 +169,18 @@ def _power(factors: Factors, power: float) -> Factors:
     return np.asarray(factors**power, np.float32)
 
 
-def compare_as_they_are(makers: Sequence[Maker], collection: Collection, progress: Heard = silent) -> Choice:
-    """Measure models with the factors they have; the last is kept unless it is worse than the first."""
+def compare_as_they_are(
+    makers: Sequence[Maker], collection: Collection, progress: Heard = silent, *, taught: bool = False
+) -> Choice:
+    """Measure models with the factors they have; the last is kept unless it is worse than the first.
+
+    `taught`: as in `try_models`; the last is kept then.
+    """
     tried = []
     for maker in makers:
         tried.append(Tried(maker.name, "", None, evaluate_model(maker.make(), collection)))
         progress(1)
-    worse = _is_worse(tried[-1].result, tried[0].result)
+    worse = not taught and _is_worse(tried[-1].result, tried[0].result)
     return Choice(tuple(tried), 0 if worse else len(tried) - 1)
 
 
@@ -241,5 +248,6 @@ def keep(
             encoder.factors = _power(encoder.factors_of(), POWERS[best.weighed])
         else:
             encoder.factors = None
+        encoder.fold_factors()
     encoder.save(folder)
     return encoder

@@ -71,12 +71,22 @@ class Request:
     def stages(self) -> tuple[str, ...]:
         """The stages that are carried out where there is something to learn in them.
 
-        A glossary is taught by `dictionary`, which the usual stages then have as well.
+        A glossary is taught by `dictionary`, which the usual stages then have as well. A table for queries is learnt
+        by `table`.
         """
-        named: tuple[str, ...] = self.settings.stages
-        if self.glossary is not None and named == AdaptSettings().stages:
-            named = WITH_GLOSSARY
-        return tuple(name for name in named if not (self.settings.frozen and name == "imitate"))
+        named = set(self.settings.stages)
+        if self.glossary is not None and self.settings.stages == AdaptSettings().stages:
+            named = set(WITH_GLOSSARY)
+        if self.settings.query_side == "table":
+            named.add("table")
+        if self.settings.frozen:
+            named.discard("imitate")
+        return tuple(name for name in OF_ADAPT if name in named)
+
+    @property
+    def ends_with_table(self) -> bool:
+        """Whether a table is to weigh queries, which the base model may lack."""
+        return "table" in self.stages
 
     @property
     def teaches_glossary(self) -> bool:
@@ -87,7 +97,7 @@ class Request:
         """The settings of a stage that trains."""
         settled = {"seed": self.settings.seed, "max_tokens": self.settings.longest}
         of_stage = self.of_stages.get(stage) or self.of_stages.get(WAS_CALLED.get(stage, stage), {})
-        held_still = {"train": "new"} if self.settings.frozen else {}
+        held_still = {"train": "new"} if self.settings.frozen and stage != "table" else {}
         return settings_for(stage, "corpus", {**settled, **self.overrides, **of_stage, **held_still})
 
     def command(self) -> str:
@@ -103,6 +113,8 @@ class Request:
             named["documents"] = str(own.documents)
         if own.stages != default.stages:
             named["stages"] = ",".join(own.stages)
+        if own.query_side != default.query_side:
+            named["query-side"] = own.query_side
         if own.max_tokens is not None:
             named["max-tokens"] = str(own.max_tokens)
         words = ["sparse-adapt", "adapt", _bare(self.corpus)]
@@ -131,7 +143,14 @@ class Request:
         return {key: None if named[key] is None else kinds[key](named[key]) for key in kinds}
 
     def check(self) -> None:
-        """Raise InputError for a file that isn't there, before anything is read."""
+        """Raise, before anything is read, InputError for a missing file, ConfigError for stages that exclude others."""
+        if self.ends_with_table:
+            for name in self.stages:
+                if "table" in find_stage(name).refuses:
+                    raise ConfigError(
+                        f"the stage {name} teaches queries to light tokens that they don't say, and a table weighs no "
+                        "others; leave out the stage, or --query-side table"
+                    )
         for path in (self.glossary, self.queries, self.candidates):
             if path is not None and not Path(path).exists():
                 raise InputError(path, "no such file; check the path")

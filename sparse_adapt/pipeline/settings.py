@@ -9,7 +9,9 @@ from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.older import name_in_adapt
 from sparse_adapt.teachers.settings import CandidateSettings
 
-AdaptStage = Literal["extend", "behaviour", "warmup", "dictionary", "dynamic", "joint", "contrast", "imitate"]
+AdaptStage = Literal[
+    "extend", "behaviour", "warmup", "dictionary", "dynamic", "joint", "contrast", "table", "imitate"
+]
 
 
 class AdaptSettings(Settings):
@@ -40,6 +42,9 @@ class AdaptSettings(Settings):
     )
     frozen: bool = setting(
         False, "Whether new rows learn alone. Documents without a new term keep their vectors then."
+    )
+    query_side: Literal["model", "table"] = setting(
+        "model", "What weighs queries: the model, or a table of tokens that the stage `table` learns."
     )
     max_tokens: int | None = setting(
         None, "Tokens of a text that are read; by default as many as before.", unit="tokens", ge=8

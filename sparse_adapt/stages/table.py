@@ -50,6 +50,11 @@ STAGES = (
         "Train with labelled pairs: what follows, what contradicts.",
     ),
     Row(
+        "table",
+        "sparse_adapt.stages.query_side:TABLE",
+        "Give queries a table of learnt token weights, so that no model reads them.",
+    ),
+    Row(
         "imitate",
         "sparse_adapt.stages.imitate:IMITATE",
         "Train the whole model to rank documents as a teacher does.",

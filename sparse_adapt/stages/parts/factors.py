@@ -46,9 +46,10 @@ def first_factors(
 ) -> Factors:
     """What a stage begins with (V): the encoder's own factors or, where it has none, by the idf in documents.
 
+    A table for queries says by itself how much a token tells, so that factors begin at 1 beside one.
     `documents`: their weights (N, V), asked for only where they are needed.
     `everyday`: how often texts of general language give each of so many tokens weight, where that is known.
     """
-    if encoder.factors is not None:
+    if encoder.factors is not None or encoder.query_side is not None:
         return encoder.factors_of()
     return fourth_root(documents(), None if everyday is None else everyday(encoder.vocabulary_size))

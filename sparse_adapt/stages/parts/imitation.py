@@ -82,9 +82,10 @@ class Imitation:
         return {key: function(read) for key, function in self.functions.items()}
 
     def conclude(self, encoder: SparseEncoder) -> Mapping[str, Any]:
-        """Give a taught encoder the factors that it was taught with."""
+        """Give a taught encoder the factors that it was taught with; a table for queries takes them up."""
         if self.factors is not None:
             encoder.factors = self.factors.values
+            encoder.fold_factors()
         return {}
 
 
