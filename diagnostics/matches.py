@@ -15,6 +15,7 @@ from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
 from sparse_adapt.model.names import names_of
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.windows import cut_up
 from sparse_adapt.report.results import Result
 from sparse_adapt.report.tables import Row
 from sparse_adapt.retrieve.encode import encode
@@ -47,6 +48,7 @@ class Contribution:
     contribution: float
     expansion: bool
     new: bool
+    window: int | None = None  # of the document's windows in which the token is lit, from 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class Match:
     """One found document. The contributions, largest first, sum to the score.
 
     `snippet` is how its text begins, `heaviest` its heaviest tokens, shared or not.
+    `windows`: how many windows the document is read in, None where it is read up to a length.
     """
 
     rank: int
@@ -74,6 +77,7 @@ class Match:
     contributions: tuple[Contribution, ...]
     snippet: str = ""
     heaviest: tuple[DocumentToken, ...] = ()
+    windows: int | None = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -101,15 +105,23 @@ class QueryReport(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that the tables show, as plain objects and lists."""
-        return asdict(self)
+        content = asdict(self)
+        for match in content["matches"]:
+            for part in match["contributions"]:
+                _leave_out(part, "window")
+            _leave_out(match, "windows")
+        return content
 
     def rows(self) -> list[Row]:
         """Each shared token of each document that was found, largest contribution first."""
-        return [
+        rows: list[dict[str, Any]] = [
             {"rank": match.rank, "document_id": match.document_id, "score": match.score, **asdict(part)}
             for match in self.matches
             for part in match.contributions
         ]
+        for row in rows:
+            _leave_out(row, "window")
+        return list[Row](rows)
 
     def renderable(self) -> RenderableType:
         """The query's tokens, then each document with the contributions that sum to its score."""
@@ -156,6 +168,12 @@ def explain(
     )
 
 
+def _leave_out(content: dict[str, Any], key: str) -> None:
+    """Take a key out that has no value."""
+    if content[key] is None:
+        del content[key]
+
+
 def _query_tokens(model: SparseEncoder, query: str, vector: csr_matrix) -> list[QueryToken]:
     """Every non-zero token of the query, heaviest first."""
     said = set(model.tokenize([query], "query")[0])
@@ -176,6 +194,29 @@ def _silent(model: SparseEncoder, query: str, weighed: dict[int, QueryToken]) ->
     return names_of(model.tokenizer, ids)
 
 
+@dataclass(frozen=True, slots=True)
+class Lit:
+    """In which window of a document, from 1, each token has its largest weight, and how many windows there are."""
+
+    windows: int | None
+    window: dict[int, int]
+
+
+def lit_in(model: SparseEncoder, text: str) -> Lit:
+    """Where a document's tokens are lit; nothing where it isn't read by windows. Of equal weights the first counts."""
+    if model.windows is None:
+        return Lit(None, {})
+    parts, _ = cut_up([text], model.tokenizer, model.windows, model.form.prompt("document"))
+    with model.without_windows():
+        vectors = encode(model, parts, "document").tocsc()
+    window = {}
+    for token in np.flatnonzero(np.diff(vectors.indptr)):
+        held = slice(vectors.indptr[token], vectors.indptr[token + 1])
+        weights, rows = vectors.data[held], vectors.indices[held]
+        window[int(token)] = int(rows[weights == weights.max()].min()) + 1
+    return Lit(len(parts), window)
+
+
 def _match(
     rank: int,
     model: SparseEncoder,
@@ -184,6 +225,7 @@ def _match(
     tokens: dict[int, QueryToken],
     vector: csr_matrix,
 ) -> Match:
+    lit = lit_in(model, document.full_text)
     shared = [
         Contribution(
             token_id=token.token_id,
@@ -193,6 +235,7 @@ def _match(
             contribution=token.weight * float(weight),
             expansion=token.expansion,
             new=token.new,
+            window=lit.window.get(int(token_id)),
         )
         for token_id, weight in zip(vector.indices, vector.data, strict=True)
         if (token := tokens.get(int(token_id))) is not None
@@ -205,8 +248,9 @@ def _match(
         score,
     )
     heaviest = _heaviest(model, vector, tokens)
+    begins = snippet(document.text)
     return Match(
-        rank, document.document_id, document.title, score, tuple(shared), snippet(document.text), heaviest
+        rank, document.document_id, document.title, score, tuple(shared), begins, heaviest, lit.windows
     )
 
 

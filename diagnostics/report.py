@@ -371,7 +371,10 @@ def _sum(match: Match, largest: float) -> RenderableType:
     for part in shown:
         style = NEW if part.new else TOKEN
         weight = bar(part.contribution, largest, BAR_WIDTH, style)
-        origin = Text(_origin(part.expansion, part.new), style=QUIET)
+        where = _origin(part.expansion, part.new)
+        if match.windows is not None and match.windows > 1:
+            where += f"{', ' if where else ''}window {part.window} of {match.windows}"
+        origin = Text(where, style=QUIET)
         rows.append((f"{part.contribution:.3f} =", _equation(part, style), weight, origin))
     if rest:
         more = sum(part.contribution for part in rest)

@@ -51,13 +51,14 @@ def diagnose(
     `places` fills the commands of section 5; `listed` says whether a file of terms holds the term. Raises InputError
     for a term that the tokenizer reduces to nothing and for a document that the corpus doesn't hold.
     """
-    spelling, sightings = sight(model, term, documents)
-    chosen = _choose(model, term, spelling, sightings, document_id)
-    vocabulary = _vocabulary(model, spelling, listed)
-    vector = encode(model, [chosen.document.full_text], "document")
-    logits, weights = _logits_and_weights(model, spelling, chosen, vector)
-    ranking = _ranking(model, spelling, vector)
-    corpus = _summarise_corpus(model, spelling, sightings)
+    with model.without_windows():  # a logit has a position in one pass
+        spelling, sightings = sight(model, term, documents)
+        chosen = _choose(model, term, spelling, sightings, document_id)
+        vocabulary = _vocabulary(model, spelling, listed)
+        vector = encode(model, [chosen.document.full_text], "document")
+        logits, weights = _logits_and_weights(model, spelling, chosen, vector)
+        ranking = _ranking(model, spelling, vector)
+        corpus = _summarise_corpus(model, spelling, sightings)
     evidence = _evidence(term, vocabulary, corpus)
     state = judge(evidence)
     return TokenReport(

@@ -110,6 +110,8 @@ def adapt(
     max_tokens: int | None = None,
     only_new: bool | None = None,
     query_side: Literal["model", "table"] | None = None,
+    windows: int | None = None,
+    overlap: int | None = None,
     seed: int | None = None,
     until: str | None = None,
     overwrite: bool = False,
@@ -132,6 +134,7 @@ def adapt(
     documents: how many documents of a larger corpus are learnt from; by default 20,000.
     max_tokens: tokens of a text that are read; by default as many as the model reads.
     query_side: what weighs queries of the adapted model, the model itself (by default) or a table of token weights.
+    windows: documents are read whole, in windows of so many tokens, of which the next repeats `overlap`.
     only_new: whether new tokens learn alone, so that documents without one keep their vectors.
     until: the step to stop after (terms, dictionary, queries, candidates, stages), to read and edit what it made.
     resume: whether an adaptation that was stopped goes on, as it was asked for and with what is named now on top.
@@ -157,6 +160,8 @@ def adapt(
         "frozen": only_new,
         "stages": stages,
         "query_side": query_side,
+        "windows": windows,
+        "overlap": overlap,
     }
     chosen = chosen_settings(before, {**own, **settings}, seed)
     inputs = InputFolder(folder, overwrite=overwrite, resume=resume)

@@ -16,6 +16,7 @@ from sparse_adapt.files.folders import output_folder
 from sparse_adapt.model.devices import choose
 from sparse_adapt.model.forms import Side
 from sparse_adapt.model.kinds import EitherEncoder, load_encoder
+from sparse_adapt.model.reading import Reading
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import Extension, extend
 from sparse_adapt.pipeline.run import REPORT_FILE, read_finished
@@ -105,11 +106,17 @@ class Model:
                 return encode(self.encoder, listed, side, progress=heard)
             return self.encoder.encode(listed, progress=heard)
 
+    @property
+    def _reads(self) -> str:
+        """How much of a document is read."""
+        windows = self.encoder.windows if isinstance(self.encoder, SparseEncoder) else None
+        return f"{self.encoder.max_tokens} {windows.name if windows is not None else ''}"
+
     def encode_documents(self, documents: Sequence[Document], heard: Heard) -> csr_matrix:
         """Sparse vectors (documents, V); those of the last documents are kept, for the next question about them."""
         assert isinstance(self.encoder, SparseEncoder), "checked by load_sparse"
         texts = [document.full_text for document in documents]
-        checksum = checksum_of_texts(texts)
+        checksum = checksum_of_texts([self._reads, *texts])
         if self._encoded is not None and self._encoded[0] == checksum:
             heard(len(texts))
             return self._encoded[1]
@@ -158,23 +165,35 @@ class Model:
 ModelGiven = str | Path | Model
 
 
-def load(source: ModelGiven, device: str = "auto") -> Model:
+def load(
+    source: ModelGiven,
+    device: str = "auto",
+    *,
+    max_tokens: int | None = None,
+    windows: int | None = None,
+    overlap: int | None = None,
+) -> Model:
     """Read a model from a folder, an alias (`splade-tiny`) or a Hub id; a `Model` is given back as it is.
 
     device: `auto` (the fastest there is), `cpu`, `cuda` or `mps`. The folder of a run stands for the model that it
-    ended with. Only safetensors are read, and no code from the folder is run. Raises ModelError where there is no
-    model that can be adapted, and ConfigError for a device that isn't there.
+    ended with. max_tokens: tokens of a text that are read. windows: documents are read whole, in windows of so many
+    tokens, of which the next repeats `overlap`; 0 for no windows. What isn't named is as the folder says. Only
+    safetensors are read, and no code from the folder is run. Raises ModelError where there is no model that can be
+    adapted, and ConfigError for a device that isn't there and for windows longer than the model reads.
 
     >>> import sparse_adapt as sa
     >>> sa.load("splade-tiny", device="cpu")
     <Model: splade-tiny, sparse, 30,522 tokens, on cpu>
     """
     if isinstance(source, Model):
+        Reading(max_tokens, windows, overlap).apply(source.encoder)
         return source
     place = Path(source)
     if (place / REPORT_FILE).is_file() and not (place / "config.json").is_file():
         source = read_finished(place).model
-    return Model(load_encoder(source, choose(device)), str(source))
+    model = Model(load_encoder(source, choose(device)), str(source))
+    Reading(max_tokens, windows, overlap).apply(model.encoder)
+    return model
 
 
 def load_sparse(source: ModelGiven, device: str = "auto") -> tuple[Model, SparseEncoder]:

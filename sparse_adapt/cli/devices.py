@@ -3,16 +3,21 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sparse_adapt.api.models import Model
     from sparse_adapt.model.kinds import EitherEncoder
+    from sparse_adapt.model.reading import Reading
     from sparse_adapt.model.sparse import SparseEncoder
 
 
-def load(model: str, device: str) -> "SparseEncoder":
-    """Load a model for encoding; `auto` takes the fastest device there is."""
+def load(model: str, device: str, reading: "Reading | None" = None) -> "SparseEncoder":
+    """Load a model for encoding; `auto` takes the fastest device there is. `reading`: how much of a text is read."""
     from sparse_adapt.model.devices import choose
     from sparse_adapt.model.sparse import SparseEncoder
 
-    return SparseEncoder.load(model, choose(device))
+    encoder = SparseEncoder.load(model, choose(device))
+    if reading is not None:
+        reading.apply(encoder)
+    return encoder
 
 
 def load_either(model: str, device: str) -> "EitherEncoder":
@@ -21,3 +26,12 @@ def load_either(model: str, device: str) -> "EitherEncoder":
     from sparse_adapt.model.kinds import load_encoder
 
     return load_encoder(model, choose(device))
+
+
+def load_to_read(model: str, device: str, reading: "Reading") -> "Model":
+    """A model of either kind for the functions of `api`, which reads as much of a text as was asked for."""
+    from sparse_adapt.api.models import load as load_now
+
+    held = load_now(model, device)
+    reading.apply(held.encoder)
+    return held

@@ -27,6 +27,7 @@ from sparse_adapt.cli.options import (
     Resume,
     Scale,
     Split,
+    encodes,
 )
 from sparse_adapt.engines.formats import ENGINES
 from sparse_adapt.errors import ConfigError, InputError
@@ -34,6 +35,7 @@ from sparse_adapt.errors import ConfigError, InputError
 if TYPE_CHECKING:
     from sparse_adapt.engines.formats import EngineRow
     from sparse_adapt.engines.manifest import ExportManifest
+    from sparse_adapt.model.reading import Reading
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.report.progress import Bars
     from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
@@ -76,6 +78,7 @@ QRELS = typer.Option(
 )
 
 
+@encodes
 def export(
     format: Annotated[
         str, typer.Argument(metavar="FORMAT", help=f"The engine: {', '.join(row.name for row in ENGINES)}.")
@@ -107,6 +110,8 @@ def export(
     device: Device = "auto",
     overwrite: Overwrite = False,
     resume: Resume = False,
+    *,
+    reading: "Reading",
 ) -> None:
     """Write a corpus in the format of a search engine.
 
@@ -122,13 +127,14 @@ def export(
         raise ConfigError("--model: name the model that made the vectors; only vectors alone need none")
     check_output(out, overwrite=overwrite, resume=resume)
     from sparse_adapt.api.exporting import export as export_now
+    from sparse_adapt.cli.devices import load_to_read
     from sparse_adapt.retrieve.vectors.folder import read_manifest
 
     if vectors is not None:
         read_manifest(vectors)  # a folder of something else is no corpus either
     made = export_now(
         format,
-        model,
+        None if model is None else load_to_read(model, device, reading),
         corpus if vectors is None else vectors,
         out,
         queries=queries,
@@ -148,6 +154,7 @@ def export(
         say(f"  {line}")
 
 
+@encodes
 def check_export(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="A folder that `export` wrote.", callback=checked(a_folder))
@@ -164,6 +171,8 @@ def check_export(
     ] = "",
     device: Device = "auto",
     json: Json = False,
+    *,
+    reading: "Reading",
 ) -> None:
     """Load an export into its engine and compare the rankings.
 
@@ -184,7 +193,7 @@ def check_export(
     manifest = read_export_manifest(folder)
     asked = list(read_queries(queries))
     judgements = None if qrels is None else read_judgements(qrels, split)
-    encoder = load(model, device)
+    encoder = load(model, device, reading)
     if not manifest.model.fits(stamp(encoder)):
         raise InputError(folder, f"was made by another model ({manifest.model.name}), not by {model}")
     with Bars() as bars:
@@ -216,6 +225,7 @@ def check_export(
     say(f"{parity.queries:,} rankings are those of exact search, but for ties and rounding")
 
 
+@encodes
 def query_table(
     model: Model,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="File to write, JSON.")],
@@ -235,6 +245,8 @@ def query_table(
     split: Split = "test",
     device: Device = "auto",
     json: Json = False,
+    *,
+    reading: "Reading",
 ) -> None:
     """Write a weight for each token, to search without a model.
 
@@ -260,7 +272,7 @@ def query_table(
     lessons = [query.text for query in read_queries(learn)] if learn is not None else []
     asked = list(read_queries(queries)) if queries is not None else []
     judgements = read_judgements(qrels, split) if qrels is not None else {}
-    encoder = load(model, device)
+    encoder = load(model, device, reading)
     with Bars() as bars:
         documents = join_blocks(read_vectors_of(encoder, model, corpus, vectors, bars).blocks)
         tables = {"idf": idf_weights([documents], encoder.vocabulary_size)}

@@ -159,6 +159,40 @@ TensorBoard = Annotated[
     ),
 ]
 
+READING = "How much of a text is read"
+MaxTokens = Annotated[
+    int | None,
+    typer.Option(
+        "--max-tokens",
+        min=8,
+        help="Tokens of a text that are read; the rest is cut off.",
+        show_default="as many as the model says",
+        rich_help_panel=READING,
+    ),
+]
+WindowsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--windows",
+        min=0,
+        metavar="N",
+        help="Read all of a long document, in windows of N tokens; each token has its largest weight of all. 0: none.",
+        show_default="as the model says",
+        rich_help_panel=READING,
+    ),
+]
+Overlap = Annotated[
+    int | None,
+    typer.Option(
+        "--overlap",
+        min=0,
+        metavar="M",
+        help="Tokens of a window that the next one repeats.",
+        show_default="32",
+        rich_help_panel=READING,
+    ),
+]
+
 SETTINGS = ("seed", "learning_rate", "epochs", "batch_size", "device", "precision", "tensorboard")
 
 
@@ -186,6 +220,28 @@ def trains(command: Callable[..., None]) -> Callable[..., None]:
     with_training.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
     with_training.__annotations__ = command.__annotations__ | _training.__annotations__
     return with_training
+
+
+def _reading(max_tokens: MaxTokens = None, windows: WindowsOption = None, overlap: Overlap = None) -> None:
+    """What every command that encodes takes."""
+
+
+def encodes(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with the options of how much of a text is read after its own; it gets them as `reading`."""
+    own, more = signature(command), signature(_reading)
+    kept = [each for each in own.parameters.values() if each.name != "reading"]
+
+    @wraps(command)
+    def with_reading(**options: object) -> None:
+        from sparse_adapt.model.reading import Reading
+
+        given: dict[str, Any] = {name: options.pop(name) for name in more.parameters}
+        command(**options, reading=Reading(**given))
+
+    with_reading.__signature__ = own.replace(parameters=[*kept, *more.parameters.values()])  # type: ignore[attr-defined]
+    annotations = {name: kind for name, kind in command.__annotations__.items() if name != "reading"}
+    with_reading.__annotations__ = annotations | _reading.__annotations__
+    return with_reading
 
 
 def overrides(context: typer.Context) -> dict[str, Any]:

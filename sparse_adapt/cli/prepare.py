@@ -1,7 +1,7 @@
 """Commands that make what a model learns from: terms, queries, candidates, pairs."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,9 +18,13 @@ from sparse_adapt.cli.options import (
     Overwrite,
     Seed,
     TeacherOption,
+    encodes,
 )
 from sparse_adapt.errors import ConfigError, InputError, unknown
 from sparse_adapt.report.progress import Bars
+
+if TYPE_CHECKING:
+    from sparse_adapt.model.reading import Reading
 
 SPLITS = ("train", "held")
 MadeUpCollection = Annotated[
@@ -145,6 +149,7 @@ def queries(
     )
 
 
+@encodes
 def candidates(
     collection: MadeUpCollection,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="candidates.jsonl to write.")],
@@ -156,6 +161,8 @@ def candidates(
     ] = "train",
     seed: Seed = None,
     overwrite: Overwrite = False,
+    *,
+    reading: "Reading",
 ) -> None:
     """Find documents for each query and have a teacher score them.
 
@@ -164,8 +171,8 @@ def candidates(
     if split not in SPLITS:
         raise ConfigError(unknown("split", split, SPLITS))
     check_free_file(out, "candidates", overwrite=overwrite, reads=[teacher])
+    from sparse_adapt.cli.devices import load
     from sparse_adapt.collection.readers import read_documents
-    from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.pipeline.preparing import prepare_candidates
     from sparse_adapt.teachers.settings import CandidateSettings
     from sparse_adapt.teachers.teacher import make_teacher
@@ -173,7 +180,7 @@ def candidates(
     documents = list(read_documents(collection))
     settings = CandidateSettings() if seed is None else CandidateSettings(seed=seed)
     with Bars() as bars:
-        student = SparseEncoder.load(model)
+        student = load(model, "cpu", reading)
         whole_teacher = make_teacher(student, documents, teacher, watch=bars.count)
         said = prepare_candidates(collection, whole_teacher, settings, split, out, bars.count)
     wrote(out, said)

@@ -8,18 +8,31 @@ import typer
 from sparse_adapt.cli.checks import a_corpus, a_folder, check_free_file, check_output, checked, some_queries
 from sparse_adapt.cli.console import say, show, show_json, wrote
 from sparse_adapt.cli.following import a_query, free, then
-from sparse_adapt.cli.options import Corpus, Device, Json, Model, OptionalModel, Out, Overwrite, Resume, Scale
+from sparse_adapt.cli.options import (
+    Corpus,
+    Device,
+    Json,
+    Model,
+    OptionalModel,
+    Out,
+    Overwrite,
+    Resume,
+    Scale,
+    encodes,
+)
 from sparse_adapt.cli.subject import subject_of
 from sparse_adapt.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from sparse_adapt.collection.readers import Query
+    from sparse_adapt.model.reading import Reading
 
 
 MOST_IN_A_SHARD = 1_000_000  # documents, which memory has to hold
 WORKPLACES = ("local", "ray")
 
 
+@encodes
 def encode(
     model: Model,
     corpus: Corpus,
@@ -50,6 +63,8 @@ def encode(
             help="Documents in a shard. A stopped run loses the shard that it was at.",
         ),
     ] = 4096,
+    *,
+    reading: "Reading",
 ) -> None:
     """Turn a corpus into sparse vectors.
 
@@ -67,7 +82,7 @@ def encode(
     from sparse_adapt.retrieve.vectors.shards import encode_corpus
 
     total = count_documents(corpus)
-    encoder = load(model, device)
+    encoder = load(model, device, reading)
     with connected(workers) if engine == "ray" else nullcontext() as cluster, Bars() as bars:
         progress = bars.count("documents", total)
         manifest = encode_corpus(
@@ -80,7 +95,7 @@ def encode(
             resume=resume,
             overwrite=overwrite,
             reads=[documents_at(corpus), model],
-            work=None if cluster is None else on_cluster(cluster, model, progress=progress),
+            work=None if cluster is None else on_cluster(cluster, model, reading, progress=progress),
         )
     mean = manifest.nonzeros / manifest.rows
     wrote(out, f"{manifest.rows:,} vectors with {mean:.0f} entries each on average")
@@ -137,6 +152,7 @@ def index(
         then(["search", query, "--model", card.model.name, "--index", str(out)])
 
 
+@encodes
 def search(
     query: Annotated[str | None, typer.Argument(metavar="QUERY", help="What to look for, in words.")] = None,
     queries: Annotated[
@@ -185,6 +201,8 @@ def search(
         typer.Option("--run", metavar="FILE", help="Write a TREC run to FILE instead of showing documents."),
     ] = None,
     json: Json = False,
+    *,
+    reading: "Reading",
 ) -> None:
     """Search an index, a folder of vectors or a corpus.
 
@@ -199,13 +217,14 @@ def search(
     asked = _queries(query, queries)
     subject = subject_of(model, corpus)
     from sparse_adapt.api.searching import search as search_now
+    from sparse_adapt.cli.devices import load_to_read
     from sparse_adapt.collection.readers import write_run
     from sparse_adapt.stages.record import read_before
 
     place = index or vectors
     _check_kind(index, vectors)
     found = search_now(
-        subject.model,
+        load_to_read(subject.model, "cpu", reading),
         place or subject.corpus,
         {each.query_id: each.text for each in asked},
         top=top,

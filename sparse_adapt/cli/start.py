@@ -16,10 +16,12 @@ from sparse_adapt.cli.options import (
     GeneratorOption,
     Json,
     Model,
+    Overlap,
     Overwrite,
     Preset,
     Resume,
     TeacherOption,
+    WindowsOption,
     is_given,
     overrides,
     trains,
@@ -74,7 +76,10 @@ FILES = {  # steps of adapt that it can stop after, and what to read then
 }
 INPUTS = ("model", "glossary", "queries", "candidates", "teacher")
 NAMED = {  # what the function takes, and the options that name it
-    **{key: key for key in (*INPUTS, "documents", "max_tokens", "only_new", "query_side")},
+    **{
+        key: key
+        for key in (*INPUTS, "documents", "max_tokens", "only_new", "query_side", "windows", "overlap")
+    },
     "generator": "query_generator",
 }
 DEMO_TAKES = "about five minutes on two idle cores"
@@ -226,6 +231,8 @@ def adapt(
             show_default="as many as the base model reads",
         ),
     ] = None,
+    windows: WindowsOption = None,
+    overlap: Overlap = None,
     only_new: Annotated[
         bool,
         typer.Option(

@@ -26,6 +26,7 @@ from sparse_adapt.cli.options import (
     OptionalCorpus,
     OptionalModel,
     Split,
+    encodes,
 )
 from sparse_adapt.cli.subject import BASE, Subject, subject_of
 from sparse_adapt.errors import ConfigError, InputError
@@ -34,12 +35,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sparse_adapt.collection.readers import Query
+    from sparse_adapt.model.reading import Reading
     from sparse_adapt.report.results import Result
 
 
 OF_SUITE = f"{WITH}--suite"
 
 
+@encodes
 def diagnose(
     term: Annotated[
         str | None,
@@ -66,6 +69,8 @@ def diagnose(
         ),
     ] = None,
     json: Json = False,
+    *,
+    reading: "Reading",
 ) -> None:
     """Show what a model makes of one term, or how a model is.
 
@@ -74,22 +79,27 @@ def diagnose(
     """
     subject = subject_of(model, corpus)
     if term is None:
-        _diagnose_model(subject, baseline, json=json)
+        _diagnose_model(subject, baseline, reading, json=json)
         return
     from sparse_adapt.api.insight import diagnose as diagnose_now
+    from sparse_adapt.cli.devices import load_to_read
 
+    looked_at = load_to_read(subject.model, "cpu", reading)
     _show_about(
-        subject, diagnose_now(subject.model, term, subject.corpus, document_id=document, device="cpu"), json
+        subject, diagnose_now(looked_at, term, subject.corpus, document_id=document, device="cpu"), json
     )
     if not subject.adapted:
         then(["demo"])
 
 
-def _diagnose_model(subject: Subject, baseline: str | None, *, json: bool) -> None:
+def _diagnose_model(subject: Subject, baseline: str | None, reading: "Reading", *, json: bool) -> None:
     """Show the health of a whole model on a corpus."""
     from sparse_adapt.api.insight import diagnose_model
+    from sparse_adapt.cli.devices import load_to_read
 
-    health = diagnose_model(subject.model, subject.corpus, baseline=baseline, device="cpu", progress=True)
+    looked_at = load_to_read(subject.model, "cpu", reading)
+    beside = None if baseline is None else load_to_read(baseline, "cpu", reading)
+    health = diagnose_model(looked_at, subject.corpus, baseline=beside, device="cpu", progress=True)
     _show_about(subject, health, json)
     if health.usage.tokens:
         files = ["--model", subject.model, "--corpus", subject.corpus]
@@ -126,6 +136,7 @@ def _show_each(subject: Subject, found: "Sequence[Result]", json: bool) -> None:
     say(f"model {subject.model}, corpus {subject.corpus}, {len(found):,} queries")
 
 
+@encodes
 def explain(
     query: Annotated[str | None, typer.Argument(metavar="QUERY", help="What to look for, in words.")] = None,
     model: OptionalModel = None,
@@ -141,6 +152,8 @@ def explain(
         ),
     ] = None,
     json: Json = False,
+    *,
+    reading: "Reading",
 ) -> None:
     """Show why documents match a query, token by token.
 
@@ -152,9 +165,11 @@ def explain(
         raise InputError("QUERY", "is empty; say what to look for")
     subject = subject_of(model, corpus)
     from sparse_adapt.api.insight import explain_each
+    from sparse_adapt.cli.devices import load_to_read
 
     asked = [query] if query is not None else [each.text for each in _questions(queries)]
-    found = explain_each(subject.model, asked, subject.corpus, top=top, device="cpu", progress=True)
+    held = load_to_read(subject.model, "cpu", reading)
+    found = explain_each(held, asked, subject.corpus, top=top, device="cpu", progress=True)
     if query is not None:
         _show_about(subject, found[0], json)
     else:
@@ -166,6 +181,7 @@ def explain(
         then(["demo"])
 
 
+@encodes
 def evaluate(
     model: Annotated[
         str | None, typer.Option("--model", metavar="MODEL", help=MODEL_HELP, callback=checked(a_model))
@@ -223,6 +239,8 @@ def evaluate(
     ] = False,
     device: Device = "auto",
     json: Json = False,
+    *,
+    reading: "Reading",
 ) -> None:
     """Measure a model on judged queries, beside another model.
 
@@ -246,11 +264,12 @@ def evaluate(
         raise ConfigError("-o and --explain are for a suite; name one: --suite FILE")
     check_split(collection, split)
     from sparse_adapt.api.measuring import evaluate as evaluate_now
+    from sparse_adapt.cli.devices import load_to_read
 
     found = evaluate_now(
-        model,
+        load_to_read(model, device, reading),
         collection,
-        baseline=baseline,
+        baseline=None if baseline is None else load_to_read(baseline, device, reading),
         general=general,
         split=split,
         device=device,

@@ -7,9 +7,10 @@ Dimensions: B texts, L positions, H hidden, V vocabulary.
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,12 +18,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerFast
 
-from sparse_adapt.errors import ModelError
+from sparse_adapt.errors import ConfigError, ModelError
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.model.batches import TokenIds
 from sparse_adapt.model.forms import Side
 from sparse_adapt.model.idf import Factors, of_all
 from sparse_adapt.model.names import names_of_all
+from sparse_adapt.model.reading import Windows
+from sparse_adapt.model.stored import read_object
 from sparse_adapt.model.unread import tokenize
 
 VOCABULARY_FILE = "vocabulary.json"
@@ -146,11 +149,11 @@ class Encoder(nn.Module, ABC):
         return old
 
 
-def write_vocabulary(folder: Path, encoder: Encoder) -> None:
-    """Write what an extension added, and the longest text, beside a model."""
+def write_vocabulary(folder: Path, encoder: Encoder, more: Mapping[str, Any] | None = None) -> None:
+    """Write what an extension added, and the longest text, beside a model; `more`: of how it reads texts."""
+    told = {"max_tokens": encoder.max_tokens, **(more or {})}
     write_json(
-        folder / VOCABULARY_FILE,
-        {"max_tokens": encoder.max_tokens, "new_tokens": [asdict(token) for token in encoder.new_tokens]},
+        folder / VOCABULARY_FILE, {**told, "new_tokens": [asdict(token) for token in encoder.new_tokens]}
     )
 
 
@@ -165,3 +168,17 @@ def read_vocabulary(folder: Path, longest: int = DEFAULT_MAX_TOKENS) -> tuple[li
         return tokens, int(stored["max_tokens"])
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
         raise ModelError(f"{path}: damaged ({error}); repeat the extension") from error
+
+
+def read_windows(folder: Path) -> Windows | None:
+    """The windows by which the model in a folder reads documents; None where it reads them up to a length."""
+    path = folder / VOCABULARY_FILE
+    found = read_object(path).get("windows") if path.is_file() else None
+    if found is None:
+        return None
+    try:
+        return Windows(**{key: int(value) for key, value in found.items()})
+    except (ConfigError, ValueError, TypeError, AttributeError) as error:
+        raise ModelError(
+            f"{path}: its windows are {found!r}; take them out, or repeat the adaptation"
+        ) from error

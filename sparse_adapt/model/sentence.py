@@ -20,11 +20,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from sparse_adapt.errors import ModelError, first_line
+from sparse_adapt.errors import ConfigError, ModelError, first_line
 from sparse_adapt.files.marker import vouching
 from sparse_adapt.model.batches import group_by_length, pad
 from sparse_adapt.model.encoder import Encoder, NewToken, read_vocabulary, write_vocabulary
 from sparse_adapt.model.layout import FOLDERS_LEFT, Layout, read_layout, read_word_weights, write_layout
+from sparse_adapt.model.reading import Windows
 from sparse_adapt.model.saved import (
     fetch,
     longest_text,
@@ -105,6 +106,11 @@ class SentenceEncoder(Encoder):
     def read_up_to(self, tokens: int) -> None:
         """Have texts cut at so many tokens from now on, or at as many as the model has positions for."""
         self.max_tokens = min(tokens, most_positions(self.body))
+
+    def read_by(self, windows: Windows | None) -> None:
+        """Raise ConfigError for windows: a mean over positions is no maximum over those of windows."""
+        if windows is not None:
+            raise ConfigError("a dense model reads no windows; leave them out, or name a SPLADE model")
 
     def save(self, folder: Path) -> None:
         """Write the model so that sentence-transformers, transformers and raw tokenizers read the same."""

@@ -6,6 +6,7 @@ Dimensions: B texts, L positions, H hidden, V vocabulary.
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +21,13 @@ from sparse_adapt.errors import ModelError
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.marker import vouching
 from sparse_adapt.model.batches import TokenIds, group_by_length, pad
-from sparse_adapt.model.encoder import DEFAULT_MAX_TOKENS, Encoder, read_vocabulary, write_vocabulary
+from sparse_adapt.model.encoder import (
+    DEFAULT_MAX_TOKENS,
+    Encoder,
+    read_vocabulary,
+    read_windows,
+    write_vocabulary,
+)
 from sparse_adapt.model.encoder import VOCABULARY_FILE as VOCABULARY_FILE
 from sparse_adapt.model.encoder import NewToken as NewToken
 from sparse_adapt.model.forms import USUAL, Form, Side
@@ -30,6 +37,7 @@ from sparse_adapt.model.idf import Factors, scaled
 from sparse_adapt.model.layout import is_dense
 from sparse_adapt.model.modules import Modules, holds_factors, read_modules
 from sparse_adapt.model.query_side import QuerySide, check_same, read_query_side
+from sparse_adapt.model.reading import Windows
 from sparse_adapt.model.saved import (
     fetch,
     longest_text,
@@ -82,6 +90,7 @@ class SparseEncoder(Encoder):
         super().__init__(tokenizer, new_tokens, max_tokens)
         self.masked_lm = masked_lm
         self.form, self.query_side = form, query_side
+        self.windows: Windows | None = None
         self.check()
 
     # -- life: load, save ---------------------------------------------------------------------
@@ -116,6 +125,7 @@ class SparseEncoder(Encoder):
         except ModelError as error:
             raise ModelError(f"{source}: {error}") from error
         encoder.factors = read_factors(folder, encoder.vocabulary_size)
+        encoder.read_by(read_windows(folder))
         return encoder.to(device).eval()
 
     def save(self, folder: Path) -> None:
@@ -124,7 +134,7 @@ class SparseEncoder(Encoder):
         with vouching(folder):
             write_masked_lm(folder, self.masked_lm)
             write_tokenizer(folder, self.tokenizer, self.max_tokens)
-            write_vocabulary(folder, self)
+            write_vocabulary(folder, self, {} if self.windows is None else {"windows": asdict(self.windows)})
             write_sentence_transformers(
                 folder, self.vocabulary_size, self.form, self.query_side, self.tokenizer
             )
@@ -288,6 +298,24 @@ class SparseEncoder(Encoder):
     def read_up_to(self, tokens: int) -> None:
         """Have texts cut at so many tokens from now on, or at as many as the model has positions for."""
         self.max_tokens = min(tokens, most_positions(self.masked_lm))
+
+    def read_by(self, windows: Windows | None) -> None:
+        """Have documents read by windows from now on, or, with None, up to `max_tokens`.
+
+        Raises ConfigError for windows that are longer than the model reads. Stages learn from a document's beginning.
+        """
+        if windows is not None:
+            windows.check(self.max_tokens)
+        self.windows = windows
+
+    @contextmanager
+    def without_windows(self) -> Iterator[None]:
+        """Read documents up to `max_tokens` for the while."""
+        held, self.windows = self.windows, None
+        try:
+            yield
+        finally:
+            self.windows = held
 
     def no_token(self) -> Tensor:
         """For `asked`, where only weights are wanted: (V) booleans, all false."""

@@ -238,6 +238,7 @@ def _gather(work: Work, split: str, file: str) -> str:
     if work.teacher is None:
         documents = list(read_documents(collection))
         student = SparseEncoder.load(request.model)
+        request.reading.apply(student)
         work.teacher = make_teacher(
             student,
             documents,
@@ -290,7 +291,7 @@ def _choice(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
         held = held_collection(
             documents, list(read_candidates(folder / "held.jsonl", document_ids=documents))
         )
-        makers = makers_of(plan, folder, settings.merges)
+        makers = makers_of(plan, folder, settings.merges, work.request.reading)
         progress = work.watcher.count("models tried", len(makers))
         if settings.frozen:
             choice = compare_as_they_are(makers, held, progress, taught="table" in plan.stages)
@@ -322,6 +323,7 @@ def _keeps(work: Work, plan: Plan) -> None:
         keeps: dict[str, Any] = {}
         if kept != 0:
             models = SparseEncoder.load(plan.model), SparseEncoder.load(folder / "model")
+            work.request.reading.apply(models[0])
             keeps = measure_keeps(*models, work.documents)
         write_json(folder / "keeps.json", keeps)
         return keeps_lines(keeps)[0] if keeps else "the base model is kept, and so is all that it knew"

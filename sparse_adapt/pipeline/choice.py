@@ -19,6 +19,7 @@ import torch
 
 from sparse_adapt.collection.readers import Candidates, Document, Query
 from sparse_adapt.model.idf import Factors, fourth_root, rows_for_idf, scaled
+from sparse_adapt.model.reading import Reading
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.report.watching import Heard, silent
@@ -27,6 +28,7 @@ from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_model, e
 from sparse_adapt.retrieve.significance import randomisation_test
 
 MEASURE = "ndcg@10"
+AS_THEY_DO = Reading()  # as their folders say
 GRADES = 10  # documents of a query that are to be found
 LONGER = 1.1  # documents may have at most so many times the base model's non-zero weights
 Weighed = Literal["", "idf", "factors", "factors^3/4", "factors^1/2", "factors^1/4"]
@@ -41,23 +43,34 @@ class Maker(NamedTuple):
     make: Callable[[], SparseEncoder]
 
 
-def makers_of(plan: Plan, folder: Path, merges: Sequence[float]) -> list[Maker]:
-    """The models that could be kept: the base model, the one before distillation, merges, the distilled one."""
+def makers_of(
+    plan: Plan, folder: Path, merges: Sequence[float], reading: Reading = AS_THEY_DO
+) -> list[Maker]:
+    """The models that could be kept: the base model, the one before distillation, merges, the distilled one.
+
+    `reading`: how they read documents.
+    """
+
+    def load(source: str | Path) -> SparseEncoder:
+        encoder = SparseEncoder.load(source)
+        reading.apply(encoder)
+        return encoder
+
     models = {stage: folder / f"{number}-{stage}" for number, stage in enumerate(plan.stages, start=1)}
     before = str(models[plan.stages[-2]]) if len(plan.stages) > 1 else plan.model
-    makers = [Maker("base", None, partial(SparseEncoder.load, plan.model))]
+    makers = [Maker("base", None, partial(load, plan.model))]
     if plan.stages[-1] != "imitate":
         last = plan.stages[-1]
-        return [*makers, Maker(last, None, partial(SparseEncoder.load, models[last]))]
+        return [*makers, Maker(last, None, partial(load, models[last]))]
     if len(plan.stages) > 1:
-        makers.append(Maker(plan.stages[-2], None, partial(SparseEncoder.load, before)))
-    distilled = partial(SparseEncoder.load, models["imitate"])
+        makers.append(Maker(plan.stages[-2], None, partial(load, before)))
+    distilled = partial(load, models["imitate"])
     for back in merges:
         makers.append(
             Maker(
                 f"imitate at {1 - back:.0%}",
                 back,
-                lambda back=back: merge(SparseEncoder.load(before), distilled(), back),  # type: ignore[misc]
+                lambda back=back: merge(load(before), distilled(), back),  # type: ignore[misc]
             )
         )
     return [*makers, Maker("imitate", 0.0, distilled)]

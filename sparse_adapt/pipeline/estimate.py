@@ -87,6 +87,7 @@ def _stages(request: Request, sizes: Sizes, speeds: Speeds) -> Iterator[tuple[st
 def measured(request: Request, documents: Sequence[Document]) -> Speeds:
     """What some of the documents take, each kind of work once."""
     encoder = SparseEncoder.load(request.model)
+    request.reading.apply(encoder)
     texts = [document.full_text for document in documents[:: max(1, len(documents) // TRIED)][:TRIED]]
     short = [" ".join(text.split()[:SHORT_WORDS]) for text in texts]
     encode(encoder, texts[:1], "document")  # compiles, which counts once

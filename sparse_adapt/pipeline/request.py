@@ -13,6 +13,7 @@ from sparse_adapt.collection.glossary import DICTIONARY_FILES
 from sparse_adapt.collection.readers import CANDIDATE_FILES, DOCUMENT_FILES, QUERY_FILES
 from sparse_adapt.errors import ConfigError, InputError, unknown
 from sparse_adapt.files.paths import absolute
+from sparse_adapt.model.reading import Reading
 from sparse_adapt.pipeline.plan import first_error, merged, settings_for
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.stages.made_from import Source, of_collection, of_model, of_path
@@ -74,7 +75,7 @@ class Request:
         A glossary is taught by `dictionary`, which the usual stages then have as well. A table for queries is learnt
         by `table`.
         """
-        named = set(self.settings.stages)
+        named: set[str] = set(self.settings.stages)
         if self.glossary is not None and self.settings.stages == AdaptSettings().stages:
             named = set(WITH_GLOSSARY)
         if self.settings.query_side == "table":
@@ -100,6 +101,11 @@ class Request:
         held_still = {"train": "new"} if self.settings.frozen and stage != "table" else {}
         return settings_for(stage, "corpus", {**settled, **self.overrides, **of_stage, **held_still})
 
+    @property
+    def reading(self) -> Reading:
+        """How documents are read wherever they are encoded."""
+        return self.settings.reading
+
     def command(self) -> str:
         """The command that asks for the same, files by their names alone; settings of stages aside."""
         named = {"model": self.model, "glossary": self.glossary, "queries": self.queries}
@@ -117,6 +123,9 @@ class Request:
             named["query-side"] = own.query_side
         if own.max_tokens is not None:
             named["max-tokens"] = str(own.max_tokens)
+        for option, number in (("windows", own.windows), ("overlap", own.overlap)):
+            if number is not None:
+                named[option] = str(number)
         words = ["sparse-adapt", "adapt", _bare(self.corpus)]
         for option, value in named.items():
             words += [] if value is None else [f"--{option}", _bare(value)]

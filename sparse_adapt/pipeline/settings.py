@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import field_validator
 
 from sparse_adapt.made_up.settings import QuerySettings
+from sparse_adapt.model.reading import Reading
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.older import name_in_adapt
 from sparse_adapt.teachers.settings import CandidateSettings
@@ -50,6 +51,17 @@ class AdaptSettings(Settings):
         None, "Tokens of a text that are read; by default as many as before.", unit="tokens", ge=8
     )
 
+    windows: int | None = setting(
+        None,
+        "Tokens of a window in which documents are read whole, by default up to `max_tokens` alone. Stages learn from "
+        "the beginning of a document.",
+        unit="tokens",
+        ge=8,
+    )
+    overlap: int | None = setting(
+        None, "Tokens of a window that the next one repeats; 32 by default.", unit="tokens", ge=0
+    )
+
     @field_validator("stages", mode="before")
     @classmethod
     def _named_now(cls, stages: object) -> object:
@@ -68,6 +80,11 @@ class AdaptSettings(Settings):
     def seeds(seed: int) -> dict[str, Any]:
         """Settings by which everything is drawn with one seed."""
         return {"seed": seed, "queries": {"seed": seed}, "candidates": {"seed": seed}}
+
+    @property
+    def reading(self) -> Reading:
+        """How documents are read wherever they are encoded."""
+        return Reading(windows=self.windows, overlap=self.overlap)
 
     @property
     def longest(self) -> int | None:

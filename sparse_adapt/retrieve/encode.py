@@ -24,6 +24,7 @@ from sparse_adapt.model.head.pooling import pack, splade_pool
 from sparse_adapt.model.head.summing import splade_sum
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.threads import share_out
+from sparse_adapt.model.windows import cut_up, heaviest
 from sparse_adapt.report.unread import note_blank
 from sparse_adapt.report.watching import Heard, silent
 
@@ -54,21 +55,32 @@ def encode(
     With `precision` "bfloat16" a processor that has such products uses them to rule out the tokens that can't
     have a weight, and multiplies the rest in float32: the same weights in less than half the time. A GPU then
     multiplies everything in bfloat16. None stands for what gives float32 weights soonest on this machine.
+    A document that a model reads by windows has the largest weights of its windows.
     `progress` is told of each finished batch how many texts it had. Raises ModelError where the model gives
     something that is not a number, and InputError for a string that stands by itself, whose letters would be texts.
     """
     if isinstance(texts, str):
         raise InputError("texts", "one text, where a list is needed; put it in brackets")
-    precision, token_ids = precision or exact_precision(model.device), model.tokenize(texts, side)
-    nothing = model.tokenize([""], side)[0]
     if side == "query" and model.query_side is not None:
+        token_ids = model.tokenize(texts, side)
         progress(len(texts))
-        return model.weighed(_without_blank(model.query_side.vectors(token_ids), token_ids, nothing))
-    parts = encode_token_ids(
-        model, token_ids, tokens_a_batch=tokens_a_batch, precision=precision, progress=progress
-    )
-    vectors = _stack(parts, len(texts), model.vocabulary_size)
-    return model.weighed(_without_blank(vectors, token_ids, nothing))
+        vectors = model.query_side.vectors(token_ids)
+        return model.weighed(_without_blank(vectors, token_ids, model.tokenize([""], side)[0]))
+    precision = precision or exact_precision(model.device)
+
+    def read(texts: Sequence[str], progress: Heard) -> csr_matrix:
+        token_ids = model.tokenize(texts, side)
+        parts = encode_token_ids(
+            model, token_ids, tokens_a_batch=tokens_a_batch, precision=precision, progress=progress
+        )
+        vectors = _stack(parts, len(texts), model.vocabulary_size)
+        return _without_blank(vectors, token_ids, model.tokenize([""], side)[0])
+
+    if side == "query" or model.windows is None:
+        return model.weighed(read(texts, progress))
+    windows, owners = cut_up(texts, model.tokenizer, model.windows, model.form.prompt(side))
+    vectors = read(windows, _as_texts(progress, len(texts), len(windows)))
+    return model.weighed(heaviest(vectors, owners, len(texts)))
 
 
 @torch.inference_mode()
@@ -124,6 +136,20 @@ def _encode_group(
     if model.form.pooling == "max":  # sums are weights already
         values = model.form.activate(torch.from_numpy(values)).numpy()
     return BatchWeights(group, counts, tokens, values)
+
+
+def _as_texts(progress: Heard, texts: int, windows: int) -> Heard:
+    """Who hears of windows that are done, and tells of as many texts as they are worth."""
+    done = told = 0
+
+    def hear(count: int) -> None:
+        nonlocal done, told
+        done += count
+        worth = done * texts // windows
+        progress(worth - told)
+        told = worth
+
+    return hear
 
 
 def _stack(parts: Sequence[BatchWeights], rows: int, columns: int) -> csr_matrix:

@@ -1,6 +1,6 @@
 """Table: queries need no model any more; each of their tokens has a weight, learnt from documents that were scored."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.inputs import CANDIDATES, CORPUS, Inputs
@@ -54,7 +54,7 @@ def effort(settings: QueryTable, sizes: Sizes) -> Effort:
     return Effort(settings.steps_for(sizes.queries), 0.0, before=first)
 
 
-def build(encoder: "EitherEncoder", inputs: Inputs, settings: QueryTable) -> "Task[object]":
+def build(encoder: "EitherEncoder", inputs: Inputs, settings: QueryTable) -> "Task[Any]":
     """The task over queries with scored candidates; the encoder weighs queries by a table from now on."""
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.stages.parts.scored import with_theirs

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 
-from sparse_adapt.files.checksum import checksum_of_texts
+from sparse_adapt.files.checksum import checksum_of_bytes, checksum_of_texts
 from sparse_adapt.files.kept import keep_vectors, kept_vectors
 from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.forms import Side
@@ -105,7 +105,12 @@ class Workshop:
         if source not in self.loaded:
             encoder = SparseEncoder.load(source, self.device)
             made = stamp(encoder)
-            mark = checksum_of_texts([made.weights_sha256, made.vocabulary_sha256, str(made.max_tokens)])
+            parts = [made.weights_sha256, made.vocabulary_sha256, str(made.max_tokens)]
+            if made.windows is not None:
+                parts.append(made.windows)
+            if encoder.query_side is not None:
+                parts.append(checksum_of_bytes(encoder.query_side.weights.tobytes()))
+            mark = checksum_of_texts(parts)
             self.loaded[source] = encoder, mark
         return self.loaded[source]
 

@@ -19,6 +19,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.errors import ConfigError, MissingExtraError, OutputError, SparseAdaptError, first_line
 from sparse_adapt.files.checksum import files_at
+from sparse_adapt.model.reading import Reading
 from sparse_adapt.model.saved import fetch
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.watching import Heard, silent
@@ -93,8 +94,12 @@ def handlers_kept() -> Iterator[None]:
             library.sigaction(number, action, None)
 
 
-def on_cluster(cluster: Cluster, model: str, *, progress: Heard = silent) -> Work:
+def on_cluster(
+    cluster: Cluster, model: str, reading: Reading | None = None, *, progress: Heard = silent
+) -> Work:
     """Work for `shards.encode_corpus`: each chunk a task, as many at once as the cluster has workers.
+
+    `reading`: how much of a text is read, where it isn't as much as the model's folder says.
 
     The chunks in work are all that the driver holds. Raises OutputError, after which the run can be resumed,
     for a chunk whose workers die every time.
@@ -113,7 +118,7 @@ def on_cluster(cluster: Cluster, model: str, *, progress: Heard = silent) -> Wor
                 if len(running) >= cluster.workers:
                     yield _next_done(running, progress)
                 texts = [document.full_text for document in chunk.documents]
-                running[task.remote([shipped], shipped.hex(), texts)] = chunk
+                running[task.remote([shipped], shipped.hex(), texts, reading)] = chunk
             while running:
                 yield _next_done(running, progress)
         finally:
@@ -145,11 +150,15 @@ def _next_done(running: dict[Any, Chunk], progress: Heard) -> Encoded:
     return Encoded(chunk, vectors)
 
 
-def _encode_chunk(shipped: list[Any], key: str, texts: list[str]) -> csr_matrix:
+def _encode_chunk(
+    shipped: list[Any], key: str, texts: list[str], reading: Reading | None = None
+) -> csr_matrix:
     """In a worker: vectors (texts, V), by a model that is loaded for the worker's first shard."""
     if key not in _models:
         _models.clear()
         _models[key] = _load(shipped[0])
+    if reading is not None:
+        reading.apply(_models[key])
     return encode(_models[key], texts, "document")
 
 

@@ -8,10 +8,17 @@ Dimensions: V vocabulary.
 import hashlib
 import json
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+)
 
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.checksum import checksum_of_bytes, checksum_of_file
@@ -36,6 +43,17 @@ class ModelStamp(Record):
     vocabulary_sha256: str
     vocabulary_size: int = Field(ge=1)
     max_tokens: int
+    windows: str | None = None  # of a document, where it is read by windows
+
+    @model_serializer(mode="wrap")
+    def _as_it_was(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without the windows where there are none, as folders had it before."""
+        content: dict[str, Any] = serialise(self)
+        return {key: value for key, value in content.items() if value is not None}
+
+    def reads_as(self, other: "ModelStamp") -> bool:
+        """Whether both read as much of a document."""
+        return (self.max_tokens, self.windows) == (other.max_tokens, other.windows)
 
     def fits(self, other: "ModelStamp") -> bool:
         """Whether vectors of both models may meet: same weights, same vocabulary."""
@@ -59,6 +77,7 @@ def stamp(model: SparseEncoder, name: str = "") -> ModelStamp:
         vocabulary_sha256=_checksum_of_tokens(token_names(model)),
         vocabulary_size=model.vocabulary_size,
         max_tokens=model.max_tokens,
+        windows=None if model.windows is None else model.windows.name,
     )
 
 

@@ -183,7 +183,7 @@ def _noted(journal: Path) -> Iterator[Shard]:
 
 
 def _check_model(manifest: Manifest, model: ModelStamp, folder: Path) -> None:
-    if not manifest.model.fits(model) or manifest.model.max_tokens != model.max_tokens:
+    if not manifest.model.fits(model) or not manifest.model.reads_as(model):
         run = "these vectors are" if manifest.complete else "the unfinished run is"
         advice = f"finish it with the same command as before, or delete {folder}"
         raise InputError(folder / MANIFEST_FILE, f"{run} of another model ({manifest.model.name}); {advice}")
