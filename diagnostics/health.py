@@ -1,7 +1,7 @@
 """The health of a whole model on a corpus: its new tokens, what its vectors cost, how far it moved from its base."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -10,8 +10,9 @@ from scipy.sparse import csr_matrix
 
 from diagnostics.cost import Cost, measure_cost
 from diagnostics.drift import Drift, compare_vectors
-from diagnostics.tables import tabulate_cost, tabulate_drift, tabulate_usage
+from diagnostics.tables import tabulate_cost, tabulate_drift, tabulate_head, tabulate_usage
 from diagnostics.usage import Usage, measure_usage
+from sparse_adapt.made_up.health import Head, look_at, sickness
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.results import Result
 from sparse_adapt.report.tables import Row, Table, to_rich
@@ -23,13 +24,15 @@ class Health(Result):
     """A model's figures over the documents of one corpus.
 
     `function_share`: share of the documents' summed weights that lies on function words, punctuation and special
-    tokens, from 0 to 1. `drift` is None where there was no model to compare with.
+    tokens, from 0 to 1. `drift` is None where there was no model to compare with. `head`: what the model makes of
+    general passages.
     """
 
     usage: Usage
     cost: Cost
     function_share: float
     drift: Drift | None
+    head: Head | None = None
 
     @property
     def headline(self) -> str:
@@ -55,17 +58,20 @@ class Health(Result):
             "cost": self.cost.to_dict(),
             "function_share": self.function_share,
             "drift": None if self.drift is None else self.drift.to_dict(),
+            "head": None if self.head is None else asdict(self.head),
         }
 
     def tables(self) -> list[Table]:
         """The figures as tables: new tokens first, then cost, then drift."""
         tables = [tabulate_usage(self.usage)] if self.usage.tokens else []
         tables += tabulate_cost(self.cost)
+        tables += [] if self.head is None else [tabulate_head(self.head)]
         return tables if self.drift is None else [*tables, tabulate_drift(self.drift)]
 
     def findings(self) -> list[str]:
         """What is wrong with the model, a sentence each; empty where nothing is."""
-        found = []
+        ill = None if self.head is None else sickness(self.head)
+        found = [] if ill is None else [ill]
         dead = [token.token for token in self.usage.tokens if token.dead]
         unlit = [token.token for token in self.usage.tokens if token.documents_with and not token.fires_with]
         stray = [
@@ -100,6 +106,7 @@ def measure_health(
         cost=measure_cost(vectors, model.tokenizer),
         function_share=float(vectors[:, marks[: vectors.shape[1]]].sum()) / whole if whole else 0.0,
         drift=None if before is None else compare_vectors(before, vectors),
+        head=look_at(model),
     )
 
 

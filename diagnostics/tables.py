@@ -3,6 +3,7 @@
 from diagnostics.cost import Cost
 from diagnostics.drift import Drift
 from diagnostics.usage import Usage
+from sparse_adapt.made_up.health import HEALTHY_DOCUMENT, HEALTHY_QUERY, Head
 from sparse_adapt.report.tables import Column, Row, Table
 
 
@@ -40,6 +41,25 @@ def tabulate_drift(drift: Drift) -> Table:
     ]
     columns = (Column("figure", "figure", "text"), Column("value", "value", decimals=3))
     return Table("Drift", columns, rows, f"over {len(drift.texts):,} texts")
+
+
+def tabulate_head(head: Head) -> Table:
+    """What a head makes of general passages, beside what is usual for trained models."""
+    usual = [f"{first} to {last}" for first, last in (HEALTHY_DOCUMENT, HEALTHY_QUERY)]
+    rows: list[Row] = [
+        {"figure": "non-zeros a passage", "value": head.nonzero_document, "usual": usual[0]},
+        {"figure": "non-zeros a question", "value": head.nonzero_query, "usual": usual[1]},
+        {"figure": "passages without a non-zero (%)", "value": 100 * head.dark, "usual": "0"},
+        {"figure": "vocabulary that some passage lights (%)", "value": 100 * head.lit, "usual": ""},
+        {"figure": "tokens that passages say", "value": head.said, "usual": ""},
+        {"figure": "of these never lit where said", "value": head.silent, "usual": ""},
+    ]
+    columns = (
+        Column("figure", "figure", "text"),
+        Column("value", "value", decimals=1),
+        Column("usual", "usual", "text"),
+    )
+    return Table("Head, on general passages", columns, rows)
 
 
 def tabulate_cost(cost: Cost) -> tuple[Table, Table]:

@@ -15,6 +15,7 @@ from sparse_adapt.errors import ConfigError, SparseAdaptError
 from sparse_adapt.files.marker import empty, remove
 from sparse_adapt.files.processes import common_folder, is_main
 from sparse_adapt.files.writing import sync_all
+from sparse_adapt.made_up.health import check_head
 from sparse_adapt.model.kinds import EitherEncoder, load_encoder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.settings import Settings
@@ -82,7 +83,8 @@ def carry_out(
 ) -> Outcome:
     """Carry out the stage of that name on a model. `named`: a path for each input that is named, by its key.
 
-    Raises ConfigError where an input is missing, and what the readers raise, before the model is loaded.
+    Raises ConfigError where an input is missing, and what the readers raise, before the model is loaded, and
+    ModelError for one whose head is too sick to be taught.
     """
     started, stage = time.monotonic(), find_stage(name)
     settings = stage.settings() if settings is None else settings
@@ -90,6 +92,8 @@ def carry_out(
     inputs = Inputs(model, files)
     inputs.read(stage.reads)
     encoder = _load(stage, model, settings)
+    if isinstance(encoder, SparseEncoder):
+        check_head(encoder, model)
     made = stage.made(encoder, inputs, settings)
     begun = new_record(stage.name, model, files, settings.model_dump(mode="json"), started)
     if isinstance(made, Changed):

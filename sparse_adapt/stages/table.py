@@ -52,7 +52,7 @@ STAGES = (
     Row(
         "table",
         "sparse_adapt.stages.query_side:TABLE",
-        "Give queries a table of learnt token weights, so that no model reads them.",
+        "Weigh queries by a learnt table of tokens, without a model.",
     ),
     Row(
         "imitate",

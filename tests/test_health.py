@@ -1,0 +1,59 @@
+"""A head that is dead or lights everything: seen, and refused before anything is taught."""
+
+import pytest
+import torch
+
+from diagnostics.tables import tabulate_head
+from sparse_adapt.errors import ModelError
+from sparse_adapt.made_up import health
+from sparse_adapt.made_up.health import Head, check_head, look_at, sickness
+from sparse_adapt.model.query_side import idf_side
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.stages.runner import Place, carry_out
+
+WELL = Head(180.0, 40.0, 0.0, 0.2, 900, 30)
+
+
+def test_a_healthy_head_has_nothing_to_say():
+    assert sickness(WELL) is None
+    assert [row["value"] for row in tabulate_head(WELL).rows][:2] == [180.0, 40.0]
+
+
+def test_a_dead_head_and_one_that_lights_everything_are_told_with_what_helps(tiny_model, monkeypatch):
+    encoder = SparseEncoder.load(tiny_model)
+    check_head(encoder, "m")
+    with torch.no_grad():
+        encoder.output_bias.fill_(-1e3)
+    assert look_at(encoder).dark == 1.0
+    with pytest.raises(
+        ModelError, match=r"m: its head gives no weight at all to 100% .* it is dead; go back"
+    ):
+        check_head(encoder, "m")
+    monkeypatch.setattr(health, "FLOODED", encoder.vocabulary_size - 1)
+    with torch.no_grad():
+        encoder.output_bias.fill_(1e3)
+    found = look_at(encoder)
+    assert found.lit == 1.0 and found.silent == 0 < found.said
+    with pytest.raises(ModelError, match=r"gives weight to 200 tokens .* train it as SPLADE first"):
+        check_head(encoder, "m")
+
+
+def test_a_table_s_queries_are_counted_by_the_table(tiny_model):
+    encoder = SparseEncoder.load(tiny_model)
+    encoder.query_side = idf_side([[5, 6]], encoder.vocabulary_size, 64)
+    asked = encoder.tokenize([question.text for _, question in health.pairs("teaches")[:1]], "query")[0]
+    assert 0 < look_at(encoder).nonzero_query <= 64 and len(set(asked)) > 0
+
+
+def test_a_stage_stops_before_it_teaches_a_sick_model(tiny_model, zorvex_collection, tmp_path):
+    encoder = SparseEncoder.load(tiny_model)
+    with torch.no_grad():
+        encoder.output_bias.fill_(-1e3)
+    encoder.save(tmp_path / "dead")
+    for stage, files in (
+        ("extend", {"terms": zorvex_collection / "terms.json"}),
+        ("table", {"corpus": zorvex_collection}),
+    ):
+        with pytest.raises(ModelError, match="dead"):
+            carry_out(stage, str(tmp_path / "dead"), files, Place(tmp_path / stage))
+        assert not (tmp_path / stage).exists() and not (tmp_path / f"{stage}.partial").exists()
