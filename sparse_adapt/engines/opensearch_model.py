@@ -12,7 +12,6 @@ and an export for opensearch both fill would hold them twice. Dimensions: B text
 """
 
 import warnings
-import zipfile
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from functools import partial
@@ -25,6 +24,7 @@ from torch import Tensor, nn
 
 from sparse_adapt.engines.layout import Engine, ExportLayout, ExportSource
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, file_there
+from sparse_adapt.engines.ml_commons import how_to_register, packed, registration
 from sparse_adapt.engines.onnx import BOUND, EXAMPLE, PooledEncoder, check_form, largest_difference
 from sparse_adapt.errors import ModelError
 from sparse_adapt.files.folders import write_json
@@ -35,7 +35,7 @@ from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 ZIP_FILE, CONFIG_FILE = "model.zip", "model_config.json"
 SCRIPT, TOKENIZER = "model.pt", "tokenizer.json"
 INPUTS, OUTPUT = ("input_ids", "attention_mask"), "output"
-EPOCH = (1980, 1, 1, 0, 0, 0)  # of the files inside: the same model gives the same zip file
+ABOUT = "A SPLADE encoder: texts to weights over its vocabulary."
 
 
 class ScriptedEncoder(nn.Module):
@@ -69,8 +69,7 @@ def how_to_load(export: ExportFolder) -> str:
             "URL=http://localhost:9200",
             f"# put {export.path / ZIP_FILE} where the cluster can fetch it, and name that place here",
             "FROM=https://example.org/model.zip",
-            f'sed "1s|{{|{{\\"url\\": \\"$FROM\\",|" \'{export.path / CONFIG_FILE}\' |',
-            "  curl -fsS \"$URL/_plugins/_ml/models/_register?deploy=true\" -H 'Content-Type: application/json' -d @-",
+            *how_to_register(f"'{export.path / CONFIG_FILE}'"),
         ]
     )
 
@@ -108,12 +107,11 @@ def _write_bundle(
                 f"is more than {BOUND:.0e}; encode outside of OpenSearch and export for opensearch instead"
             )
         write_tokenizer(Path(scratch), encoder.tokenizer, encoder.max_tokens)
-        with zipfile.ZipFile(work / ZIP_FILE, "w", zipfile.ZIP_DEFLATED) as archive:
-            for file in (SCRIPT, TOKENIZER):
-                content = (Path(scratch) / file).read_bytes()
-                archive.writestr(zipfile.ZipInfo(file, EPOCH), content, zipfile.ZIP_DEFLATED)
-    bundle = file_there(work, ZIP_FILE)
-    write_json(work / CONFIG_FILE, _config(name, bundle.sha256, (work / ZIP_FILE).stat().st_size))
+        files = {file: (Path(scratch) / file).read_bytes() for file in (SCRIPT, TOKENIZER)}
+        (work / ZIP_FILE).write_bytes(packed(files))
+    bundle, called = file_there(work, ZIP_FILE), Path(name).name or "sparse-adapt"
+    told = registration(called, ABOUT, "SPARSE_ENCODING", work / ZIP_FILE, bundle.sha256)
+    write_json(work / CONFIG_FILE, told)
     facts = {
         "largest_difference": difference,
         "bound": BOUND,
@@ -144,16 +142,3 @@ def _write_script(encoder: SparseEncoder, path: Path) -> float:
         return largest_difference(encoder, weigh, factors)
     finally:
         encoder.to(device)
-
-
-def _config(name: str, sha256: str, size: int) -> dict[str, object]:
-    """What `_plugins/_ml/models/_register` takes beside the URL of the zip file."""
-    return {
-        "name": Path(name).name or "sparse-adapt",
-        "version": "1.0.0",
-        "description": "A SPLADE encoder: texts to weights over its vocabulary.",
-        "model_format": "TORCH_SCRIPT",
-        "function_name": "SPARSE_ENCODING",
-        "model_content_size_in_bytes": size,
-        "model_content_hash_value": sha256,
-    }
