@@ -40,25 +40,25 @@ def sample(data: Path, count: int = TEXTS) -> list[str]:
     return [texts[row] for row in np.random.default_rng(0).permutation(len(texts))[:count]]
 
 
-def ours(texts: list[str], precision: str) -> Work:
+def ours(texts: list[str], precision: str, source: str = MODEL) -> Work:
     """This project, from strings to CSR."""
-    model = SparseEncoder.load(MODEL)
+    model = SparseEncoder.load(source)
     return lambda: encode(
         model, texts, "document", precision="bfloat16" if precision == "bfloat16" else "float32"
     )
 
 
-def theirs(texts: list[str], batch_size: int) -> Work:
+def theirs(texts: list[str], batch_size: int, source: str = MODEL) -> Work:
     """sentence-transformers, from strings to its sparse tensor."""
-    model = TheirEncoder(resolve(MODEL), device="cpu")
-    model.max_seq_length = SparseEncoder.load(MODEL).max_tokens
+    model = TheirEncoder(resolve(source), device="cpu")
+    model.max_seq_length = SparseEncoder.load(source).max_tokens
     return lambda: model.encode_document(texts, batch_size=batch_size)
 
 
-def best_batch_size(texts: list[str], clock: str) -> int:
+def best_batch_size(texts: list[str], clock: str, source: str = MODEL, turns: int = 2) -> int:
     """The batch size at which sentence-transformers is fastest."""
-    contestants = {str(size): theirs(texts[:PILOT], size) for size in BATCH_SIZES}
-    times = take_turns(contestants, 2, clock)
+    contestants = {str(size): theirs(texts[:PILOT], size, source) for size in BATCH_SIZES}
+    times = take_turns(contestants, turns, clock, warm_ups=min(1, turns - 1))
     return int(min(contestants, key=times.median))
 
 
@@ -70,25 +70,26 @@ def operations(model: SparseEncoder, lengths: list[int]) -> int:
     return 2 * linear * sum(lengths) + attention
 
 
-def measure(data: Path, turns: int, clock: str) -> dict[str, object]:
-    """The row of the table."""
-    texts = sample(data)
-    batch_size = best_batch_size(texts, clock)
+def measure(data: Path, turns: int, clock: str, source: str = MODEL, count: int = TEXTS) -> dict[str, object]:
+    """The row of the table; the model is an alias or a folder."""
+    texts = sample(data, count)
+    few = count < TEXTS
+    batch_size = best_batch_size(texts[: PILOT // 4] if few else texts, clock, source, 1 if few else 2)
     contestants = {
-        FLOAT32: ours(texts, "float32"),
-        BFLOAT16: ours(texts, "bfloat16"),
-        THEIRS: theirs(texts, batch_size),
+        FLOAT32: ours(texts, "float32", source),
+        BFLOAT16: ours(texts, "bfloat16", source),
+        THEIRS: theirs(texts, batch_size, source),
         "product": matrix_product(torch.float32),
         "product bfloat16": matrix_product(torch.bfloat16),
     }
     times = take_turns(contestants, turns, clock)
-    model = SparseEncoder.load(MODEL)
+    model = SparseEncoder.load(source)
     lengths = [len(ids) for ids in model.tokenize(texts)]
     work = operations(model, lengths)
     names = FLOAT32, BFLOAT16, THEIRS
     rates = {FLOAT32: "product", BFLOAT16: "product bfloat16", THEIRS: "product"}
     return {
-        "work": f"encode {len(texts):,} texts of medquad, {sum(lengths):,} tokens, {MODEL}",
+        "work": f"encode {len(texts):,} texts of medquad, {sum(lengths):,} tokens, {Path(source).name}",
         "their_batch_size": batch_size,
         "seconds": {name: times.median(name) for name in names},
         "ratio": {
@@ -96,7 +97,8 @@ def measure(data: Path, turns: int, clock: str) -> dict[str, object]:
             f"{THEIRS} / bfloat16": times.ratio(BFLOAT16, THEIRS),
         },
         "memory": {
-            name: peak_memory("benchmarks.encoding", name, str(data), str(batch_size)) for name in names
+            name: peak_memory("benchmarks.encoding", name, str(data), str(batch_size), source)
+            for name in names
         },
         "texts_per_second": {name: len(texts) / times.median(name) for name in names},
         "tokens_per_second": {name: sum(lengths) / times.median(name) for name in names},
@@ -114,17 +116,17 @@ def main() -> None:
     add_options(parser)
     parser.add_argument("--data", type=Path)
     parser.add_argument(
-        "--memory", nargs=3, metavar=("NAME", "DIR", "BATCH"), help="used by the benchmark itself"
+        "--memory", nargs=4, metavar=("NAME", "DIR", "BATCH", "MODEL"), help="used by the benchmark itself"
     )
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     if arguments.memory:
-        name, data, batch_size = arguments.memory
+        name, data, batch_size, source = arguments.memory
         texts = sample(Path(data), PILOT)
         make: dict[str, Callable[[], Work]] = {
-            FLOAT32: lambda: ours(texts, "float32"),
-            BFLOAT16: lambda: ours(texts, "bfloat16"),
-            THEIRS: lambda: theirs(texts, int(batch_size)),
+            FLOAT32: lambda: ours(texts, "float32", source),
+            BFLOAT16: lambda: ours(texts, "bfloat16", source),
+            THEIRS: lambda: theirs(texts, int(batch_size), source),
         }
         print_peak_memory(make[name]())
         return

@@ -8,7 +8,7 @@ whole logits. Same model, texts, targets, optimiser and threads.
 """
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -42,17 +42,17 @@ class Batch:
         self.teacher[:, 0] = 12.0  # sentence-transformers takes the first for the positive
 
 
-def ours(batch: Batch) -> Work:
+def ours(batch: Batch, source: str = MODEL) -> Work:
     """This project's encoder and losses."""
-    model = SparseEncoder.load(MODEL)
+    model = SparseEncoder.load(source)
     model.max_tokens = MAX_TOKENS
     query_ids, document_ids = model.tokenize(batch.queries), model.tokenize(batch.candidates)
     return _with_our_losses(model, batch, lambda: (model.weights(query_ids), model.weights(document_ids)))
 
 
-def textbook(batch: Batch) -> Work:
+def textbook(batch: Batch, source: str = MODEL) -> Work:
     """The same losses on weights pooled from whole logits of one padded batch."""
-    model = SparseEncoder.load(MODEL)
+    model = SparseEncoder.load(source)
     model.max_tokens = MAX_TOKENS
     padded = [pad(model.tokenize(texts), 0) for texts in (batch.queries, batch.candidates)]
 
@@ -81,9 +81,9 @@ def _with_our_losses(model: SparseEncoder, batch: Batch, encode: Callable[[], tu
     return work
 
 
-def theirs(batch: Batch) -> Work:
+def theirs(batch: Batch, source: str = MODEL) -> Work:
     """sentence-transformers' encoder and its trainer's loss: a positive and seven negatives a query."""
-    model = TheirEncoder(resolve(MODEL), device="cpu")
+    model = TheirEncoder(resolve(source), device="cpu")
     model.max_seq_length = MAX_TOKENS
     columns = [batch.queries, *(batch.candidates[first::CANDIDATES] for first in range(CANDIDATES))]
     features = [model.preprocess(column) for column in columns]
@@ -104,25 +104,27 @@ def theirs(batch: Batch) -> Work:
     return work
 
 
-STEPS: dict[str, Callable[[Batch], Work]] = {OURS: ours, THEIRS: theirs, TEXTBOOK: textbook}
+STEPS: dict[str, Callable[[Batch, str], Work]] = {OURS: ours, THEIRS: theirs, TEXTBOOK: textbook}
 
 
-def measure(data: Path, turns: int, clock: str) -> dict[str, object]:
-    """The row of the table."""
+def measure(
+    data: Path, turns: int, clock: str, source: str = MODEL, names: Sequence[str] = tuple(STEPS)
+) -> dict[str, object]:
+    """The row of the table, for some contestants; the model is an alias or a folder."""
     batch = Batch(data / "medquad")
-    times = take_turns({name: make(batch) for name, make in STEPS.items()}, turns, clock)
-    tokens = sum(map(len, _tokens(batch)))
+    times = take_turns({name: STEPS[name](batch, source) for name in names}, turns, clock)
+    tokens = sum(map(len, _tokens(batch, source)))
     return {
-        "work": f"distillation step, {QUERIES} queries x {CANDIDATES} texts, {MAX_TOKENS} tokens, {MODEL}",
-        "seconds": {name: times.median(name) for name in STEPS},
-        "ratio": {name: times.ratio(OURS, name) for name in (THEIRS, TEXTBOOK)},
-        "memory": {name: peak_memory("benchmarks.step", name, str(data)) for name in STEPS},
-        "tokens_per_second": {name: tokens / times.median(name) for name in STEPS},
+        "work": f"distillation step, {QUERIES} queries x {CANDIDATES} texts, {MAX_TOKENS} tokens, {Path(source).name}",
+        "seconds": {name: times.median(name) for name in names},
+        "ratio": {name: times.ratio(OURS, name) for name in names if name != OURS},
+        "memory": {name: peak_memory("benchmarks.step", name, str(data), source) for name in names},
+        "tokens_per_second": {name: tokens / times.median(name) for name in names},
     }
 
 
-def _tokens(batch: Batch) -> list[list[int]]:
-    model = SparseEncoder.load(MODEL)
+def _tokens(batch: Batch, source: str) -> list[list[int]]:
+    model = SparseEncoder.load(source)
     model.max_tokens = MAX_TOKENS
     return model.tokenize([*batch.queries, *batch.candidates])
 
@@ -134,10 +136,13 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path)
     add_options(parser)
-    parser.add_argument("--memory", nargs=2, metavar=("NAME", "DIR"), help="used by the benchmark itself")
+    parser.add_argument(
+        "--memory", nargs=3, metavar=("NAME", "DIR", "MODEL"), help="used by the benchmark itself"
+    )
     arguments = parser.parse_args()
     if arguments.memory:
-        print_peak_memory(STEPS[arguments.memory[0]](Batch(Path(arguments.memory[1]) / "medquad")))
+        name, data, source = arguments.memory
+        print_peak_memory(STEPS[name](Batch(Path(data) / "medquad"), source))
         return
     torch.set_num_threads(arguments.threads)
     print(measure(arguments.data, arguments.turns, arguments.clock))

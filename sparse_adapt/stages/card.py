@@ -174,7 +174,7 @@ def _run_file(making: Making) -> str:
 def _loading(folder: Path) -> str:
     kind, made = ("SentenceTransformer", "dense") if is_dense(folder) else ("SparseEncoder", "sparse")
     factors = (
-        "\n`idf.json` holds a factor for each token, with which sparse-adapt multiplies its weights. "
+        f"\n`{FACTORS_FILE}` holds a factor for each token, with which sparse-adapt multiplies its weights. "
         "sentence-transformers does without; `sparse-adapt export sentence-transformers` puts the factors into the "
         "documents' vectors.\n"
         if (folder / FACTORS_FILE).is_file()
