@@ -40,7 +40,8 @@ class Factors(nn.Module):
         super().__init__()
         self.learning_rate = learning_rate
         spread = embeddings.float() - embeddings.float().mean(dim=0)
-        self.embeddings = spread / spread.std().clamp_min(1e-6)
+        self.embeddings: Tensor
+        self.register_buffer("embeddings", spread / spread.std().clamp_min(1e-6), persistent=False)
         self.own = nn.Parameter(torch.zeros(len(embeddings)))
         self.map = nn.Parameter(torch.zeros(embeddings.shape[1] + 1))
 
