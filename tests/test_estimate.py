@@ -60,10 +60,11 @@ def test_every_stage_says_what_it_costs(name):
     effort = find_stage(name).costs(settings, SIZES)
     assert effort is not None
     assert effort.steps > 0
-    assert effort.documents + effort.short > 0
+    read = effort.documents + effort.short
+    assert read > 0 or effort.before > 0  # `table` reads nothing once it has begun
     more = find_stage(name).costs(settings.model_copy(update={"gradient_accumulation": 2}), SIZES)
     assert more is not None
-    assert more.documents + more.short > effort.documents + effort.short
+    assert more.documents + more.short > read or read == 0
 
 
 def test_an_extension_trains_nothing():
