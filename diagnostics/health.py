@@ -12,7 +12,7 @@ from diagnostics.cost import Cost, measure_cost
 from diagnostics.drift import Drift, compare_vectors
 from diagnostics.tables import tabulate_cost, tabulate_drift, tabulate_head, tabulate_usage
 from diagnostics.usage import Usage, measure_usage
-from sparse_adapt.made_up.health import Head, look_at, sickness
+from sparse_adapt.model.health import Head, sickness
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.results import Result
 from sparse_adapt.report.tables import Row, Table, to_rich
@@ -93,11 +93,16 @@ class Health(Result):
 
 
 def measure_health(
-    model: SparseEncoder, texts: Sequence[str], vectors: csr_matrix, before: csr_matrix | None = None
+    model: SparseEncoder,
+    texts: Sequence[str],
+    vectors: csr_matrix,
+    before: csr_matrix | None = None,
+    head: Head | None = None,
 ) -> Health:
     """The health of a model over texts and their vectors (texts, V).
 
-    `before`: vectors (texts, V or fewer) of the model that this one was made from.
+    `before`: vectors (texts, V or fewer) of the model that this one was made from. `head`: what the model makes of
+    general passages.
     """
     marks = function_tokens(model.tokenizer)
     whole = float(vectors.sum())
@@ -106,7 +111,7 @@ def measure_health(
         cost=measure_cost(vectors, model.tokenizer),
         function_share=float(vectors[:, marks[: vectors.shape[1]]].sum()) / whole if whole else 0.0,
         drift=None if before is None else compare_vectors(before, vectors),
-        head=look_at(model),
+        head=head,
     )
 
 

@@ -3,7 +3,7 @@
 from diagnostics.cost import Cost
 from diagnostics.drift import Drift
 from diagnostics.usage import Usage
-from sparse_adapt.made_up.health import HEALTHY_DOCUMENT, HEALTHY_QUERY, Head
+from sparse_adapt.model.health import HEALTHY_DOCUMENT, HEALTHY_QUERY, Head
 from sparse_adapt.report.tables import Column, Row, Table
 
 

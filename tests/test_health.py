@@ -5,8 +5,9 @@ import torch
 
 from diagnostics.tables import tabulate_head
 from sparse_adapt.errors import ModelError
-from sparse_adapt.made_up import health
-from sparse_adapt.made_up.health import Head, check_head, look_at, sickness
+from sparse_adapt.made_up.health import check_head, head_of
+from sparse_adapt.model import health
+from sparse_adapt.model.health import Head, sickness
 from sparse_adapt.model.query_side import idf_side
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.runner import Place, carry_out
@@ -24,7 +25,7 @@ def test_a_dead_head_and_one_that_lights_everything_are_told_with_what_helps(tin
     check_head(encoder, "m")
     with torch.no_grad():
         encoder.output_bias.fill_(-1e3)
-    assert look_at(encoder).dark == 1.0
+    assert head_of(encoder).dark == 1.0
     with pytest.raises(
         ModelError, match=r"m: its head gives no weight at all to 100% .* it is dead; go back"
     ):
@@ -32,7 +33,7 @@ def test_a_dead_head_and_one_that_lights_everything_are_told_with_what_helps(tin
     monkeypatch.setattr(health, "FLOODED", encoder.vocabulary_size - 1)
     with torch.no_grad():
         encoder.output_bias.fill_(1e3)
-    found = look_at(encoder)
+    found = head_of(encoder)
     assert found.lit == 1.0 and found.silent == 0 < found.said
     with pytest.raises(ModelError, match=r"gives weight to 200 tokens .* train it as SPLADE first"):
         check_head(encoder, "m")
@@ -41,8 +42,7 @@ def test_a_dead_head_and_one_that_lights_everything_are_told_with_what_helps(tin
 def test_a_table_s_queries_are_counted_by_the_table(tiny_model):
     encoder = SparseEncoder.load(tiny_model)
     encoder.query_side = idf_side([[5, 6]], encoder.vocabulary_size, 64)
-    asked = encoder.tokenize([question.text for _, question in health.pairs("teaches")[:1]], "query")[0]
-    assert 0 < look_at(encoder).nonzero_query <= 64 and len(set(asked)) > 0
+    assert 0 < head_of(encoder).nonzero_query <= 64
 
 
 def test_a_stage_stops_before_it_teaches_a_sick_model(tiny_model, zorvex_collection, tmp_path):

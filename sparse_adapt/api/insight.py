@@ -13,6 +13,7 @@ from sparse_adapt.api.models import ModelGiven, load_sparse
 from sparse_adapt.collection.given import Corpus, DocumentsGiven
 from sparse_adapt.collection.sources import beside
 from sparse_adapt.errors import InputError
+from sparse_adapt.made_up.health import head_of
 from sparse_adapt.report.progress import watching
 from sparse_adapt.terms.mining import read_terms
 
@@ -112,7 +113,8 @@ def diagnose_model(
         vectors = held.encode_documents(documents, bars.count("documents", len(documents)))
         heard = bars.count("baseline", len(documents)) if before is not None else None
         old = None if before is None or heard is None else before.encode_documents(documents, heard)
-    return measure_health(encoder, [document.full_text for document in documents], vectors, old)
+    texts = [document.full_text for document in documents]
+    return measure_health(encoder, texts, vectors, old, head_of(encoder))
 
 
 def _places(model: str, corpus: str | None, term: str) -> Places:

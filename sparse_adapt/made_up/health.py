@@ -1,86 +1,23 @@
-"""Whether a head is healthy: what it makes of general passages, which every language model for search should weigh.
-
-A head that was never trained as SPLADE gives weight to most of the vocabulary; one that training has killed gives none.
-Neither can be taught by lessons on single terms. Dimensions: B passages, V vocabulary.
-"""
-
-from dataclasses import dataclass
-
-import numpy as np
-import torch
+"""The health of a head by general passages and questions, the same ones each time."""
 
 from sparse_adapt.errors import ModelError
 from sparse_adapt.made_up.general import pairs
+from sparse_adapt.model.health import Head, look_at, sickness
 from sparse_adapt.model.sparse import SparseEncoder
 
 PASSAGES = 32
-LONGEST = 64  # tokens of a passage
-HEALTHY_DOCUMENT, HEALTHY_QUERY = (150, 250), (30, 50)  # entries of trained models
-FLOODED = 2_000  # entries of a passage, of which a trained head gives some hundred
-DARK = 0.5  # share of passages without an entry
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
-    """What a head gives general passages and questions: mean entries, and the share of passages without any.
-
-    lit: share of the vocabulary that some passage lights. said: tokens that passages say; silent: those of them that no
-    passage lights that says them.
-    """
-
-    nonzero_document: float
-    nonzero_query: float
-    dark: float
-    lit: float
-    said: int
-    silent: int
-
-
-@torch.no_grad()
-def look_at(encoder: SparseEncoder) -> Head:
-    """What an encoder makes of some passages, the same each time."""
+def head_of(encoder: SparseEncoder) -> Head:
+    """What an encoder makes of some of the general passages and questions that come with the package."""
     some = pairs("teaches")[:: len(pairs("teaches")) // PASSAGES][:PASSAGES]
-    read = [ids[:LONGEST] for ids in encoder.tokenize([passage.full_text for passage, _ in some])]
-    asked = encoder.tokenize([question.text for _, question in some], "query")
-    lit = (encoder.weights(read) > 0).cpu().numpy()
-    if encoder.query_side is None:
-        queries = float((encoder.weights(asked) > 0).sum(dim=1).float().mean())
-    else:
-        queries = encoder.query_side.vectors(asked).nnz / len(asked)
-    says = np.zeros_like(lit)
-    for row, ids in enumerate(read):
-        says[row, list(ids)] = True
-    says[:, list(encoder.tokenizer.all_special_ids)] = False
-    said = says.any(axis=0)
-    return Head(
-        nonzero_document=float(lit.sum(axis=1).mean()),
-        nonzero_query=queries,
-        dark=float((~lit.any(axis=1)).mean()),
-        lit=float(lit.any(axis=0).mean()),
-        said=int(said.sum()),
-        silent=int((said & ~(says & lit).any(axis=0)).sum()),
+    return look_at(
+        encoder, [passage.full_text for passage, _ in some], [question.text for _, question in some]
     )
-
-
-def sickness(head: Head) -> str | None:
-    """What is wrong with a head, and what helps; None for one that can be taught."""
-    first, last = HEALTHY_DOCUMENT
-    if head.nonzero_document > FLOODED:
-        return (
-            f"its head gives weight to {head.nonzero_document:,.0f} tokens of a general passage, where {first} to "
-            f"{last} are usual: it was never trained to be sparse; train it as SPLADE first (SpladeLoss of "
-            "sentence-transformers), or choose another model"
-        )
-    if head.dark > DARK:
-        return (
-            f"its head gives no weight at all to {head.dark:.0%} of general passages: it is dead; go back to a "
-            "checkpoint from before, and train that with a weaker sparsity loss, or choose another model"
-        )
-    return None
 
 
 def check_head(encoder: SparseEncoder, source: str) -> None:
     """Raise ModelError, naming `source`, for a model whose head is sick, before anything is taught."""
-    found = sickness(look_at(encoder))
+    found = sickness(head_of(encoder))
     if found is not None:
         raise ModelError(f"{source}: {found}")

@@ -1,0 +1,76 @@
+"""Whether a head is healthy: what it makes of general passages, which every language model for search should weigh.
+
+A head that was never trained as SPLADE gives weight to most of the vocabulary; one that training has killed gives none.
+Neither can be taught by lessons on single terms. Dimensions: B passages, V vocabulary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from sparse_adapt.model.sparse import SparseEncoder
+
+LONGEST = 64  # tokens of a passage that are read
+HEALTHY_DOCUMENT, HEALTHY_QUERY = (150, 250), (30, 50)  # entries of trained models
+FLOODED = 2_000  # entries of a passage, of which a trained head gives some hundred
+DARK = 0.5  # share of passages without an entry
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a head gives general passages and questions: mean entries, and the share of passages without any.
+
+    lit: share of the vocabulary that some passage lights. said: tokens that passages say; silent: those of them that no
+    passage lights that says them.
+    """
+
+    nonzero_document: float
+    nonzero_query: float
+    dark: float
+    lit: float
+    said: int
+    silent: int
+
+
+@torch.no_grad()
+def look_at(encoder: SparseEncoder, passages: Sequence[str], questions: Sequence[str]) -> Head:
+    """What an encoder makes of some general passages and questions."""
+    read = [ids[:LONGEST] for ids in encoder.tokenize(passages)]
+    asked = encoder.tokenize(questions, "query")
+    lit = (encoder.weights(read) > 0).cpu().numpy()
+    if encoder.query_side is None:
+        queries = float((encoder.weights(asked) > 0).sum(dim=1).float().mean())
+    else:
+        queries = encoder.query_side.vectors(asked).nnz / len(asked)
+    says = np.zeros_like(lit)
+    for row, ids in enumerate(read):
+        says[row, list(ids)] = True
+    says[:, list(encoder.tokenizer.all_special_ids)] = False
+    said = says.any(axis=0)
+    return Head(
+        nonzero_document=float(lit.sum(axis=1).mean()),
+        nonzero_query=queries,
+        dark=float((~lit.any(axis=1)).mean()),
+        lit=float(lit.any(axis=0).mean()),
+        said=int(said.sum()),
+        silent=int((said & ~(says & lit).any(axis=0)).sum()),
+    )
+
+
+def sickness(head: Head) -> str | None:
+    """What is wrong with a head, and what helps; None for one that can be taught."""
+    first, last = HEALTHY_DOCUMENT
+    if head.nonzero_document > FLOODED:
+        return (
+            f"its head gives weight to {head.nonzero_document:,.0f} tokens of a general passage, where {first} to "
+            f"{last} are usual: it was never trained to be sparse; train it as SPLADE first (SpladeLoss of "
+            "sentence-transformers), or choose another model"
+        )
+    if head.dark > DARK:
+        return (
+            f"its head gives no weight at all to {head.dark:.0%} of general passages: it is dead; go back to a "
+            "checkpoint from before, and train that with a weaker sparsity loss, or choose another model"
+        )
+    return None
