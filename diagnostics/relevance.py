@@ -25,6 +25,16 @@ NAMES = {
     "ADJ": "adjective",
     "ADV": "adverb",
     "NUM": "numeral",
+    "ADP": "preposition",
+    "AUX": "auxiliary verb",
+    "CCONJ": "conjunction",
+    "SCONJ": "conjunction of a clause",
+    "DET": "article",
+    "PRON": "pronoun",
+    "PART": "particle",
+    "INTJ": "interjection",
+    "SYM": "sign",
+    "X": "other",
 }
 
 
@@ -42,7 +52,7 @@ class RelevantWord:
 
 @dataclass(frozen=True, slots=True)
 class Relevance:
-    """The relevant word of each text, and how many content words of each kind there were to choose from."""
+    """The relevant word of each text, and how many words of each kind there were to choose from."""
 
     words: tuple[RelevantWord, ...]
     content: dict[str, int]
@@ -53,12 +63,12 @@ class Relevance:
         relevant, content = max(1, len(self.words)), max(1, sum(self.content.values()))
         rows = [
             {
-                "speech": NAMES[speech],
+                "speech": NAMES.get(speech, speech.lower()),
                 "words": found[speech],
                 "share": found[speech] / relevant,
                 "content": self.content.get(speech, 0) / content,
             }
-            for speech in CONTENT
+            for speech in (*CONTENT, *(each for each in self.content if each not in CONTENT))
         ]
         return sorted(rows, key=lambda row: -row["words"])
 
@@ -72,42 +82,59 @@ def relevant_words(
     pairs: Sequence[Likeness],
     parser: Parser,
     progress: Heard = silent,
+    *,
+    every: bool = False,
 ) -> Relevance:
-    """The relevant word of both texts of each pair; texts of fewer than two content words have none.
+    """The relevant word of both texts of each pair; texts of fewer than two words to choose from have none.
 
-    Raises InputError where none has.
+    `every`: whether any word may be relevant, function words too, and goes wherever the text says it, as published;
+    else content words may, one occurrence at a time. Raises InputError where no text has a relevant word.
     """
     texts = list(dict.fromkeys(text for pair in pairs for text in (pair.first, pair.second)))
     parsed = dict(zip(texts, parser.whole(texts), strict=True))
     sides = [
         (parsed[a], b) for pair in pairs for a, b in ((pair.first, pair.second), (pair.second, pair.first))
     ]
-    sides = [(sentence, other) for sentence, other in dict.fromkeys(sides) if len(sentence.words) > 1]
+    choices = {sentence: _choices(sentence, every=every) for sentence, _ in sides}
+    sides = [(sentence, other) for sentence, other in dict.fromkeys(sides) if len(choices[sentence]) > 1]
     if not sides:
-        raise InputError("--pairs", "no text has two content words; check --language")
-    cut = [_without(sentence, word, parser.between) for sentence, _ in sides for word in sentence.words]
-    others = [other for sentence, other in sides for _ in sentence.words]
+        raise InputError("--pairs", "no text has two words to choose from; check --language")
+    cut = [_without(sentence, gone, parser.between) for sentence, _ in sides for gone in choices[sentence]]
+    others = [other for sentence, other in sides for _ in choices[sentence]]
     whole = [sentence.text for sentence, _ in sides]
     found = cosines(model, [*whole, *cut], [*(other for _, other in sides), *others], progress)
     words, place = [], len(sides)
     for row, (sentence, other) in enumerate(sides):
-        left = found[place : place + len(sentence.words)]
+        left = found[place : place + len(choices[sentence])]
         least = int(left.argmin())
-        word = sentence.words[least]
+        word = choices[sentence][least][0]
         text = sentence.text
         words.append(
             RelevantWord(
                 text, other, text[word.start : word.end], word.speech, float(found[row]), float(left[least])
             )
         )
-        place += len(sentence.words)
-    content = Counter(word.speech for sentence, _ in sides for word in sentence.words)
+        place += len(choices[sentence])
+    content = Counter(gone[0].speech for sentence, _ in sides for gone in choices[sentence])
     return Relevance(tuple(words), dict(content))
 
 
-def _without(sentence: Sentence, word: Phrase, between: str) -> str:
-    before, after = sentence.text[: word.start], sentence.text[word.end :]
-    return f"{before.rstrip()}{between}{after.lstrip()}" if between else before + after
+def _choices(sentence: Sentence, *, every: bool) -> list[tuple[Phrase, ...]]:
+    """What goes at once: each content word, or each word with all of its occurrences."""
+    if not every:
+        return [(word,) for word in sentence.words]
+    same: dict[str, list[Phrase]] = {}
+    for word in sentence.every_word:
+        same.setdefault(sentence.text[word.start : word.end].casefold(), []).append(word)
+    return [tuple(words) for words in same.values()]
+
+
+def _without(sentence: Sentence, gone: Sequence[Phrase], between: str) -> str:
+    text = sentence.text
+    for word in reversed(gone):
+        before, after = text[: word.start], text[word.end :]
+        text = f"{before.rstrip()}{between}{after.lstrip()}" if between else before + after
+    return text
 
 
 def tabulate_relevance(relevance: Relevance) -> Table:
@@ -116,7 +143,7 @@ def tabulate_relevance(relevance: Relevance) -> Table:
         Column("speech", "part of speech", "text"),
         Column("words", "relevant words"),
         Column("share", "share", "share", decimals=1),
-        Column("content", "of all content words", "share", decimals=1),
+        Column("content", "of all to choose from", "share", decimals=1),
     )
     return Table("", columns, relevance.rows(), "relevant: without it a text is least similar to the other")
 
@@ -130,7 +157,7 @@ def plot_relevance(relevance: Relevance, path: Path) -> None:
     rows = relevance.rows()
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.add_subplot()
-    for number, (key, label) in enumerate((("share", "relevant words"), ("content", "all content words"))):
+    for number, (key, label) in enumerate((("share", "relevant words"), ("content", "all to choose from"))):
         places = [place + (number - 0.5) * 0.4 for place in range(len(rows))]
         axes.bar(places, [100 * row[key] for row in rows], 0.37, label=label)
     axes.set_xticks(range(len(rows)), [row["speech"] for row in rows])

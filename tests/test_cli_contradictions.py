@@ -100,7 +100,7 @@ def test_similarity_and_relevant_words_show_tables(sparse_adapt, tiny_model, gra
 def test_nothing_to_contradict(sparse_adapt, tiny_model, tmp_path, text, problem):
     lines, out = tmp_path / "lines.txt", tmp_path / "out.jsonl"
     lines.write_text(text)
-    said = refused(sparse_adapt("contradict", lines, "--model", tiny_model, "--device", "cpu", "-o", out))
+    said = refused(sparse_adapt("contradict", lines, "--model", tiny_model, "--shortest", "1", "-o", out))
     assert "lines.txt: " in said
     assert problem in said
     assert [path.name for path in tmp_path.iterdir()] == ["lines.txt"]

@@ -19,7 +19,7 @@ from sparse_adapt.files.journal import noted
 from sparse_adapt.lab.contradicting import writing
 from sparse_adapt.lab.contradicting.contradict import Tally, contradict, fit, load_filler, read_sentences
 from sparse_adapt.lab.contradicting.denoising import draw_spans, tune
-from sparse_adapt.lab.contradicting.gaps import Gap
+from sparse_adapt.lab.contradicting.gaps import Gap, Gaps
 from sparse_adapt.lab.contradicting.masked import MaskedFiller
 from sparse_adapt.lab.contradicting.spans import SpanFiller
 from sparse_adapt.lab.contradicting.writing import ContradictRequest, write
@@ -163,7 +163,7 @@ def test_a_t5_fills_gaps_after_it_learnt_to(tiny_t5):
 def test_a_span_is_what_stands_between_two_sentinels(tiny_t5):
     filler = load_filler(tiny_t5, " ")
     ids = filler.tokenizer("<extra_id_0> nightly backup <extra_id_1> server")["input_ids"]
-    assert filler._texts([[0, *ids], [0, *ids], [0, 1], [0, filler.sentinels[0], 1]]) == ["nightly backup"]
+    assert filler._texts([[0, *ids], [0, *ids], [0, 1], [0, filler.sentinels[0], 1]]) == [("nightly backup",)]
 
 
 def test_a_text_of_sentinels_is_what_t5_learns_from(tiny_t5):
@@ -234,14 +234,14 @@ def test_every_sentence_is_a_triplet_or_counted(parser, filler, tmp_path):
                 "12 + 30",
                 "It rains.",
                 long,
-                "A saw.",
+                "A saw cuts a long tree.",
             ]
         )
     )
     account = Tally()
     found = list(fit(read_sentences(str(path), parser), filler, account))
-    assert [sentence.text for sentence in found] == ["The server sends a log.", "A saw."]
-    assert (account.sentences, account.without_words, account.without_nouns, account.too_long) == (5, 1, 1, 1)
+    assert [sentence.text for sentence in found] == ["The server sends a log.", "A saw cuts a long tree."]
+    assert (account.sentences, account.without_words, account.too_short, account.too_long) == (5, 1, 1, 1)
     triplets = []
     for written in contradict(found, filler, each=4):
         account.add(written)
@@ -346,3 +346,64 @@ def test_a_journal_of_other_sentences_is_refused(parser, filler, tmp_path):
     assert next(contradict([first, *others], filler, journal=journal)) == written[0]
     with pytest.raises(ConfigError, match="begun with other sentences"):
         list(contradict(others, filler, journal=journal))
+
+
+# -- all chunks of a sentence at once -----------------------------------------------------------
+
+BOTH = Gaps(("the ", " refuses the ", "."), ("client", "nightly backup"))
+
+
+def test_all_gaps_of_a_sentence_are_filled_together(filler):
+    (found,) = filler.refill([BOTH], 5)
+    assert len(found) == 5 == len(set(found))
+    assert all(len(fills) == 2 and all(fills) for fills in found)
+    assert BOTH.filled(found[0]) == f"the {found[0][0]} refuses the {found[0][1]}."
+    alone = filler.refill([Gap("the ", "client", " refuses the server").alone], 4)
+    assert [fills[0] for fills in alone[0]] == filler.fill([Gap("the ", "client", " refuses the server")], 4)[
+        0
+    ]
+
+
+def test_every_chunk_has_a_sentinel_of_its_own(tiny_t5):
+    filler = load_filler(tiny_t5, " ")
+    asked = []
+    generate = filler.model.generate
+
+    def noted_down(**given):
+        asked.append(filler.tokenizer.decode(given["input_ids"][0]))
+        return generate(**given)
+
+    filler.model.generate = noted_down
+    filler.refill([Gaps(("A ", " sends a ", "."), ("server", "log"))], 2)
+    assert "A <extra_id_0> sends a <extra_id_1> ." in asked[0]
+    ids = filler.tokenizer("<extra_id_0> nightly backup <extra_id_1> server")["input_ids"]
+    assert filler._texts([[0, *ids], [0, *ids[:3], 1]], 2) == [("nightly backup", "server")]
+    many = Gaps(("", *[" "] * 20), ("log",) * 20)
+    assert filler.refill([many], 2) == [[]]
+
+
+def test_at_once_every_chunk_gives_way(parser, filler):
+    (sentence,) = list(parser.whole(["The server sends a log to the client."]))
+    (written,) = contradict([sentence], filler, each=3, at_once=True)
+    assert len(written.contradictions) == 3
+    assert set(written.replaced) == {"server, log, client"}
+    for text in written.contradictions:
+        assert text.startswith("The ") and " sends a " in text and " to the " in text
+        assert text != sentence.text
+    one = next(contradict([sentence], filler, each=3))
+    assert set(one.replaced) <= {"server", "log", "client"}
+
+
+def test_short_sentences_are_dropped(parser, filler):
+    account = Tally()
+    sentences = list(parser.whole(["A team decides.", "A team decides what it may spend."]))
+    assert [each.text for each in fit(sentences, filler, account)] == [sentences[1].text]
+    assert (account.sentences, account.too_short) == (2, 1)
+    assert len(list(fit(sentences, filler, Tally(), shortest=1))) == 2
+
+
+def test_adafactor_tunes_too(filler):
+    history = tune(filler, TEXTS, 20, learning_rate=1e-2, optimiser_name="adafactor")
+    assert np.mean(history[-5:]) < np.mean(history[:5])
+    with pytest.raises(ConfigError, match="unknown optimiser 'adam'; did you mean 'adamw'"):
+        tune(filler, TEXTS, 1, optimiser_name="adam")

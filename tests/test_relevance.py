@@ -48,8 +48,25 @@ def test_shares_are_of_all_relevant_words_and_of_all_content_words(tiny_model, p
     assert (tmp_path / "plot.png").read_bytes()[:4] == b"\x89PNG"
 
 
+def test_every_word_goes_wherever_it_is_said(tiny_model, parser):
+    encoder = load_encoder(tiny_model)
+    pair = Likeness("The server sends the log to the server.", "A log.", 4.0)
+    first = relevant_words(encoder, [pair], parser, every=True).words[0]
+    tried = {
+        "The": "server sends log to server.",
+        "server": "The sends the log to the.",
+        "sends": "The server the log to the server.",
+        "log": "The server sends the to the server.",
+        "to": "The server sends the log the server.",
+    }
+    left = dict(zip(tried, cosines(encoder, list(tried.values()), ["A log."] * 5), strict=True))
+    assert first.without == pytest.approx(float(min(left.values())), abs=1e-5)
+    rows = relevant_words(encoder, [pair], parser, every=True).rows()
+    assert {row["speech"] for row in rows if row["content"]} >= {"noun", "article", "verb"}
+
+
 def test_texts_without_words_to_choose_from_are_an_error(tiny_model, parser):
-    with pytest.raises(InputError, match="no text has two content words"):
+    with pytest.raises(InputError, match="no text has two words to choose from"):
         relevant_words(load_encoder(tiny_model), [Likeness("Stop.", "12", 4.0)], parser)
 
 

@@ -51,6 +51,10 @@ class Triplets(Training):
     own: float = setting(1.0, "What a text's own contradiction counts beside those of the other texts.", ge=0)
 
 
+# As published a text's own contradiction has no weight in the first stage, and the whole of it in the second.
+PLAIN = {"triplets": {"own": 0.0}, "labelled": {"own": 1.0}}
+
+
 def learning_from(name: str, read: "Input[list[Triplet]]") -> Stage[Triplets]:
     """The stage of that name over the triplets of one input."""
 
@@ -59,7 +63,7 @@ def learning_from(name: str, read: "Input[list[Triplet]]") -> Stage[Triplets]:
 
         return Contradictions(name, encoder, inputs[read], settings)
 
-    return Stage(name, Triplets, (read,), build, refuses=("table",))
+    return Stage(name, Triplets, (read,), build, refuses=("table",), presets={"plain": PLAIN[name]})
 
 
 TRIPLETS = learning_from("triplets", GENERATED)

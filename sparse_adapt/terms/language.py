@@ -29,11 +29,13 @@ class Phrase(NamedTuple):
 
 
 class Sentence(NamedTuple):
-    """A sentence with its noun chunks and its content words."""
+    """A sentence with its noun chunks, its content words, all of its words, and how many tokens it has."""
 
     text: str
     chunks: tuple[Phrase, ...]
     words: tuple[Phrase, ...]
+    every_word: tuple[Phrase, ...] = ()
+    tokens: int = 0
 
 
 class Parser:
@@ -72,13 +74,15 @@ class Parser:
 def _sentence(span: Any) -> Sentence:  # noqa: ANN401 - spaCy's span
     text = span.text.strip()
     first = span.start_char + len(span.text) - len(span.text.lstrip())
-    words = [
+    every = [
         Phrase(token.idx - first, token.idx + len(token) - first, token.pos_)
         for token in span
-        if token.pos_ in CONTENT and any(map(str.isalnum, token.text))
+        if any(map(str.isalnum, token.text))
     ]
+    words = [word for word in every if word.speech in CONTENT]
+    tokens = sum(not token.is_space for token in span)
     chunks = [part for chunk in span.noun_chunks if (part := _chunk(chunk, first)) is not None]
-    return Sentence(text, tuple(dict.fromkeys(chunks)), tuple(words))
+    return Sentence(text, tuple(dict.fromkeys(chunks)), tuple(words), tuple(every), tokens)
 
 
 def _parts(token: Any) -> bool:  # noqa: ANN401

@@ -73,6 +73,18 @@ def contradict(
             help="Keep the tuned generator in this folder, for --generator next time.",
         ),
     ] = None,
+    at_once: Annotated[
+        bool,
+        typer.Option(
+            "--at-once",
+            help="Replace all noun phrases of a sentence together, as published, not one at a time.",
+        ),
+    ] = False,
+    shortest: Annotated[int, typer.Option("--shortest", min=1, help="Tokens of a sentence, at least.")] = 5,
+    optimiser: Annotated[
+        str,
+        typer.Option("--optimiser", metavar="NAME", help="What tunes the generator: adamw or adafactor."),
+    ] = "adamw",
     seed: Annotated[
         int,
         typer.Option(
@@ -86,7 +98,7 @@ def contradict(
 ) -> None:
     """Write sentences that contradict those of a corpus.
 
-    In each, one noun phrase is replaced by another.
+    In each, one noun phrase is replaced by another, or with --at-once every one.
     """
     if not resume:
         check_free_file(out, "triplets", overwrite=overwrite)
@@ -94,7 +106,18 @@ def contradict(
     from sparse_adapt.model.devices import choose
     from sparse_adapt.report.progress import Bars
 
-    asked = ContradictRequest(corpus, generator or model, language, sentences, each, tune, seed)
+    asked = ContradictRequest(
+        corpus,
+        generator or model,
+        language,
+        sentences,
+        each,
+        tune,
+        seed,
+        at_once,
+        shortest,
+        optimiser,
+    )
     with Bars() as bars:
         account = write(
             asked,

@@ -126,6 +126,13 @@ def relevant_words(
     least: Annotated[
         float, typer.Option("--least", help="Lowest number of a pair whose texts count as related.")
     ] = 4.0,
+    every: Annotated[
+        bool,
+        typer.Option(
+            "--every",
+            help="Choose among all words, each with all of its occurrences, as published; not content words alone.",
+        ),
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -158,7 +165,7 @@ def relevant_words(
         raise InputError(pairs, f"no pair has a similarity of {least:g} or more; lower --least")
     parser, encoder = Parser(language), load_either(model, device)
     with Bars() as bars:
-        relevance = find(encoder, related, parser, bars.count("texts"))
+        relevance = find(encoder, related, parser, bars.count("texts"), every=every)
     if out is not None:
         with output_folder(out, overwrite=overwrite, resumable=False, reads=[pairs, model]) as work:
             write_json(work / "relevance.json", relevance.to_dict())

@@ -23,10 +23,11 @@ from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.collection.triplets import Triplet
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.journal import note, noted
-from sparse_adapt.lab.contradicting.gaps import Filler, Gap, compared_as
+from sparse_adapt.lab.contradicting.gaps import Filler, Gap, Gaps, compared_as
 from sparse_adapt.terms.language import Parser, Sentence
 
 EACH = 5  # contradictions of a sentence, at most; published are 4 to 6
+SHORTEST = 5  # tokens of a sentence, as published
 SPARE = 2  # beams beyond what is wanted, of which some give what was there
 LINES = ".txt"
 
@@ -37,6 +38,7 @@ class Tally:
 
     sentences: int = 0
     without_words: int = 0
+    too_short: int = 0
     too_long: int = 0
     without_nouns: int = 0
     without_contradictions: int = 0
@@ -103,8 +105,10 @@ def read_sentences(source: str, parser: Parser, seed: int = 0) -> Iterator[Sente
         yield from sentences
 
 
-def fit(sentences: Iterable[Sentence], filler: Filler, account: Tally) -> Iterator[Sentence]:
-    """The sentences that something can be replaced in, each once; the others are counted."""
+def fit(
+    sentences: Iterable[Sentence], filler: Filler, account: Tally, shortest: int = SHORTEST
+) -> Iterator[Sentence]:
+    """The sentences of enough tokens that something can be replaced in, each once; the others are counted."""
     seen: set[str] = set()
     for sentence in sentences:
         if (key := compared_as(sentence.text)) in seen:
@@ -113,6 +117,8 @@ def fit(sentences: Iterable[Sentence], filler: Filler, account: Tally) -> Iterat
         account.sentences += 1
         if not any(map(str.isalpha, sentence.text)):
             account.without_words += 1
+        elif sentence.tokens < shortest:
+            account.too_short += 1
         elif not sentence.chunks:
             account.without_nouns += 1
         elif not filler.fits(sentence.text):
@@ -134,10 +140,12 @@ def contradict(
     each: int = EACH,
     seed: int = 0,
     journal: Path | None = None,
+    at_once: bool = False,
 ) -> Iterator[Written]:
     """What the generator writes for each sentence; what a journal holds of it comes from there, the rest goes there.
 
-    Raises ConfigError for a journal of other sentences.
+    `at_once`: whether all chunks of a sentence are replaced together, as published, or one at a time. Raises
+    ConfigError for a journal of other sentences.
     """
     random = default_rng(seed)
     done = [] if journal is None else [Written.from_json(line) for line in noted(journal)]
@@ -148,8 +156,12 @@ def contradict(
         if row < len(done):
             yield done[row]
             continue
-        fills = filler.fill(gaps, -(-each // len(gaps)) + SPARE)
-        written = _written(sentence, list(zip(gaps, fills, strict=True)), each)
+        if at_once:
+            whole = _all_gaps(sentence)
+            written = _rewritten(sentence, whole, filler.refill([whole], each + SPARE)[0], each)
+        else:
+            fills = filler.fill(gaps, -(-each // len(gaps)) + SPARE)
+            written = _written(sentence, list(zip(gaps, fills, strict=True)), each)
         if journal is not None:
             note(journal, written.to_json())
         yield written
@@ -181,6 +193,30 @@ def _written(sentence: Sentence, filled: Sequence[tuple[Gap, Sequence[str]]], ea
                 found[compared_as(text)] = text, gap.chunk
     texts, chunks = (tuple(each) for each in zip(*found.values(), strict=True)) if found else ((), ())
     return Written(sentence.text, texts, chunks, unchanged, duplicates)
+
+
+def _all_gaps(sentence: Sentence) -> Gaps:
+    """A gap for every noun chunk of a sentence."""
+    between, place = [], 0
+    for part in sentence.chunks:
+        between.append(sentence.text[place : part.start])
+        place = part.end
+    chunks = tuple(sentence.text[part.start : part.end] for part in sentence.chunks)
+    return Gaps((*between, sentence.text[place:]), chunks)
+
+
+def _rewritten(sentence: Sentence, gaps: Gaps, fills: Sequence[tuple[str, ...]], each: int) -> Written:
+    """The sentence with all of its chunks replaced, the best ways first, until there are enough."""
+    found: dict[str, str] = {}
+    unchanged = 0
+    for fill in fills[: each + SPARE]:
+        text = gaps.filled(fill)
+        if compared_as(text) == compared_as(sentence.text):
+            unchanged += 1
+        elif len(found) < each:
+            found.setdefault(compared_as(text), text)
+    replaced = ", ".join(gaps.chunks)
+    return Written(sentence.text, tuple(found.values()), (replaced,) * len(found), unchanged, 0)
 
 
 def load_filler(source: str | Path, between_words: str, device: str = "cpu") -> Filler:

@@ -10,6 +10,7 @@ import torch
 from numpy.random import Generator
 from torch import nn
 
+from sparse_adapt.errors import ConfigError, unknown
 from sparse_adapt.lab.contradicting.gaps import Filler, Spans
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.training.loop import random_at, schedule
@@ -17,6 +18,7 @@ from sparse_adapt.training.loop import random_at, schedule
 NOISE, SPAN = 0.15, 3.0  # share of the tokens, mean length
 SHORTEST = 4  # tokens of a text that teaches
 BATCH, LEARNING_RATE, RAMP = 16, 3e-4, 0.1
+OPTIMISERS = ("adamw", "adafactor")  # the second as published
 
 
 def tune(
@@ -26,6 +28,7 @@ def tune(
     *,
     seed: int = 0,
     learning_rate: float = LEARNING_RATE,
+    optimiser_name: str = "adamw",
     progress: Heard = silent,
 ) -> list[float]:
     """Teach a generator in place; the loss of each step. None where no text is long enough."""
@@ -35,7 +38,7 @@ def tune(
     parameters = list(filler.parameters())
     for parameter in parameters:
         parameter.requires_grad_(True)
-    optimiser = torch.optim.AdamW(parameters, lr=learning_rate, weight_decay=0.0)
+    optimiser = optimiser_of(optimiser_name, parameters, learning_rate)
     history = []
     filler.training(True)
     with torch.random.fork_rng():
@@ -55,6 +58,19 @@ def tune(
             progress(1)
     filler.training(False)
     return history
+
+
+def optimiser_of(
+    name: str, parameters: Sequence[nn.Parameter], learning_rate: float
+) -> torch.optim.Optimizer:
+    """The optimiser of that name, without weight decay. Raises ConfigError for another name.
+
+    Adafactor: Shazeer and Stern 2018, arXiv:1804.04235.
+    """
+    if name not in OPTIMISERS:
+        raise ConfigError(unknown("optimiser", name, OPTIMISERS))
+    kind = torch.optim.AdamW if name == "adamw" else torch.optim.Adafactor
+    return kind(parameters, lr=learning_rate, weight_decay=0.0)
 
 
 def draw_spans(length: int, random: Generator, share: float = NOISE, mean: float = SPAN) -> Spans:

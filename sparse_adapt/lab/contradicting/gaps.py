@@ -17,6 +17,23 @@ class Gap(NamedTuple):
     chunk: str
     after: str
 
+    @property
+    def alone(self) -> "Gaps":
+        """The same as the only gap of its sentence."""
+        return Gaps((self.before, self.after), (self.chunk,))
+
+
+class Gaps(NamedTuple):
+    """Some chunks of a sentence, and what stands before, between and behind them: one text more than chunks."""
+
+    between: tuple[str, ...]
+    chunks: tuple[str, ...]
+
+    def filled(self, fills: Sequence[str]) -> str:
+        """The sentence with something in the place of each chunk."""
+        parts = zip(fills, self.between[1:], strict=True)
+        return self.between[0] + "".join(fill + text for fill, text in parts)
+
 
 class Filler(Protocol):
     """A generator that writes into gaps."""
@@ -29,6 +46,9 @@ class Filler(Protocol):
 
     def fill(self, gaps: Sequence[Gap], count: int) -> list[list[str]]:
         """At most `count` fills of each gap, best first; none is empty, some may be what stood there."""
+
+    def refill(self, sentences: Sequence[Gaps], count: int) -> list[list[tuple[str, ...]]]:
+        """At most `count` ways to fill all gaps of each sentence together, best first."""
 
     def parameters(self) -> Iterable[nn.Parameter]:
         """What is tuned."""

@@ -6,6 +6,7 @@ Dimensions: R rows (a beam of a gap each), V vocabulary.
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from sparse_adapt.errors import ModelError
-from sparse_adapt.lab.contradicting.gaps import LONGEST_FILL, Gap, Spans, compared_as
+from sparse_adapt.lab.contradicting.gaps import LONGEST_FILL, Gap, Gaps, Spans, compared_as
 from sparse_adapt.made_up.windows import ends_of
 from sparse_adapt.model.batches import group_by_length, pad
 from sparse_adapt.model.encoder import Encoder
@@ -29,11 +30,15 @@ MARKUP = re.compile(r"\[[^\]]*\]|<[^>]*>")
 
 
 class Beam(NamedTuple):
-    """A text whose masked places are filled from the left, what was put there, and its log probability."""
+    """A text whose masked places are filled from the left, what was put there, and its log probability.
+
+    `starts`: how many places stand before each gap, and how many there are in all.
+    """
 
     token_ids: list[int]
     fill: tuple[int, ...]
     score: float
+    starts: tuple[int, ...]
 
 
 class MaskedFiller:
@@ -71,11 +76,15 @@ class MaskedFiller:
         length = len(self.encoder.tokenizer(text, return_attention_mask=False)["input_ids"])
         return length + LONGEST_FILL <= self.encoder.max_tokens
 
-    @torch.inference_mode()
     def fill(self, gaps: Sequence[Gap], count: int) -> list[list[str]]:
         """At most `count` fills of each gap, best first, as many tokens as the chunk has or `LONGEST_FILL`."""
-        beams = [[beam] if (beam := self._masked(gap)) is not None else [] for gap in gaps]
-        for _ in range(LONGEST_FILL):
+        return [[fills[0] for fills in found] for found in self.refill([gap.alone for gap in gaps], count)]
+
+    @torch.inference_mode()
+    def refill(self, sentences: Sequence[Gaps], count: int) -> list[list[tuple[str, ...]]]:
+        """At most `count` ways to fill all gaps of each sentence, from the left; no token is put there twice."""
+        beams = [[beam] if (beam := self._masked(gaps)) is not None else [] for gaps in sentences]
+        for _ in range(LONGEST_FILL * max((len(gaps.chunks) for gaps in sentences), default=0)):
             rows = [
                 (number, beam)
                 for number, own in enumerate(beams)
@@ -93,13 +102,13 @@ class MaskedFiller:
                 beams[number] = sorted(found, key=lambda beam: (-beam.score, beam.fill))[:count]
         return [self._texts(own) for own in beams]
 
-    def _masked(self, gap: Gap) -> Beam | None:
+    def _masked(self, gaps: Gaps) -> Beam | None:
         tokenizer = self.encoder.tokenizer
-        length = len(tokenizer(gap.chunk, add_special_tokens=False)["input_ids"])
-        holes = min(LONGEST_FILL, max(1, length))
-        ids = list(tokenizer(gap.before + tokenizer.mask_token * holes + gap.after)["input_ids"])
-        whole = ids.count(self.mask_id) == holes and len(ids) <= self.encoder.max_tokens
-        return Beam(ids, (), 0.0) if whole else None
+        lengths = [len(ids) for ids in tokenizer(list(gaps.chunks), add_special_tokens=False)["input_ids"]]
+        holes = [min(LONGEST_FILL, max(1, length)) for length in lengths]
+        ids = list(tokenizer(gaps.filled([tokenizer.mask_token * each for each in holes]))["input_ids"])
+        whole = ids.count(self.mask_id) == sum(holes) and len(ids) <= self.encoder.max_tokens
+        return Beam(ids, (), 0.0, (0, *accumulate(holes))) if whole else None
 
     def _extend(self, beams: Sequence[Beam], count: int) -> list[list[Beam]]:
         """Each beam with the likeliest tokens at its first masked place, none of them a second time."""
@@ -107,10 +116,12 @@ class MaskedFiller:
         for group in group_by_length([len(beam.token_ids) for beam in beams], PADDED_TOKENS_A_PASS):
             places = [beams[row].token_ids.index(self.mask_id) for row in group]
             chances = self._chances([beams[row].token_ids for row in group], places)
-            starts = torch.tensor([not beams[row].fill for row in group], device=chances.device)
+            begins = [len(beams[row].fill) in beams[row].starts for row in group]
+            starts = torch.tensor(begins, device=chances.device)
             allowed = torch.where(starts[:, None], self.first, self.later)
             chances = chances.masked_fill(~allowed, float("-inf"))
-            best = chances.topk(min(count + LONGEST_FILL, chances.shape[1]), dim=1)
+            put = max(len(beams[row].fill) for row in group)
+            best = chances.topk(min(count + put, chances.shape[1]), dim=1)
             for row, place, values, tokens in zip(
                 group, places, best.values.tolist(), best.indices.tolist(), strict=True
             ):
@@ -120,6 +131,7 @@ class MaskedFiller:
                         [*beam.token_ids[:place], token, *beam.token_ids[place + 1 :]],
                         (*beam.fill, token),
                         beam.score + value,
+                        beam.starts,
                     )
                     for value, token in zip(values, tokens, strict=True)
                     if value > float("-inf") and token not in beam.fill
@@ -135,14 +147,17 @@ class MaskedFiller:
         rows = nn.functional.linear(encoder.for_words(at), encoder.output_rows, encoder.output_bias)
         return rows.float().log_softmax(dim=1)
 
-    def _texts(self, beams: Sequence[Beam]) -> list[str]:
-        texts: dict[str, str] = {}
+    def _texts(self, beams: Sequence[Beam]) -> list[tuple[str, ...]]:
+        texts: dict[tuple[str, ...], tuple[str, ...]] = {}
         for beam in beams:
-            text = str(self.encoder.tokenizer.decode(list(beam.fill))).strip()
-            text = text if self.between_words else text.replace(" ", "")
-            if text:
-                texts.setdefault(compared_as(text), text)
+            fills = tuple(self._text(beam.fill[start:end]) for start, end in pairwise(beam.starts))
+            if all(fills):
+                texts.setdefault(tuple(map(compared_as, fills)), fills)
         return list(texts.values())
+
+    def _text(self, token_ids: Sequence[int]) -> str:
+        text = str(self.encoder.tokenizer.decode(list(token_ids))).strip()
+        return text if self.between_words else text.replace(" ", "")
 
     # -- to learn the domain ------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from sparse_adapt.errors import ModelError, first_line
-from sparse_adapt.lab.contradicting.gaps import Gap, Spans, compared_as
+from sparse_adapt.lab.contradicting.gaps import Gap, Gaps, Spans, compared_as
 from sparse_adapt.model.batches import pad
 from sparse_adapt.model.weights import check_weights
 
@@ -62,39 +62,58 @@ class SpanFiller:
         """Whether a text is short enough to be read whole."""
         return len(self.tokenizer(text)["input_ids"]) + 1 <= self.longest
 
-    @torch.inference_mode()
     def fill(self, gaps: Sequence[Gap], count: int) -> list[list[str]]:
         """At most `count` fills of each gap, by beam search, best first."""
-        sentinel = self.tokenizer.convert_ids_to_tokens(self.sentinels[0])
-        found: list[list[str]] = []
-        for start in range(0, len(gaps), GAPS_AT_ONCE):
-            part = [f"{gap.before}{sentinel}{gap.after}" for gap in gaps[start : start + GAPS_AT_ONCE]]
+        return [[fills[0] for fills in found] for found in self.refill([gap.alone for gap in gaps], count)]
+
+    @torch.inference_mode()
+    def refill(self, sentences: Sequence[Gaps], count: int) -> list[list[tuple[str, ...]]]:
+        """At most `count` ways to fill all gaps of each sentence, a sentinel each, by beam search, best first.
+
+        A sentence of more gaps than the generator has sentinels is left as it is.
+        """
+        names = self.tokenizer.convert_ids_to_tokens(self.sentinels)
+        found: list[list[tuple[str, ...]]] = []
+        for start in range(0, len(sentences), GAPS_AT_ONCE):
+            part = sentences[start : start + GAPS_AT_ONCE]
+            most = max(len(gaps.chunks) for gaps in part)
+            shown = [
+                gaps.filled(names[: len(gaps.chunks)]) if len(gaps.chunks) < len(names) else ""
+                for gaps in part
+            ]
             encoded = self.tokenizer(
-                part, truncation=True, max_length=self.longest, padding=True, return_tensors="pt"
+                shown, truncation=True, max_length=self.longest, padding=True, return_tensors="pt"
             )
             written = self.model.generate(
                 input_ids=encoded["input_ids"].to(self.device),
                 attention_mask=encoded["attention_mask"].to(self.device),
-                max_new_tokens=LONGEST_FILL,
+                max_new_tokens=LONGEST_FILL * most,
                 num_beams=count,
                 num_return_sequences=count,
                 do_sample=False,
             ).tolist()
-            found += [self._texts(written[row * count : (row + 1) * count]) for row in range(len(part))]
+            for row, gaps in enumerate(part):
+                beams = written[row * count : (row + 1) * count] if shown[row] else []
+                found.append(self._texts(beams, len(gaps.chunks)))
         return found
 
-    def _texts(self, written: Sequence[list[int]]) -> list[str]:
-        """What stands between the first sentinel and the next, of each beam, the same but once."""
-        texts: dict[str, str] = {}
-        ends = {*self.sentinels, self.tokenizer.eos_token_id}
+    def _texts(self, written: Sequence[list[int]], gaps: int = 1) -> list[tuple[str, ...]]:
+        """What stands behind each of so many sentinels, of each beam that has all of them, the same but once."""
+        texts: dict[tuple[str, ...], tuple[str, ...]] = {}
         for ids in written:
-            begin = ids.index(self.sentinels[0]) + 1 if self.sentinels[0] in ids else 0
-            rest = ids[begin:]
-            end = next((place for place, token in enumerate(rest) if token in ends), len(rest))
-            text = self.tokenizer.decode(rest[:end], skip_special_tokens=True).strip()
-            if any(map(str.isalnum, text)):
-                texts.setdefault(compared_as(text), text)
+            fills = tuple(self._behind(ids, sentinel, alone=gaps == 1) for sentinel in self.sentinels[:gaps])
+            if all(any(map(str.isalnum, text)) for text in fills):
+                texts.setdefault(tuple(map(compared_as, fills)), fills)
         return list(texts.values())
+
+    def _behind(self, ids: list[int], sentinel: int, *, alone: bool) -> str:
+        """What stands behind a sentinel up to the next; all that was written where the only one is missing."""
+        if sentinel not in ids and not alone:
+            return ""
+        rest = ids[ids.index(sentinel) + 1 if sentinel in ids else 0 :]
+        ends = {*self.sentinels, self.tokenizer.eos_token_id}
+        end = next((place for place, token in enumerate(rest) if token in ends), len(rest))
+        return str(self.tokenizer.decode(rest[:end], skip_special_tokens=True)).strip()
 
     # -- to learn the domain ------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from sparse_adapt.files.folders import check_free, output_folder, way_to_file, w
 from sparse_adapt.files.journal import check_same, noted
 from sparse_adapt.lab.contradicting.contradict import (
     EACH,
+    SHORTEST,
     Tally,
     admit,
     contradict,
@@ -27,7 +28,11 @@ SENTENCES = 2_000
 
 
 class ContradictRequest(NamedTuple):
-    """Of which corpus, by which generator after how many steps of tuning, how many sentences, how many of each."""
+    """Of which corpus, by which generator after how many steps of tuning, how many sentences, how many of each.
+
+    `at_once`: whether all noun chunks of a sentence are replaced together; `shortest`: tokens of a sentence at least;
+    `optimiser`: by which the generator is tuned.
+    """
 
     corpus: str
     generator: str
@@ -36,6 +41,9 @@ class ContradictRequest(NamedTuple):
     each: int = EACH
     tune: int = 0
     seed: int = 0
+    at_once: bool = False
+    shortest: int = SHORTEST
+    optimiser: str = "adamw"
 
 
 def write(
@@ -67,14 +75,24 @@ def write(
         write_json(work / ASKED_FILE, asked._asdict())
         if asked.tune and not held.is_dir():
             heard = watch("tuning", asked.tune)
-            tune(filler, [each.text for each in sentences], asked.tune, seed=asked.seed, progress=heard)
+            texts = [each.text for each in sentences]
+            tune(
+                filler,
+                texts,
+                asked.tune,
+                seed=asked.seed,
+                optimiser_name=asked.optimiser,
+                progress=heard,
+            )
             with output_folder(held) as place:
                 filler.save(place)
         admit(sentences, filler)
         heard, triplets = watch("sentences", len(sentences)), []
         journal = work / JOURNAL_FILE
         before = len(noted(journal))
-        contradicted = contradict(sentences, filler, each=asked.each, seed=asked.seed, journal=journal)
+        contradicted = contradict(
+            sentences, filler, each=asked.each, seed=asked.seed, journal=journal, at_once=asked.at_once
+        )
         for number, written in enumerate(contradicted):
             account.add(written)
             heard(Before(1) if number < before else 1)
@@ -96,7 +114,7 @@ def _read(
 ) -> list[Sentence]:
     """The sentences that something can be replaced in."""
     heard, found = watch("sentences read", None), []
-    fitting = fit(read_sentences(asked.corpus, parser, asked.seed), filler, account)
+    fitting = fit(read_sentences(asked.corpus, parser, asked.seed), filler, account, asked.shortest)
     for sentence in islice(fitting, asked.sentences):
         found.append(sentence)
         heard(1)
