@@ -8,7 +8,7 @@ a dense model), and the mean cosine of their texts, on the diagonal that of a gr
 Dimensions: T texts, G groups, V width of the vectors.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,9 +50,22 @@ class GroupAccuracy:
     accuracy: dict[int, float | None]  # none where nothing was asked
 
 
+class Nearest(NamedTuple):
+    """A text as a query, the other text that is nearest to it, whether both are of a group, and their cosine."""
+
+    query: str
+    candidate: str
+    label: bool
+    similarity: float
+
+
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """One model on groups of texts. `similarity` on the diagonal is None for a group of one text."""
+    """One model on groups of texts. `similarity` on the diagonal is None for a group of one text.
+
+    `v_measure`: how well as many clusters as there are groups, found by k-means, are the groups: the harmonic mean of
+    homogeneity and completeness (Rosenberg and Hirschberg 2007); None without scikit-learn.
+    """
 
     names: tuple[str, ...]
     sizes: tuple[int, ...]
@@ -61,10 +74,12 @@ class Groups:
     within: float | None  # mean cosine of two texts of a group, each pair once
     between: float | None  # of two texts of different groups
     found: dict[str, GroupAccuracy]  # all; seen and unseen, where any text says so
+    v_measure: float | None = None
+    nearest: tuple[Nearest, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that the tables show, as plain objects and lists."""
-        return asdict(self)
+        return {**asdict(self), "nearest": [each._asdict() for each in self.nearest]}
 
 
 def read_members(path: str | Path) -> list[GroupedText]:
@@ -120,6 +135,8 @@ def compare_groups(vectors: csr_matrix, members: Sequence[GroupedText]) -> Group
         within=float(inside.sum() / np.diag(pairs).sum()) if np.diag(pairs).any() else None,
         between=float((total * (across > 0)).sum() / across.sum()) if across.any() else None,
         found=_found(units, of, sizes, [member.seen for member in members]),
+        v_measure=_v_measure(units, of),
+        nearest=tuple(_nearest(units, members)),
     )
 
 
@@ -149,6 +166,28 @@ def _similarity(
     products -= np.diag(np.bincount(of, squares, minlength=len(sizes)))
     pairs = np.outer(sizes, sizes).astype(np.float64) - np.diag(sizes)
     return np.divide(products, pairs, out=np.zeros_like(products), where=pairs > 0), pairs
+
+
+def _v_measure(units: csr_matrix, of: NDArray[np.int64]) -> float | None:
+    """How well k-means finds the groups; None where scikit-learn isn't installed."""
+    try:
+        from sklearn.cluster import KMeans
+        from sklearn.metrics import v_measure_score
+    except ImportError:
+        return None
+    clusters = KMeans(n_clusters=int(of.max()) + 1, n_init=10, random_state=0).fit_predict(units)
+    return float(v_measure_score(of, clusters))
+
+
+def _nearest(units: csr_matrix, members: Sequence[GroupedText]) -> Iterator[Nearest]:
+    """For each text the nearest other one; of several as near the first in the file."""
+    for start in range(0, len(members), ROWS_AT_ONCE):
+        cosines = np.round((units[start : start + ROWS_AT_ONCE] @ units.T).toarray(), 12)
+        for row, values in enumerate(cosines, start=start):
+            values[row] = -np.inf
+            best = int(values.argmax())
+            own, other = members[row], members[best]
+            yield Nearest(own.text, other.text, own.group == other.group, float(values[best]))
 
 
 def _found(

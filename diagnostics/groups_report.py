@@ -16,6 +16,7 @@ from sparse_adapt.files.folders import Reads, output_folder, write_json, write_t
 from sparse_adapt.report.tables import Column, Row, Table, to_markdown
 
 MAPS = (("difference", "mean absolute difference"), ("similarity", "mean cosine"))
+NEAREST = 50  # rows of the table of nearest texts
 LABELLED = 30  # groups at most whose names stand beside a map
 Models = Mapping[str, Groups]  # by name: the model, and before it what it is held against
 
@@ -30,21 +31,51 @@ def group_tables(models: Models) -> list[Table]:
         *(Column(f"at {k}", f"A@{k}", "share", decimals=1) for k in AT),
         Column("within", "cosine within", decimals=3),
         Column("between", "between", decimals=3),
+        Column("v_measure", "V-measure", decimals=3),
     )
     rows = [row for name, groups in models.items() for row in _figures(name, groups)]
     columns = [Column("group", "group", "text"), Column("texts", "texts")]
     columns += [Column(f"model {number}", name, decimals=3) for number, name in enumerate(models)]
-    note = "A@k: one of the k nearest other texts is of the same group; cosine: of two texts within or between groups"
-    return [
+    note = "A@k: one of the k nearest other texts is of the same group; cosine: of two texts within or between groups; "
+    note += "V-measure: of clusters that k-means finds"
+    tables = [
         Table("Groups", figures, rows, note),
         Table(f"Cosine within each of {len(first.names):,} groups", tuple(columns), _within(models)),
     ]
+    return [*tables, apart(models)] if len(models) > 1 else tables
+
+
+def apart(models: Models) -> Table:
+    """How far the matrices of two models are apart: the mean absolute difference of their entries."""
+    before, after = list(models.values())[:2]
+    rows: list[Row] = []
+    for key, title in MAPS:
+        held = [np.array(getattr(groups, key), dtype=float) for groups in (before, after)]
+        rows.append({"matrix": title, "apart": float(np.nanmean(np.abs(held[1] - held[0])))})
+    columns = (Column("matrix", "matrix", "text"), Column("apart", "mean absolute difference", decimals=4))
+    return Table("What changed between the two models", columns, rows)
+
+
+def nearest_table(name: str, groups: Groups) -> Table:
+    """Each text as a query, its nearest other text, whether they are of a group, and their cosine; not all of many."""
+    columns = (
+        Column("query", "query", "text"),
+        Column("candidate", "candidate", "text"),
+        Column("label", "label", "text"),
+        Column("similarity", "similarity", decimals=3),
+    )
+    rows: list[Row] = [
+        {**each._asdict(), "label": "same" if each.label else "other"} for each in groups.nearest[:NEAREST]
+    ]
+    return Table(
+        f"Nearest texts of {name}", columns, rows, f"the first {len(rows):,} of {len(groups.nearest):,}"
+    )
 
 
 def _figures(model: str, groups: Groups) -> list[Row]:
     rows: list[Row] = []
     for name, found in groups.found.items():
-        alike = {"within": groups.within, "between": groups.between} if name == ALL else {}
+        alike = {key: getattr(groups, key) for key in ("within", "between", "v_measure") if name == ALL}
         accuracy = {f"at {k}": found.accuracy[k] for k in AT}
         rows.append({"model": model, "texts": name, "asked": found.asked, **accuracy, **alike})
     return rows
@@ -76,7 +107,7 @@ def write_groups_report(models: Models, folder: Path, *, overwrite: bool = False
         write_json(work / "groups.json", groups_object(models))
         page = "".join(
             f"## {table.title}\n\n{to_markdown(table)}\n{table.note}".rstrip() + "\n\n"
-            for table in group_tables(models)
+            for table in (*group_tables(models), *(nearest_table(*each) for each in models.items()))
         )
         try:
             plot_groups(models, work / "groups.png")

@@ -358,3 +358,32 @@ def test_bad_settings_are_named_with_their_line(files):
         (files / "run.toml").write_text(f"{head}{line}\n")
         with pytest.raises(ConfigError, match=rf":5: \[dynamic\] .*{said}"):
             read_plan(files / "run.toml")
+
+
+def test_the_sum_is_the_mean_times_the_masked_pieces(encoder):
+    mean, whole = dynamic(encoder), dynamic(encoder, summed=True)
+    batch = mean.batch(random_at(0, 0))
+    count = sum(label != SHOWN for text in batch.labels for label in text)
+    with torch.no_grad():
+        found = [float(stage.terms(encoder, batch)["mlm"]) for stage in (mean, whole)]
+    assert found[1] == pytest.approx(count * found[0], rel=1e-5)
+
+
+def test_fewer_words_are_masked_the_longer_it_learns(encoder):
+    stage = dynamic(encoder, easing=True, steps=9, hardest=3)
+    counts = []
+    for step in range(9):
+        stage.batch(random_at(0, step))
+        counts.append(stage.hardest)
+    assert (counts[0], counts[4], counts[-1]) == (3, 2, 1)
+    assert counts == sorted(counts, reverse=True)
+    assert dynamic(encoder, hardest=3).hardest == 3
+
+
+def test_neighbouring_sentences_are_read_as_one_text(encoder):
+    texts = ["Zorvex is a plan. The agent sends a log. Kubectl is a tool."]
+    pairs = Sentences(encoder, texts, longest=64, candidates=9, together=2)
+    separator = encoder.tokenizer.sep_token_id
+    assert [sentence.token_ids.count(separator) for sentence in pairs.found] == [2, 1]
+    for sentence in pairs.found:
+        assert all(sentence.token_ids[place] != separator for word in sentence.words for place in word)

@@ -11,7 +11,7 @@ from dense_models import tiny_dense
 from scipy.sparse import csr_matrix
 
 from diagnostics.groups import GroupedText, compare_groups, measure_groups, read_members
-from diagnostics.groups_report import plot_groups
+from diagnostics.groups_report import apart, plot_groups
 from sparse_adapt.errors import InputError, MissingExtraError
 from sparse_adapt.model.kinds import load_encoder
 
@@ -67,6 +67,22 @@ def test_accuracies_by_hand():
     assert (found["seen"].asked, found["unseen"].asked) == (2, 2)
     assert found["seen"].accuracy == {1: 0.0, 3: 1.0, 5: 1.0}
     assert found["unseen"].accuracy == {1: 0.0, 3: 0.5, 5: 1.0}
+
+
+def test_clusters_nearest_texts_and_what_changed_by_hand():
+    angles = np.radians([0, 4, 90, 94])
+    good = compare_groups(csr_matrix(np.stack([np.cos(angles), np.sin(angles)], axis=1)), members("aabb"))
+    mixed = compare_groups(csr_matrix(np.stack([np.cos(angles), np.sin(angles)], axis=1)), members("abab"))
+    assert good.v_measure == pytest.approx(1.0)  # both clusters are groups
+    assert mixed.v_measure == pytest.approx(0.0, abs=1e-9)  # a cluster says nothing of the group
+    first = good.nearest[0]
+    assert (first.query, first.candidate, first.label) == ("text 0", "text 1", True)
+    assert first.similarity == pytest.approx(np.cos(np.radians(4)))
+    assert not mixed.nearest[0].label
+    rows = apart({"before": good, "after": good}).rows
+    assert [row["apart"] for row in rows] == [0.0, 0.0]
+    changed = np.abs(np.array(good.similarity) - np.array(mixed.similarity)).mean()
+    assert apart({"before": good, "after": mixed}).rows[1]["apart"] == pytest.approx(changed)
 
 
 def test_lengths_and_the_order_of_texts_are_nothing():

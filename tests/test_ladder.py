@@ -1,11 +1,13 @@
 """The published experiments as run files, and the page that tells of them."""
 
+import json
 import tomllib
 
 import pytest
 
 import corpora
 from benchmarks import ladder
+from benchmarks.tables import RESULTS
 from sparse_adapt.pipeline.runfile import read_plan
 
 SEED = {
@@ -62,3 +64,10 @@ def test_the_drawing_has_a_dot_for_each_seed():
     drawn = ladder.drawing([SEED, {**SEED, "seed": 1}])
     assert drawn.count("<circle") == 2 * 2 + 1  # two panels, and the key
     assert drawn.count('class="barm"') == 4 + 1
+
+
+def test_the_page_shows_what_was_measured():
+    found = json.loads((RESULTS / "ladder.json").read_text())
+    page = (RESULTS.parents[1] / "docs" / "published.md").read_text()
+    assert ladder.table(found) in page
+    assert ladder.drawing(found) == ladder.DRAWN.read_text()

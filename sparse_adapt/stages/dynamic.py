@@ -50,6 +50,21 @@ class Dynamic(Training):
     hardest: int = setting(
         3, "Words of a sentence that are masked together, N in the paper.", unit="words", source=ZHANG, ge=1
     )
+    easing: bool = setting(
+        False,
+        "Whether fewer words are masked the longer it learns, down to one at the end.",
+        source=ZHANG,
+    )
+    summed: bool = setting(
+        False, "Whether the loss is the sum over the masked words of a step, as published, or their mean."
+    )
+    together: int = setting(
+        1,
+        "Neighbouring sentences that are read as one text; 2 for pairs.",
+        unit="sentences",
+        source=ZHANG,
+        ge=1,
+    )
     refresh: int = setting(
         16, "Batches after which it is measured anew how hard each word is.", unit="batches", ge=1
     )
@@ -78,4 +93,9 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Dynamic) -> "Task[
     return dynamic.Dynamic(encoder, [document.full_text for document in inputs[CORPUS]], settings)
 
 
-DYNAMIC = Stage("dynamic", Dynamic, (CORPUS,), build, effort=effort, refuses=("prompts",))
+# As published: the loss is a sum, and the rate falls with training.
+PLAIN = {"summed": True, "easing": True}
+
+DYNAMIC = Stage(
+    "dynamic", Dynamic, (CORPUS,), build, effort=effort, refuses=("prompts",), presets={"plain": PLAIN}
+)

@@ -42,18 +42,20 @@ class SentenceBatch:
 class Pool(nn.Module):
     """Sentences that batches are drawn from, the importance of their words, and for how many batches more.
 
-    rows: (P) sentences; importances: (P, K) nats; left: () batches.
+    rows: (P) sentences; importances: (P, K) nats; left: () batches; drawn: () batches since the stage began.
     """
 
     rows: Tensor
     importances: Tensor
     left: Tensor
+    drawn: Tensor
 
     def __init__(self, sentences: int, candidates: int) -> None:
         super().__init__()
         self.register_buffer("rows", torch.zeros(sentences, dtype=torch.long))
         self.register_buffer("importances", torch.zeros(sentences, candidates))
         self.register_buffer("left", torch.zeros((), dtype=torch.long))
+        self.register_buffer("drawn", torch.zeros((), dtype=torch.long))
 
 
 class Dynamic:
@@ -65,7 +67,13 @@ class Dynamic:
         """Raises ConfigError where there is nothing to mask, or nothing to mask it with."""
         self.settings, self.encoder = settings, encoder
         self.mask_id = mask_token(encoder, self.name)
-        self.sentences = Sentences(encoder, texts, longest=settings.longest, candidates=settings.candidates)
+        self.sentences = Sentences(
+            encoder,
+            texts,
+            longest=settings.longest,
+            candidates=settings.candidates,
+            together=settings.together,
+        )
         self._refuse_nothing_to_learn()
         self.steps = settings.steps_for(len(self.sentences.found))
         self.weights: Mapping[str, float] = {
@@ -115,6 +123,7 @@ class Dynamic:
         if not int(self.pool.left):
             self._fill(random)
         self.pool.left -= 1
+        self.pool.drawn += 1
         rows, importances = self.pool.rows.tolist(), self.pool.importances.cpu().numpy()
         count = min(self.settings.batch_size, len(rows))
         ids, labels = [], []
@@ -132,12 +141,21 @@ class Dynamic:
         vectors, words = read_masked(
             encoder, batch.ids, batch.labels, encoder.vectors if sparse else _nothing, self.vocabulary
         )
+        if self.settings.summed:
+            words = words * max(1, sum(label != SHOWN for text in batch.labels for label in text))
         return {"mlm": words, **({"sparsity": losses.flops(vectors)} if sparse else {})}
+
+    @property
+    def hardest(self) -> int:
+        """How many words of a sentence are masked by now."""
+        most, batches = self.settings.hardest, self.steps * self.settings.gradient_accumulation
+        left = max(0.0, 1.0 - (int(self.pool.drawn) - 1) / max(1, batches - 1))
+        return 1 + round((most - 1) * left) if self.settings.easing else most
 
     def _chosen(self, sentence: Sentence, importances: np.ndarray, random: Generator) -> list[int]:
         """Which of a sentence's candidates are masked: the hardest, or, without importances, any."""
         there = len(sentence.words)
-        count = min(self.settings.hardest, sentence.most, there)
+        count = min(self.hardest, sentence.most, there)
         if self.settings.masking == "random":
             return [int(word) for word in random.choice(there, count, replace=False)]
         return [int(word) for word in np.argsort(-importances[:there], kind="stable")[:count]]

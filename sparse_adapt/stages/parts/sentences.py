@@ -39,10 +39,23 @@ class Said(NamedTuple):
 class Sentences:
     """What there is to mask in the texts of a corpus, and how much of it was passed over."""
 
-    def __init__(self, encoder: Encoder, texts: Iterable[str], *, longest: int, candidates: int) -> None:
-        """At most `candidates` words a sentence, and `longest` tokens."""
+    def __init__(
+        self,
+        encoder: Encoder,
+        texts: Iterable[str],
+        *,
+        longest: int,
+        candidates: int,
+        together: int = 1,
+    ) -> None:
+        """At most `candidates` words a sentence, and `longest` tokens; `together`: sentences that are read as one."""
         longest = min(longest, encoder.max_tokens)
-        every = [part for text in texts for part in _parts(text, max(1, longest // TOKENS_A_WORD))]
+        between = f" {encoder.tokenizer.sep_token or ''} "
+        every = [
+            part
+            for text in texts
+            for part in _joined(_parts(text, max(1, longest // TOKENS_A_WORD // together)), together, between)
+        ]
         kept = list({part.casefold(): part for part in reversed(every)}.values())[::-1]
         self.repeated = len(every) - len(kept)
         self.new = frozenset(token.token_id for token in encoder.new_tokens)
@@ -86,8 +99,16 @@ def _parts(text: str, longest: int) -> Iterator[str]:
             yield " ".join(words[start : start + longest])
 
 
+def _joined(parts: Iterable[str], together: int, between: str) -> Iterator[str]:
+    """So many neighbours at a time as one text; the last may be fewer."""
+    held = list(parts)
+    for start in range(0, len(held), together):
+        yield between.join(held[start : start + together])
+
+
 def _read(encoder: Encoder, texts: Sequence[str], longest: int) -> Iterator[tuple[list[int], list[Said]]]:
     """The token ids of each sentence, and its words in their order, each once."""
+    special = set(encoder.tokenizer.all_special_ids)
     for start in range(0, len(texts), PART):
         part = texts[start : start + PART]
         encoded = encoder.tokenizer(part, truncation=True, max_length=longest, return_offsets_mapping=True)
@@ -96,7 +117,7 @@ def _read(encoder: Encoder, texts: Sequence[str], longest: int) -> Iterator[tupl
             spans: list[tuple[int, int]] = encoded["offset_mapping"][row]
             places: dict[int, list[int]] = {}
             for place, word in enumerate(encoded.word_ids(row)):
-                if word is not None:
+                if word is not None and ids[place] not in special:
                     places.setdefault(word, []).append(place)
             said: dict[tuple[int, ...], Said] = {}
             for where in places.values():
