@@ -71,3 +71,5 @@ def test_a_pair_stays_where_few_documents_score_higher():
     assert names(3) == ["q1", "q2", "q3"]  # d and a before b
     assert consistent(queries, documents, rank, 2)[0] == Pair("text of q1", "c", "q1")
     assert consistent([], documents, rank, 2) == []
+    near = consistent(queries, documents, rank, 3, least=2.0)
+    assert [pair.query_id for pair in near] == ["q1", "q2"]  # q3's document scores 0

@@ -12,6 +12,7 @@ from scipy.sparse import csr_matrix
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, ModelError, OutputError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.significance import holm
+from sparse_adapt.suite.averages import averages_table
 from sparse_adapt.suite.measure import TrainingCost, run_suite, training_of
 from sparse_adapt.suite.rankers import Sparse, costs
 from sparse_adapt.suite.settings import read_suite
@@ -111,6 +112,18 @@ def test_several_models_make_one_row_by_their_mean(write_suite, tiny_model, tmp_
     assert "spread: standard deviation of ndcg@10" in table.note
     with pytest.raises(ConfigError, match="'seeds' stands for several models"):
         read_suite(write_suite("[collections]", f'{both}all = {{ sum = ["seeds", "bm25"] }}\n[collections]'))
+
+
+def test_averages_and_queries_at_zero(outcome, tmp_path):
+    measured, folder = outcome
+    table = averages_table(measured)
+    assert table.title == "Average of 2 collections"
+    for row in table.rows:
+        parts = [measured.at(row["row"], name).measured for name in ("ours", "control")]
+        assert row["average"] == pytest.approx(np.mean([part.means["ndcg@10"] for part in parts]))
+        values = np.concatenate([part.values["ndcg@10"] for part in parts])
+        assert row["at_zero"] == pytest.approx((values == 0).mean())
+    assert (folder / "suite-queries.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_measures_by_kind_of_query(outcome):

@@ -204,6 +204,10 @@ def pairs(
     depth: Annotated[
         int, typer.Option("--depth", min=1, help="The document has to be among its best so many.")
     ] = 10,
+    least: Annotated[
+        float | None,
+        typer.Option("--least", metavar="X", help="Score that the document has for the query, at least."),
+    ] = None,
     device: Device = "auto",
     overwrite: Overwrite = False,
 ) -> None:
@@ -224,12 +228,12 @@ def pairs(
     with Bars() as bars:
         texts = [document.full_text for document in documents]
         rank = ranked_by(encoder, texts, bars.count("documents", len(texts)))
-        found = consistent(queries, documents, rank, depth, bars.count("queries", len(queries)))
+        found = consistent(queries, documents, rank, depth, bars.count("queries", len(queries)), least)
     if not found:
         raise InputError(
             collection / "queries.jsonl",
-            f"{reference} finds the document of none of the {len(queries):,} queries; raise --depth or name another "
-            "--reference",
+            f"{reference} finds the document of none of the {len(queries):,} queries; raise --depth, lower "
+            "--least or name another --reference",
         )
     write_pairs(out, found)
     wrote(out, f"{len(found):,} pairs: of {len(queries):,} queries those whose document {reference} finds")

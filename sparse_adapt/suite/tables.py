@@ -8,6 +8,7 @@ from sparse_adapt.errors import MissingExtraError
 from sparse_adapt.files.folders import write_json, write_text
 from sparse_adapt.report.tables import Column, Row, Table, to_markdown
 from sparse_adapt.retrieve.evaluate import MEASURES
+from sparse_adapt.suite.averages import averages_table, plot_queries
 from sparse_adapt.suite.measure import MeasuredSuite
 
 SHOWN = tuple(name for name in MEASURES if not name.startswith("p@"))  # a terminal has room for; JSON has all
@@ -168,7 +169,7 @@ def suite_tables(outcome: MeasuredSuite) -> Iterator[Table]:
         for table in (kinds_table(outcome, name), changes_table(outcome, name)):
             if table.rows:
                 yield table
-    for table in (costs_table(outcome), recovery_table(outcome)):
+    for table in (averages_table(outcome), costs_table(outcome), recovery_table(outcome)):
         if table.rows:
             yield table
 
@@ -186,6 +187,7 @@ def suite_object(outcome: MeasuredSuite) -> dict[str, Any]:
             for name in suite.collections
         },
         "kinds": {name: list(kinds_table(outcome, name).rows) for name in suite.collections},
+        "averages": list(averages_table(outcome).rows),
         "costs": list(costs_table(outcome).rows),
         "recovery": list(recovery_table(outcome).rows),
         "changes": [
@@ -202,7 +204,7 @@ def suite_object(outcome: MeasuredSuite) -> dict[str, Any]:
 
 
 def write_results(outcome: MeasuredSuite, folder: Path) -> None:
-    """Put suite.json, suite.md and, with matplotlib, suite.png into a folder."""
+    """Put suite.json, suite.md and, with matplotlib, suite.png and suite-queries.png into a folder."""
     write_json(folder / "suite.json", suite_object(outcome))
     page = "".join(
         f"## {table.title}\n\n{to_markdown(table)}\n{table.note}\n\n" for table in suite_tables(outcome)
@@ -210,8 +212,10 @@ def write_results(outcome: MeasuredSuite, folder: Path) -> None:
     write_text(folder / "suite.md", page)
     try:
         plot_suite(outcome, folder / "suite.png")
+        plot_queries(outcome, folder / "suite-queries.png")
     except MissingExtraError:
         (folder / "suite.png").unlink(missing_ok=True)
+        (folder / "suite-queries.png").unlink(missing_ok=True)
 
 
 def plot_suite(outcome: MeasuredSuite, path: Path) -> None:

@@ -42,10 +42,12 @@ def consistent(
     rank: Rank,
     depth: int = DEPTH,
     progress: Heard = silent,
+    least: float | None = None,
 ) -> list[Pair]:
     """The queries whose source is among the `depth` best by `rank`, as pairs in their order.
 
-    Documents that score the same as the source don't count against it. Queries without a source are left out.
+    `least`: the score that a source has at least, a threshold of similarity as published. Documents that score the same
+    as the source don't count against it. Queries without a source are left out.
     """
     row_of = {document.document_id: row for row, document in enumerate(documents)}
     found: list[Pair] = []
@@ -54,7 +56,9 @@ def consistent(
         scores = np.asarray(rank([query.text for query in part]))
         for query, row in zip(part, scores, strict=True):
             source = row_of.get(query.document_id)
-            if source is not None and int((row > row[source]).sum()) < depth:
+            if source is None or (least is not None and row[source] < least):
+                continue
+            if int((row > row[source]).sum()) < depth:
                 found.append(Pair(query.text, query.document_id, query.query_id))
         progress(len(part))
     return found
