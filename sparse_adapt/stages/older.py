@@ -1,6 +1,7 @@
 """What earlier versions wrote, under the names that it has now.
 
-`distill` once had a preset `corpus` that is the stage `imitate` now, and settings for both. A key that has gone is
+`distill` once had presets that are stages now, `corpus` the stage `imitate` and `plain` the stage `plain`, and settings
+for all of them. A key that has gone is
 passed over at the value at which it did nothing, and refused at any other.
 """
 
@@ -29,6 +30,14 @@ GONE: dict[str, dict[str, Any]] = {
         "anchored": "everyday",
         **dict.fromkeys(("tau", "margin", "targets", "judge", "samples", "raw_logits", "silence"), ANYTHING),
         "weights": dict.fromkeys(("rank", "domain", "contrast", "expand", "recall", "listwise"), 0.0),
+    },
+    "plain": {
+        **{"kd": "mse", "calibrate": False, "raw_logits": False, "silence": 0.0, "penalised": "none"},
+        **{"flops_query": 0.0, "flops_document": 0.0, "longest": None, "factors": "none", "balanced": False},
+        **dict.fromkeys(
+            ("temperature", "targets", "judge", "samples", "common", "anchored", "factor_rate"), ANYTHING
+        ),
+        "weights": dict.fromkeys(("anchor", "recall", "listwise"), 0.0),
     },
 }
 
