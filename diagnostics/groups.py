@@ -64,7 +64,7 @@ class Groups:
     """One model on groups of texts. `similarity` on the diagonal is None for a group of one text.
 
     `v_measure`: how well as many clusters as there are groups, found by k-means, are the groups: the harmonic mean of
-    homogeneity and completeness (Rosenberg and Hirschberg 2007); None without scikit-learn.
+    homogeneity and completeness (Rosenberg and Hirschberg 2007).
     """
 
     names: tuple[str, ...]
@@ -74,8 +74,8 @@ class Groups:
     within: float | None  # mean cosine of two texts of a group, each pair once
     between: float | None  # of two texts of different groups
     found: dict[str, GroupAccuracy]  # all; seen and unseen, where any text says so
-    v_measure: float | None = None
-    nearest: tuple[Nearest, ...] = ()
+    v_measure: float
+    nearest: tuple[Nearest, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that the tables show, as plain objects and lists."""
@@ -168,13 +168,11 @@ def _similarity(
     return np.divide(products, pairs, out=np.zeros_like(products), where=pairs > 0), pairs
 
 
-def _v_measure(units: csr_matrix, of: NDArray[np.int64]) -> float | None:
-    """How well k-means finds the groups; None where scikit-learn isn't installed."""
-    try:
-        from sklearn.cluster import KMeans
-        from sklearn.metrics import v_measure_score
-    except ImportError:
-        return None
+def _v_measure(units: csr_matrix, of: NDArray[np.int64]) -> float:
+    """How well k-means finds the groups: 1 where its clusters are the groups, 0 where they say nothing of them."""
+    from sklearn.cluster import KMeans  # which takes a second to load
+    from sklearn.metrics import v_measure_score
+
     clusters = KMeans(n_clusters=int(of.max()) + 1, n_init=10, random_state=0).fit_predict(units)
     return float(v_measure_score(of, clusters))
 
