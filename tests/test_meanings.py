@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from sparse_adapt.made_up.everyday import like_queries
 from sparse_adapt.made_up.judged import JudgedMeanings
 from sparse_adapt.made_up.nearness import Judge
-from sparse_adapt.made_up.windows import Meanings, Samples
+from sparse_adapt.made_up.samples import MadeUpTexts, Samples
+from sparse_adapt.made_up.windows import Meanings
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.stages.dictionary import Dictionary
@@ -32,7 +33,7 @@ OTHER = [
 EVERYDAY = like_queries()[::16]
 FAMILIES = ["bert", "roberta", "xlm-roberta"]
 
-Source = Meanings | JudgedMeanings
+Source = MadeUpTexts
 Make = Callable[[SparseEncoder, list[str]], Source]
 
 

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from sparse_adapt.made_up.everyday import like_queries
 from sparse_adapt.made_up.nearness import Judge, Nearness
-from sparse_adapt.made_up.windows import Profile, Samples, associations, ends_of, paraphrase, starts_word
+from sparse_adapt.made_up.samples import Samples, WordFeatures
+from sparse_adapt.made_up.windows import Profile, associations, ends_of, paraphrase, starts_word
 from sparse_adapt.made_up.word_scores import word_scores
 from sparse_adapt.model.batches import TokenIds
 from sparse_adapt.model.dense import DenseEncoder
@@ -98,13 +99,12 @@ class JudgedMeanings:
         ]
         self.taught = np.flatnonzero([len(found) > 0 for found in self.teaching])
 
-    @property
-    def features(self) -> NDArray[np.float32]:
-        """What tells ordinary words apart (W, F): their vectors and what each says for a term, less the mean."""
+    def word_features(self) -> WordFeatures:
+        """Of each ordinary word its vector and what it says for a term, less the mean."""
         known = np.concatenate([self.words, self.glue])
         scores = word_scores(self.pool, known, self.nearness)[: len(self.words)]
         told = np.concatenate([self.vectors, TOLD * scores], axis=1)
-        return np.asarray(told - told.mean(axis=0))
+        return WordFeatures(self.words, np.asarray(told - told.mean(axis=0)))
 
     def draw(self, count: int, random: Generator) -> Samples:
         """`count` texts and, where terms are taught, `count` more that mean one; how far they mean it.

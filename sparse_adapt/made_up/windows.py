@@ -12,15 +12,15 @@ Dimensions: D new tokens, V vocabulary.
 import re
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
-from torch import Tensor
 
+from sparse_adapt.made_up.samples import Samples, WordFeatures
 from sparse_adapt.model.batches import TokenIds
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.idf import shares_of
@@ -35,18 +35,6 @@ TEXTS_AT_ONCE = 64
 PROFILE = 80  # associated words kept for a source
 GLUE = 40  # most common tokens of the corpus: what joins words to queries
 ALIKE = 0.5  # a text as close to a term's own texts as the median of them may mean it: no target
-
-
-class Samples(NamedTuple):
-    """Texts as token ids, and per new token whether the text means it (B, D) or should be silent on it (B, D).
-
-    Where a judge says it by degrees, `nearness` (B, D) tells how far each means it, 0 being the border.
-    """
-
-    token_ids: list[list[int]]
-    meant: Tensor
-    quiet: Tensor
-    nearness: Tensor | None = None
 
 
 Ends = tuple[list[int], list[int]]
@@ -89,6 +77,10 @@ class Meanings:
         self.taught = np.flatnonzero([len(rows) > 0 for rows in self.by_term])
         self.elsewhere = np.flatnonzero(~about.any(axis=1))
         self.near = _neighbours(reference, telling, about, self.ends, old_words)
+
+    def word_features(self) -> WordFeatures | None:
+        """None: no dense encoder has read any word."""
+        return None
 
     def draw(self, count: int, random: Generator) -> Samples:
         """`count` texts from anywhere and, where terms are taught, `count` that mean one; what each should light."""

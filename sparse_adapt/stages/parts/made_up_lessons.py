@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sparse_adapt.made_up.judged import JudgedMeanings
-from sparse_adapt.made_up.windows import Meanings, Samples
+from sparse_adapt.made_up.samples import MadeUpTexts, Samples
+from sparse_adapt.made_up.windows import Meanings
 from sparse_adapt.model.batches import read_by_length
 from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.head.pooling import splade_pool
@@ -59,7 +60,7 @@ def new_logits(encoder: SparseEncoder, token_ids: Sequence[Sequence[int]], texts
 
 def meanings(
     reference: SparseEncoder, sources: Sources, judge: str, seed: int, documents: Sequence[int] = ()
-) -> Meanings | JudgedMeanings:
+) -> MadeUpTexts:
     """Made-up texts from a stage's sources, judged by the dense encoder of that name; by nobody where it is "none".
 
     `documents`: the rows of the sources that a search is to find.

@@ -19,8 +19,7 @@ from torch import Tensor, nn
 
 from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.collection.readers import Candidates
-from sparse_adapt.made_up.judged import JudgedMeanings
-from sparse_adapt.made_up.windows import Meanings, Samples
+from sparse_adapt.made_up.samples import MadeUpTexts, Samples
 from sparse_adapt.model.batches import TokenIds
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.distill import Distill
@@ -169,7 +168,7 @@ class SixTerms:
         sources += Sources(queries.ids, wanted | queries.says)
         return sources, range(len(said), len(said) + len(documents))
 
-    def _meanings(self, sources: Sources, documents: range) -> Meanings | JudgedMeanings | None:
+    def _meanings(self, sources: Sources, documents: range) -> MadeUpTexts | None:
         """Made-up texts, where they teach anything or are held by the anchor."""
         settings = self.settings
         if self.weights["anchor"] == self.weights["recall"] == 0.0:

@@ -20,8 +20,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sparse_adapt.made_up.judged import JudgedMeanings
-from sparse_adapt.made_up.windows import Meanings, Samples
+from sparse_adapt.made_up.samples import MadeUpTexts, Samples
 from sparse_adapt.model.batches import TokenIds, pad
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.parts.about import Sources
@@ -198,12 +197,13 @@ class TermLessons:
         return summed_over_processes(mean * (int(chosen.sum()) / count))
 
 
-def shared_features(meanings: Meanings | JudgedMeanings, settings: Warmup) -> SharedFeatures | None:
+def shared_features(meanings: MadeUpTexts, settings: Warmup) -> SharedFeatures | None:
     """What the dense encoder that judges knows of words; None without one, or where they shall not learn by it."""
-    if not isinstance(meanings, JudgedMeanings) or settings.shared_steps == 0.0:
+    known = None if settings.shared_steps == 0.0 else meanings.word_features()
+    if known is None:
         return None
     rate = settings.shared_steps * settings.learning_rate
-    return SharedFeatures(torch.from_numpy(meanings.words), torch.from_numpy(meanings.features), rate)
+    return SharedFeatures(torch.from_numpy(known.token_ids), torch.from_numpy(known.features), rate)
 
 
 def domain_vocabulary(texts: Texts, softmax: str) -> Tensor:
