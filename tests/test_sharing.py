@@ -15,6 +15,7 @@ from sparse_adapt.errors import ConfigError, OutputError
 from sparse_adapt.files import processes
 from sparse_adapt.files.processes import common_folder
 from sparse_adapt.made_up import judged
+from sparse_adapt.made_up.everyday import like_queries
 from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.runner import Place, carry_out
@@ -77,6 +78,7 @@ def three_stages(model: Path, collection: Path, out: Path) -> None:
     """Extend, and each training stage for a few steps, from a model folder to model folders in `out`."""
     source = str(collection)
     judged.POOL, judged.WORDS = 300, 2_000  # what is judged takes minutes, and is the same in every process
+    judged.like_queries = lambda: like_queries()[::10]  # type: ignore[assignment]
     carry_out("extend", str(model), {"terms": source + "/terms.json"}, Place(out / "extend"))
     warmup = Warmup.model_validate(GIVEN)
     carry_out("warmup", str(out / "extend"), {"corpus": source}, Place(out / "warmup"), warmup)
