@@ -9,7 +9,7 @@ from families import build
 from numpy.typing import NDArray
 
 from sparse_adapt.made_up.everyday import like_queries
-from sparse_adapt.made_up.judged import JudgedMeanings
+from sparse_adapt.made_up.judged import EVERYDAY_ONE_IN, JudgedMeanings
 from sparse_adapt.made_up.nearness import Judge
 from sparse_adapt.made_up.samples import MadeUpTexts, Samples
 from sparse_adapt.made_up.windows import Meanings
@@ -30,7 +30,7 @@ OTHER = [
     "Renew a certificate before it expires.",
     "The tools of every wood shop in the company.",
 ]
-EVERYDAY = like_queries()[::16]
+EVERYDAY = like_queries()[::8]
 FAMILIES = ["bert", "roberta", "xlm-roberta"]
 
 Source = MadeUpTexts
@@ -128,7 +128,7 @@ def test_texts_never_say_a_term_and_know_what_they_mean(encoder, make):
 def test_a_judge_tells_the_meaning_whatever_a_text_was_made_from(encoder):
     source = judged(encoder, [*SAYING, *OTHER])
     sources = [encoder.tokenizer.decode(ids) for ids in source.cut]
-    everyday = Words().encode(EVERYDAY)
+    everyday = Words().encode(EVERYDAY[::EVERYDAY_ONE_IN])
     judge = Judge(Words(), sources, source.about, everyday)
     texts = [encoder.tokenizer.decode(ids, skip_special_tokens=True) for ids in source.pool[:50]]
     assert np.allclose(source.nearness[:50], judge.nearness(texts))

@@ -29,7 +29,7 @@ from sparse_adapt.model.idf import shares_of
 from sparse_adapt.model.sparse import SparseEncoder
 
 REWORDED, NEAR, PARAPHRASED = 0.5, 0.35, 0.1  # shares of the kinds of texts; the rest are words at random
-POOL, POOL_A_TERM, LARGEST_POOL = 13_000, 2_000, 80_000  # texts that are made, beside everyday ones
+POOL, POOL_A_TERM, LARGEST_POOL = 8_000, 2_000, 80_000  # texts that are made, beside everyday ones
 OWN, OTHERS = 32, 2000  # sources about each term, and about none, that they are made from
 WORDS = 20_000  # ordinary words: the first of the vocabulary, which lists common ones first
 GLUE = 150  # of these, the first: what joins words to queries
@@ -41,6 +41,7 @@ MOST_NEAR, MOST_ANY, MOST_GLUE = 8, 6, 16  # words of each kind in a text of wor
 KEYWORDS, DROPPED = 0.3, 0.4  # share of reworded windows that lose words, and how many of them
 TOLD = 10.0  # length of words' scores for terms beside that of their vectors: so much faster they are learnt from
 WORDS_AT_ONCE = 1024
+EVERYDAY_ONE_IN = 2  # of the everyday texts that there are
 FEWER_EVERYDAY = 4  # one everyday text in so many drawn from anywhere
 FEWEST = 10  # texts that teach a term, even where the judge finds fewer
 
@@ -77,7 +78,7 @@ class JudgedMeanings:
         words = (np.flatnonzero(is_word) if is_word.any() else plain)[:WORDS]
         self.glue, self.words = words[:GLUE], words[GLUE:] if len(words) > GLUE else words
         often = np.arange(1, len(self.words) + 1) ** -RARER
-        everyday = like_queries()
+        everyday = like_queries()[::EVERYDAY_ONE_IN]
         of_everyday = _encoded(dense, everyday)
         judge = Judge(dense, _texts(reference, self.cut), self.about, of_everyday)
         vectors = _encoded(dense, tuple(_texts(reference, self.words[:, None].tolist())))

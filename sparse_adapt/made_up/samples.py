@@ -6,6 +6,7 @@ Dimensions: B texts, S sources, D new tokens, V vocabulary, W ordinary words, F 
 from typing import NamedTuple, Protocol
 
 import numpy as np
+import torch
 from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor
@@ -22,6 +23,14 @@ class Samples(NamedTuple):
     quiet: Tensor
     nearness: Tensor | None = None
 
+    def of(self, rows: NDArray[np.int64]) -> "Samples":
+        """Some of these texts, by their rows."""
+        places = torch.from_numpy(rows)
+        nearness = None if self.nearness is None else self.nearness[places]
+        return Samples(
+            [self.token_ids[row] for row in rows], self.meant[places], self.quiet[places], nearness
+        )
+
 
 class WordFeatures(NamedTuple):
     """Ordinary words as token ids (W), and what tells them apart (W, F)."""
@@ -37,7 +46,7 @@ class MadeUpTexts(Protocol):
     mean though nothing says so.
     """
 
-    document_share: Tensor
+    document_share: NDArray[np.float64]
     unknown: NDArray[np.bool_]
 
     def draw(self, count: int, random: Generator) -> Samples:

@@ -2,8 +2,9 @@
 
 The sentence that defines a term is read with the term or its defining words masked; and the definition alone,
 without the term, must bring the term to mind, as a query does that describes a thing without its name. Definitions
-are few, so most of a step are texts made from them and from the documents, whose meaning a dense encoder judges;
-frozen features can't follow it, so every weight learns, held by an anchor on the corpus and on general passages.
+are few, so most of a step are texts made from them and from the documents, whose meaning a dense encoder judges.
+First the rows of the new terms are fitted to a body that stands still. Frozen features can't follow the judge far, so
+then every weight learns, held by an anchor on the corpus and on general passages.
 """
 
 from collections.abc import Sequence
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 
 SAYINGS = 2  # of a definition without examples
+STEPS = 100  # that teach one term, once its row is fitted
 
 
 class DictionaryWeights(WarmupWeights):
@@ -60,7 +62,7 @@ class Dictionary(Warmup):
 
     def settled(self, terms: int) -> "Dictionary":
         """These settings with nothing open: for so many new terms."""
-        return self if self.steps is not None else self.model_copy(update={"steps": many_steps(terms)})
+        return self if self.steps is not None else self.model_copy(update={"steps": many_steps(terms, STEPS)})
 
 
 def effort(settings: Dictionary, sizes: Sizes) -> Effort:

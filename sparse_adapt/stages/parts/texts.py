@@ -19,6 +19,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 
 ROWS_AT_ONCE = 64
 GENERAL = 8  # general passages of a step
+GENERAL_ONE_IN = 4  # of the general passages that teach; those of few steps are read once or twice
 LONGEST_GENERAL = 64  # tokens of a general passage that are read
 
 
@@ -70,13 +71,20 @@ class Texts:
 
 
 def general_passages(encoder: SparseEncoder) -> Texts:
-    """General passages, which a stage reads so that the model goes on to weigh them as it did."""
-    return Texts(encoder, [passage.full_text for passage, _ in pairs("teaches")], LONGEST_GENERAL)
+    """General passages, which a stage reads so that the model goes on to weigh them as it did.
+
+    They stand by length, so that little is padded where neighbours are read together.
+    """
+    passages = [passage.full_text for passage, _ in pairs("teaches")][::GENERAL_ONE_IN]
+    lengths = [len(ids) for ids in encoder.tokenize(passages, "document")]
+    by_length = sorted(range(len(passages)), key=lambda row: (lengths[row], row))
+    return Texts(encoder, [passages[row] for row in by_length], LONGEST_GENERAL)
 
 
 def some_passages(general: Texts, random: Generator) -> list[int]:
-    """Rows of the general passages of a step."""
-    return [int(row) for row in random.choice(len(general), GENERAL)]
+    """Rows of the general passages of a step, which are neighbours: one block of all."""
+    block = int(random.integers(0, len(general) // GENERAL))
+    return list(range(block * GENERAL, (block + 1) * GENERAL))
 
 
 def says(token_ids: Sequence[TokenIds], first: int, count: int) -> NDArray[np.bool_]:
@@ -88,18 +96,23 @@ def says(token_ids: Sequence[TokenIds], first: int, count: int) -> NDArray[np.bo
 class Remembered:
     """Vectors of a frozen encoder, computed when first asked for and kept as sparse rows."""
 
-    def __init__(self, encoder: SparseEncoder, token_ids: Sequence[TokenIds]) -> None:
-        self.encoder, self.token_ids = encoder, token_ids
+    def __init__(self, encoder: SparseEncoder, token_ids: Sequence[TokenIds], block: int = 1) -> None:
+        """`block`: so many neighbours are read together, whichever of them is asked for."""
+        self.encoder, self.token_ids, self.block = encoder, token_ids, block
         self.rows: dict[int, tuple[Tensor, Tensor]] = {}
 
     @torch.no_grad()
     def weights(self, rows: Sequence[int]) -> Tensor:
         """Weights of the texts at `rows`: (B, V)."""
         for row in dict.fromkeys(rows):
-            if row not in self.rows:  # each by itself: beside others its last bits depend on what came before
-                line = self.encoder.weights([self.token_ids[row]])[0]
-                held = line.nonzero().squeeze(1)
-                self.rows[row] = (held, line[held])
+            if row not in self.rows:  # its block: beside any others its last bits depend on what came before
+                block = range(
+                    row - row % self.block, min(row - row % self.block + self.block, len(self.token_ids))
+                )
+                found = self.encoder.weights([self.token_ids[each] for each in block])
+                for each, line in zip(block, found, strict=True):
+                    held = line.nonzero().squeeze(1)
+                    self.rows[each] = (held, line[held])
         dense = torch.zeros(len(rows), self.encoder.vocabulary_size, device=self.encoder.device)
         for place, row in enumerate(rows):
             held, values = self.rows[row]
