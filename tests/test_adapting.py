@@ -254,16 +254,29 @@ def test_a_glossary_whose_terms_never_occur_is_refused(tmp_path, request_, corpu
         adapt(asked, Place(tmp_path / "run"), Heard(), until="terms")
 
 
-def test_the_usual_stages_teach_a_glossary_and_others_say_that_they_do_not(request_, corpus):
+def test_the_usual_stages_teach_a_glossary(request_, corpus):
     usual = Request(corpus=str(corpus), model=request_.model)
     assert "dictionary" not in usual.stages
     taught = Request(corpus=str(corpus), model=request_.model, glossary="glossary.jsonl")
     assert taught.stages == ("extend", "behaviour", "dictionary", "imitate")
     assert "are taught by their definitions" in said_plan(taught)
-    only = AdaptSettings(stages=("extend", "imitate"))
-    named = Request(corpus=str(corpus), model=request_.model, glossary="glossary.jsonl", settings=only)
-    assert named.stages == ("extend", "imitate")
-    assert said_plan(named).endswith("no stage reads the glossary's definitions")
+
+
+@pytest.mark.parametrize(
+    ("given", "settings", "said"),
+    [
+        ("glossary", {"stages": ("extend", "imitate")}, "have one of dictionary among --stages"),
+        ("queries", {"frozen": True}, "none of the stages extend, behaviour reads it"),
+        ("candidates", {"stages": ("extend", "warmup")}, "none of the stages extend, warmup reads it"),
+    ],
+)
+def test_a_file_that_no_stage_reads_is_refused(tmp_path, request_, given, settings, said):
+    file = tmp_path / "given.jsonl"
+    file.touch()
+    asked = replace(request_, **{given: str(file)}, settings=AdaptSettings(**settings))
+    with pytest.raises(ConfigError, match=f"--{given} .*{said}"):
+        adapt(asked, Place(tmp_path / "run"), Heard())
+    assert not list(tmp_path.glob("run*")), "nothing is written"
 
 
 def test_a_glossary_brings_terms_and_definitions(tmp_path, request_, corpus):

@@ -53,7 +53,16 @@ def printed(said: str) -> list[str]:
 
 
 def test_the_printed_line_goes_on_with_all_that_was_asked(sparse_adapt, tiny_model, asked, tmp_path):
-    options = ["--model", tiny_model, "--stages", "extend,distill", "--seed", "5", "--documents", "100"]
+    options = [
+        "--model",
+        tiny_model,
+        "--stages",
+        "extend,dictionary,distill",
+        "--seed",
+        "5",
+        "--documents",
+        "100",
+    ]
     first = sparse_adapt(*asked, *options, "-o", "my run", "--until", "terms", "--learning-rate", "1e-4")
     assert first.status == 0, first.err
     words = printed(first.err)
@@ -67,7 +76,11 @@ def test_the_printed_line_goes_on_with_all_that_was_asked(sparse_adapt, tiny_mod
     assert json.loads((tmp_path / "my run.partial" / "request.json").read_text()) == before
     assert json.loads(terms.read_text()) == {"mine": ["zorvex", "hoist"]}
     assert (before["overrides"], before["settings"]["seed"]) == ({"learning_rate": 1e-4}, 5)
-    assert before["settings"]["stages"] == ["extend", "imitate"]  # what `adapt` once called distill
+    assert before["settings"]["stages"] == [
+        "extend",
+        "dictionary",
+        "imitate",
+    ]  # what `adapt` once called distill
     assert "a part of every machine" in (tmp_path / "my run.partial" / "dictionary.jsonl").read_text()
 
 

@@ -72,7 +72,7 @@ CASES = {
     "run-dense": "run {dense-file} -o {out}",
     "demo": "demo --corpus {zorvex} --model {tiny} --preset plain {short} --json -o {out}",
     "adapt": "adapt --corpus {mubrithal} --model {tiny} --teacher bm25 {shorter} --json -o {out}",
-    "adapt-pairs": "adapt --corpus {mubrithal} --model {tiny} --teacher bm25 --glossary {glossary-file} "
+    "adapt-pairs": "adapt --corpus {mubrithal} --model {tiny} --teacher bm25 "
     "--stages extend,warmup,dynamic,joint,contrast --only-new {shorter} --json -o {out}",
     # what a model makes of texts
     "explain": "explain 'the plan of a team' --model {warmup} --corpus {zorvex} --json",
@@ -120,7 +120,6 @@ LABELLED = [
     {"anchor": "a saw", "entailment": "a tool", "contradiction": "a server"},
     {"anchor": "the plan of a team", "entailment": "a plan", "contradiction": "a password"},
 ]
-GLOSSARY = [{"term": "mubrithal", "definition": "the work of bringing damaged land back to life"}]
 RUN_FILES = {
     "all-stages": """
         model = "{tiny}"
@@ -219,7 +218,6 @@ def inputs(
         "pairs": [{"query": query, "doc_id": name} for query, name in PAIRS.items()],
         "triplets": [{"anchor": text, "contradictions": wrong} for text, wrong in CONTRADICTIONS.items()],
         "labelled": LABELLED,
-        "glossary": GLOSSARY,
     }
     for name, entries in rows.items():
         found[f"{name}-file"] = folder / f"{name}.jsonl"

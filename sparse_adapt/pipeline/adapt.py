@@ -117,10 +117,9 @@ def said_plan(request: Request) -> str:
     stages = ", ".join(request.stages)
     if request.ends_with_table:
         stages += " (a table weighs queries, and no model)"
-    if request.teaches_glossary:
+    if request.glossary is not None:
         return f"{stages}: words that the glossary defines get a token and are taught by their definitions"
-    told = f"{stages}: words of the corpus get a token"
-    return told if request.glossary is None else f"{told}; no stage reads the glossary's definitions"
+    return f"{stages}: words of the corpus get a token"
 
 
 class Stopped(Exception):
@@ -150,10 +149,9 @@ def _terms(work: Work) -> None:
 
     def do() -> str:
         path.unlink(missing_ok=True)
-        if request.glossary is not None and request.teaches_glossary:
+        if request.glossary is not None:
             return prepare_defined_terms(request.corpus, request.model, request.glossary, path)[1]
-        share = request.settings.share
-        return prepare_terms(request.corpus, request.model, request.glossary, share, path)[1]
+        return prepare_terms(request.corpus, request.model, request.settings.share, path)[1]
 
     work.step("terms", sources, [path.name], do)
 

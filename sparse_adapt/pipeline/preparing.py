@@ -54,19 +54,13 @@ def sample(documents: Iterable[Document], most: int, seed: int) -> list[Document
     return [document for _, document in sorted(kept, key=lambda pair: pair[0])]
 
 
-def prepare_terms(
-    corpus: str, model: str, glossary: str | None, share: float, path: Path
-) -> tuple[list[Term], str]:
-    """Write `terms.json`: mined words that pay for their token, and those of a glossary that the corpus says.
+def prepare_terms(corpus: str, model: str, share: float, path: Path) -> tuple[list[Term], str]:
+    """Write `terms.json`: mined words that pay for their token. The sentence says by what criterion.
 
-    Nothing is written where there are none. The sentence says by what criterion.
+    Nothing is written where there are none.
     """
     tokenizer = SparseEncoder.load(model).tokenizer
     chosen, said = paying(mine_terms(read_documents(corpus), tokenizer), share)
-    if glossary is not None:
-        names = [definition.term for definition in read_dictionary(glossary)]
-        found = from_glossary(names, read_documents(corpus), tokenizer, chosen)
-        chosen, said = [*chosen, *found.terms], f"{said}; {found.said}"
     if chosen:
         write_terms(path, chosen)
     return chosen, said
@@ -81,8 +75,7 @@ def prepare_defined_terms(corpus: str, model: str, glossary: str, path: Path) ->
     names = {definition.term.casefold(): definition.term for definition in read_dictionary(glossary)}
     mined = mine_terms(read_documents(corpus), tokenizer)
     chosen = [term for term in mined if term.text.casefold() in names]
-    found = from_glossary(names.values(), read_documents(corpus), tokenizer, chosen)
-    chosen = [*chosen, *found.terms]
+    chosen += from_glossary(names.values(), read_documents(corpus), tokenizer, chosen)
     if not chosen:
         raise InputError(
             glossary,

@@ -16,6 +16,7 @@ from sparse_adapt.files.paths import absolute
 from sparse_adapt.model.reading import Reading
 from sparse_adapt.pipeline.plan import first_error, merged, settings_for
 from sparse_adapt.pipeline.settings import AdaptSettings
+from sparse_adapt.stages.inputs import CANDIDATES, DICTIONARY, PAIRS
 from sparse_adapt.stages.made_from import Source, of_collection, of_model, of_path
 from sparse_adapt.stages.older import WAS_CALLED, name_in_adapt
 from sparse_adapt.stages.table import OF_ADAPT, find_stage
@@ -89,11 +90,6 @@ class Request:
         """Whether a table is to weigh queries, which the base model may lack."""
         return "table" in self.stages
 
-    @property
-    def teaches_glossary(self) -> bool:
-        """Whether a stage reads what a glossary defines."""
-        return self.glossary is not None and "dictionary" in self.stages
-
     def settings_of(self, stage: str) -> Training:
         """The settings of a stage that trains."""
         settled = {"seed": self.settings.seed, "max_tokens": self.settings.longest}
@@ -152,7 +148,9 @@ class Request:
         return {key: None if named[key] is None else kinds[key](named[key]) for key in kinds}
 
     def check(self) -> None:
-        """Raise, before anything is read, InputError for a missing file, ConfigError for stages that exclude others."""
+        """Raise, before anything is read, InputError for a missing file, ConfigError for an idle one, and for stages that
+        exclude others.
+        """
         if self.ends_with_table:
             for name in self.stages:
                 if "table" in find_stage(name).refuses:
@@ -163,6 +161,24 @@ class Request:
         for path in (self.glossary, self.queries, self.candidates):
             if path is not None and not Path(path).exists():
                 raise InputError(path, "no such file; check the path")
+        self.check_use()
+
+    def check_use(self) -> None:
+        """Raise ConfigError for a file that is given and that no stage reads."""
+        read = {each.key for name in self.stages for each in find_stage(name).reads}
+        for option, given, keys in (
+            ("--glossary", self.glossary, {DICTIONARY.key}),
+            ("--queries", self.queries, {CANDIDATES.key, PAIRS.key}),
+            ("--candidates", self.candidates, {CANDIDATES.key, PAIRS.key}),
+        ):
+            if given is not None and not keys & read:
+                readers = ", ".join(
+                    name for name in OF_ADAPT if keys & {each.key for each in find_stage(name).reads}
+                )
+                raise ConfigError(
+                    f"{option} {given}: none of the stages {', '.join(self.stages)} reads it; "
+                    f"leave it out, or have one of {readers} among --stages"
+                )
 
 
 def _bare(source: str) -> str:

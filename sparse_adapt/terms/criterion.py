@@ -7,7 +7,7 @@ nats would mean another thing for every corpus; a share of the mean gain doesn't
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.terms.mining import Term
@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 SHARE = 0.25
 FEW = 100  # so many terms cost too little to count
 LEAST_DOCUMENTS = 2  # that say a glossary's term, for it to be learnt
-
-
-class GlossaryTerms(NamedTuple):
-    """Terms of a glossary, and in words what became of the others."""
-
-    terms: list[Term]
-    said: str
 
 
 def paying(terms: Sequence[Term], share: float = SHARE, few: int = FEW) -> tuple[list[Term], str]:
@@ -51,7 +44,7 @@ def from_glossary(
     documents: Iterable[Document],
     tokenizer: "PreTrainedTokenizerFast",
     already: Sequence[Term],
-) -> GlossaryTerms:
+) -> list[Term]:
     """Single words of a glossary that the corpus says often enough, that aren't terms or tokens yet."""
     known = {term.text.casefold() for term in already}
     wanted = {name.casefold(): name for name in names}
@@ -59,21 +52,15 @@ def from_glossary(
     seen = Seen(tokenizer)
     for document in documents:
         counts.update({word.casefold() for word in find_words(seen(document.full_text))} & wanted.keys())
-    terms, missing, normalised = [], 0, {_key(tokenizer, name) for name in known}
+    terms, normalised = [], {_key(tokenizer, name) for name in known}
     for key, name in wanted.items():
-        if key in known:
-            continue
-        if counts[key] < LEAST_DOCUMENTS:
-            missing += 1
+        if key in known or counts[key] < LEAST_DOCUMENTS:
             continue
         pieces = tokenizer(f" {name}", add_special_tokens=False)["input_ids"]
         if len(pieces) > 1 and _key(tokenizer, name) not in normalised:
             normalised.add(_key(tokenizer, name))
             terms.append(Term(name, "glossary"))
-    said = f"{len(terms):,} more from the glossary"
-    if missing:
-        said += f", where {missing:,} of {len(wanted):,} entries are left out: hardly any document says them as a word"
-    return GlossaryTerms(terms, said)
+    return terms
 
 
 def _key(tokenizer: "PreTrainedTokenizerFast", name: str) -> str:
