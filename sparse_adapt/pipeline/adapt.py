@@ -24,15 +24,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sparse_adapt.collection.readers import (
-    read_candidates,
-    read_documents,
-)
+from sparse_adapt.collection.glossary import Definition, read_dictionary
+from sparse_adapt.collection.readers import read_candidates, read_documents
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.folders import output_folder, tidy, write_json, write_text
 from sparse_adapt.files.marker import marker_of, remove
 from sparse_adapt.files.paths import absolute
-from sparse_adapt.made_up.queries import HELD, TRAIN
+from sparse_adapt.made_up.queries import HELD, TRAIN, read_pseudo_queries
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.choice import (
     compare_as_they_are,
@@ -43,6 +41,7 @@ from sparse_adapt.pipeline.choice import (
     try_models,
 )
 from sparse_adapt.pipeline.estimate import expected
+from sparse_adapt.pipeline.evidence import keep_or_refuse
 from sparse_adapt.pipeline.keeps import keeps_lines, measure_keeps
 from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.pipeline.preparing import (
@@ -286,9 +285,9 @@ def _choice(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
 
     def do() -> str:
         documents = {each.document_id: each for each in read_documents(collection)}
-        held = held_collection(
-            documents, list(read_candidates(folder / "held.jsonl", document_ids=documents))
-        )
+        kinds = {query.query_id: query.kind for query in read_pseudo_queries(collection)}
+        entries = list(read_candidates(folder / "held.jsonl", document_ids=documents))
+        held = held_collection(documents, entries, kinds)
         makers = makers_of(plan, folder, settings.merges, work.request.reading)
         progress = work.watcher.count("models tried", len(makers))
         if settings.frozen:
@@ -298,18 +297,30 @@ def _choice(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
             choice = try_models(makers, held, progress, taught=taught)
         shutil.rmtree(folder / "model", ignore_errors=True)
         partial_folder = folder / "model.making"
-        shutil.rmtree(partial_folder, ignore_errors=True)
-        keep(choice, makers, None if settings.frozen else list(documents.values()), partial_folder)
-        tried = record(choice)
+        if settings.frozen or work.request.ends_with_table:  # asked for whatever it gains
+            keep(choice, makers, None if settings.frozen else list(documents.values()), partial_folder)
+            tried = record(choice)
+        else:
+            choice, told = keep_or_refuse(
+                choice, makers, list(documents.values()), _taught(work, plan), settings.seed, partial_folder
+            )
+            tried = record(choice) | told
         about = _record_of(work, plan, outcomes, tried)
         write_card(partial_folder, with_record(about))
         write_record(partial_folder, about, folder)
         partial_folder.rename(folder / "model")
         write_json(folder / "choice.json", tried)
-        return f"{choice.best.label} is kept, of {len(choice.tried)} models on {len(held.queries):,} queries set aside"
+        said = f"{choice.best.label} is kept, of {len(choice.tried)} models on {len(held.queries):,} queries set aside"
+        return said if tried.get("refused") is None else f"{said}; {tried['refused']}"
 
     work.step("choice", sources, ["choice.json", "model"], do)
     _list_what_to_encode(work, plan)
+
+
+def _taught(work: Work, plan: Plan) -> list[Definition]:
+    """The definitions that a stage taught."""
+    path = work.folder / "dictionary.jsonl"
+    return read_dictionary(path) if "dictionary" in plan.stages and path.is_file() else []
 
 
 def _keeps(work: Work, plan: Plan) -> None:

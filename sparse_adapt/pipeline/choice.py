@@ -127,15 +127,17 @@ def merge(towards: SparseEncoder, model: SparseEncoder, back: float) -> SparseEn
     return merged
 
 
-def held_collection(documents: Mapping[str, Document], held: Sequence[Candidates]) -> Collection:
+def held_collection(
+    documents: Mapping[str, Document], held: Sequence[Candidates], kinds: Mapping[str, str] | None = None
+) -> Collection:
     """The queries set aside over all of their candidates: those that the teacher scores best are to be found.
 
-    The best of ten is worth ten, the next nine, and so on.
+    The best of ten is worth ten, the next nine, and so on. `kinds`: of what kind each made-up query is, by its id.
     """
     named = {document_id for entry in held for document_id in entry.document_ids}
     return Collection(
         tuple(document for document_id, document in documents.items() if document_id in named),
-        tuple(Query(entry.query_id, entry.query) for entry in held),
+        tuple(Query(entry.query_id, entry.query, (kinds or {}).get(entry.query_id)) for entry in held),
         {entry.query_id: _graded(entry) for entry in held},
     )
 

@@ -60,11 +60,11 @@ def _groups(model: SparseEncoder, domain: Collection, general: Collection) -> Gr
 # -- in words -------------------------------------------------------------------------------------
 
 
-def keeps_lines(keeps: Figures) -> list[str]:
-    """First any fall, by more than half a point; then what was measured."""
+def keeps_lines(keeps: Figures, others: Sequence[str] = ()) -> list[str]:
+    """First any fall, by more than half a point; then what was measured. `others`: falls that are known besides."""
     if not keeps:
         return []
-    fallen = list(_falls(keeps))
+    fallen = [*_falls(keeps), *others]
     first = f"FALLS: {'; '.join(fallen)}" if fallen else "keeps what the base model knew"
     general, everyday = keeps[GENERAL]["model"]["strays"], keeps["everyday texts"]["model"]["strays"]
     told = [_told(keeps, kind, measure, name) for kind, measure, name in _measured(keeps)]

@@ -6,6 +6,7 @@ from typing import Any
 from sparse_adapt.pipeline.keeps import keeps_lines
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.report.watching import duration
+from sparse_adapt.retrieve.keeping import MAY_LOSE, MEANT
 
 COLUMNS = (
     Column("kept", "", "text"),
@@ -55,15 +56,13 @@ def verdict(report: Mapping[str, Any]) -> list[str]:
     if found["terms"] and kept["name"].startswith("base"):
         added = f"{found['terms']:,} terms tried, none added: the base model's own vocabulary ranks better"
     lines = [
-        *keeps_lines(found.get("keeps", {})),
+        *_first(choice),
+        *keeps_lines(found.get("keeps", {}), list(_falls(choice))),
+        *_meaning(choice),
         added,
         f"{duration(found['seconds'])}, {found['peak_memory'] / 2**30:.1f} GiB of memory at the most",
     ]
-    if choice["kept"] == 0:
-        lines.append(
-            "no model ranks the queries that were set aside better than the base model, so the base model is kept"
-        )
-    else:
+    if choice["kept"] != 0:
         longer = kept["nonzero_document"] / max(1e-9, base["nonzero_document"]) - 1
         lines.append(
             f"kept: {kept['name']}, nDCG@10 {base['ndcg@10']:.3f} -> {kept['ndcg@10']:.3f} on made-up queries, "
@@ -77,3 +76,35 @@ def verdict(report: Mapping[str, Any]) -> list[str]:
     elif choice["kept"] != 0:
         lines.append("weights have changed: encode every document again")
     return lines
+
+
+def _first(choice: Mapping[str, Any]) -> Iterator[str]:
+    """That the base model is kept, and why."""
+    if choice["kept"] == 0:
+        refused = choice.get("refused")
+        best = choice["tried"][choice.get("best", 0)]["name"]
+        why = (
+            f"{best} shows {refused}" if refused else "no model ranks the queries that were set aside better"
+        )
+        yield f"the base model is kept, as it was: {why}"
+
+
+def _falls(choice: Mapping[str, Any]) -> Iterator[str]:
+    """What falls on made-up queries, whatever is gained beside it."""
+    kept, base = choice["tried"][choice["kept"]], choice["tried"][0]
+    if kept["recall@100"] < base["recall@100"] - MAY_LOSE:
+        yield f"recall@100 of made-up queries {base['recall@100']:.3f} -> {kept['recall@100']:.3f}"
+    for row in choice.get("evidence", ()):
+        if row["kind"] == MEANT and row["model"] < row["base"] - MAY_LOSE:
+            yield f"nDCG@10 of {MEANT} {row['base']:.3f} -> {row['model']:.3f}"
+
+
+def _meaning(choice: Mapping[str, Any]) -> Iterator[str]:
+    """How many terms are found where they are meant."""
+    for row in choice.get("evidence", ()):
+        if row["kind"] == MEANT:
+            lit = choice["meaning"]["lit"]
+            yield (
+                f"{lit:.0%} of {MEANT} light their term first; they find its documents with nDCG@10 "
+                f"{row['base']:.3f} -> {row['model']:.3f}"
+            )

@@ -28,6 +28,7 @@ from sparse_adapt.retrieve.known_items import TWO_WORDS, known_items
 from sparse_adapt.retrieve.significance import Values, holm, randomisation_test
 
 GENERAL = "general"
+MEANT = "definitions in other words"
 FIRST = 10  # documents of a query that people look at
 DEPTH = 100  # documents of a query that are looked at here
 KNOWN_DOCUMENTS = 500

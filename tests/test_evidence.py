@@ -1,0 +1,50 @@
+"""Whether what was measured without a label shows a gain beyond chance."""
+
+import numpy as np
+import pytest
+
+from sparse_adapt.collection.readers import Query
+from sparse_adapt.pipeline.evidence import KNOWN_ITEMS, evidence, of_made_up, refused
+from sparse_adapt.retrieve.evaluate import Result
+from sparse_adapt.retrieve.keeping import MEANT
+
+NOISE = np.tile([0.2, -0.2], 50)  # of 100 queries: a standard error of .02
+
+
+def shown(kind, gain):
+    return evidence(kind, 0.5 + gain + NOISE, np.full(100, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        ([shown("a", 0.04), shown("b", 0.05)], None),
+        ([shown("a", 0.03), shown("b", 0.05)], "a +3.0 points"),  # 1.645 x .0201 = .033
+        ([shown("a", 0.3), shown("b", -0.01)], "b -1.0 points"),  # the least favourable kind speaks
+        ([shown("a", 0.04), shown(KNOWN_ITEMS, -0.03)], None),  # which chance may explain
+        ([shown("a", 0.04), shown(KNOWN_ITEMS, -0.04)], "a gain that costs known items"),
+        ([shown("a", -0.1), shown(MEANT, 0.04)], None),  # made-up queries don't ask for meaning
+        ([shown("a", 0.1), shown(MEANT, 0.03)], "definitions in other words +3.0 points"),
+    ],
+)
+def test_a_gain_within_chance_is_refused(rows, why):
+    assert refused(rows) is None if why is None else why in (refused(rows) or "")
+
+
+def test_a_single_query_shows_nothing():
+    assert refused([evidence("a", np.ones(1), np.zeros(1))]) is not None
+
+
+def result(kinds, values):
+    return Result(tuple(Query(str(row), "text", kind) for row, kind in enumerate(kinds)), {"ndcg@10": values})
+
+
+def test_kinds_with_few_queries_are_taken_together():
+    kinds = ["title"] * 20 + ["phrase"] * 10 + ["sentence"] * 9
+    rows = of_made_up(result(kinds, np.full(39, 0.6)), result(kinds, np.full(39, 0.5)))
+    assert [(row.kind, row.queries) for row in rows] == [
+        ("made-up queries (title)", 20),
+        ("other made-up queries", 19),
+    ]
+    rows = of_made_up(result(kinds[:25], np.ones(25)), result(kinds[:25], np.zeros(25)))
+    assert [(row.kind, row.queries) for row in rows] == [("made-up queries", 25)], "five can't speak"
