@@ -328,11 +328,14 @@ def run(
     plan = read_plan(run_file(file), overrides(context))
     folder = out or RUNS / file.stem
     check_output(folder, overwrite=overwrite, resume=resume)
+    from sparse_adapt.pipeline.keeps import keeps_lines
     from sparse_adapt.pipeline.run import run as carry_out
     from sparse_adapt.stages.runner import Place
 
     with Bars() as bars:
         done = carry_out(plan, Place(folder, overwrite, resume), bars)
+    for line in keeps_lines(done.report.get("keeps", {})):
+        show(line)
     wrote(folder, f"{len(plan.stages)} stages, the last model in {done.model}")
     page_of(done.folder)
     if done.corpus is not None:

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from sparse_adapt import __version__
 from sparse_adapt.collection.addresses import Location
+from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import tidy, write_json, write_text
 from sparse_adapt.files.marker import remove
@@ -84,8 +85,23 @@ def run(plan: Plan, place: Place, listener: Listener | None = None) -> Finished:
     ) as work:
         outcomes = run_stages(plan, work, listener or Silence())
         if is_main():
-            write_report(work, plan, outcomes, {})
+            write_report(work, plan, outcomes, {"keeps": _keeps(plan, outcomes[-1].folder)})
     return read_finished(place.folder)
+
+
+def _keeps(plan: Plan, last: Path) -> dict[str, Any]:
+    """What the last model keeps of what the first knew; nothing for a dense model, or without a corpus."""
+    from sparse_adapt.model.kinds import load_encoder  # all of it is slow to import
+    from sparse_adapt.model.sparse import SparseEncoder
+    from sparse_adapt.pipeline.keeps import measure_keeps
+
+    if plan.corpus is None:
+        return {}
+    models = load_encoder(plan.model), load_encoder(last)
+    match models:
+        case SparseEncoder() as before, SparseEncoder() as after:
+            return measure_keeps(before, after, list(read_documents(plan.corpus)))
+    return {}
 
 
 def check_files(plan: Plan) -> None:
