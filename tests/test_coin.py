@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wordfreq import zipf_frequency
 
+from sparse_adapt.collection.glossary import Definition, read_dictionary
 from sparse_adapt.collection.readers import (
     Document,
     Query,
@@ -201,6 +202,50 @@ def test_documents_say_coined_words_and_queries_real_ones(cells, coined_cells):
     queries = {query.query_id: query for query in read_queries(cells)}
     for query in read_queries(coined_cells):
         assert query.text == queries[query.query_id].text
+
+
+WORDNET = {
+    "data.noun": '  1 a licence\n00000014 03 n 01 plasmid 0 000 | a ring of DNA; "a plasmid in a cell"\n',
+    "index.noun": "  1 a licence\nplasmid n 1 1 @ 1 0 00000014\ncell n 1 1 @ 1 0 00000014\n",
+}
+
+
+@pytest.mark.parametrize("form", ["glossary", "wordnet"])
+def test_a_glossary_says_what_coined_words_mean_in_coined_words(cells, tmp_path, form):
+    source = tmp_path / "source"
+    if form == "wordnet":
+        source.mkdir()
+        for name, text in WORDNET.items():
+            (source / name).write_text(text)
+    else:
+        entries = {
+            "plasmid": "a ring of DNA in a nucleus",
+            "Ribosome": "a ribosome of ribosomes",
+            "cell": "a room",
+        }
+        source.write_text(
+            "".join(f"{json.dumps({'term': k, 'definition': v})}\n" for k, v in entries.items())
+        )
+    asked = CoinSettings(collection=str(cells), terms=4, seed=1, glossary=str(source))
+    report = coin(asked, set(), tmp_path / "out")
+    word = {each.word: each.coined for each in report.coined}
+    found = read_dictionary(tmp_path / "out" / "glossary.jsonl")
+    assert [each.term for each in found] == [word["plasmid"]], (
+        "a definition that says its own word is left out"
+    )
+    if form == "wordnet":
+        assert found[0] == Definition(word["plasmid"], "a ring of DNA", (f"a {word['plasmid']} in a cell",))
+    else:
+        assert found[0].definition == f"a ring of DNA in a {word.get('nucleus', 'nucleus')}"
+
+
+def test_a_glossary_of_other_words_is_refused(cells, tmp_path):
+    source = tmp_path / "glossary.jsonl"
+    source.write_text('{"term": "gatrocraptic", "definition": "something else"}\n')
+    asked = CoinSettings(collection=str(cells), terms=3, seed=1, glossary=str(source))
+    with pytest.raises(InputError, match="defines none of the 3 words that are replaced"):
+        coin(asked, set(), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_queries_say_whether_they_carried_a_word(coined_cells):

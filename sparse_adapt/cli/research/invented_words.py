@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sparse_adapt.cli.checks import a_corpus, a_folder, a_model, check_output, checked
+from sparse_adapt.cli.checks import a_corpus, a_file_or_folder, a_folder, a_model, check_output, checked
 from sparse_adapt.cli.console import say, show_json, show_table, wrote
 from sparse_adapt.cli.following import free, then
 from sparse_adapt.cli.options import MODEL_HELP, Collection, Device, Json, Model, Out, Overwrite, Split
@@ -41,6 +41,16 @@ def coin(
             "--split", metavar="NAME", help="Which judgements of an ir_datasets id; a folder's are all kept."
         ),
     ] = "test",
+    glossary: Annotated[
+        str | None,
+        typer.Option(
+            "--glossary",
+            metavar="FILE",
+            help="Definitions of real words, a glossary or a folder with WordNet's files: those of the replaced words "
+            "are written for the invented ones, to DIR/glossary.jsonl.",
+            callback=checked(a_file_or_folder),
+        ),
+    ] = None,
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
@@ -50,7 +60,7 @@ def coin(
     them.
     """
     check_output(out, overwrite=overwrite, resume=False)
-    from sparse_adapt.lab.coin.coining import CoinSettings
+    from sparse_adapt.lab.coin.coining import GLOSSARY_FILE, CoinSettings
     from sparse_adapt.lab.coin.coining import coin as replace_words
     from sparse_adapt.model.saved import fetch, read_tokenizer
     from sparse_adapt.report.progress import Bars
@@ -58,7 +68,7 @@ def coin(
     vocabulary = set(read_tokenizer(fetch(model), model).get_vocab())
     with Bars() as bars:
         report = replace_words(
-            CoinSettings(collection=collection, terms=terms, seed=seed, split=split),
+            CoinSettings(collection=collection, terms=terms, seed=seed, split=split, glossary=glossary),
             vocabulary,
             out,
             overwrite=overwrite,
@@ -70,8 +80,9 @@ def coin(
     else:
         show_table(_coined_table(report))
     wrote(out, f"{report.changed:,} of {report.documents:,} documents changed, {report.carried:,} queries")
+    defined = [] if glossary is None else ["--glossary", str(out / GLOSSARY_FILE)]
     then(
-        ["adapt", str(out), "--model", model, "-o", free(f"{out}-adapted")],
+        ["adapt", str(out), "--model", model, *defined, "-o", free(f"{out}-adapted")],
         ["evaluate", "--model", model, "--collection", str(out), "--split", split],
     )
 

@@ -9,6 +9,7 @@ adapted to the documents (`recovery`) is how well it learns a word from its cont
     queries-coined.jsonl   the carried ones, typed by somebody who knows the coined word
     qrels/                 copied as they are
     coined.json            which word stands for which, and the evidence; not for the model's eyes
+    glossary.jsonl         what the coined words mean, where a dictionary of real words was named
 """
 
 from collections import Counter
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from sparse_adapt.collection.glossary import write_dictionary
 from sparse_adapt.collection.readers import (
     Document,
     Query,
@@ -35,11 +37,13 @@ from sparse_adapt.files.folders import output_folder, write_json
 from sparse_adapt.lab.coin.choose import Candidate, choose_words, count_words, find_candidates
 from sparse_adapt.lab.coin.families import Coinage
 from sparse_adapt.lab.coin.invent import invent_words
+from sparse_adapt.lab.coin.meanings import coined_glossary
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.retrieve.vectors.manifest import Record, read_record
 
 COINED_FILE = "coined.json"
 TYPED_FILE = "queries-coined.jsonl"
+GLOSSARY_FILE = "glossary.jsonl"
 CARRIED, OTHER = "carried", "other"
 
 
@@ -51,6 +55,7 @@ class CoinSettings:
     terms: int
     seed: int = 0
     split: str = "test"  # of an ir_datasets id, whose judgements have no folder to be copied from
+    glossary: str | None = None  # what real words mean: a glossary, or a folder with WordNet's files
 
 
 class Coined(Record):
@@ -89,7 +94,8 @@ def coin(
     """Make a collection with coined terms in `folder`; reads the documents twice, and holds none of them.
 
     vocabulary: entries of the model's vocabulary, which no coined word may be. `counted` and `written` hear of
-    documents. Raises ConfigError where there are fewer candidates than terms.
+    documents. Raises ConfigError where there are fewer candidates than terms, and InputError where the glossary
+    defines none of the words.
     """
     with output_folder(
         folder, overwrite=overwrite, resumable=False, reads=[documents_at(settings.collection)]
@@ -113,6 +119,11 @@ def coin(
         write_documents(
             work / "corpus.jsonl", _replaced(_heard(settings.collection, written), coinage, tally)
         )
+        if settings.glossary is not None:
+            bases, documents = [each.family.base for each in chosen], read_documents(settings.collection)
+            write_dictionary(
+                work / GLOSSARY_FILE, coined_glossary(coinage, bases, settings.glossary, documents)
+            )
         carried = [query for query in queries if coinage.bases(query.text)]
         report = _report(settings, len(candidates), chosen, coined, tally, queries, carried)
         _write_queries(work, queries, carried, coinage)
