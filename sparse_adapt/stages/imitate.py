@@ -4,6 +4,7 @@ For queries that nobody asked: they are made of the documents, so what they say 
 vectors of everyday texts are held, and beside the model it is learnt what a match on each token counts.
 """
 
+import math
 from typing import TYPE_CHECKING, Any, Literal
 
 from sparse_adapt.settings import Settings, setting
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from sparse_adapt.model.kinds import EitherEncoder
     from sparse_adapt.training.loop import Task
 
+PASSES, MOST_STEPS = 4, 600
 EVERYDAY = 32  # everyday texts of a step
 PARTS = "sparse_adapt.stages.parts"
 
@@ -42,7 +44,12 @@ class Imitate(Training):
 
     weights: ImitateWeights = setting(ImitateWeights(), "Weights of the loss terms.")
     train: Trained = setting("all")
-    steps: int | None = setting(600, ge=1)
+    steps: int | None = setting(
+        None,
+        "How many times the weights move; by default as often as four passes over the queries take, 600 at the most.",
+        unit="steps",
+        ge=1,
+    )
     batch_size: int = setting(8, "Queries of a step, each with its candidates.", unit="queries", ge=1)
     learning_rate: float = setting(6e-5, gt=0)
     new_learning_rate: float = setting(3e-4, gt=0)
@@ -80,9 +87,15 @@ class Imitate(Training):
         source="Chen et al. 2018, arXiv:1711.02257",
     )
 
+    def settled(self, queries: int) -> "Imitate":
+        """These settings with nothing open: for so many queries, which few steps already teach by heart if few."""
+        passes = math.ceil(PASSES * queries / (self.batch_size * self.gradient_accumulation))
+        return self.model_copy(update={"steps": self.steps or max(1, min(MOST_STEPS, passes))})
+
 
 def effort(settings: Imitate, sizes: Sizes) -> Effort:
     """Queries with their candidates, and everyday texts."""
+    settings = settings.settled(sizes.queries)
     batch = settings.batch_size * settings.gradient_accumulation
     everyday = EVERYDAY if settings.weights.anchor > 0.0 else 0
     first = min(sizes.documents, sizes.queries * sizes.candidates)
@@ -99,6 +112,7 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Imitate) -> "Task[
     from sparse_adapt.stages.parts.scored import with_theirs
 
     entries, device = inputs[CANDIDATES], str(encoder.device)
+    settings = settings.settled(len(entries))
     documents = {document.document_id: document.full_text for document in inputs[CORPUS]}
     documents = with_theirs(documents, entries)
     extended = inputs.model if settings.weights.anchor > 0.0 else None
