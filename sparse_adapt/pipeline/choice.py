@@ -137,7 +137,7 @@ def held_collection(
     named = {document_id for entry in held for document_id in entry.document_ids}
     return Collection(
         tuple(document for document_id, document in documents.items() if document_id in named),
-        tuple(Query(entry.query_id, entry.query, (kinds or {}).get(entry.query_id)) for entry in held),
+        tuple(Query(entry.query_id, entry.query, (kinds or {}).get(entry.query_id, "")) for entry in held),
         {entry.query_id: _graded(entry) for entry in held},
     )
 
