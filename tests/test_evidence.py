@@ -19,12 +19,12 @@ def shown(kind, gain):
     ("rows", "why"),
     [
         ([shown("a", 0.04), shown("b", 0.05)], None),
-        ([shown("a", 0.03), shown("b", 0.05)], "a +3.0 points"),  # 1.645 x .0201 = .033
-        ([shown("a", 0.3), shown("b", -0.01)], "b -1.0 points"),  # the least favourable kind speaks
+        ([shown("a", 0.03), shown("b", 0.05)], "a +3.0 ± 3.3 points"),  # 1.645 x .0201 = .033
+        ([shown("a", 0.3), shown("b", -0.01)], "b -1.0 ± 3.3 points"),  # the least favourable kind speaks
         ([shown("a", 0.04), shown(KNOWN_ITEMS, -0.03)], None),  # which chance may explain
         ([shown("a", 0.04), shown(KNOWN_ITEMS, -0.04)], "a gain that costs known items"),
         ([shown("a", -0.1), shown(MEANT, 0.04)], None),  # made-up queries don't ask for meaning
-        ([shown("a", 0.1), shown(MEANT, 0.03)], "definitions in other words +3.0 points"),
+        ([shown("a", 0.1), shown(MEANT, 0.03)], "definitions in other words +3.0 ± 3.3 points"),
     ],
 )
 def test_a_gain_within_chance_is_refused(rows, why):
@@ -39,12 +39,14 @@ def result(kinds, values):
     return Result(tuple(Query(str(row), "text", kind) for row, kind in enumerate(kinds)), {"ndcg@10": values})
 
 
-def test_kinds_with_few_queries_are_taken_together():
-    kinds = ["title"] * 20 + ["phrase"] * 10 + ["sentence"] * 9
-    rows = of_made_up(result(kinds, np.full(39, 0.6)), result(kinds, np.full(39, 0.5)))
+def test_each_kind_with_enough_queries_speaks_for_itself():
+    kinds = ["title"] * 20 + ["phrase"] * 16 + ["sentence"] * 9
+    rows = of_made_up(result(kinds, np.full(45, 0.6)), result(kinds, np.full(45, 0.5)))
     assert [(row.kind, row.queries) for row in rows] == [
         ("made-up queries (title)", 20),
-        ("other made-up queries", 19),
+        ("made-up queries (phrase)", 16),
     ]
-    rows = of_made_up(result(kinds[:25], np.ones(25)), result(kinds[:25], np.zeros(25)))
-    assert [(row.kind, row.queries) for row in rows] == [("made-up queries", 25)], "five can't speak"
+    rows = of_made_up(result(kinds[30:], np.ones(15)), result(kinds[30:], np.zeros(15)))
+    assert [(row.kind, row.queries) for row in rows] == [("made-up queries", 15)], (
+        "few of each speak together"
+    )

@@ -143,7 +143,8 @@ def adapt(
     `candidate_settings`).
 
     Raises InputError for a corpus that can't be read or gives too little, and for a glossary of other words,
-    ConfigError for a setting that there isn't, OutputError for a folder that is taken.
+    ConfigError for a setting that there isn't and for a file that no stage reads, OutputError for a folder that is
+    taken.
 
     >>> import tempfile, sparse_adapt as sa
     >>> out = tempfile.mkdtemp() + "/adapted"

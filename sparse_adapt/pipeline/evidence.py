@@ -36,7 +36,10 @@ KNOWN_ITEMS = "known items"
 
 
 class Evidence(NamedTuple):
-    """One kind of query: how many there are, what both models reach, and the gain's standard error."""
+    """One kind of query: how many there are, what both models reach, and the gain's standard error.
+
+    Of a single query nothing is known of the error; it counts as the whole range of the measure.
+    """
 
     kind: str
     queries: int
@@ -56,27 +59,26 @@ class Evidence(NamedTuple):
 
     def __str__(self) -> str:
         gain, margin = 100 * (self.model - self.base), 100 * ONE_SIDED * self.error
-        return f"{self.kind} {gain:+.1f} points, {margin:.1f} of them chance"
+        return f"{self.kind} {gain:+.1f} ± {margin:.1f} points"
 
 
 def evidence(kind: str, model: Values, base: Values) -> Evidence:
     """What two models reach on the queries of a kind: (queries,) each."""
     gaps = model - base
-    error = float(gaps.std(ddof=1) / np.sqrt(len(gaps))) if len(gaps) > 1 else float("inf")
+    error = float(gaps.std(ddof=1) / np.sqrt(len(gaps))) if len(gaps) > 1 else 1.0
     return Evidence(kind, len(gaps), float(base.mean()), float(model.mean()), error)
 
 
 def of_made_up(model: Result, base: Result) -> list[Evidence]:
-    """A row for each kind of made-up query; kinds of which there are few are taken together."""
-    kinds = [query.kind or "" for query in model.queries]
-    few = {kind for kind in kinds if kinds.count(kind) < FEWEST}
-    told = np.array(
-        ["other made-up queries" if kind in few else f"made-up queries ({kind})" for kind in kinds]
-    )
-    if sum(kind in few for kind in kinds) < FEWEST:  # too few even so
-        told[:] = "made-up queries" if few else told
+    """A row for each kind of made-up query of which there are enough; one for all where there are few of each."""
     ours, theirs = model.values[MEASURE], base.values[MEASURE]
-    return [evidence(str(kind), ours[told == kind], theirs[told == kind]) for kind in dict.fromkeys(told)]
+    kinds = np.array([query.kind or "" for query in model.queries])
+    enough = [str(kind) for kind in dict.fromkeys(kinds) if (kinds == kind).sum() >= FEWEST]
+    if not enough:
+        return [evidence("made-up queries", ours, theirs)]
+    return [
+        evidence(f"made-up queries ({kind})", ours[kinds == kind], theirs[kinds == kind]) for kind in enough
+    ]
 
 
 def refused(rows: Sequence[Evidence]) -> str | None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from sparse_adapt.pipeline.evidence import Evidence
 from sparse_adapt.pipeline.keeps import keeps_lines
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.report.watching import duration
@@ -58,7 +59,7 @@ def verdict(report: Mapping[str, Any]) -> list[str]:
     lines = [
         *_first(choice),
         *keeps_lines(found.get("keeps", {}), list(_falls(choice))),
-        *_meaning(choice),
+        *_shown(choice),
         added,
         f"{duration(found['seconds'])}, {found['peak_memory'] / 2**30:.1f} GiB of memory at the most",
     ]
@@ -99,8 +100,11 @@ def _falls(choice: Mapping[str, Any]) -> Iterator[str]:
             yield f"nDCG@10 of {MEANT} {row['base']:.3f} -> {row['model']:.3f}"
 
 
-def _meaning(choice: Mapping[str, Any]) -> Iterator[str]:
-    """How many terms are found where they are meant."""
+def _shown(choice: Mapping[str, Any]) -> Iterator[str]:
+    """What was gained by each kind of evidence, and how many terms are found where they are meant."""
+    rows = [Evidence(**row) for row in choice.get("evidence", ())]
+    if rows:
+        yield f"gains without a label, and how far chance goes: {'; '.join(map(str, rows))}"
     for row in choice.get("evidence", ()):
         if row["kind"] == MEANT:
             lit = choice["meaning"]["lit"]
