@@ -165,7 +165,7 @@ class Request:
 
     def check_use(self) -> None:
         """Raise ConfigError for a file that is given and that no stage reads."""
-        read = {each.key for name in self.stages for each in find_stage(name).reads}
+        read = {each.key for name in self.stages for each in find_stage(name).needs}
         for option, given, keys in (
             ("--glossary", self.glossary, {DICTIONARY.key}),
             ("--queries", self.queries, {CANDIDATES.key, PAIRS.key}),
@@ -173,7 +173,7 @@ class Request:
         ):
             if given is not None and not keys & read:
                 readers = ", ".join(
-                    name for name in OF_ADAPT if keys & {each.key for each in find_stage(name).reads}
+                    name for name in OF_ADAPT if keys & {each.key for each in find_stage(name).needs}
                 )
                 raise ConfigError(
                     f"{option} {given}: none of the stages {', '.join(self.stages)} reads it; "
