@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sparse_adapt.collection.glossary import Definition, read_dictionary
+from sparse_adapt.collection.glossary import read_dictionary
 from sparse_adapt.collection.readers import read_candidates, read_documents
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.folders import output_folder, tidy, write_json, write_text
@@ -41,7 +41,7 @@ from sparse_adapt.pipeline.choice import (
     try_models,
 )
 from sparse_adapt.pipeline.estimate import expected
-from sparse_adapt.pipeline.evidence import keep_or_refuse
+from sparse_adapt.pipeline.evidence import Taught, keep_or_refuse
 from sparse_adapt.pipeline.keeps import keeps_lines, measure_keeps
 from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.pipeline.preparing import (
@@ -59,6 +59,7 @@ from sparse_adapt.pipeline.run import Finished, is_whole, read_finished, run_sta
 from sparse_adapt.pipeline.step import STEPS_FOLDER
 from sparse_adapt.pipeline.work import Watcher, Work, same_request
 from sparse_adapt.stages.card import in_short, with_record, write_card
+from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.inputs import PAIRS
 from sparse_adapt.stages.made_from import of_model, stamp
 from sparse_adapt.stages.record import RECORD_FILE, write_record
@@ -317,10 +318,12 @@ def _choice(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
     _list_what_to_encode(work, plan)
 
 
-def _taught(work: Work, plan: Plan) -> list[Definition]:
-    """The definitions that a stage taught."""
-    path = work.folder / "dictionary.jsonl"
-    return read_dictionary(path) if "dictionary" in plan.stages and path.is_file() else []
+def _taught(work: Work, plan: Plan) -> Taught:
+    """The definitions that a stage taught, and its judge."""
+    settings = plan.settings.get("dictionary")
+    if not isinstance(settings, Dictionary):
+        return Taught()
+    return Taught(read_dictionary(work.folder / "dictionary.jsonl"), settings.judge)
 
 
 def _keeps(work: Work, plan: Plan) -> None:

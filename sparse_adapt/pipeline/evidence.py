@@ -25,7 +25,6 @@ from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors
 from sparse_adapt.retrieve.keeping import DEPTH, MEANT, known_of, say_new
 from sparse_adapt.retrieve.significance import Values
-from sparse_adapt.stages.parts.targets import JUDGE
 
 Thing = TypeVar("Thing")
 
@@ -92,6 +91,13 @@ def refused(rows: Sequence[Evidence]) -> str | None:
     return f"a gain that costs known items: {fallen[0]}" if fallen and not meant else None
 
 
+class Taught(NamedTuple):
+    """The definitions that a model was taught, and the dense encoder that judged what its lessons mean."""
+
+    definitions: Sequence[Definition] = ()
+    judge: str = "none"
+
+
 class Weighed(NamedTuple):
     """All the evidence, what the model knows of the definitions it was taught, and why it is refused, if it is."""
 
@@ -112,17 +118,19 @@ def weigh(
     models: tuple[SparseEncoder, SparseEncoder],
     results: tuple[Result, Result],
     documents: Sequence[Document],
-    definitions: Sequence[Definition],
+    taught: Taught,
     seed: int,
 ) -> Weighed:
     """The evidence for the second of two models, beside the first, the base model.
 
-    `results`: on the made-up queries that were set aside. `definitions`: what the second was taught, if anything.
+    `results`: on the made-up queries that were set aside. `taught`: what the second was taught; without a judge nobody
+    tells whether other words mean the same.
     """
     base, model = results
     both = encoded(*models, _evenly(documents, DOCUMENTS))
     rows = [*of_made_up(model, base), *of_known_items(both)]
-    meant, meaning = of_meaning(both, _evenly(definitions, DEFINITIONS), seed) if definitions else ([], {})
+    asks = taught.definitions and taught.judge != "none"
+    meant, meaning = of_meaning(both, taught, seed) if asks else ([], {})
     rows += meant
     return Weighed(rows, meaning, refused(rows))
 
@@ -131,7 +139,7 @@ def keep_or_refuse(
     choice: Choice,
     makers: Sequence[Maker],
     documents: Sequence[Document],
-    definitions: Sequence[Definition],
+    taught: Taught,
     seed: int,
     folder: Path,
 ) -> tuple[Choice, dict[str, Any]]:
@@ -141,7 +149,7 @@ def keep_or_refuse(
     if choice.kept == 0:
         return choice, {}
     models, results = (makers[0].make(), best), (choice.tried[0].result, choice.best.result)
-    found = weigh(models, results, documents, definitions, seed)
+    found = weigh(models, results, documents, taught, seed)
     told = {**found.plain(), "best": choice.kept}
     if found.refused is not None:
         shutil.rmtree(folder)
@@ -179,11 +187,10 @@ def of_known_items(both: Encoded) -> list[Evidence]:
     return [evidence(KNOWN_ITEMS, model, base)]
 
 
-def of_meaning(
-    both: Encoded, definitions: Sequence[Definition], seed: int
-) -> tuple[list[Evidence], dict[str, float]]:
+def of_meaning(both: Encoded, taught: Taught, seed: int) -> tuple[list[Evidence], dict[str, float]]:
     """Whether definitions in other words find documents that say their term; how many of them light it first."""
-    texts = reworded(definitions, DenseEncoder(JUDGE, rough=True), seed)
+    definitions = _evenly(taught.definitions, DEFINITIONS)
+    texts = reworded(definitions, DenseEncoder(taught.judge, rough=True), seed)
     adapted = both.models[1]
     says = _saying(adapted, both.documents)
     asked = [each for each in texts if says.get(each.term.casefold())]
