@@ -258,7 +258,8 @@ def test_the_usual_stages_teach_a_glossary(request_, corpus):
     usual = Request(corpus=str(corpus), model=request_.model)
     assert "dictionary" not in usual.stages
     taught = Request(corpus=str(corpus), model=request_.model, glossary="glossary.jsonl")
-    assert taught.stages == ("extend", "behaviour", "dictionary", "imitate")
+    assert taught.stages == ("extend", "dictionary")
+    assert replace(taught, queries="asked.tsv").stages == ("extend", "dictionary", "imitate")
     assert "are taught by their definitions" in said_plan(taught)
 
 

@@ -11,6 +11,7 @@ import sparse_adapt as sa
 from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.collection.readers import Candidates, read_candidates, read_documents
 from sparse_adapt.errors import ConfigError, InputError, OutputError
+from sparse_adapt.pipeline import evidence
 from sparse_adapt.pipeline.request import WITH_GLOSSARY
 from tests.test_adapting import SHORT, SUBJECTS, document, scores
 
@@ -142,7 +143,8 @@ def teacher(tmp_path, documents) -> str:
     return str(scores(tmp_path / "for-teacher"))
 
 
-def test_an_adaptation_from_memory(tiny_model, documents, teacher, tmp_path):
+def test_an_adaptation_from_memory(tiny_model, documents, teacher, tmp_path, monkeypatch):
+    monkeypatch.setattr(evidence, "refused", lambda rows: None)  # an untrained model gains nothing
     out = tmp_path / "adapted"
     rows = [{"id": each.document_id, "title": each.title, "text": each.text} for each in documents]
     asked = {"model": tiny_model, "teacher": teacher, "glossary": {"zorvex": "how a team spends"}, **SHARED}

@@ -130,7 +130,8 @@ def adapt(
     candidates: queries with scored documents, to learn from instead of made-up ones.
     teacher: ensemble (by default), bm25, a dense model, a cross-encoder, or a file of scores.
     generator: a sequence-to-sequence model that writes queries, by folder or Hub id.
-    stages: which stages are carried out; by default extend, behaviour and imitate, with a glossary dictionary as well.
+    stages: which stages are carried out; by default extend, behaviour and imitate, with a glossary extend and
+    dictionary.
     documents: how many documents of a larger corpus are learnt from; by default 20,000.
     max_tokens: tokens of a text that are read; by default as many as the model reads.
     query_side: what weighs queries of the adapted model, the model itself (by default) or a table of token weights.

@@ -208,7 +208,7 @@ def adapt(
             "--stages",
             metavar="NAMES",
             help=f"Stages to carry out, with commas between them. There are {', '.join(OF_ADAPT)}. With --glossary "
-            "the usual ones teach it by dictionary as well.",
+            "they are extend,dictionary.",
             show_default="extend,behaviour,imitate",
         ),
     ] = None,

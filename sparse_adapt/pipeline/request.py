@@ -30,7 +30,10 @@ OWN |= {
     "candidate_settings": "candidates",
 }  # as the adaptation's settings call them
 NAMED, MAY_LACK = ("corpus", "model", "teacher"), ("glossary", "queries", "candidates", "generator")
-WITH_GLOSSARY = ("extend", "behaviour", "dictionary", "imitate")  # where no others are named
+WITH_GLOSSARY = (
+    "extend",
+    "dictionary",
+)  # where no others are named; what ranks afterwards unlearns what terms mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,12 +76,13 @@ class Request:
     def stages(self) -> tuple[str, ...]:
         """The stages that are carried out where there is something to learn in them.
 
-        A glossary is taught by `dictionary`, which the usual stages then have as well. A table for queries is learnt
-        by `table`.
+        A glossary is taught by `dictionary`, which has the place of the usual stages then; queries and candidates that
+        are given beside it are learnt from by `imitate`, after it. A table for queries is learnt by `table`.
         """
         named: set[str] = set(self.settings.stages)
         if self.glossary is not None and self.settings.stages == AdaptSettings().stages:
-            named = set(WITH_GLOSSARY)
+            given = self.queries is not None or self.candidates is not None
+            named = {*WITH_GLOSSARY, *(["imitate"] if given else [])}
         if self.settings.query_side == "table":
             named.add("table")
         if self.settings.frozen:
