@@ -152,7 +152,7 @@ class Request:
         return {key: None if named[key] is None else kinds[key](named[key]) for key in kinds}
 
     def check(self) -> None:
-        """Raise, before anything is read, InputError for a missing file, ConfigError for an idle one or stages at odds."""
+        """Raise, before anything is read, InputError for a missing file, ConfigError for an idle one or odd stages."""
         if self.ends_with_table:
             for name in self.stages:
                 if "table" in find_stage(name).refuses:

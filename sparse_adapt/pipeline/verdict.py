@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sparse_adapt.pipeline.evidence import Evidence
+from sparse_adapt.pipeline.evidence import KNOWN_ITEMS, Evidence
 from sparse_adapt.pipeline.keeps import keeps_lines
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.report.watching import duration
@@ -95,9 +95,11 @@ def _falls(choice: Mapping[str, Any]) -> Iterator[str]:
     kept, base = choice["tried"][choice["kept"]], choice["tried"][0]
     if kept["recall@100"] < base["recall@100"] - MAY_LOSE:
         yield f"recall@100 of made-up queries {base['recall@100']:.3f} -> {kept['recall@100']:.3f}"
-    for row in choice.get("evidence", ()):
-        if row["kind"] == MEANT and row["model"] < row["base"] - MAY_LOSE:
-            yield f"nDCG@10 of {MEANT} {row['base']:.3f} -> {row['model']:.3f}"
+    for row in (Evidence(**row) for row in choice.get("evidence", ())):
+        if row.kind != KNOWN_ITEMS and (
+            row.most < 0.0 or (row.kind == MEANT and row.model < row.base - MAY_LOSE)
+        ):
+            yield f"nDCG@10 of {row.kind} {row.base:.3f} -> {row.model:.3f}"
 
 
 def _shown(choice: Mapping[str, Any]) -> Iterator[str]:
