@@ -14,7 +14,7 @@ from conftest import refused
 from sparse_adapt.cli import app
 from sparse_adapt.cli.options import EARLIER
 
-SCREEN = 50  # lines
+SCREEN = 52  # lines
 RESEARCH = {
     "coin",
     "recovery",
@@ -25,7 +25,7 @@ RESEARCH = {
     "similarity",
     "relevant-words",
 }
-RESEARCH |= {"dynamic", "joint"}
+RESEARCH |= {"dynamic", "joint", "plain"}
 COMMAND = [sys.executable, "-c", "from sparse_adapt.cli import main; main()"]
 
 

@@ -40,7 +40,7 @@ def report(
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write the page of a run: what was gained and lost, each new term, each query, and why.
+    """Write the page of a run: what was gained and lost, and why.
 
     One HTML file that needs no network and no script. demo, adapt and run write it at their end.
     """

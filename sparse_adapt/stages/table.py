@@ -67,7 +67,7 @@ STAGES = (
     Row(
         "plain",
         "sparse_adapt.stages.plain:PLAIN",
-        "Train the whole model by the six published loss terms as they are.",
+        "Train with the six published loss terms, as they are.",
     ),
 )
 USUAL = ("extend", "warmup", "dictionary", "distill")  # of a run that names none
