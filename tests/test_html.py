@@ -161,3 +161,20 @@ def test_a_difference_is_coloured_by_its_whole_interval():
     gain, both = (pictures.differences("t", rows[:count], told="t").svg for count in (1, 2))
     assert gain.count("var(--good)") == both.count("var(--good)") == 2  # the interval and its point
     assert "var(--bad)" not in both
+
+
+def test_a_picture_of_its_own_is_drawn_on_white_with_its_intervals():
+    rows = [
+        {
+            "group": "scifact",
+            "name": f"a long name of a row, number {row}",
+            "value": 0.5,
+            "low": 0.4,
+            "high": 0.6,
+        }
+        for row in range(6)
+    ]
+    png = pictures.intervals_png("", rows, unit="ndcg@10")
+    assert png.startswith(b"\x89PNG")
+    svg = pictures.intervals("", rows, told="t", unit="ndcg@10").svg
+    assert all(f"number {row}" in svg for row in range(6))  # a legend with every name, whole

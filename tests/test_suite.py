@@ -1,7 +1,6 @@
 """Suites: settings and their mistakes, tests by hand, costs, what changed, tables, and going on after a kill."""
 
 import json
-import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 import torch
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, ModelError, OutputError
+from sparse_adapt.errors import ConfigError, InputError, ModelError, OutputError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.significance import holm
 from sparse_adapt.suite.averages import averages_table
@@ -165,12 +164,6 @@ def test_a_name_with_signs_of_formulas_is_plotted_as_it_is(outcome, tmp_path):
     one = SimpleNamespace(suite=odd, at=lambda row, place: measured.at("base", place))
     plot_suite(one, tmp_path / "plot.png")
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_plot_says_what_to_install(outcome, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'sparse-adapt\[plot\]'"):
-        plot_suite(outcome[0], tmp_path / "plot.png")
 
 
 def test_a_killed_suite_goes_on_from_what_it_had_encoded(write_suite, tmp_path, monkeypatch, outcome):

@@ -2,7 +2,7 @@
 
 DIR/suite.json      every figure, and the settings
 DIR/suite.md        the tables for a page
-DIR/suite.png       the measure by collection and row, where matplotlib is installed
+DIR/suite.png       the measure by collection and row, with intervals
 DIR/vectors/        what was encoded, by checksum; a suite that is run again starts from it
 """
 

@@ -1,13 +1,17 @@
 """A measured suite as tables, as one JSON object, as a page and as a plot."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from sparse_adapt.errors import MissingExtraError
 from sparse_adapt.files.folders import write_json, write_text
+from sparse_adapt.files.writing import write_bytes
+from sparse_adapt.report.html.pictures import intervals_png
 from sparse_adapt.report.tables import Column, Row, Table, to_markdown
 from sparse_adapt.retrieve.evaluate import MEASURES
+from sparse_adapt.retrieve.significance import interval
 from sparse_adapt.suite.averages import averages_table, plot_queries
 from sparse_adapt.suite.measure import MeasuredSuite
 
@@ -204,39 +208,26 @@ def suite_object(outcome: MeasuredSuite) -> dict[str, Any]:
 
 
 def write_results(outcome: MeasuredSuite, folder: Path) -> None:
-    """Put suite.json, suite.md and, with matplotlib, suite.png and suite-queries.png into a folder."""
+    """Put suite.json, suite.md and suite.png into a folder; with matplotlib suite-queries.png, too."""
     write_json(folder / "suite.json", suite_object(outcome))
     page = "".join(
         f"## {table.title}\n\n{to_markdown(table)}\n{table.note}\n\n" for table in suite_tables(outcome)
     )
     write_text(folder / "suite.md", page)
+    plot_suite(outcome, folder / "suite.png")
     try:
-        plot_suite(outcome, folder / "suite.png")
         plot_queries(outcome, folder / "suite-queries.png")
     except MissingExtraError:
-        (folder / "suite.png").unlink(missing_ok=True)
         (folder / "suite-queries.png").unlink(missing_ok=True)
 
 
 def plot_suite(outcome: MeasuredSuite, path: Path) -> None:
-    """Every row as a bar in every collection. Raises MissingExtraError without matplotlib."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "plot") from error
+    """Every row as a bar in every collection, with the interval of its mean over the queries."""
     suite = outcome.suite
-    figure = Figure(figsize=(2 + 1.6 * len(suite.collections), 4), layout="constrained")
-    axes = figure.add_subplot()
-    width = 0.8 / len(suite.rows)
-    for number, row in enumerate(suite.rows):
-        heights = [outcome.at(row, name).measured.means[suite.top.measure] for name in suite.collections]
-        places = [place + (number - (len(suite.rows) - 1) / 2) * width for place in range(len(heights))]
-        axes.bar(places, heights, width * 0.92, label=row)
-    names = [f"{name}\n(control)" if place.control else name for name, place in suite.collections.items()]
-    axes.set_xticks(range(len(names)), names)
-    axes.set_ylabel(suite.top.measure)
-    axes.spines[["top", "right"]].set_visible(False)
-    legend = figure.legend(loc="outside upper center", ncols=min(4, len(suite.rows)), frameon=False)
-    for text in (*legend.get_texts(), *axes.get_xticklabels()):
-        text.set_parse_math(False)  # a name is no formula
-    figure.savefig(path, dpi=150)
+    rows: list[Row] = []
+    for name, place in suite.collections.items():
+        for row in suite.rows:
+            found = interval(outcome.at(row, name).measured.values[suite.top.measure])
+            group = f"{name} (control)" if place.control else name
+            rows.append({"group": group, "name": row, **asdict(found)})
+    write_bytes(path, intervals_png("", rows, unit=suite.top.measure))

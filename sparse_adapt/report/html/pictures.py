@@ -4,6 +4,7 @@ A specification is plain data. Colours stand in it as signs of ours, which becom
 picture serves a light page and a dark one.
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,6 +23,7 @@ COLOURS = {
     "#080808": "var(--good)",
     "#090909": "var(--bad)",
 }
+LIGHT = ("#1c2024", "#5a6470", "#d5dae0", "#2166ac", "#b2460e", "#1b7837", "#762a83", "#1a6b2f", "#b3261e")
 INK, QUIET, LINE, FIRST, SECOND, THIRD, FOURTH, GOOD, BAD = COLOURS
 SERIES = (FIRST, SECOND, THIRD, FOURTH)
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])  # of lines, a new one when the colours are used up
@@ -186,6 +188,23 @@ def columns(title: str, rows: Sequence[Row], *, told: str, unit: str) -> Picture
 
 def intervals(title: str, rows: Sequence[Row], *, told: str, unit: str) -> Picture:
     """Grouped bars with intervals: `group`, `name`, `value`, `low`, `high`; the legend stands below, whole."""
+    return _draw(_intervals(title, rows, unit), told)
+
+
+def intervals_png(title: str, rows: Sequence[Row], *, unit: str) -> bytes:
+    """The same as a file of its own, on white."""
+    import vl_convert
+
+    whole = json.dumps(
+        {"$schema": SCHEMA, "config": {**CONFIG, "background": "white"}, **_intervals(title, rows, unit)}
+    )
+    for sign, colour in zip(COLOURS, LIGHT, strict=True):
+        whole = whole.replace(f'"{sign}"', f'"{colour}"')
+    png: bytes = vl_convert.vegalite_to_png(whole, scale=2)
+    return png
+
+
+def _intervals(title: str, rows: Sequence[Row], unit: str) -> Spec:
     names = list(dict.fromkeys(str(row["name"]) for row in rows))
     shared = {
         "y": {"field": "group", "type": "nominal", "sort": None, "title": None},
@@ -196,33 +215,30 @@ def intervals(title: str, rows: Sequence[Row], *, told: str, unit: str) -> Pictu
         "domain": list(map(spelt, names)),
         "range": [SERIES[row % len(SERIES)] for row in range(len(names))],
     }
-    return _draw(
-        {
-            "title": spelt(title),
-            "width": 2 * WIDTH,
-            "height": {"step": 14},
-            "data": {"values": values},
-            "layer": [
-                {
-                    "mark": "bar",
-                    "encoding": {
-                        **shared,
-                        "x": {"field": "value", "type": "quantitative", "title": unit},
-                        "color": {"field": "name", "type": "nominal", "scale": scale, "title": None},
-                    },
+    return {
+        "title": spelt(title),
+        "width": 2 * WIDTH,
+        "height": {"step": 14},
+        "data": {"values": values},
+        "layer": [
+            {
+                "mark": "bar",
+                "encoding": {
+                    **shared,
+                    "x": {"field": "value", "type": "quantitative", "title": unit},
+                    "color": {"field": "name", "type": "nominal", "scale": scale, "title": None},
                 },
-                {
-                    "mark": {"type": "rule", "color": INK},
-                    "encoding": {
-                        **shared,
-                        "x": {"field": "low", "type": "quantitative"},
-                        "x2": {"field": "high"},
-                    },
+            },
+            {
+                "mark": {"type": "rule", "color": INK},
+                "encoding": {
+                    **shared,
+                    "x": {"field": "low", "type": "quantitative"},
+                    "x2": {"field": "high"},
                 },
-            ],
-        },
-        told,
-    )
+            },
+        ],
+    }
 
 
 def _series(names: Sequence[str], *, points: bool) -> dict[str, Any]:
