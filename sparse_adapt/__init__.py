@@ -87,6 +87,7 @@ READING_ORDER = (
     "lab",
     "suite",
     "pages",
+    "explore",
     "api",
     "cli",
 )

@@ -37,7 +37,7 @@ PANELS: dict[str, tuple[Callable[..., None] | str, ...]] = {  # a stage stands b
     "Stages": (*(name for name in STAGE_ROWS if name not in RESEARCH), stages.run),
     "Understand": (
         *(understand.diagnose, understand.explain, understand.evaluate, understand.verify),
-        *(pages.report, pages.calibrate),
+        *(pages.report, pages.explore, pages.calibrate),
     ),
     "Search": (search.encode, search.index, search.search),
     "Engines": (engines.export, engines.check_export, engines.query_table),

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from sparse_adapt.cli.checks import a_folder, check_free_file, check_output, checked, some_queries
-from sparse_adapt.cli.console import show, show_json, wrote
+from sparse_adapt.cli.checks import a_folder, a_model, check_free_file, check_output, checked, some_queries
+from sparse_adapt.cli.console import say, show, show_json, wrote
 from sparse_adapt.cli.following import free, then
-from sparse_adapt.cli.options import RUNS, Json, OptionalCorpus, OptionalModel, Overwrite
+from sparse_adapt.cli.options import MODEL_HELP, RUNS, Json, OptionalCorpus, OptionalModel, Overwrite
 from sparse_adapt.cli.subject import subject_of
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.processes import is_main
@@ -51,6 +51,43 @@ def report(
     with Bars() as bars:
         place = write_run_page(folder, out, queries, bars.count("parts of the page", PARTS))
     wrote(place, "a page to open in a browser")
+
+
+def explore(
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="RUN_OR_MODEL",
+            help="A finished run, whose base model stands beside the final one, or a model; by default the latest run.",
+        ),
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against", metavar="MODEL", help=f"The model beside it. {MODEL_HELP}", callback=checked(a_model)
+        ),
+    ] = None,
+    corpus: OptionalCorpus = None,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65_535, help="Where to listen; 0 takes any that is free.")
+    ] = 8765,
+    saves: Annotated[
+        Path,
+        typer.Option("--saves", metavar="DIR", help="The folder in which the slider saves models."),
+    ] = Path(),
+) -> None:
+    """Open a local web page on which you ask a model why.
+
+    Queries, terms, documents, and a slider for each term. It answers this machine alone, until Ctrl-C ends it.
+    """
+    from sparse_adapt.explore.server import listen, serve
+    from sparse_adapt.explore.subject import explored, find_places
+
+    places = find_places(source or str(_latest()), against, corpus)
+    listening = listen(port)
+    with Bars() as bars:
+        found = explored(places, bars.count)
+    serve(found, listening, saves, lambda address: say(f"open {address} (Ctrl-C ends it)"))
 
 
 def calibrate(

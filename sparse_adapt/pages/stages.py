@@ -58,11 +58,34 @@ def _bought(columns: Sequence[Mapping[str, Any]]) -> list[Picture]:
         for each in columns
         for kind in ("everyday", "control")
     ]
+    noise: list[Row] = [
+        {"model": each["name"], "%": 100 * value, "kind": kind}
+        for each in columns
+        for kind, value in each["function_share"].items()
+    ]
     return [
         _over("Unseen queries", found, order, "nDCG@10"),
-        _over("Weights of a document", size, order, "weights"),
+        _over("Weight of the terms", _weights(columns), order, "weight"),
         _over("Queries that light a term by mistake", lit, order, "%"),
+        _over("Weights of a document", size, order, "weights"),
+        _over("Stop words in the top scores", noise, order, "%"),
     ]
+
+
+def _weights(columns: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """The mean weight of all terms where they are said and where they are meant, and the largest elsewhere."""
+    rows: list[Row] = []
+    for each in columns:
+        said = [value for term in each["terms"] for value in term["weights"].values()]
+        meant = [value for term in each["terms"] for value in term["hard_queries"].values()]
+        elsewhere = [term["others_largest"] for term in each["terms"]]
+        figures = {
+            "said": sum(said) / max(1, len(said)),
+            "meant": sum(meant) / max(1, len(meant)),
+            "elsewhere, largest": max(elsewhere, default=0.0),
+        }
+        rows += [{"model": each["name"], "weight": value, "kind": kind} for kind, value in figures.items()]
+    return rows
 
 
 def _over(title: str, rows: Sequence[Row], order: Sequence[str], measure: str) -> Picture:

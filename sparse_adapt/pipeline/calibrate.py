@@ -198,7 +198,7 @@ class Scales:
             found.append(_share("documents that say a term and light it", before, after, self.said))
             where = self.said
             means = float(before[where].mean()), float(after[where].mean())
-            found.append(Bought("weight of a term where it is said", means[0], means[1]))
+            found.append(Bought("largest logit of a term where it is said", means[0], means[1]))
         found.append(_share("other documents that light a term", before, after, ~self.said))
         vectors = self.documents.lowered(nothing), self.documents.lowered(amounts)
         if self.known is not None:

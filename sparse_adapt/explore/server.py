@@ -1,0 +1,206 @@
+"""The explorer's server: for this machine alone, by an address that nobody guesses, and with nothing that runs.
+
+It listens on the loopback address; every address begins with a token; a request of another host or from another
+origin is refused, and so are addresses of no page. The content security policy allows this server's own style sheet
+and script, and no other source of anything.
+"""
+
+import re
+import secrets
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from sparse_adapt.errors import ConfigError, SparseAdaptError
+from sparse_adapt.explore.parts import Addresses
+from sparse_adapt.explore.subject import Explored
+from sparse_adapt.explore.terms import amounts_with, term_page, terms_page
+from sparse_adapt.explore.views import Missing, document_page, query_page
+from sparse_adapt.pipeline.calibrate import save_calibrated
+from sparse_adapt.report.html.page import script, served, style_sheet
+from sparse_adapt.report.html.parts import Page
+
+HOST, PORT = "127.0.0.1", 8765
+NAMES = (HOST, "localhost")
+TOKEN_BYTES = 18
+MISTAKE = "That can't be done"
+FOLDER_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
+MOST = 100.0  # of an amount
+LONGEST_BODY = 4_096  # bytes of an order
+POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cache-Control": "no-store",
+}
+
+Next = Callable[[Request], Awaitable[Response]]
+View = Callable[[Request], Page]
+
+
+def make_app(explored: Explored, token: str, port: int, saves: Path) -> Starlette:
+    """The application. `saves`: the folder in which models are saved."""
+    at = Addresses(f"/{token}")
+    views: dict[str, View] = {
+        "/": lambda request: query_page(explored, at, request.query_params.get("q", "")),
+        "/terms": lambda request: terms_page(explored, at),
+        "/term/{token_id:int}": lambda request: _term(explored, at, request),
+        "/document/{name:path}": lambda request: document_page(explored, at, request.path_params["name"]),
+    }
+    routes = [Route(f"/{token}{path}", _answer(explored, at, view)) for path, view in views.items()]
+    routes.append(Route(f"/{token}/term/{{token_id:int}}/save", _save(explored, at, saves), methods=["POST"]))
+    routes.append(Route(f"/{token}/page.css", lambda request: Response(style_sheet(), media_type="text/css")))
+    routes.append(
+        Route(f"/{token}/explore.js", lambda request: Response(script(), media_type="text/javascript"))
+    )
+    app = Starlette(routes=routes)
+    app.add_middleware(BaseHTTPMiddleware, dispatch=_guard(port))
+    return app
+
+
+def _guard(port: int) -> Callable[[Request, Next], Awaitable[Response]]:
+    """Let requests through that are for this host and from this origin, and put headers on every answer."""
+    hosts = {f"{name}:{port}" for name in NAMES}
+    origins = {f"http://{host}" for host in hosts}
+
+    async def guard(request: Request, follow: Next) -> Response:
+        origin = request.headers.get("origin")
+        if request.headers.get("host", "") not in hosts:
+            answer: Response = PlainTextResponse("this host is none of mine", 421)
+        elif (origin is not None and origin not in origins) or (origin is None and request.method == "POST"):
+            answer = PlainTextResponse("this origin is none of mine", 403)
+        elif request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            answer = PlainTextResponse("another site can't ask me", 403)
+        else:
+            answer = await follow(request)
+        answer.headers.update(HEADERS)
+        return answer
+
+    return guard
+
+
+def _answer(explored: Explored, at: Addresses, view: View) -> Callable[[Request], Awaitable[Response]]:
+    """A view as an endpoint; views take turns, as models aren't made for several at once."""
+
+    def shown(request: Request) -> tuple[Page, int]:
+        with explored.lock:
+            try:
+                return view(request), 200
+            except Missing:
+                return _missing(explored, at), 404
+            except SparseAdaptError as error:
+                return at.said(explored, MISTAKE, str(error)), 400
+
+    async def endpoint(request: Request) -> Response:
+        page, status = await run_in_threadpool(shown, request)
+        return HTMLResponse(served(page, f"{at.root}/page.css", f"{at.root}/explore.js"), status)
+
+    return endpoint
+
+
+def _term(explored: Explored, at: Addresses, request: Request) -> Page:
+    asked = request.query_params
+    amount = _number(asked.get("amount", "0"))
+    return term_page(
+        explored, at, request.path_params["token_id"], amount, asked.get("q", ""), asked.get("saved", "")
+    )
+
+
+def _save(explored: Explored, at: Addresses, saves: Path) -> Callable[[Request], Awaitable[Response]]:
+    """Save the model with a term lowered, in a folder of that name, and lead back to the term."""
+
+    def save(token_id: int, amount: float, name: str) -> Response:
+        with explored.lock:
+            token = explored.terms.get(token_id)
+            if token is None:
+                raise Missing
+            amounts = amounts_with(explored, token, amount)
+            bought = explored.scales.bought(amounts)
+            save_calibrated(explored.main.model, explored.places.model, amounts, bought, saves / name)
+        return RedirectResponse(at.term(token_id, amount=f"{amount:g}", saved=name), 303)
+
+    async def endpoint(request: Request) -> Response:
+        if int(request.headers.get("content-length", LONGEST_BODY + 1)) > LONGEST_BODY:
+            return PlainTextResponse("too much for an order", 413)
+        try:
+            given = dict(_fields(await request.body()))
+            name = given.get("name", "")
+            if FOLDER_NAME.fullmatch(name) is None:
+                raise ConfigError(f"the folder {name!r}: use letters, digits, dots, dashes")
+            return await run_in_threadpool(
+                save, request.path_params["token_id"], _number(given.get("amount", "")), name
+            )
+        except Missing:
+            page, status = _missing(explored, at), 404
+        except SparseAdaptError as error:
+            page, status = at.said(explored, MISTAKE, str(error)), 400
+        return HTMLResponse(served(page, f"{at.root}/page.css", f"{at.root}/explore.js"), status)
+
+    return endpoint
+
+
+def _missing(explored: Explored, at: Addresses) -> Page:
+    return at.said(explored, "Nothing is here", "Follow a link above.")
+
+
+def _fields(body: bytes) -> list[tuple[str, str]]:
+    return parse_qsl(body.decode("utf-8", "replace"), max_num_fields=8)
+
+
+def _number(text: str) -> float:
+    """An amount. Raises ConfigError for none."""
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise ConfigError(f"amount {text!r}: is no number") from error
+    if not abs(value) <= MOST:
+        raise ConfigError(f"amount {text}: lies beyond {MOST:g}")
+    return value
+
+
+# -- serving --------------------------------------------------------------------------------------
+
+
+def listen(port: int) -> socket.socket:
+    """A socket on the loopback address. Raises ConfigError for a port that is in use."""
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((HOST, port))
+        listening.listen()  # so that who has the address by the first moment is answered
+    except (OSError, OverflowError) as error:
+        listening.close()
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(f"--port {port}: can't be listened on ({reason}); choose another one") from error
+    return listening
+
+
+def serve(explored: Explored, listening: socket.socket, saves: Path, ready: Callable[[str], None]) -> None:
+    """Answer until it is stopped. `ready` hears the address once the first query has been tried."""
+    import uvicorn
+
+    port, token = listening.getsockname()[1], secrets.token_urlsafe(TOKEN_BYTES)
+    app = make_app(explored, token, port, saves)
+    query_page(
+        explored, Addresses(f"/{token}"), "a first query"
+    )  # so that nobody waits for what loads by then
+    ready(f"http://{HOST}:{port}/{token}/")
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, server_header=False))
+    with suppress(KeyboardInterrupt):
+        server.run(sockets=[listening])

@@ -1,0 +1,148 @@
+"""What an explorer looks at: one model or two, a corpus with all its vectors, and what it may be judged by."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from threading import RLock
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from sparse_adapt.collection.glossary import Definition, read_dictionary
+from sparse_adapt.collection.readers import Document, read_documents
+from sparse_adapt.collection.sources import beside, bundled
+from sparse_adapt.errors import InputError, ModelError
+from sparse_adapt.files.paths import found
+from sparse_adapt.model.encoder import NewToken
+from sparse_adapt.model.layout import is_dense
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pages.subject import Encoded
+from sparse_adapt.pipeline.calibrate import Scales, Texts, everyday_queries, raw_logits, says
+from sparse_adapt.pipeline.run import REPORT_FILE, read_finished
+from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.evaluate import Collection, read_collection
+from sparse_adapt.retrieve.keeping import known_of
+from sparse_adapt.stages.record import read_before
+
+BEFORE, AFTER, ONLY = "before", "after", "model"
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where a model, the one beside it and a corpus lie."""
+
+    model: str
+    against: str | None
+    corpus: str
+
+
+@dataclass
+class Explored:
+    """Models by their names, documents, and what is worked out when it is first asked for."""
+
+    places: Places
+    documents: tuple[Document, ...]
+    encoded: Mapping[str, Encoded]
+    lock: RLock = field(default_factory=RLock)
+
+    @property
+    def main(self) -> Encoded:
+        """The model that is asked about: the adapted one where there are two."""
+        return self.encoded[AFTER if AFTER in self.encoded else ONLY]
+
+    @property
+    def terms(self) -> dict[int, NewToken]:
+        """Its new tokens by their ids."""
+        return {token.token_id: token for token in self.main.model.new_tokens}
+
+    @cached_property
+    def rows(self) -> dict[str, int]:
+        """The row of each document by its id."""
+        return {document.document_id: row for row, document in enumerate(self.documents)}
+
+    @cached_property
+    def definitions(self) -> dict[str, Definition]:
+        """What the corpus's dictionary says of terms, in lower case."""
+        path = beside(self.places.corpus, "dictionary.jsonl")
+        try:
+            return {} if path is None else {each.term.casefold(): each for each in read_dictionary(path)}
+        except InputError:
+            return {}
+
+    @cached_property
+    def judged(self) -> Collection | None:
+        """Judged queries of the corpus, of the test split before others; None where there are none."""
+        folder = bundled(self.places.corpus) / "qrels"
+        splits = sorted({path.name.partition(".tsv")[0] for path in folder.glob("*.tsv*")})
+        if not splits:
+            return None
+        return read_collection(self.places.corpus, "test" if "test" in splits else splits[0])
+
+    @cached_property
+    def everyday(self) -> list[str]:
+        """Queries that mean anything."""
+        return everyday_queries()
+
+    @cached_property
+    def scales(self) -> Scales:
+        """What an amount is weighed by; the documents' vectors are those that are there already."""
+        model, texts = self.main.model, [document.full_text for document in self.documents]
+        said = says(model, texts)
+        items = known_of(self.documents, said.any(axis=1))
+        return Scales(
+            everyday=Texts.of(model, self.everyday, "query"),
+            documents=Texts(model, self.main.documents, raw_logits(model, texts, "document")),
+            said=said,
+            known=None if items is None else (items, self._asked(items)),
+            judged=None if self.judged is None else (self.judged, self._asked(self.judged)),
+        )
+
+    def _asked(self, collection: Collection) -> Texts:
+        return Texts.of(self.main.model, [query.text for query in collection.queries], "query")
+
+
+def find_places(source: str, against: str | None, corpus: str | None) -> Places:
+    """The places of a run, whose base model stands beside the final one, or of a model. Names come first.
+
+    Raises InputError for a run that isn't whole and ModelError for a dense model.
+    """
+    folder = Path(source)
+    if (folder / REPORT_FILE).is_file() and not (folder / "config.json").is_file():
+        run = read_finished(folder)
+        base = found(str(run.report["model"]), folder) if isinstance(run.report.get("model"), str) else None
+        if corpus is None and run.corpus is None:
+            raise InputError(source, "a run without a corpus; name one: --corpus CORPUS")
+        places = Places(str(run.model), against or base, corpus or str(run.corpus))
+    else:
+        known = corpus or read_before(source).get("corpus")
+        if known is None:
+            raise InputError(source, "its record names no corpus; name one: --corpus CORPUS")
+        places = Places(source, against, known)
+    for place in (places.model, places.against):
+        if place is not None and Path(place).is_dir() and is_dense(Path(place)):
+            raise ModelError(
+                f"{place}: is a dense model, where a SPLADE model is needed, such as splade-tiny"
+            )
+    return places
+
+
+def explored(places: Places, watch: Callable[[str, int], Heard] = lambda what, total: silent) -> Explored:
+    """Load the models and encode the corpus. Raises InputError where a model gives no document any weight."""
+    documents = tuple(read_documents(places.corpus))
+    named = {ONLY: places.model}
+    if places.against is not None:
+        named = {BEFORE: places.against, AFTER: places.model}
+    texts = [document.full_text for document in documents]
+    encoded = {}
+    for name, place in named.items():
+        model = SparseEncoder.load(place)
+        vectors = encode(model, texts, "document", progress=watch(f"documents, {name}", len(texts)))
+        if vectors.nnz == 0:
+            raise InputError(
+                places.corpus, f"no document has any weight under {place}: model and corpus don't fit"
+            )
+        nothing = csr_matrix((0, model.vocabulary_size), dtype=np.float32)
+        encoded[name] = Encoded(model, vectors, nothing, nothing)
+    return Explored(places, documents, encoded)

@@ -1,0 +1,195 @@
+"""The explorer's pages of all terms and of one: its strays, what lit it, and a slider that lowers or raises it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparse_adapt.explore.parts import Addresses
+from sparse_adapt.explore.subject import Explored
+from sparse_adapt.explore.views import Missing
+from sparse_adapt.model.encoder import NewToken
+from sparse_adapt.model.names import names_of
+from sparse_adapt.pages.queries import TOP
+from sparse_adapt.pages.states import heat_of
+from sparse_adapt.pages.terms import nearest_tokens
+from sparse_adapt.pipeline.calibrate import Amounts, Texts, check_calibrates, tabulate
+from sparse_adapt.report.html.parts import (
+    Bar,
+    Bars,
+    Facts,
+    Field,
+    Form,
+    Found,
+    Page,
+    Part,
+    Prose,
+    Ranking,
+    Rankings,
+    Rows,
+    Section,
+)
+from sparse_adapt.report.tables import Column, Row, Table
+from sparse_adapt.retrieve.search import Searcher
+
+STRAYS = 10
+LISTED = 500  # terms, and documents of a term
+STEPS = 100  # of a slider
+
+
+def terms_page(explored: Explored, at: Addresses) -> Page:
+    """Every new term with the share of everyday queries that light it."""
+    if not explored.terms:
+        return at.said(explored, "Terms", "This model was given no new term.")
+    scales = explored.scales
+    assert scales.said is not None, "scales of a corpus"
+    shares = (scales.everyday.logits > 0).mean(axis=0)
+    order = np.argsort(-shares, kind="stable")[:LISTED]
+    tokens = explored.main.model.new_tokens
+    rows: list[Row] = [
+        {
+            "term": tokens[place].term,
+            "documents": int(scales.said[:, place].sum()),
+            "everyday": float(shares[place]),
+            "to": at.term(tokens[place].token_id),
+        }
+        for place in map(int, order)
+    ]
+    columns = (
+        Column("term", "term", "token"),
+        Column("documents", "documents say it"),
+        Column("everyday", "everyday queries light it", "share", decimals=1),
+    )
+    note = "" if len(tokens) <= LISTED else f"The first {LISTED:,} of {len(tokens):,}, most strays first."
+    table = Rows(Table("", columns, rows, note), {"term": "to"})
+    return at.page(explored, "Terms", [Section("terms", "Terms", [table])])
+
+
+def term_page(
+    explored: Explored, at: Addresses, token_id: int, amount: float, text: str, saved: str = ""
+) -> Page:
+    """One term: what it stands for, the slider, its strays, and where it is said."""
+    token = explored.terms.get(token_id)
+    if token is None:
+        raise Missing
+    sections = [
+        Section("about", "About", [_about(explored, token)]),
+        Section("slider", "Lower or raise it", _slider(explored, at, token, amount, text, saved)),
+        Section("strays", "Strays", _strays(explored, at, token)),
+        Section("where", "Where it is said", _where(explored, at, token)),
+    ]
+    return at.page(explored, token.term, sections)
+
+
+def _about(explored: Explored, token: NewToken) -> Part:
+    model = explored.main.model
+    definition = explored.definitions.get(token.term.casefold())
+    nearest = nearest_tokens(model, [token.token_id])[token.token_id]
+    return Facts(
+        [
+            ("token", token.token),
+            ("pieces before", " ".join(names_of(model.tokenizer, token.pieces))),
+            ("category", token.category or "none"),
+            ("definition", "none is known" if definition is None else definition.definition),
+            ("nearest tokens", ", ".join(f"{name} {value:.2f}" for name, value in nearest)),
+        ]
+    )
+
+
+# -- the slider -----------------------------------------------------------------------------------
+
+
+def amounts_with(explored: Explored, token: NewToken, amount: float) -> Amounts:
+    """The amounts that lower one term and leave the others."""
+    amounts = np.zeros(len(explored.main.model.new_tokens), np.float32)
+    amounts[_place(explored, token)] = amount
+    return amounts
+
+
+def _slider(
+    explored: Explored, at: Addresses, token: NewToken, amount: float, text: str, saved: str
+) -> list[Part]:
+    check_calibrates(explored.main.model, explored.places.model)
+    amounts, logits = amounts_with(explored, token, amount), _logits(explored, token)
+    most = max(1.0, float(np.ceil(logits.max(initial=0.0))))
+    fields = [
+        Field("amount", "Lowered by", f"{amount:g}", (-most, most, round(2 * most / STEPS, 3))),
+        Field("q", "Rankings for", text),
+    ]
+    parts: list[Part] = [Form(at.term(token.token_id), fields, "Show")]
+    parts.append(Rows(tabulate(explored.scales.bought(amounts))))
+    if text.strip():
+        parts.append(
+            Rankings([_with(explored, at, each, text) for each in (np.zeros_like(amounts), amounts)])
+        )
+    if amount:
+        named = [
+            Field("amount", "", f"{amount:g}", hidden=True),
+            Field("name", "Folder for the model", f"calibrated-{token.token_id}"),
+        ]
+        parts.append(Form(f"{at.term(token.token_id)}/save", named, "Save as a model", posts=True))
+    if saved:
+        parts.append(Prose(f"Saved as {saved}.", "good"))
+    return parts
+
+
+def _with(explored: Explored, at: Addresses, amounts: Amounts, text: str) -> Ranking:
+    """What the model finds for a query with its terms lowered by some amounts."""
+    documents = explored.scales.documents
+    assert documents is not None, "scales of a corpus"
+    query = Texts.of(explored.main.model, [text], "query").lowered(amounts)
+    rows, scores = Searcher(documents.lowered(amounts)).top_k(query, TOP)[0]
+    found = []
+    for row, score in zip(rows, scores, strict=True):
+        document = explored.documents[int(row)]
+        link = at.document(document.document_id)
+        found.append(Found(document.document_id, document.title, f"{score:.2f}", None, [], link))
+    return Ranking("with this" if amounts.any() else "as it is", found)
+
+
+# -- strays, and where it is said -----------------------------------------------------------------
+
+
+def _strays(explored: Explored, at: Addresses, token: NewToken) -> list[Part]:
+    logits = _logits(explored, token)
+    order = [int(row) for row in np.argsort(-logits, kind="stable")[:STRAYS] if logits[row] > 0]
+    if not order:
+        return [Prose("No everyday query lights it.", "quiet")]
+    texts, largest = explored.everyday, float(logits[order[0]])
+    bars = [
+        Bar(texts[row], f"{logits[row]:.1f}", float(logits[row]) / largest, link=at.query(texts[row]))
+        for row in order
+    ]
+    share = float((logits > 0).mean())
+    title = f"{share:.1%} of {len(logits):,} everyday queries light it; those with the largest logits"
+    return [
+        Bars(title, bars),
+        heat_of(explored.main.model, texts[order[0]], token.token_id, "What lit it in the first"),
+    ]
+
+
+def _where(explored: Explored, at: Addresses, token: NewToken) -> list[Part]:
+    assert explored.scales.said is not None, "scales of a corpus"
+    rows: Sequence[int] = np.flatnonzero(explored.scales.said[:, _place(explored, token)]).tolist()
+    if not rows:
+        return [Prose("No document says it.", "quiet")]
+    weights = explored.main.documents[rows][:, [token.token_id]].toarray()[:, 0]
+    names = [explored.documents[row].document_id for row in rows]
+    told: list[Row] = [
+        {"document": name, "weight": float(weight), "to": at.document(name)}
+        for name, weight in zip(names[:LISTED], weights[:LISTED], strict=True)
+    ]
+    columns = (Column("document", "document", "text"), Column("weight", "weight", decimals=2))
+    best = explored.documents[rows[int(weights.argmax())]]
+    heat = heat_of(explored.main.model, best.full_text, token.token_id, f"What lit it in {best.document_id}")
+    return [heat, Rows(Table("Documents", columns, told), {"document": "to"})]
+
+
+def _place(explored: Explored, token: NewToken) -> int:
+    return explored.main.model.new_tokens.index(token)
+
+
+def _logits(explored: Explored, token: NewToken) -> NDArray[np.float32]:
+    """The raw logit of a term in each everyday query."""
+    logits: NDArray[np.float32] = explored.scales.everyday.logits[:, _place(explored, token)]
+    return logits

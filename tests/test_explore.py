@@ -1,0 +1,248 @@
+"""The explorer: every view, what it refuses, and the model that its slider saves."""
+
+import shutil
+import threading
+import time
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+from browsing import SIZES, browsing
+from starlette.testclient import TestClient
+
+from sparse_adapt.collection.readers import Document, write_documents
+from sparse_adapt.errors import ConfigError, InputError, ModelError
+from sparse_adapt.explore.server import HOST, listen, make_app, serve
+from sparse_adapt.explore.subject import Places, explored, find_places
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.encode import encode
+
+TOKEN, PORT = "secret", 8765
+HOSTILE = "</title><script>alert(1)</script>\x1b[2J\u202eevil"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_everyday_queries():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sparse_adapt.pipeline.calibrate.EVERYDAY", 80)
+        yield
+
+
+@pytest.fixture(scope="module")
+def subject(tiny_run):
+    return explored(find_places(str(tiny_run), None, None))
+
+
+@pytest.fixture
+def client(subject, tmp_path):
+    app = make_app(subject, TOKEN, PORT, tmp_path)
+    return TestClient(app, base_url=f"http://{HOST}:{PORT}", follow_redirects=False)
+
+
+@pytest.fixture
+def term(subject):
+    return next(iter(subject.terms))
+
+
+def test_every_view_shows_what_it_is_for(client, subject, term):
+    shown = client.get(f"/{TOKEN}/", params={"q": "who owns zorvex"}).text
+    assert "What is found" in shown and "d07" in shown and "By position" in shown
+    assert shown.count('class="name">before') == shown.count('class="name">after') == 1
+    assert "zorvex" in client.get(f"/{TOKEN}/terms").text
+    page = client.get(f"/{TOKEN}/term/{term}", params={"amount": "0.5", "q": "who owns zorvex"}).text
+    for said in (
+        "pieces before",
+        "nearest tokens",
+        "everyday queries that light a term",
+        "with this",
+        "Save as a model",
+    ):
+        assert said in page, said
+    document = client.get(f"/{TOKEN}/document/d07").text
+    assert "By weight" in document and "Under the model before" in document
+
+
+def test_a_deep_link_is_an_address(client):
+    shown = client.get(f"/{TOKEN}/", params={"q": "who owns zorvex"}).text
+    assert f"/{TOKEN}/document/d07" in shown
+    assert client.get(f"/{TOKEN}/document/d07").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/wrong/", f"/{TOKEN}/term/3", f"/{TOKEN}/document/d99", f"/{TOKEN}/x"]
+)
+def test_nothing_is_at_other_addresses(client, path):
+    answer = client.get(path)
+    assert answer.status_code == 404
+    assert TOKEN not in answer.text or path.startswith(f"/{TOKEN}")
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"host": "evil.example"}, 421),
+        ({"host": f"evil.example:{PORT}"}, 421),
+        ({"host": f"{HOST}:1"}, 421),
+        ({"origin": "http://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"host": f"localhost:{PORT}", "origin": f"http://localhost:{PORT}"}, 200),
+    ],
+)
+def test_other_hosts_and_origins_are_refused(client, headers, status):
+    answer = client.get(f"/{TOKEN}/", headers=headers)
+    assert answer.status_code == status
+    assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+    assert "unsafe" not in answer.headers["content-security-policy"]
+
+
+def test_an_order_needs_an_origin_and_a_plain_name(client, term, tmp_path):
+    given = {"amount": "0.5", "name": "calm"}
+    here = {"origin": f"http://{HOST}:{PORT}"}
+    place = f"/{TOKEN}/term/{term}/save"
+    assert client.post(place, data=given).status_code == 403
+    for name in ("../calm", "/calm", "", ".hidden", "a/b"):
+        answer = client.post(place, data={**given, "name": name}, headers=here)
+        assert answer.status_code == 400, name
+    assert client.post(place, data={**given, "amount": "nan"}, headers=here).status_code == 400
+    assert client.post(place, data={"name": "x" * 9_000}, headers=here).status_code == 413
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_slider_saves_a_model(client, subject, term, tmp_path):
+    here = {"origin": f"http://{HOST}:{PORT}"}
+    answer = client.post(f"/{TOKEN}/term/{term}/save", data={"amount": "0.5", "name": "calm"}, headers=here)
+    assert answer.status_code == 303
+    assert "Saved as calm" in client.get(answer.headers["location"]).text
+    saved = SparseEncoder.load(tmp_path / "calm")
+    before = subject.main.model.output_bias[term]
+    assert saved.output_bias[term].item() == pytest.approx(before.item() - 0.5, abs=1e-5)
+    again = client.post(f"/{TOKEN}/term/{term}/save", data={"amount": "0.5", "name": "calm"}, headers=here)
+    assert again.status_code == 400 and "already there" in again.text
+
+
+def test_what_is_typed_and_what_documents_say_stays_text(tmp_path, tiny_run):
+    documents = [Document(f"{HOSTILE} {row}", f"zorvex {HOSTILE}", HOSTILE) for row in range(3)]
+    write_documents(tmp_path / "corpus.jsonl", documents)
+    found = explored(Places(str(tiny_run / "4-distill"), None, str(tmp_path / "corpus.jsonl")))
+    client = TestClient(make_app(found, TOKEN, PORT, tmp_path), base_url=f"http://{HOST}:{PORT}")
+    term = next(iter(found.terms))
+    for answer in (
+        client.get(f"/{TOKEN}/", params={"q": f"zorvex {HOSTILE}"}),
+        client.get(f"/{TOKEN}/term/{term}", params={"q": HOSTILE, "saved": HOSTILE}),
+        client.get(f"/{TOKEN}/document/{quote(documents[0].document_id, safe='')}"),
+    ):
+        assert answer.status_code == 200
+        assert (
+            "<script>alert" not in answer.text and "\u202e" not in answer.text and "\x1b" not in answer.text
+        )
+        assert "&lt;script&gt;" in answer.text
+
+
+def test_a_wrong_amount_is_said(client, term):
+    answer = client.get(f"/{TOKEN}/term/{term}", params={"amount": "much"})
+    assert answer.status_code == 400 and "is no number" in answer.text
+
+
+def test_a_port_in_use_is_one_line():
+    taken = listen(0)
+    with pytest.raises(ConfigError, match=r"can't be listened on .*; choose another one"):
+        listen(taken.getsockname()[1])
+    taken.close()
+
+
+def test_a_model_and_a_corpus_that_dont_fit(tmp_path, tiny_run):
+    write_documents(tmp_path / "corpus.jsonl", [Document("a", ""), Document("b", " ")])
+    with pytest.raises(InputError, match="model and corpus don't fit"):
+        explored(Places(str(tiny_run / "4-distill"), None, str(tmp_path / "corpus.jsonl")))
+
+
+def test_places_of_a_run_and_of_a_model(tiny_run, tiny_model, zorvex_collection):
+    of_run = find_places(str(tiny_run), None, None)
+    assert of_run == Places(str(tiny_run / "4-distill"), str(tiny_model), str(zorvex_collection))
+    of_model = find_places(str(tiny_run / "4-distill"), None, None)
+    assert of_model == Places(str(tiny_run / "4-distill"), None, str(zorvex_collection))
+    with pytest.raises(InputError, match="names no corpus"):
+        find_places(str(tiny_model), None, None)
+
+
+# -- in a browser ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def address(subject, tmp_path_factory):
+    """The explorer as it is served; its thread ends with the tests."""
+    listening, heard = listen(0), []
+    saves = tmp_path_factory.mktemp("saves")
+    threading.Thread(target=serve, args=(subject, listening, saves, heard.append), daemon=True).start()
+    until = time.monotonic() + 60
+    while not heard and time.monotonic() < until:
+        time.sleep(0.05)
+    return heard[0]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with browsing() as found:
+        yield found
+
+
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_every_view_in_a_browser(browser, address, subject, width, scheme):
+    term = next(iter(subject.terms))
+    for place, said in (
+        ("", "Ask"),
+        ("?q=who%20owns%20zorvex", "What is found"),
+        ("terms", "zorvex"),
+        (f"term/{term}?amount=0.5&q=zorvex", "everyday queries that light a term"),
+        ("document/d07", "By weight"),
+    ):
+        with browser.open(address + place, width, scheme) as seen:
+            assert said in seen.page.locator("body").inner_text()
+            assert seen.too_wide() <= 0, place
+            assert seen.console == []
+            assert all(each.startswith((address, "data:")) for each in seen.asked), seen.asked
+
+
+def test_views_have_no_serious_finding(browser, address, subject):
+    for place in (
+        "?q=who%20owns%20zorvex",
+        f"term/{next(iter(subject.terms))}?amount=0.5&q=zorvex",
+        "document/d07",
+    ):
+        with browser.open(address + place, 400, "dark") as seen:
+            assert seen.finds() == [], place
+
+
+def test_a_query_is_asked_by_hand_and_a_term_followed(browser, address):
+    with browser.open(address) as seen:
+        seen.page.get_by_label("Query").fill("who owns zorvex")
+        seen.page.keyboard.press("Enter")
+        seen.page.wait_for_selector("#found")
+        assert "q=who+owns+zorvex" in seen.page.url
+        seen.page.get_by_role("link", name="Terms").click()
+        seen.page.get_by_role("link", name="zorvex").click()
+        slider = seen.page.get_by_label("Lowered by")
+        slider.focus()
+        slider.press("ArrowRight")
+        assert seen.page.locator("output").inner_text() == slider.input_value() != "0"
+        assert seen.console == []
+
+
+def test_rankings_are_those_of_the_model(client, subject):
+    query = "the plan of what to spend"
+    vector = encode(subject.main.model, [query], "query")
+    scores = (subject.main.documents @ vector.T).toarray().ravel()
+    best = subject.documents[int(np.argmax(scores))].document_id
+    shown = client.get(f"/{TOKEN}/", params={"q": query}).text
+    after = shown[shown.index('class="name">after') :]
+    assert after[after.index("<summary>") :].startswith(f"<summary>{best}")
+
+
+def test_a_dense_model_is_refused(tmp_path, tiny_run):
+    folder = tmp_path / "dense"
+    shutil.copytree(tiny_run / "4-distill", folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sparse_adapt.explore.subject.is_dense", lambda place: True)
+        with pytest.raises(ModelError, match="is a dense model"):
+            find_places(str(folder), None, "x")
