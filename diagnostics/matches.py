@@ -16,6 +16,7 @@ from sparse_adapt.errors import InputError
 from sparse_adapt.model.names import names_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.windows import cut_up
+from sparse_adapt.report.html.parts import Section
 from sparse_adapt.report.results import Result
 from sparse_adapt.report.tables import Row
 from sparse_adapt.retrieve.encode import encode
@@ -122,6 +123,12 @@ class QueryReport(Result):
         for row in rows:
             _leave_out(row, "window")
         return list[Row](rows)
+
+    def sections(self) -> Sequence[Section]:
+        """The query's tokens and its documents, as sections of a page."""
+        from diagnostics.pages import query_sections
+
+        return query_sections(self)
 
     def renderable(self) -> RenderableType:
         """The query's tokens, then each document with the contributions that sum to its score."""

@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import RenderableType
 
 from diagnostics.advice import State, Step
+from sparse_adapt.report.html.parts import Section
 from sparse_adapt.report.results import Result
 from sparse_adapt.report.tables import Row
 
@@ -155,6 +156,12 @@ class TokenReport(Result):
         from diagnostics.report import tabulate_documents  # which reads these reports
 
         return tabulate_documents(self).rows
+
+    def sections(self) -> Sequence[Section]:
+        """The five sections of a page."""
+        from diagnostics.pages import term_sections
+
+        return term_sections(self)
 
     def renderable(self) -> RenderableType:
         """The five sections, under the term and its state."""

@@ -18,8 +18,8 @@ FLAGS = {
     "distill": {"--model", "--candidates", "--corpus", "-o", "--overwrite", "--resume"},
     "run": {"-o", "--resume", "--overwrite"},
     "check": {"--json"},
-    "diagnose": {"--model", "--corpus", "--json"},
-    "explain": {"--model", "--corpus", "--json"},
+    "diagnose": {"--model", "--corpus", "--html", "--json"},
+    "explain": {"--model", "--corpus", "--html", "--json"},
     "evaluate": {
         "--model",
         "--collection",
@@ -28,10 +28,12 @@ FLAGS = {
         "--general",
         "--suite",
         "--explain",
+        "--html",
         "-o",
         "--json",
     },
     "report": {"-o", "--queries", "--overwrite"},
+    "explore": {"--against", "--corpus", "--port"},
     "calibrate": {
         "--model",
         "--corpus",
@@ -231,6 +233,16 @@ MISTAKES = {
     ),
     "report of a folder that is no run": (["report", "{taken}"], "no report.json here"),
     "report of nothing": (["report", "nowhere"], "nowhere: no such folder"),
+    "explore without a corpus": (["explore", "{tiny}"], "names no corpus; name one: --corpus CORPUS"),
+    "explore no model": (["explore", "./no", "--corpus", "{corpus}"], "./no: no such model"),
+    "a page over something else": (
+        ["explain", "x", "--model", "{tiny}", "--corpus", "{corpus}", "--html", "{broken}"],
+        "broken.jsonl",
+    ),
+    "a page of a whole model": (
+        ["diagnose", "--model", "{tiny}", "--corpus", "{corpus}", "--html", "x.html"],
+        "--html is for a term",
+    ),
     "calibrate by nothing": (
         ["calibrate", "--model", "{extended}", "-o", "x"],
         "needs --lower TERM=AMOUNT or --target-strays SHARE",

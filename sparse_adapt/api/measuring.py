@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from rich.console import RenderableType
 
 from sparse_adapt.api.models import ModelGiven, load
@@ -18,13 +20,17 @@ from sparse_adapt.collection.given import (
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.report.html.parts import Part, Pictures, Rows, Section
+from sparse_adapt.report.html.pictures import differences
 from sparse_adapt.report.progress import Bars, watching
 from sparse_adapt.report.results import Result
-from sparse_adapt.report.tables import Row, Table, tabulate_evaluation, to_rich
+from sparse_adapt.report.tables import Column, Row, Table, tabulate_evaluation, to_rich
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_model, evaluation, measurable
 from sparse_adapt.retrieve.keeping import evaluate_and_keep, general_collection, kept_figures, texts_in
+from sparse_adapt.retrieve.significance import interval
 
 FIRST = "ndcg@10"
+CHANGED = 10  # queries that won most, and as many that lost
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,6 +86,47 @@ class Evaluation(Result):
     def rows(self) -> Sequence[Row]:
         """A row for each measure, and for each kind of query where these have one."""
         return self.table().rows
+
+    def sections(self) -> Sequence[Section]:
+        """Differences with their intervals, the table of measures, and the queries that changed most."""
+        return [Section("measures", "Measures", self._parts()), *self._changed()]
+
+    def _parts(self) -> list[Part]:
+        table = Rows(self.table())
+        if self.baseline is None:
+            return [table]
+        rows = [_difference(kind, self._gaps(kind)) for kind in ("", *self.figures.get("kinds", {}))]
+        told = "; ".join(f"{row['name']} {row['value']:+.3f}" for row in rows)
+        return [
+            Pictures([differences(f"Difference, {FIRST}", rows, told=f"Difference of {FIRST}: {told}")]),
+            table,
+        ]
+
+    def _gaps(self, kind: str) -> NDArray[np.float64]:
+        """The model's less the baseline's nDCG@10, of the queries of one kind or of all."""
+        chosen = [each for each in self.queries if not kind or each["kind"] == kind]
+        return np.array([each["model"][FIRST] - each["baseline"][FIRST] for each in chosen])
+
+    def _changed(self) -> list[Section]:
+        if self.baseline is None:
+            return []
+        gaps = self._gaps("")
+        order = np.argsort(-gaps, kind="stable")
+        rows: list[Row] = [
+            {
+                "query": self.queries[row]["query_id"],
+                "kind": self.queries[row]["kind"],
+                "gap": float(gaps[row]),
+            }
+            for row in dict.fromkeys([*order[:CHANGED].tolist(), *order[-CHANGED:].tolist()])
+            if gaps[row]
+        ]
+        columns = (
+            Column("query", "query", "text"),
+            Column("kind", "kind", "text"),
+            Column("gap", f"difference of {FIRST}", decimals=3, signed=True),
+        )
+        return [Section("queries", "Queries that won and lost most", [Rows(Table("", columns, rows))])]
 
     def renderable(self) -> RenderableType:
         """The table of measures."""
@@ -144,6 +191,12 @@ def measure_models(
     results, groups = zip(*evaluate_and_keep(sparse, judged, general, heard), strict=True)
     content = evaluation(*results)
     return {**content, "keeps": kept_figures(*groups)}
+
+
+def _difference(kind: str, gaps: NDArray[np.float64]) -> dict[str, Any]:
+    """The mean of differences and between what it lies, for a picture."""
+    found = interval(gaps)
+    return {"name": kind or "all queries", "value": found.value, "low": found.low, "high": found.high}
 
 
 def _collection(

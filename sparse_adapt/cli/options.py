@@ -77,6 +77,12 @@ Overwrite = Annotated[
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where an unfinished run stopped.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Html = Annotated[
+    Path | None,
+    typer.Option(
+        "--html", metavar="FILE", help="Write a page with pictures, too. It replaces an earlier one."
+    ),
+]
 Device = Annotated[
     str,
     typer.Option(

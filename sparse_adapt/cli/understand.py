@@ -11,6 +11,7 @@ from sparse_adapt.cli.checks import (
     a_file_or_folder,
     a_folder,
     a_model,
+    check_free_file,
     check_split,
     checked,
 )
@@ -22,6 +23,7 @@ from sparse_adapt.cli.options import (
     WITH,
     Baseline,
     Device,
+    Html,
     Json,
     OptionalCorpus,
     OptionalModel,
@@ -68,6 +70,7 @@ def diagnose(
             callback=checked(a_model),
         ),
     ] = None,
+    html: Html = None,
     json: Json = False,
     *,
     reading: "Reading",
@@ -77,6 +80,9 @@ def diagnose(
     Of a term: vocabulary, logits, weight and ranking, for the document that says it most. Of a model: its new tokens,
     which light where nobody says them, what its vectors cost, and how far it moved from a baseline.
     """
+    check_free_file(html, "page", overwrite=True)
+    if term is None and html is not None:
+        raise ConfigError("--html is for a term; name one")
     subject = subject_of(model, corpus)
     if term is None:
         _diagnose_model(subject, baseline, reading, json=json)
@@ -85,9 +91,9 @@ def diagnose(
     from sparse_adapt.cli.devices import load_to_read
 
     looked_at = load_to_read(subject.model, "cpu", reading)
-    _show_about(
-        subject, diagnose_now(looked_at, term, subject.corpus, document_id=document, device="cpu"), json
-    )
+    found = diagnose_now(looked_at, term, subject.corpus, document_id=document, device="cpu")
+    _show_about(subject, found, json)
+    _write_page(found, html, term, f"What {subject.model} makes of it, on {subject.corpus}")
     if not subject.adapted:
         then(["demo"])
 
@@ -136,6 +142,16 @@ def _show_each(subject: Subject, found: "Sequence[Result]", json: bool) -> None:
     say(f"model {subject.model}, corpus {subject.corpus}, {len(found):,} queries")
 
 
+def _write_page(found: "Result", place: Path | None, title: str, lead: str = "") -> None:
+    """A result as a page, where one is asked for."""
+    if place is None:
+        return
+    from sparse_adapt.files.writing import write_text
+
+    write_text(place, found.page(title, lead))
+    wrote(place, "a page to open in a browser")
+
+
 @encodes
 def explain(
     query: Annotated[str | None, typer.Argument(metavar="QUERY", help="What to look for, in words.")] = None,
@@ -151,6 +167,7 @@ def explain(
             callback=checked(a_file_or_folder),
         ),
     ] = None,
+    html: Html = None,
     json: Json = False,
     *,
     reading: "Reading",
@@ -161,8 +178,11 @@ def explain(
     """
     if (query is None) == (queries is None):
         raise ConfigError("explain needs a QUERY, or a file of them: --queries FILE")
+    if query is None and html is not None:
+        raise ConfigError("--html is for one query; name it")
     if query is not None and not query.strip():
         raise InputError("QUERY", "is empty; say what to look for")
+    check_free_file(html, "page", overwrite=True)
     subject = subject_of(model, corpus)
     from sparse_adapt.api.insight import explain_each
     from sparse_adapt.cli.devices import load_to_read
@@ -172,6 +192,7 @@ def explain(
     found = explain_each(held, asked, subject.corpus, top=top, device="cpu", progress=True)
     if query is not None:
         _show_about(subject, found[0], json)
+        _write_page(found[0], html, query, f"What {subject.model} finds for it in {subject.corpus}")
     else:
         _show_each(subject, found, json)
     if subject.adapted:
@@ -238,6 +259,7 @@ def evaluate(
         typer.Option("--template", help="Print a suite file to fill in, every key explained."),
     ] = False,
     device: Device = "auto",
+    html: Html = None,
     json: Json = False,
     *,
     reading: "Reading",
@@ -252,6 +274,8 @@ def evaluate(
         show(suite_template().rstrip("\n"))
         return
     if suite is not None:
+        if html is not None:
+            raise ConfigError("--html is for one comparison; a suite draws its own picture into -o DIR")
         if any(each is not None for each in (model, collection, baseline, general)):
             raise ConfigError("--suite names its own models and collections; leave the other options out")
         measure_suite(
@@ -263,6 +287,7 @@ def evaluate(
     if out is not None or explain:
         raise ConfigError("-o and --explain are for a suite; name one: --suite FILE")
     check_split(collection, split)
+    check_free_file(html, "page", overwrite=True)
     from sparse_adapt.api.measuring import evaluate as evaluate_now
     from sparse_adapt.cli.devices import load_to_read
 
@@ -279,6 +304,7 @@ def evaluate(
         show_json(found.to_dict())
     else:
         show(found.renderable())
+    _write_page(found, html, found.title)
     if baseline is None and model != BASE:
         parts = [] if split == "test" else ["--split", split]
         then(["evaluate", "--model", model, "--collection", collection, *parts, "--baseline", BASE])
@@ -317,7 +343,7 @@ def measure_suite(
     if out is None:
         then(again)
         return
-    wrote(out, "suite.json, suite.md, suite.png with matplotlib, vectors")
+    wrote(out, "suite.json, suite.md, suite.png, vectors")
     then([*again, "--overwrite", "--explain"])
 
 

@@ -106,7 +106,9 @@ def _found(match: Match, grades: Mapping[str, int] | None, links: Mapping[str, s
     rest = f"{len(more):,} more tokens give {sum(part.contribution for part in more):.2f}" if more else ""
     relevant = None if grades is None else grades.get(match.document_id, 0) > 0
     link = links.get(match.document_id, "")
-    return Found(match.document_id, match.title, f"{match.score:.2f}", relevant, bars, link, rest)
+    return Found(
+        match.document_id, match.title or match.snippet, f"{match.score:.2f}", relevant, bars, link, rest
+    )
 
 
 def _what_changed(before: Sequence[str], after: Sequence[str]) -> str:

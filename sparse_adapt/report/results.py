@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from sparse_adapt.errors import MissingPackageError
+from sparse_adapt.report.html.page import fragment, written
+from sparse_adapt.report.html.parts import Page, Part, Prose, Section
 from sparse_adapt.report.messages import SafeConsole
 from sparse_adapt.report.tables import Row
 
@@ -46,6 +48,17 @@ class Result(ABC):
     def renderable(self) -> "RenderableType":
         """What the command prints of it."""
 
+    def sections(self) -> Sequence[Section]:
+        """The result as sections of a page; none where it is shown as the command prints it."""
+        return ()
+
+    def page(self, title: str, lead: str = "") -> str:
+        """The result as a page that needs no network and no script. Raises ValueError where it has no sections."""
+        sections = self.sections()
+        if not sections:
+            raise ValueError(f"{type(self).__name__} has no page")
+        return written(Page(title, sections, lead or self.headline))
+
     def to_frame(self) -> "DataFrame":
         """The rows as a data frame of pandas. Raises MissingPackageError, with its pip line, without pandas."""
         try:
@@ -71,6 +84,12 @@ class Result(ABC):
         return "\n".join(line.rstrip() for line in captured.get().rstrip().split("\n"))
 
     def _repr_html_(self) -> str:
+        sections = self.sections()
+        if sections:
+            parts: list[Part] = []
+            for section in sections:
+                parts += [Prose(section.title, "title"), *section.parts]
+            return fragment(parts)
         console = SafeConsole(
             file=io.StringIO(),
             width=WIDTH,

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 from sparse_adapt.report.printable import printable
 from sparse_adapt.report.tables import Table, formatted
 
-Tone = Literal["", "good", "bad", "quiet"]
+Tone = Literal["", "good", "bad", "quiet", "title"]
 SHADES = 10  # of a heat map
 WIDTHS = 100  # of a bar
 LONG = 24  # characters of a bar's name that stand beside it
