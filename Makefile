@@ -48,11 +48,12 @@ nightly: setup
 bench: setup
 	$(BIN)/python -m benchmarks.run --data $(DATA)
 
-figures: setup
+figures: setup browser
 	$(BIN)/sparse-adapt demo --overwrite --preset plain -o runs/gatrocraptic-plain
 	$(BIN)/sparse-adapt demo --overwrite --corpus coined
 	$(BIN)/sparse-adapt demo --overwrite
 	$(BIN)/python tools/outputs.py
+	$(BIN)/python tools/screenshots.py runs/gatrocraptic
 	$(BIN)/python notebooks/build.py
 	$(BIN)/python notebooks/build_your_corpus.py
 
