@@ -90,7 +90,7 @@ class Explored:
         """What an amount is weighed by; the documents' vectors are those that are there already."""
         model, texts = self.main.model, [document.full_text for document in self.documents]
         said = says(model, texts)
-        items = known_of(self.documents, said.any(axis=1))
+        items = known_of(self.documents, np.asarray(said.any(axis=1)))
         return Scales(
             everyday=Texts.of(model, self.everyday, "query"),
             documents=Texts(model, self.main.documents, raw_logits(model, texts, "document")),
