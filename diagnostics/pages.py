@@ -27,7 +27,7 @@ from sparse_adapt.report.html.pictures import columns
 from sparse_adapt.report.tables import Column, Row, Table
 
 POSITIONS = 64  # of a document, in the picture; all of them stand in the text below it
-SHARED = 10  # tokens of a match
+SHARED = 8  # tokens of a match
 TONES: dict[str, Tone] = {"green": "good", "red": "bad"}
 
 
@@ -151,14 +151,15 @@ def query_sections(report: QueryReport) -> list[Section]:
     ]
     silent = f"Without weight: {' '.join(report.silent)}." if report.silent else ""
     tokens = Bars("", bars, f"{report.nonzero:,} tokens have weight. {silent}".strip())
-    found = [_found(match) for match in report.matches]
+    found = [found_of(match) for match in report.matches]
     return [
         Section("tokens", "What the query weighs", [tokens]),
         Section("documents", "What it finds", [Rankings([Ranking("best first", found)])]),
     ]
 
 
-def _found(match: Match) -> Found:
+def found_of(match: Match) -> Found:
+    """A found document with the tokens that it shares with the query, largest contribution first."""
     largest = match.contributions[0].contribution if match.contributions else 1.0
     bars = [
         Bar(

@@ -100,6 +100,11 @@ def test_a_ruling(gains, strays, begins):
     assert rule(gains, strays, "the judged queries").said.startswith(begins)
 
 
+def test_few_queries_rule_nothing():
+    few = Gain("all", 5, 0.5, 0.9, 0.4, 0.3, 0.5)
+    assert rule([few], 0.0, "").said.startswith("Judge more queries first: 5 are too few")
+
+
 def test_a_ruling_on_made_up_queries_says_so():
     assert "made up" in rule([gain("all", 0.1, 0.2)], 0.0, "made-up queries that were set aside").said
 

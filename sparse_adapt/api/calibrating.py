@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 
 from sparse_adapt.api.models import ModelGiven, load_sparse
 from sparse_adapt.collection.given import Corpus, DocumentsGiven, QueriesGiven, queries_of
-from sparse_adapt.collection.sources import bundled
+from sparse_adapt.collection.sources import judged_split
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.pipeline.calibrate import (
     Bought,
@@ -98,10 +98,5 @@ def calibrate(
 
 def _judged(corpus: str | None) -> Collection | None:
     """The judged queries of a collection on disk, of the test split before others; None where there are none."""
-    folder = bundled(corpus) / "qrels" if corpus is not None else None
-    splits = (
-        [] if folder is None else sorted({path.name.partition(".tsv")[0] for path in folder.glob("*.tsv*")})
-    )
-    if corpus is None or not splits:
-        return None
-    return read_collection(corpus, "test" if "test" in splits else splits[0])
+    split = None if corpus is None else judged_split(corpus)
+    return None if corpus is None or split is None else read_collection(corpus, split)

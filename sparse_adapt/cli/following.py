@@ -51,6 +51,7 @@ def after_stage(name: str, model: str, out: Path, files: Mapping[str, str]) -> l
 
 def measured(before: str, model: Path, corpus: str) -> list[list[str]]:
     """How to measure a model where its corpus has judgements, and how to write the vectors of a sparse one."""
+    from sparse_adapt.collection.sources import judged_split
     from sparse_adapt.model.layout import is_dense
 
     split, commands = judged_split(corpus), []
@@ -81,15 +82,6 @@ def a_query(corpus: str | None) -> str | None:
         if corpus is not None:
             return next(each.title for each in read_documents(corpus) if each.title)
     return None
-
-
-def judged_split(corpus: str) -> str | None:
-    """A split of a collection on disk that has judgements, test before others; None where there is none."""
-    from sparse_adapt.collection.sources import bundled
-
-    folder = bundled(corpus) / "qrels"
-    splits = sorted({path.name.partition(".tsv")[0] for path in folder.glob("*.tsv*")})
-    return "test" if "test" in splits else next(iter(splits), None)
 
 
 def _later(name: str, model: Path) -> list[str]:

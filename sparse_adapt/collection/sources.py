@@ -90,6 +90,13 @@ def split_file(folder: Path, split: str) -> Path:
     raise InputError(folder, f'no split "{split}"; there are {", ".join(sorted(splits))}')
 
 
+def judged_split(source: str | Path) -> str | None:
+    """A split of a collection on disk that has judgements, test before others; None where there is none."""
+    folder = bundled(source) / "qrels"
+    splits = sorted({path.name.partition(".tsv")[0] for path in folder.glob("*.tsv*")})
+    return "test" if "test" in splits else next(iter(splits), None)
+
+
 @dataclass(frozen=True, slots=True)
 class Dataset:
     """An entry of `ir_datasets`. Its errors become ours: one line, with the id."""

@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.glossary import Definition, read_dictionary
 from sparse_adapt.collection.readers import Document, read_documents
-from sparse_adapt.collection.sources import beside, bundled
+from sparse_adapt.collection.sources import beside, judged_split
 from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.files.paths import found
 from sparse_adapt.model.encoder import NewToken
@@ -74,11 +74,8 @@ class Explored:
     @cached_property
     def judged(self) -> Collection | None:
         """Judged queries of the corpus, of the test split before others; None where there are none."""
-        folder = bundled(self.places.corpus) / "qrels"
-        splits = sorted({path.name.partition(".tsv")[0] for path in folder.glob("*.tsv*")})
-        if not splits:
-            return None
-        return read_collection(self.places.corpus, "test" if "test" in splits else splits[0])
+        split = judged_split(self.places.corpus)
+        return None if split is None else read_collection(self.places.corpus, split)
 
     @cached_property
     def everyday(self) -> list[str]:

@@ -1,20 +1,21 @@
 """Queries that won or lost most, each with both rankings side by side, and documents that too many queries find."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from diagnostics.matches import Match, explain
+from diagnostics.matches import explain
+from diagnostics.pages import found_of
 from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pages.subject import Encoded, Subject
 from sparse_adapt.pages.verdict import MEASURE
-from sparse_adapt.report.html.parts import Bar, Fold, Found, Part, Prose, Ranking, Rankings, Rows, Section
+from sparse_adapt.report.html.parts import Fold, Part, Prose, Ranking, Rankings, Rows, Section
 from sparse_adapt.report.tables import Column, Row, Table
 
 SHOWN = 5  # queries that won, and as many that lost
 TOP = 5  # documents of a ranking
-SHARED = 6  # tokens of a match
 HUBS = 8  # documents that many queries find
 FIRST = 10  # documents of a query that people look at
 
@@ -86,29 +87,15 @@ def ranking_of(
     )
     silent = f"without weight: {' '.join(report.silent)}" if report.silent else ""
     said = ", ".join(f"{token.token} {token.weight:.2f}" for token in report.tokens[:8])
-    found = [_found(match, grades, links or {}) for match in report.matches]
-    return Ranking(name, found, f"{report.nonzero:,} tokens: {said}. {silent}".strip())
-
-
-def _found(match: Match, grades: Mapping[str, int] | None, links: Mapping[str, str]) -> Found:
-    largest = match.contributions[0].contribution if match.contributions else 1.0
-    bars = [
-        Bar(
-            part.token,
-            f"{part.contribution:.2f} = {part.query_weight:.2f} x {part.document_weight:.2f}",
-            part.contribution / largest,
-            "new term" if part.new else "expansion" if part.expansion else "",
-            part.new,
+    found = [
+        replace(
+            found_of(match),
+            relevant=None if grades is None else grades.get(match.document_id, 0) > 0,
+            link=(links or {}).get(match.document_id, ""),
         )
-        for part in match.contributions[:SHARED]
+        for match in report.matches
     ]
-    more = match.contributions[SHARED:]
-    rest = f"{len(more):,} more tokens give {sum(part.contribution for part in more):.2f}" if more else ""
-    relevant = None if grades is None else grades.get(match.document_id, 0) > 0
-    link = links.get(match.document_id, "")
-    return Found(
-        match.document_id, match.title or match.snippet, f"{match.score:.2f}", relevant, bars, link, rest
-    )
+    return Ranking(name, found, f"{report.nonzero:,} tokens: {said}. {silent}".strip())
 
 
 def _what_changed(before: Sequence[str], after: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.glossary import Definition, read_dictionary
 from sparse_adapt.collection.readers import Document, Query, read_candidates, read_documents, read_queries
-from sparse_adapt.collection.sources import bundled
+from sparse_adapt.collection.sources import judged_split
 from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.files.paths import found
 from sparse_adapt.made_up.everyday import LIKE_QUERIES, made_up
@@ -224,10 +224,8 @@ def read_subject(folder: str | Path, queries: str | None = None, heard: Heard = 
 def _judged(run: Finished) -> tuple[Collection | None, str]:
     """Judged queries of the corpus; else the made-up ones that an adaptation set aside; else none."""
     assert run.corpus is not None
-    folder = bundled(run.corpus) / "qrels"
-    splits = sorted({path.name.partition(".tsv")[0] for path in folder.glob("*.tsv*")})
-    if splits:
-        split = "test" if "test" in splits else splits[0]
+    split = judged_split(run.corpus)
+    if split is not None:
         return read_collection(run.corpus, split), f"the judged queries of the split {split!r}"
     made = run.folder / "collection"
     if (made / "qrels" / f"{HELD}.tsv").is_file():

@@ -77,6 +77,8 @@ def rule(gains: list[Gain], strays: float, judged_by: str) -> Ruling:
     told += f"(difference {whole.difference:+.3f}, 95 % from {whole.low:+.3f} to {whole.high:+.3f})"
     if MADE_UP in judged_by:
         told += "; these are made up, and promise more than real ones give"
+    if whole.queries < FEW:
+        return Ruling(f"Judge more queries first: {whole.queries:,} are too few to say. {told}.", "quiet")
     if whole.tone != "good":
         return Ruling(f"Don't use it yet: no gain that is more than chance. {told}.", "bad")
     if lost:
@@ -84,9 +86,10 @@ def rule(gains: list[Gain], strays: float, judged_by: str) -> Ruling:
     if strays > STRAYS_ENOUGH:
         share = f"{strays:.0%} of everyday queries light a new term"
         return Ruling(
-            f"Use it for searches of this domain: it gains and loses nowhere, but {share}. {told}.", "good"
+            f"Use it for searches of this domain: it gains and loses nowhere by more than chance, but {share}. {told}.",
+            "good",
         )
-    return Ruling(f"Use it: it gains, and loses on no kind of query. {told}.", "good")
+    return Ruling(f"Use it: it gains, and loses on no kind of query by more than chance. {told}.", "good")
 
 
 def strays_of(subject: Subject) -> float:

@@ -23,6 +23,7 @@ from sparse_adapt.made_up.everyday import LIKE_QUERIES, made_up
 from sparse_adapt.model.batches import group_by_length, pad
 from sparse_adapt.model.forms import Side
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.windows import cut_up
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.retrieve.encode import encode
@@ -87,6 +88,13 @@ class Texts:
 @torch.inference_mode()
 def raw_logits(model: SparseEncoder, texts: Sequence[str], side: Side) -> Logits:
     """The largest logit of each new term in each text: (texts, T), negative ones too."""
+    if side == "document" and model.windows is not None:
+        windows, owners = cut_up(texts, model.tokenizer, model.windows, model.form.prompt(side))
+        with model.without_windows():
+            of_windows = raw_logits(model, windows, side)
+        whole = np.full((len(texts), len(model.new_tokens)), -np.inf, np.float32)
+        np.maximum.at(whole, owners, of_windows)
+        return whole
     ids = [token.token_id for token in model.new_tokens]
     rows = model.output_rows[ids].float()
     bias = torch.zeros(len(ids)) if model.output_bias is None else model.output_bias[ids].float()

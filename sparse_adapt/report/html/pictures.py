@@ -27,6 +27,7 @@ LIGHT = ("#1c2024", "#5a6470", "#d5dae0", "#2166ac", "#b2460e", "#1b7837", "#762
 INK, QUIET, LINE, FIRST, SECOND, THIRD, FOURTH, GOOD, BAD = COLOURS
 SERIES = (FIRST, SECOND, THIRD, FOURTH)
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])  # of lines, a new one when the colours are used up
+MANY = "tableau20"  # colours of Vega's own, where there are more names than ours
 SHAPES = ("circle", "square", "triangle-up", "diamond")
 WIDTH, HEIGHT = 300, 190  # of a drawing without its axes; its whole fits a narrow screen
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
@@ -211,10 +212,9 @@ def _intervals(title: str, rows: Sequence[Row], unit: str) -> Spec:
         "yOffset": {"field": "name", "sort": None},
     }
     values = _values(rows, {each: each for each in ("group", "name", "value", "low", "high")})
-    scale = {
-        "domain": list(map(spelt, names)),
-        "range": [SERIES[row % len(SERIES)] for row in range(len(names))],
-    }
+    colours = {"range": list(SERIES[: len(names)])} if len(names) <= len(SERIES) else {"scheme": MANY}
+    scale = {"domain": list(map(spelt, names)), **colours}
+    legend = {"columns": 1, "labelLimit": 0}
     return {
         "title": spelt(title),
         "width": 2 * WIDTH,
@@ -226,7 +226,13 @@ def _intervals(title: str, rows: Sequence[Row], unit: str) -> Spec:
                 "encoding": {
                     **shared,
                     "x": {"field": "value", "type": "quantitative", "title": unit},
-                    "color": {"field": "name", "type": "nominal", "scale": scale, "title": None},
+                    "color": {
+                        "field": "name",
+                        "type": "nominal",
+                        "scale": scale,
+                        "title": None,
+                        "legend": legend,
+                    },
                 },
             },
             {
