@@ -27,7 +27,7 @@ from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors,
 from sparse_adapt.retrieve.keeping import EVERYDAY_SEED
 from sparse_adapt.retrieve.search import Searcher
 
-DOCUMENTS = 4_000  # that a page looks at: those that are judged, and others evenly drawn
+DOCUMENTS = 2_000  # that a page looks at: those that are judged, and others evenly drawn
 QUERIES = 500
 EVERYDAY = 1_000  # texts that mean anything, half of them like queries
 LESSONS = 600
