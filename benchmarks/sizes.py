@@ -37,7 +37,7 @@ class Shape(NamedTuple):
     turns: int
 
 
-SHAPES = {"22M": Shape(6, 384, 96, 3), "110M": Shape(12, 768, 24, 2)}
+SHAPES = {"22M": Shape(6, 384, 32, 2), "110M": Shape(12, 768, 8, 1)}
 
 
 def make(name: str, data: Path, folder: Path) -> Path:
@@ -56,7 +56,7 @@ def make(name: str, data: Path, folder: Path) -> Path:
     with torch.no_grad():
         read = model(model.tokenize(encoding.sample(data, PROBES)))
         assert model.output_bias is not None
-        model.output_bias -= read.maximum.topk(LIT, dim=1).values[:, -1].mean()
+        model.output_bias.sub_(read.maximum.topk(LIT, dim=1).values[:, -1].mean())
     place = folder / name
     model.save(place)
     return place

@@ -12,6 +12,7 @@ from test_adapting import SETTINGS, Heard, corpus, request_  # noqa: F401 - fixt
 from sparse_adapt.collection.readers import Candidates
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.query_side import QuerySide, idf_side
+from sparse_adapt.model.reading import Windows
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.adapt import adapt
 from sparse_adapt.pipeline.choice import merge
@@ -111,7 +112,7 @@ def test_between_two_models_their_tables_are_between_too(tiny_model):
 
 
 def test_adapt_ends_in_a_model_whose_queries_a_table_weighs(request_, tmp_path):  # noqa: F811
-    settings = SETTINGS.model_copy(update={"query_side": "table"})
+    settings = SETTINGS.model_copy(update={"query_side": "table", "windows": 24, "overlap": 6})
     request = type(request_)(**{**vars_of(request_), "settings": settings})
     heard = Heard()
     done = adapt(request, Place(tmp_path / "run"), heard)
@@ -123,6 +124,8 @@ def test_adapt_ends_in_a_model_whose_queries_a_table_weighs(request_, tmp_path):
     choice = json.loads((tmp_path / "run" / "choice.json").read_text())
     assert choice["kept"] > 1  # the base model has no table
     assert "--query-side table" in request.command()
+    assert kept.windows == Windows(24, 6)
+    kept.read_by(None)  # other programs read a document's beginning
     check_same(kept, Theirs(str(done.model), device="cpu"))
 
 
