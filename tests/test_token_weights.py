@@ -56,6 +56,11 @@ def test_a_token_of_documents_that_the_teacher_likes_gains(tiny_model, tmp_path)
     task.conclude(encoder)
     gain = encoder.query_side.weights / np.maximum(before, 1e-9)
     assert gain[liked] > gain[other]
+    half = np.log(gain[liked])
+    encoder.query_side = QuerySide(before, 64)
+    task.settings = task.settings.model_copy(update={"back": 0.0})
+    task.conclude(encoder)  # all of what was learnt is twice the half of it
+    assert np.log(encoder.query_side.weights[liked] / before[liked]) == pytest.approx(2 * half, rel=1e-4)
     assert (encoder.query_side.weights[list(encoder.tokenizer.all_special_ids)] == 0).all()
 
 

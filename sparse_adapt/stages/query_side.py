@@ -43,6 +43,14 @@ class QueryTable(Training):
         source="kl: Hinton et al. 2015, arXiv:1503.02531; margin_mse: Hofstätter et al. 2020, arXiv:2010.02666",
     )
     temperature: float = setting(2.0, "What scores are divided by in both softmaxes of `kl`.", gt=0)
+    back: float = setting(
+        0.5,
+        "How far the learnt factors are taken back to 1. Made-up queries share their documents' words and can't tell "
+        "half of what is learnt from all of it, so the smaller change is kept.",
+        unit="share of the way back",
+        ge=0,
+        lt=1,
+    )
     calibrate: bool = setting(
         True, "Whether the teacher's scores are brought to the mean and spread of those at the start."
     )

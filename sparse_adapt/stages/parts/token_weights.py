@@ -111,6 +111,7 @@ class TokenWeights:
         assert encoder.query_side is not None
         with torch.no_grad():
             gain = self.beside(torch.arange(len(self.start), device=self.beside.own.device)).cpu().numpy()
+        gain *= 1.0 - self.settings.back
         encoder.query_side = encoder.query_side.times(np.exp(gain))
         said = np.unique(np.concatenate([np.zeros(0, np.int64), *self.queries]))
         moved = float(np.abs(gain[said]).mean()) if len(said) else 0.0
