@@ -14,7 +14,7 @@ from conftest import refused
 from sparse_adapt.cli import app
 from sparse_adapt.cli.options import EARLIER
 
-SCREEN = 52  # lines
+SCREEN = 54  # lines
 RESEARCH = {
     "coin",
     "recovery",
