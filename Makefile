@@ -4,6 +4,7 @@
 # make bench   speed and memory beside other implementations; DATA=DIR names a folder that holds medquad
 # make figures what the pages and the notebooks show, made anew: three demos, an hour at most
 # make docs    the pages in docs/, commands and settings made from the code; strict, needs no network
+# make lock    the hashes of every pinned package, written anew into requirements.lock; needs a package index
 # make setup   what the others do first: a virtual environment in .venv, pinned dependencies, the package
 
 PYTHON ?= python3
@@ -13,7 +14,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup browser demo test quick nightly lint docs bench figures constraints clean
+.PHONY: setup browser demo test quick nightly lint docs bench figures constraints lock clean
 
 setup: $(READY)
 
@@ -59,6 +60,14 @@ figures: setup browser
 
 constraints:
 	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu$$//' > constraints.txt
+
+lock: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --extra dev --constraint constraints.txt \
+		--python-version 3.11.5 --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
+		pyproject.toml --output-file requirements.all
+	$(BIN)/python tools/lock.py requirements.all requirements.lock
+	rm requirements.all
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
