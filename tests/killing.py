@@ -3,15 +3,21 @@
 import builtins
 import hashlib
 import io
+import json
 import os
 import re
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from commands import ran
+
+from sparse_adapt.pipeline import adapt
 
 State = dict[str, bytes | None]
 """What lies in a folder: bytes by path, None for a folder within."""
@@ -19,6 +25,7 @@ State = dict[str, bytes | None]
 WRITING = frozenset("wax+")
 ALWAYS = ("fsync",)  # by descriptor
 BY_NAME = ("rename", "replace", "unlink", "remove", "rmdir", "mkdir", "truncate", "link", "symlink")
+LUCENES_OWN = re.compile(r"whole/(_|segments)")
 RANDOM = re.compile(r"\.[0-9a-f]{16}\.partial")
 
 
@@ -110,3 +117,28 @@ def _created(found: Watched, function: Callable[..., Any]) -> Callable[..., Any]
         return function(path, flags, *given, **options)
 
     return call
+
+
+@pytest.fixture
+def no_clock(monkeypatch):
+    """Every moment is the same, so that records of a run and of a resumed one are; and no disk is waited for."""
+    torch.set_num_threads(1)
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setattr(time, "monotonic", lambda: 0.0)
+    monkeypatch.setattr(time, "strftime", lambda *_: "2026-01-01T00:00:00+0000")
+    monkeypatch.setattr(adapt, "peak_memory", lambda: 0)
+
+
+def content(folder: Path) -> State:
+    """All that lies beside and in a result; of a report without which stages were done before."""
+    found = state_of(folder)
+    if (report := found.get("whole/report.json")) is not None:
+        told = json.loads(report)
+        stages = [{**stage, "said": ""} for stage in told.get("stages", [])]
+        found["whole/report.json"] = json.dumps({**told, "stages": stages}, sort_keys=True).encode()
+        del found["whole/sparse-adapt.json"]
+        found |= dict.fromkeys(found.keys() & {"whole/report.html"}, b"")  # shows the report
+    of_lucene = [path for path in found if LUCENES_OWN.match(path)]  # hold numbers of chance
+    if of_lucene:
+        assert ran("verify", str(folder / "whole"))[0] == 0
+    return {**found, **dict.fromkeys([*of_lucene, *(["whole/sparse-adapt.json"] if of_lucene else [])], b"")}

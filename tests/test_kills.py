@@ -3,20 +3,15 @@
 The suite looks at some operations of some commands, `make nightly` at every one of all.
 """
 
-import json
-import os
-import re
-import time
 from pathlib import Path
 
 import pytest
 import torch
 from commands import COMMANDS, RESUMABLE, inputs, ran
-from killing import State, restore, state_of, watched
+from killing import content, restore, watched
+from killing import no_clock as no_clock
 
-from sparse_adapt.pipeline import adapt
-
-LUCENES_OWN = re.compile(r"whole/(_|segments)")
+pytestmark = pytest.mark.usefixtures("no_clock")
 SOME = {  # states in the usual suite
     **{"terms": 3, "queries": 4, "extend": 4, "contrast": 4, "run": 2},
     **{"encode": 5, "index": 2, "export": 5, "adapt": 1},
@@ -28,30 +23,6 @@ def words(tiny_model, tmp_path_factory) -> dict[str, str]:
     """What stands for what in the commands' lines."""
     torch.set_num_threads(1)
     return inputs(tmp_path_factory.mktemp("inputs"), tiny_model)
-
-
-@pytest.fixture(autouse=True)
-def no_clock(monkeypatch):
-    """Every moment is the same, so that records of a run and of a resumed one are; and no disk is waited for."""
-    torch.set_num_threads(1)
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(time, "monotonic", lambda: 0.0)
-    monkeypatch.setattr(time, "strftime", lambda *_: "2026-01-01T00:00:00+0000")
-    monkeypatch.setattr(adapt, "peak_memory", lambda: 0)
-
-
-def content(folder: Path) -> State:
-    """All that lies beside and in a result; of a report without which stages were done before."""
-    found = state_of(folder)
-    if (report := found.get("whole/report.json")) is not None:
-        told = json.loads(report)
-        stages = [{**stage, "said": ""} for stage in told.get("stages", [])]
-        found["whole/report.json"] = json.dumps({**told, "stages": stages}, sort_keys=True).encode()
-        del found["whole/sparse-adapt.json"]
-    of_lucene = [path for path in found if LUCENES_OWN.match(path)]  # hold numbers of chance
-    if of_lucene:
-        assert ran("verify", str(folder / "whole"))[0] == 0
-    return {**found, **dict.fromkeys([*of_lucene, *(["whole/sparse-adapt.json"] if of_lucene else [])], b"")}
 
 
 def check(name: str, words: dict[str, str], folder: Path, most: int) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from office import frame, workbook
 
 from sparse_adapt.collection.readers import CANDIDATE_FILES, DOCUMENT_FILES, QUERY_FILES
 from sparse_adapt.errors import InputError
@@ -34,7 +35,7 @@ PACKED = {
     ".xz": lzma.compress,
     ".zst": zstandard.ZstdCompressor().compress,
 }
-DOCUMENTS = {"jsonl": '{{"_id": "a", "text": "{}"}}\n', "tsv": "a\t{}\n"}
+DOCUMENTS = {"jsonl": '{{"_id": "a", "text": "{}"}}\n', "tsv": "a\t{}\n", "csv": "_id,text\na,{}\n"}
 
 
 class Work:
@@ -104,6 +105,34 @@ def test_an_edited_file_of_a_folder_is_noticed(tmp_path, names, name):
     assert [work.carry_out(), work.carry_out()] == [True, False]
     (folder / name).write_bytes(b"after")
     assert work.carry_out()
+
+
+@pytest.mark.parametrize("name", ["corpus.parquet", "corpus.xlsx"])
+@pytest.mark.parametrize("named", ["file", "folder"])
+def test_an_edited_table_is_noticed(tmp_path, name, named):
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    write = frame if name.endswith(".parquet") else workbook
+    path = write(folder / name, [["_id", "text"], ["a", "one"]])
+    work = Work(tmp_path, corpus=of_collection(path if named == "file" else folder, DOCUMENT_FILES))
+    assert [work.carry_out(), work.carry_out()] == [True, False]
+    write(path, [["_id", "text"], ["a", "two"]])
+    assert [work.carry_out(), work.carry_out()] == [True, False]
+
+
+@pytest.mark.parametrize("name", ["a.txt", "in/b.md", "c.html", "d.pdf"])
+def test_an_edited_text_of_a_folder_is_noticed_and_what_isnt_read_isnt(tmp_path, name):
+    """A file named as a model's configuration doesn't make a model of the folder."""
+    folder = tmp_path / "texts"
+    (folder / "in").mkdir(parents=True)
+    for each in ("config.json", "package.json", name):
+        (folder / each).write_text("before")
+    work = Work(tmp_path, corpus=of_collection(folder, DOCUMENT_FILES))
+    assert [work.carry_out(), work.carry_out()] == [True, False]
+    (folder / "package.json").write_text("after")
+    assert not work.carry_out()
+    (folder / name).write_text("after")
+    assert [work.carry_out(), work.carry_out()] == [True, False]
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "config.json"])

@@ -28,13 +28,16 @@ ABOUT_A_MODEL = frozenset(
 )  # how it came to be
 
 
-def checksum(place: str | Path) -> str:
-    """The checksum of what is read at a place. Raises OSError where nothing can be read there."""
+def checksum(place: str | Path, files: Iterable[Path] | None = None) -> str:
+    """The checksum of what is read at a place; of a folder those `files`, where they are given.
+
+    Raises OSError where nothing can be read there.
+    """
     path = Path(place)
     if not path.is_dir():
         return checksum_of_file(path)
     digest = hashlib.sha256()
-    for file in sorted(files_at(path)):
+    for file in sorted(files_at(path) if files is None else files):
         digest.update(f"{file.relative_to(path).as_posix()}\n{checksum_of_file(file)}\n".encode())
     return digest.hexdigest()
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
 from sparse_adapt.collection.addresses import Address, Location, fingerprint
+from sparse_adapt.collection.loose import texts_in
 from sparse_adapt.collection.sources import lies_at
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.checksum import checksum
@@ -19,15 +20,20 @@ PATH, SHA256 = "path", "sha256"  # keys of a source's stamp
 
 
 class Source(NamedTuple):
-    """Something that a step reads: as it was named, and where what is read of it lies; a bare name has no place."""
+    """Something that a step reads: as it was named, and where what is read of it lies; a bare name has no place.
+
+    `loose`: whether the place is a folder of texts, of which no other file counts.
+    """
 
     named: str
     place: Location | None = None
+    loose: bool = False
 
 
 def of_collection(named: str | Path, names: Sequence[str]) -> Source:
     """A file, a folder of which the first of `names` is read, a bundled corpus, an address, or a data set's name."""
-    return Source(str(named), lies_at(named, names))
+    place = lies_at(named, names)
+    return Source(str(named), place, isinstance(place, Path) and place.is_dir())
 
 
 def of_model(named: str) -> Source:
@@ -50,15 +56,15 @@ def stamp(source: object) -> Any:  # noqa: ANN401 - as JSON has it
     if not isinstance(source, Source):
         return source
     held = {PATH: absolute(source.named)}
-    return held if source.place is None else {**held, SHA256: _checksum_at(source.place)}
+    return held if source.place is None else {**held, SHA256: _checksum_at(source.place, source.loose)}
 
 
-def _checksum_at(place: Location) -> str:
+def _checksum_at(place: Location, loose: bool) -> str:
     """The checksum of a place here, or what a remote file system tells a change of its file by."""
     if isinstance(place, Address):
         return fingerprint(place)
     try:
-        return checksum(place)
+        return checksum(place, texts_in(place) if loose else None)
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(place, f"can't be read ({reason}); check the file") from error

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from sparse_adapt.collection.sources import beside
 from sparse_adapt.errors import ConfigError, SparseAdaptError
@@ -21,10 +21,11 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.settings import Settings
 from sparse_adapt.stages.card import with_record, write_card
 from sparse_adapt.stages.inputs import Inputs
-from sparse_adapt.stages.made_from import PATH, changed, of_model
+from sparse_adapt.stages.made_from import PATH, changed, of_model, stamp
 from sparse_adapt.stages.older import record_now
 from sparse_adapt.stages.record import (
     RECORD_FILE,
+    extended_from,
     made_from,
     new_record,
     read_before,
@@ -46,6 +47,8 @@ from sparse_adapt.training.loop import (
 )
 from sparse_adapt.training.settings import Training
 from sparse_adapt.training.state import STATE_FILE, forget
+
+EXTENDED = "model before the extension"  # in the record of an unfinished stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +162,7 @@ def _teach(
             record, history = before, read_history(work / HISTORY_FILE)
         else:
             if is_main():
-                write_record(work, begun, place.home)
+                write_record(work, {**begun, EXTENDED: _extended(begun)}, place.home)
             history = _train(encoder, task, work, progress)
             record = {
                 **begun,
@@ -216,11 +219,19 @@ def _begun_before(work: Path, begun: Mapping[str, Any], place: Place) -> dict[st
     held = read_record(work)
     before = None if held is None else record_now(begun["stage"], held, work / RECORD_FILE)
     differs = "" if before is None else changed(made_from(before), made_from(begun))
+    if not differs and before is not None and EXTENDED in before and "steps" not in before:
+        differs = changed({EXTENDED: before[EXTENDED]}, {EXTENDED: _extended(begun)})
     if differs and not place.again:
         raise ConfigError(f"{work / RECORD_FILE}: begun with {differs}; pass --overwrite to start again")
     if differs and is_main():
         empty(work)
     return None if differs else before
+
+
+def _extended(begun: Mapping[str, Any]) -> dict[str, str] | None:
+    """The stamp of the model before the extension, which some stages learn from without its being named."""
+    source = extended_from(begun["model"][PATH])
+    return None if source is None else cast("dict[str, str]", stamp(of_model(source)))
 
 
 def _settled(given: Training, taught: Training) -> dict[str, Any]:
