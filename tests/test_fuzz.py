@@ -15,12 +15,14 @@ import pytest
 import torch
 from dense_models import tiny_dense
 from fuzzing import damaged
+from office import frame, pdf, workbook
 
 import sparse_adapt as sa
 from diagnostics.groups import read_members
 from sparse_adapt.api.verifying import verify
 from sparse_adapt.collection.glossary import read_dictionary
 from sparse_adapt.collection.pairs import read_pairs
+from sparse_adapt.collection.questions import read_questions
 from sparse_adapt.collection.readers import (
     read_candidates,
     read_documents,
@@ -29,16 +31,22 @@ from sparse_adapt.collection.readers import (
     read_run,
 )
 from sparse_adapt.collection.triplets import read_triplets
+from sparse_adapt.engines.loading import json_lines
 from sparse_adapt.engines.manifest import read_export
+from sparse_adapt.engines.milvus import read_part as milvus_rows
 from sparse_adapt.engines.query_table import read_weights
 from sparse_adapt.errors import SparseAdaptError
 from sparse_adapt.files.checksum import checksum_of_file
 from sparse_adapt.files.journal import noted
 from sparse_adapt.files.kept import kept_vectors
+from sparse_adapt.files.records import read_record
+from sparse_adapt.lab.contradicting.contradict import read_written
 from sparse_adapt.lab.similarity import read_graded
 from sparse_adapt.made_up.queries import read_pseudo_queries
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline.choice import ChoiceMade
+from sparse_adapt.pipeline.keeps import Keeps
 from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.pipeline.request import REQUEST_FILE, Request, begun
 from sparse_adapt.pipeline.run import latest_run, read_finished, run
@@ -47,7 +55,8 @@ from sparse_adapt.pipeline.work import same_request
 from sparse_adapt.report.printable import CONTROL_OR_BREAK, printable_line
 from sparse_adapt.retrieve.vectors.folder import open_vectors, read_vectors
 from sparse_adapt.retrieve.vectors.shards import encode_corpus
-from sparse_adapt.stages.record import extended_from, read_before, read_record
+from sparse_adapt.stages.record import extended_from, read_before
+from sparse_adapt.stages.record import read_record as read_stage
 from sparse_adapt.stages.runner import Place
 from sparse_adapt.suite.measure import training_of
 from sparse_adapt.suite.settings import read_suite
@@ -85,6 +94,8 @@ TEXTS: dict[str, tuple[str, Read]] = {  # what people write: content, and who re
     ),
     "queries.jsonl": ('{"_id": "1", "text": "a", "kind": "hidden", "doc_id": "1"}\n', all_of(read_queries)),
     "queries.tsv": ("1\twhat\n2\twho\n", all_of(read_queries)),
+    "questions.json": ('["a", {"id": 3, "text": "b"}]', read_questions),
+    "questions.txt": ("what\nwho\n", read_questions),
     "topics.xml": (
         '<topics><topic number="1"><title><![CDATA[a]]></title></topic></topics>',
         all_of(read_queries),
@@ -131,6 +142,30 @@ TEXTS: dict[str, tuple[str, Read]] = {  # what people write: content, and who re
         '{"_id": "1", "text": "a", "kind": "x", "doc_id": "2"}\n',
         of_folder(read_pseudo_queries),
     ),
+}
+
+
+KINDS = {
+    "baseline": {"ndcg@10": 0.5},
+    "model": {"ndcg@10": 0.5, "strays": 0.0},
+    "difference": {"ndcg@10": 0.0},
+}
+OF_RUNS: dict[str, tuple[object, Read]] = {  # what a run leaves besides, and who reads it
+    "choice.json": (
+        {
+            "measure": "ndcg@10",
+            "queries": 9,
+            "kept": 0,
+            "tried": [{"name": "base", "back": None, "ndcg@10": 0.5}],
+        },
+        lambda path: read_record(path, ChoiceMade, "remove it"),
+    ),
+    "keeps.json": ({"general": KINDS}, lambda path: read_record(path, Keeps, "remove it")),
+    "sentences.jsonl": (
+        {"anchor": "a b", "contradictions": ["a c"], "replaced": ["b"], "unchanged": 0, "duplicates": 1},
+        read_written,
+    ),
+    "part-00000.json": ([{"document_id": "d1", "weights": {"3": 1.5, "7": 0.25}}], milvus_rows),
 }
 
 
@@ -188,7 +223,7 @@ def seeds(tmp_path_factory, tiny_model, zorvex_collection, twelve_documents) -> 
     stage = folder / "runs" / "run" / "2-warmup"
     readers[stage / "stage.json"] = [
         lambda path: (
-            read_record(path.parent),
+            read_stage(path.parent),
             read_before(str(path.parent)),
             extended_from(str(path.parent)),
             training_of(str(path.parent)),
@@ -218,6 +253,20 @@ def seeds(tmp_path_factory, tiny_model, zorvex_collection, twelve_documents) -> 
         readers[export / name] = [of_folder(read_export)]
     readers[vectors / "shard-00000.safetensors"].append(kept_vectors)
     readers[vectors / "shard-00000.jsonl"].append(noted)
+    part = next((export / "documents").iterdir())
+    readers[part] = [all_of(json_lines)]
+    table = [["_id", "text", "title"], ["1", "a", "T"], ["2", "b", "T"]]
+    for write, name in ((workbook, "corpus.xlsx"), (frame, "corpus.parquet")):
+        readers[write(folder / name, table)] = [all_of(read_documents)]
+    glossary = [["term", "definition"], ["a", "b"]]
+    readers[workbook(folder / "glossary.xlsx", glossary)] = [read_dictionary]
+    printed = folder / "printed" / "a.pdf"
+    printed.parent.mkdir()
+    printed.write_bytes(pdf("a text", "of two lines"))
+    readers[printed] = [lambda path: list(read_documents(path.parent))]
+    for name, (content, read) in OF_RUNS.items():
+        (folder / name).write_text(json.dumps(content) + "\n")
+        readers[folder / name] = [read]
     request = folder / "adapted" / REQUEST_FILE
     request.parent.mkdir()
     asked = Request(corpus=str(zorvex_collection), model=str(tiny_model))

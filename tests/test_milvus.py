@@ -107,7 +107,7 @@ def test_a_part_that_has_changed_is_refused_before_anything_is_loaded(client, tm
         load(tmp_path / "out", client, "changed")
     assert not client.has_collection("changed")
     vouch_anew(tmp_path / "out")
-    with pytest.raises(InputError, match=r"part-00000\.json: isn't JSON"):
+    with pytest.raises(InputError, match=r"part-00000\.json: isn't a part of an export"):
         load(tmp_path / "out", client, "changed")
 
 

@@ -277,7 +277,7 @@ def test_records_from_before_paths_were_near_are_read(tmp_path, plan):
 def test_a_damaged_record_is_one_line(tmp_path, plan, content):
     done = run(plan, Place(tmp_path / "run"))
     (done.model / "stage.json").write_bytes(content.encode("utf-8", "surrogatepass"))
-    with pytest.raises(InputError, match=r"4-distill/stage\.json: not the record of a stage"):
+    with pytest.raises(InputError, match=r"4-distill/stage\.json: not a file that this version reads"):
         run(plan, Place(tmp_path / "run", resume=True))
 
 

@@ -311,7 +311,7 @@ def test_ids_that_arent_text_are_refused(whole):
 def test_a_journal_that_isnt_one_is_refused(model, twelve_documents, unfinished, line):
     journal = unfinished.with_name("stopped.partial") / "shards.jsonl"
     journal.write_text(f"{line}\n")
-    with pytest.raises(InputError, match=r"shards\.jsonl:1: not a line of this journal"):
+    with pytest.raises(InputError, match=r"shards\.jsonl:1: not a file that this version reads"):
         encode_corpus(model, twelve_documents, unfinished, documents_a_shard=5)
 
 

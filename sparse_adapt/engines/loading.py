@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+from sparse_adapt.collection.lines import read_lines
 from sparse_adapt.errors import InputError, OutputError
 
 MOST_NAMED = 3
@@ -25,12 +26,11 @@ class Refused(NamedTuple):
 
 def json_lines(path: Path) -> Iterator[Any]:
     """What each line of a part holds. Raises InputError with the line that isn't JSON."""
-    with path.open(encoding="utf-8") as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                yield json.loads(line)
-            except ValueError as error:
-                raise InputError(path, f"isn't JSON ({error}); export again", line=number) from error
+    for number, line in read_lines(path):
+        try:
+            yield json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise InputError(path, f"isn't JSON ({error}); export again", line=number) from error
 
 
 def insert_all(

@@ -19,10 +19,11 @@ from sparse_adapt.engines.opened import ImpactEngine
 from sparse_adapt.engines.quantise import Quantisation
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.marker import faults, marker_of
+from sparse_adapt.files.records import Record, read_record
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
-from sparse_adapt.retrieve.vectors.manifest import ModelStamp, Record, read_record, read_tokens, stamp
+from sparse_adapt.retrieve.vectors.manifest import ModelStamp, read_tokens, stamp
 
 CARD_FILE = "index.json"
 ANY_NUMBER_OF_TOKENS = 2**31 - 1

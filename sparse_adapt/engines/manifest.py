@@ -9,13 +9,12 @@ import numpy as np
 
 from sparse_adapt.engines.quantise import Entries, Quantisation, as_floats
 from sparse_adapt.errors import InputError
+from sparse_adapt.files.records import Record, read_record
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.retrieve.vectors.manifest import (
     MANIFEST_FILE,
     ModelStamp,
-    Record,
     check_file,
-    read_record,
     read_tokens,
 )
 

@@ -209,7 +209,7 @@ def load_into(export: ExportFolder, client: "MilvusClient", collection: str) -> 
             row
             for part in export.manifest.document_files
             for row in insert_all(
-                _rows(export.path / part.path),
+                read_part(export.path / part.path),
                 lambda rows: client.upsert(collection, rows),
                 batch=ROWS_A_REQUEST,
                 document_id=lambda row: row[KEY],
@@ -223,13 +223,15 @@ def load_into(export: ExportFolder, client: "MilvusClient", collection: str) -> 
         return int(counted[0]["count(*)"])
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
+def read_part(path: Path) -> list[dict[str, Any]]:
     """One part: rows whose weights have whole numbers as keys."""
     try:
         content = json.loads(path.read_bytes())
-    except ValueError as error:
-        raise InputError(path, f"isn't JSON ({error}); export again") from error
-    return [row | {FIELD: {int(column): weight for column, weight in row[FIELD].items()}} for row in content]
+        return [
+            row | {FIELD: {int(column): weight for column, weight in row[FIELD].items()}} for row in content
+        ]
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise InputError(path, f"isn't a part of an export ({error!r}); export again") from error
 
 
 def _create(client: "MilvusClient", collection: str) -> None:

@@ -9,8 +9,8 @@ from pydantic import Field, ValidationError
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.files.records import Record
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
-from sparse_adapt.retrieve.vectors.manifest import Record
 
 DEFAULT_SCALE = 100.0
 DEFAULT_LARGEST = 65_535

@@ -17,7 +17,6 @@ While it works, the folder is `RUN.partial`. `steps/NAME.json` says what a step 
 sources are as they were is done, one whose sources were edited is done again, and so is what comes after.
 """
 
-import json
 import shutil
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -30,9 +29,11 @@ from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.folders import output_folder, tidy, write_json, write_text
 from sparse_adapt.files.marker import marker_of, remove
 from sparse_adapt.files.paths import absolute
+from sparse_adapt.files.records import read_record
 from sparse_adapt.made_up.queries import HELD, TRAIN, read_pseudo_queries
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.choice import (
+    ChoiceMade,
     compare_as_they_are,
     held_collection,
     keep,
@@ -42,7 +43,7 @@ from sparse_adapt.pipeline.choice import (
 )
 from sparse_adapt.pipeline.estimate import expected
 from sparse_adapt.pipeline.evidence import Taught, keep_or_refuse
-from sparse_adapt.pipeline.keeps import keeps_lines, measure_keeps
+from sparse_adapt.pipeline.keeps import Keeps, keeps_lines, measure_keeps
 from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.pipeline.preparing import (
     peak_memory,
@@ -69,7 +70,8 @@ from sparse_adapt.teachers.teacher import make_teacher
 from sparse_adapt.terms.mining import Term, read_terms
 
 STEPS = ("terms", "dictionary", "queries", "candidates", "stages", "choice")
-REENCODE_FILE = "reencode.txt"
+CHOICE_FILE, KEEPS_FILE, REENCODE_FILE = "choice.json", "keeps.json", "reencode.txt"
+MAKE_AGAIN = "remove it and pass --resume, which makes it again"
 WITHOUT_TERMS = {
     "contrast",
     "table",
@@ -310,11 +312,11 @@ def _choice(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
         write_card(partial_folder, with_record(about))
         write_record(partial_folder, about, folder)
         partial_folder.rename(folder / "model")
-        write_json(folder / "choice.json", tried)
+        write_json(folder / CHOICE_FILE, tried)
         said = f"{choice.best.label} is kept, of {len(choice.tried)} models on {len(held.queries):,} queries set aside"
         return said if tried.get("refused") is None else f"{said}; {tried['refused']}"
 
-    work.step("choice", sources, ["choice.json", "model"], do)
+    work.step("choice", sources, [CHOICE_FILE, "model"], do)
     _list_what_to_encode(work, plan)
 
 
@@ -331,16 +333,21 @@ def _keeps(work: Work, plan: Plan) -> None:
     folder = work.folder
 
     def do() -> str:
-        kept = json.loads((folder / "choice.json").read_text(encoding="utf-8"))["kept"]
+        kept = _choice_made(work).kept
         keeps: dict[str, Any] = {}
         if kept != 0:
             models = SparseEncoder.load(plan.model), SparseEncoder.load(folder / "model")
             work.request.reading.apply(models[0])
             keeps = measure_keeps(*models, work.documents)
-        write_json(folder / "keeps.json", keeps)
+        write_json(folder / KEEPS_FILE, keeps)
         return keeps_lines(keeps)[0] if keeps else "the base model is kept, and so is all that it knew"
 
-    work.step("keeps", {"model": work.made("model")}, ["keeps.json"], do)
+    work.step("keeps", {"model": work.made("model")}, [KEEPS_FILE], do)
+
+
+def _choice_made(work: Work) -> ChoiceMade:
+    """What the step before has chosen. Raises InputError for a file that somebody damaged."""
+    return read_record(work.folder / CHOICE_FILE, ChoiceMade, MAKE_AGAIN)
 
 
 def _record_of(
@@ -384,8 +391,8 @@ def _report(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
         "corpus": absolute(work.request.corpus),
         "adapt": {
             "steps": {name: {"said": step.said, "seconds": step.seconds} for name, step in steps.items()},
-            "choice": json.loads((work.folder / "choice.json").read_text(encoding="utf-8")),
-            "keeps": json.loads((work.folder / "keeps.json").read_text(encoding="utf-8")),
+            "choice": _choice_made(work).model_dump(),
+            "keeps": read_record(work.folder / KEEPS_FILE, Keeps, MAKE_AGAIN).root,
             "terms": len(_read_terms(work)),
             "documents": len(work.documents),
             "documents_with_a_new_term": work.with_new_terms,

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
+from pydantic import BaseModel, ConfigDict, Field
 
 from sparse_adapt.collection.readers import Candidates, Document, Query
 from sparse_adapt.model.idf import Factors, fourth_root, rows_for_idf, scaled
@@ -110,6 +111,17 @@ class Choice:
     def best(self) -> Tried:
         """What is kept."""
         return self.tried[self.kept]
+
+
+class ChoiceMade(BaseModel):
+    """What `choice.json` holds: a row for each that was tried, the number of the row that is kept, and why."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    measure: str
+    queries: int
+    kept: int = Field(ge=0)
+    tried: list[dict[str, Any]]
 
 
 def merge(towards: SparseEncoder, model: SparseEncoder, back: float) -> SparseEncoder:

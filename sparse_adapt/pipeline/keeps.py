@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from pydantic import RootModel
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.model.sparse import SparseEncoder
@@ -34,6 +35,10 @@ STRAYS_ENOUGH = 0.05  # share of general questions that light a new term
 KNOWN_ITEMS = "known items"
 
 Figures = Mapping[str, Any]
+
+
+class Keeps(RootModel[dict[str, dict[str, Any]]]):
+    """What `keeps.json` holds: figures by the kind of queries; nothing where the base model is kept."""
 
 
 def measure_keeps(base: SparseEncoder, kept: SparseEncoder, documents: Sequence[Document]) -> dict[str, Any]:

@@ -11,10 +11,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import write_json
+from sparse_adapt.files.records import parse_record
 from sparse_adapt.stages import inputs
 from sparse_adapt.stages.inputs import Input
 from sparse_adapt.stages.made_from import (
@@ -95,12 +96,10 @@ def read_record(folder: str | Path) -> dict[str, Any] | None:
     """The record of a model folder; None where no stage made it. Raises InputError for one that is damaged."""
     path = Path(folder) / RECORD_FILE
     try:
-        record = _Record.model_validate_json(path.read_bytes())
+        content = path.read_bytes()
     except OSError:
         return None
-    except ValidationError as error:
-        problem = error.errors()[0]["msg"]
-        raise InputError(path, f"not the record of a stage ({problem}); make the model again") from error
+    record = parse_record(content, path, _Record, "make the model again")
     model = {PATH: record.model} if isinstance(record.model, str) else record.model
     found = read({"model": model, **record.files}, path.parent)
     return {**record.model_dump(), "model": found.pop("model"), "files": found}

@@ -34,12 +34,12 @@ from sparse_adapt.collection.readers import (
 from sparse_adapt.collection.sources import bundled
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import output_folder, write_json
+from sparse_adapt.files.records import Record, read_record
 from sparse_adapt.lab.coin.choose import Candidate, choose_words, count_words, find_candidates
 from sparse_adapt.lab.coin.families import Coinage
 from sparse_adapt.lab.coin.invent import invent_words
 from sparse_adapt.lab.coin.meanings import coined_glossary
 from sparse_adapt.report.watching import Heard, silent
-from sparse_adapt.retrieve.vectors.manifest import Record, read_record
 
 COINED_FILE = "coined.json"
 TYPED_FILE = "queries-coined.jsonl"

@@ -23,6 +23,7 @@ from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.collection.triplets import Triplet
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.journal import note, noted
+from sparse_adapt.files.records import Record, parse_record
 from sparse_adapt.lab.contradicting.gaps import Filler, Gap, Gaps, compared_as
 from sparse_adapt.terms.language import Parser, Sentence
 
@@ -84,11 +85,23 @@ class Written(NamedTuple):
         """One line."""
         return json.dumps(self._asdict(), ensure_ascii=False)
 
-    @classmethod
-    def from_json(cls, line: str) -> "Written":
-        """What `to_json` wrote."""
-        anchor, contradictions, replaced, unchanged, duplicates = json.loads(line).values()
-        return cls(anchor, tuple(contradictions), tuple(replaced), unchanged, duplicates)
+
+def read_written(journal: Path) -> list[Written]:
+    """What `to_json` wrote, line by line. Raises InputError for a line that is none."""
+    advice = f"delete {journal.parent} or pass --overwrite"
+    lines = enumerate(noted(journal), start=1)
+    records = (parse_record(line, journal, _Line, advice, number) for number, line in lines)
+    return [Written(**record.model_dump()) for record in records]
+
+
+class _Line(Record):
+    """A line of the journal."""
+
+    anchor: str
+    contradictions: tuple[str, ...]
+    replaced: tuple[str, ...]
+    unchanged: int
+    duplicates: int
 
 
 def read_sentences(source: str, parser: Parser, seed: int = 0) -> Iterator[Sentence]:
@@ -148,7 +161,7 @@ def contradict(
     ConfigError for a journal of other sentences.
     """
     random = default_rng(seed)
-    done = [] if journal is None else [Written.from_json(line) for line in noted(journal)]
+    done = [] if journal is None else read_written(journal)
     if any(held.anchor != own.text for held, own in zip(done, sentences, strict=False)):
         raise ConfigError(f"{journal}: begun with other sentences; pass --overwrite to start again")
     for row, sentence in enumerate(sentences):

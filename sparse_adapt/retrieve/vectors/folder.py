@@ -20,13 +20,12 @@ from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.checksum import checksum_of_bytes
 from sparse_adapt.files.matrix import sound_csr
+from sparse_adapt.files.records import Record, read_record
 from sparse_adapt.files.writing import write_bytes
 from sparse_adapt.retrieve.vectors.manifest import (
     MANIFEST_FILE,
     ModelStamp,
-    Record,
     read_checked,
-    read_record,
     read_tokens,
 )
 

@@ -8,31 +8,19 @@ Dimensions: V vocabulary.
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    SerializerFunctionWrapHandler,
-    ValidationError,
-    model_serializer,
-)
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.checksum import checksum_of_bytes, checksum_of_file
 from sparse_adapt.files.folders import write_json
+from sparse_adapt.files.records import Record
 from sparse_adapt.model.sparse import SparseEncoder
 
 MANIFEST_FILE = "manifest.json"
 TOKENS_FILE = "tokens.json"
-
-
-class Record(BaseModel):
-    """Facts as a JSON file: frozen, and refused when a field is missing, unknown or of another type."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
 
 class ModelStamp(Record):
@@ -104,22 +92,6 @@ def read_tokens(folder: Path, model: ModelStamp) -> list[str]:
     if not known or _checksum_of_tokens(tokens) != model.vocabulary_sha256:
         raise InputError(path, "isn't the vocabulary that the manifest names; make the folder anew")
     return list(tokens)
-
-
-AnyRecord = TypeVar("AnyRecord", bound=Record)
-
-
-def read_record(path: Path, kind: type[AnyRecord]) -> AnyRecord:
-    """A JSON file as a record of one kind. Raises InputError with the first field that is wrong."""
-    try:
-        return kind.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise InputError(path, f"can't be read ({error.strerror})") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        problem = f"{place}: {first['msg']}" if place else first["msg"]
-        raise InputError(path, f"not a file that this version reads ({problem}); make it anew") from error
 
 
 def read_format(folder: Path) -> str:

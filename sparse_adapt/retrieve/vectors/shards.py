@@ -8,13 +8,13 @@ from itertools import count, islice
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import ValidationError
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.folders import Reads, output_folder, write_json, write_text
 from sparse_adapt.files.journal import note, noted
+from sparse_adapt.files.records import parse_record, read_record
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.watching import Before, Heard, silent
 from sparse_adapt.retrieve.encode import encode
@@ -31,7 +31,6 @@ from sparse_adapt.retrieve.vectors.folder import (
 from sparse_adapt.retrieve.vectors.manifest import (
     MANIFEST_FILE,
     ModelStamp,
-    read_record,
     stamp,
     token_names,
     write_tokens,
@@ -175,11 +174,7 @@ def _begun(work: Path, model: ModelStamp, documents_a_shard: int) -> Manifest:
 
 def _noted(journal: Path) -> Iterator[Shard]:
     for number, line in enumerate(noted(journal), start=1):
-        try:
-            yield Shard.model_validate_json(line)
-        except ValidationError as error:
-            advice = f"delete {journal.parent} or pass --overwrite"
-            raise InputError(journal, f"not a line of this journal; {advice}", line=number) from error
+        yield parse_record(line, journal, Shard, f"delete {journal.parent} or pass --overwrite", number)
 
 
 def _check_model(manifest: Manifest, model: ModelStamp, folder: Path) -> None:

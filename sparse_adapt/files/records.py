@@ -1,0 +1,47 @@
+"""JSON files that this project wrote, read back: facts of a known shape, or one line that says what is wrong."""
+
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from sparse_adapt.errors import InputError
+
+
+class Record(BaseModel):
+    """Facts as a JSON file: frozen, and refused when a field is missing, unknown or of another type."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+
+AnyRecord = TypeVar("AnyRecord", bound=BaseModel)
+
+
+def read_record(path: Path, kind: type[AnyRecord], advice: str = "make it anew") -> AnyRecord:
+    """A JSON file as a record of one kind. Raises InputError with the first field that is wrong."""
+    return parse_record(_bytes_of(path), path, kind, advice)
+
+
+def parse_record(
+    content: bytes | str,
+    path: Path,
+    kind: type[AnyRecord],
+    advice: str = "make it anew",
+    line: int | None = None,
+) -> AnyRecord:
+    """What a file, or a line of it, holds as a record of one kind. Raises InputError as `read_record` does."""
+    try:
+        return kind.model_validate_json(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        problem = f"{place}: {first['msg']}" if place else first["msg"]
+        said = f"not a file that this version reads ({problem}); {advice}"
+        raise InputError(path, said, line=line) from error
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(path, f"can't be read ({error.strerror})") from error
