@@ -31,6 +31,7 @@ ROUTER = "Router"
 ROUTES = ("query", "document")
 TABLE_FILES = ("idf.json", "query_token_weights.txt")  # of OpenSearch
 UNKNOWN_SETTINGS = ("query_length", "document_length", "query_expansion", "processing_kwargs")
+LONGEST_NAME = 255  # bytes of a file's name
 ADVICE = "choose a model of a transformer and SpladePooling"
 
 
@@ -103,9 +104,17 @@ def _module(folder: Path, kind: object, path: object, source: str | Path) -> Mod
     if not named.startswith("sentence_transformers."):
         raise ModelError(f"{source}: its module {named} is no part of sentence-transformers; {ADVICE}")
     path = path or ""
-    if not isinstance(path, str) or Path(path).is_absolute() or ".." in Path(path).parts:
-        raise ModelError(f"{source}: names {path!r}, which is no folder of this model; fetch the model again")
+    if not isinstance(path, str) or Path(path).is_absolute() or not all(map(_is_name, Path(path).parts)):
+        shown = str(path)[:LONGEST_NAME]
+        raise ModelError(
+            f"{source}: names {shown!r}, which is no folder of this model; fetch the model again"
+        )
     return Module(named.rsplit(".", 1)[-1], folder / path)
+
+
+def _is_name(part: str) -> bool:
+    """Whether a part of a path can name something inside a folder."""
+    return part != ".." and "\0" not in part and len(part.encode("utf-8", "replace")) <= LONGEST_NAME
 
 
 def _pair(modules: tuple[Module, ...], source: str | Path) -> tuple[Module, Module]:

@@ -178,6 +178,9 @@ def read_tokenizer(folder: Path, source: str | Path) -> PreTrainedTokenizerFast:
         raise ModelError(
             f"{source}: needs a fast tokenizer (a tokenizer.json); found {type(tokenizer).__name__}"
         )
+    longest: object = tokenizer.model_max_length
+    if not isinstance(longest, int | float) or not longest >= 1:
+        raise ModelError(f"{source}: its tokenizer's model_max_length is {longest!r}; fetch the model again")
     return tokenizer
 
 

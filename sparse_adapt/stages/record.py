@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import write_json
@@ -37,14 +37,23 @@ PACKAGES = ("sparse-adapt", "torch", "transformers", "tokenizers", "accelerate")
 OF_KEYS = {each.key: each for each in vars(inputs).values() if isinstance(each, Input)}
 
 
+def _with_path(stamp: dict[str, str]) -> dict[str, str]:
+    if PATH not in stamp:
+        raise ValueError("lacks its path")
+    return stamp
+
+
+Stamp = Annotated[dict[str, str], AfterValidator(_with_path)]
+
+
 class _Record(BaseModel):
     """What a record has at least; `model` was a path alone once."""
 
     model_config = ConfigDict(extra="allow")
 
     stage: str
-    model: dict[str, str] | str
-    files: dict[str, dict[str, str]] = {}
+    model: Stamp | str
+    files: dict[str, Stamp] = {}
     settings: dict[str, Any] = {}
     seconds: float = 0.0
 

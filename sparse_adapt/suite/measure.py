@@ -95,6 +95,7 @@ def run_suite(
         else output_folder(folder, overwrite=overwrite, resume=resume, reads=_read_by(suite))
     )
     with place as work:
+        own = kept is None and work is not None
         if kept is None and work is not None:
             kept = work / VECTORS
         old = None if folder is None else folder / VECTORS
@@ -126,6 +127,8 @@ def run_suite(
                     {row: found[member] for row, member in first.items()},
                     {row: rankers[member] for row, member in first.items() if member in rankers},
                 )
+        if own:
+            workshop.forget_others()
         outcome = MeasuredSuite(
             suite,
             {name: tuple(query.kind for query in each.queries) for name, each in collections.items()},

@@ -87,6 +87,7 @@ class Workshop:
     old: Path | None = None
     device: str = "cpu"
     loaded: dict[str, tuple[SparseEncoder, str]] = field(default_factory=dict)
+    asked: set[str] = field(default_factory=set)  # names of files of sparse vectors
 
     def check(self) -> None:
         """Load every model once: a mistake in the last is better known before the first is put to work."""
@@ -167,7 +168,14 @@ class Workshop:
             heard(len(part))
         return csr_matrix(vstack(parts, format="csr")) if parts else encode(encoder, [], side)
 
+    def forget_others(self) -> None:
+        """Remove sparse vectors of texts or models that were others when an unfinished suite kept them."""
+        for path in self.kept.glob("sparse-*.safetensors") if self.kept is not None else ():
+            if path.name not in self.asked:
+                path.unlink()
+
     def _kept(self, name: str) -> csr_matrix | None:
+        self.asked.add(name)
         return None if self.kept is None else kept_vectors(self.kept / name, self.old)
 
 

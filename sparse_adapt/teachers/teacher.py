@@ -174,7 +174,7 @@ def is_cross_encoder(teacher: str) -> bool:
         return "cross-encoder" in teacher.lower() or "reranker" in teacher.lower()
     try:
         kinds = json.loads(path.read_text(encoding="utf-8")).get("architectures") or []
-    except (ValueError, AttributeError) as error:
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
         raise ModelError(f"{path}: not a model's configuration ({error}); check --teacher") from error
     return any(str(kind).endswith("ForSequenceClassification") for kind in kinds)
 
