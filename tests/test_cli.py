@@ -480,7 +480,8 @@ def test_tensorboard_scalars_are_written_when_asked(sparse_adapt, tmp_path, exte
 
 def test_check_counts_what_a_folder_holds(sparse_adapt, zorvex_collection):
     done = sparse_adapt("check", zorvex_collection, "--json")
-    counts = {"documents": 12, "queries": 6, "candidates": 3, "terms": 1, "dictionary": 1}
+    judged = {"judgements of test": 7, "judgements of train": 8}
+    counts = {"documents": 12, "queries": 6, **judged, "candidates": 3, "terms": 1, "dictionary": 1}
     assert json.loads(done.out) == counts
 
 

@@ -1,6 +1,6 @@
 """Commands to start with: see it work, check what one has, adapt a model to it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,28 +38,11 @@ def check(corpus: CorpusArgument, json: Json = False) -> None:
 
     The first bad line ends it.
     """
-    from sparse_adapt.collection.glossary import read_dictionary
-    from sparse_adapt.collection.pairs import read_pairs
-    from sparse_adapt.collection.readers import read_candidates, read_documents, read_queries
-    from sparse_adapt.collection.sources import bundled
-    from sparse_adapt.collection.triplets import read_triplets
-    from sparse_adapt.terms.mining import read_terms
+    from sparse_adapt.api.checking import check_collection
 
-    document_ids = {document.document_id for document in read_documents(corpus)}
-    counts = {"documents": len(document_ids)}
-    folder = bundled(corpus)
-    readers: dict[str, Callable[[Path], Sequence[object]]] = {
-        "queries": lambda path: list(read_queries(path)),
-        "candidates": lambda path: list(read_candidates(path, document_ids=document_ids)),
-        "pairs": lambda path: list(read_pairs(path, document_ids=document_ids)),
-        "triplets": lambda path: list(read_triplets(path)),
-        "labelled": lambda path: list(read_triplets(path)),
-        "terms": read_terms,
-        "dictionary": read_dictionary,
-    }
-    for name, reader in readers.items():
-        for path in sorted(folder.glob(f"{name}.*")) if folder.is_dir() else ():
-            counts[name] = len(reader(path))
+    counts, remarks = check_collection(corpus)
+    for remark in remarks:
+        say(f"{corpus}: {remark}")
     if json:
         show_json(counts)
     else:
