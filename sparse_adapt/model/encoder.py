@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerFast
 
@@ -164,10 +165,11 @@ def read_vocabulary(folder: Path, longest: int = DEFAULT_MAX_TOKENS) -> tuple[li
         return [], longest
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
-        tokens = [NewToken(**{**entry, "pieces": tuple(entry["pieces"])}) for entry in stored["new_tokens"]]
+        tokens = TypeAdapter(list[NewToken]).validate_python(stored["new_tokens"])
         return tokens, int(stored["max_tokens"])
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
-        raise ModelError(f"{path}: damaged ({error}); repeat the extension") from error
+        reason = " ".join(str(error).splitlines()[:3])
+        raise ModelError(f"{path}: damaged ({reason}); repeat the extension") from error
 
 
 def read_windows(folder: Path) -> Windows | None:

@@ -22,7 +22,7 @@ from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import tidy, write_json, write_text
 from sparse_adapt.files.marker import remove
-from sparse_adapt.files.paths import absolute, found, portable
+from sparse_adapt.files.paths import absolute, found, is_there, portable
 from sparse_adapt.files.processes import common_folder, is_main
 from sparse_adapt.pipeline.plan import Plan, plan_text
 from sparse_adapt.stages.inputs import Inputs
@@ -235,7 +235,7 @@ def latest_run(runs: Path) -> Finished | None:
     for path in sorted(runs.glob(f"*/{REPORT_FILE}")):
         with suppress(InputError):
             there.append(read_finished(path.parent))
-    usable = [each for each in there if each.corpus is not None and each.model.is_dir()]
+    usable = [each for each in there if each.corpus is not None and is_there(each.model)]
     return max(usable, key=_written, default=None)
 
 

@@ -47,7 +47,7 @@ from pydantic import BaseModel, ValidationError
 import corpora
 from sparse_adapt.collection.lines import read_lines, readable
 from sparse_adapt.collection.sources import READ_AS
-from sparse_adapt.errors import ConfigError, InputError, unknown
+from sparse_adapt.errors import ConfigError, InputError, first_line, unknown
 from sparse_adapt.files.paths import is_there
 from sparse_adapt.pipeline.plan import (
     BASE_MODEL,
@@ -161,6 +161,8 @@ class TomlFile:
             reason = str(error).removesuffix(place[0] if place else " (at end of document)")
             line = int(place[1]) if place else max(1, len(self.lines))
             raise InputError(path, f"broken TOML ({reason}); mend this line", line=line) from error
+        except ValueError as error:  # a whole number of thousands of digits
+            raise InputError(path, f"broken TOML ({first_line(error)}); write it anew") from error
 
     def table(self, name: str) -> dict[str, Any]:
         """The table of one stage, taken out of the content; empty where there is none."""
