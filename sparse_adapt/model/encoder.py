@@ -168,7 +168,7 @@ def read_vocabulary(folder: Path, longest: int = DEFAULT_MAX_TOKENS) -> tuple[li
         tokens = TypeAdapter(list[NewToken]).validate_python(stored["new_tokens"])
         return tokens, int(stored["max_tokens"])
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
-        reason = " ".join(str(error).splitlines()[:3])
+        reason = " ".join(str(error).split("\n")[:3])
         raise ModelError(f"{path}: damaged ({reason}); repeat the extension") from error
 
 
