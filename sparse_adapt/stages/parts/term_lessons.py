@@ -34,7 +34,7 @@ from sparse_adapt.training.shared_steps import SharedFeatures
 from sparse_adapt.training.sharing import own_share, summed_over_processes
 
 FITTED = 8_000  # made-up texts from anywhere, and as many that mean a term, to which rows are fitted
-FITTED_OWN = 512  # texts that say a term, texts that say none, and general passages beside them
+FITTED_OWN = 512  # of the stage's texts that say a term, and of those that say none, at most
 ANCHORED = (
     16  # made-up texts that the anchor holds where every weight learns: the first, everyday ones among them
 )
@@ -98,22 +98,16 @@ class TermLessons:
 
         They are fitted to made-up texts, to the stage's own and to general passages, whose states are computed once.
         """
-        samples = self.meanings.draw(FITTED, np.random.default_rng(self.settings.seed))
-        if samples.nearness is None or self.weights["recall"] == 0.0:
+        if self.settings.judge == "none" or self.weights["recall"] == 0.0 or not self.texts.new:
             return
-        own = [row for row in range(len(self.texts)) if self.texts.says[row].any()][:FITTED_OWN]
-        own += [row for row in range(len(self.texts)) if not self.texts.says[row].any()][:FITTED_OWN]
-        general = list(range(min(FITTED_OWN, len(self.general))))
-        says = np.concatenate([self.texts.says[own], self.general.says[general]])
-        about = self.about[own] | self.meanings.unknown[own]
-        about = np.concatenate([about, self.general.says[general]])
-        token_ids = [*(self.texts.ids[row] for row in own), *(self.general.ids[row] for row in general)]
-        fit_rows(
-            encoder,
-            [*token_ids, *samples.token_ids],
-            FittedLessons(says, ~about & ~says, samples, self.targets, self.settings.silence),
-            self.settings.seed,
-        )
+        samples = self.meanings.draw(FITTED, np.random.default_rng(self.settings.seed))
+        others = np.setdiff1d(np.arange(len(self.texts)), self.texts.saying)
+        own = np.concatenate([self.texts.saying[:FITTED_OWN], others[:FITTED_OWN]])
+        says = np.concatenate([self.texts.says[own], self.general.says])
+        about = np.concatenate([self.about[own] | self.meanings.unknown[own], self.general.says])
+        token_ids = [*(self.texts.ids[row] for row in own), *self.general.ids, *samples.token_ids]
+        lessons = FittedLessons(says, ~about & ~says, samples, self.targets, self.settings.silence)
+        fit_rows(encoder, token_ids, lessons, self.settings.seed)
 
     def batch(self, random: Generator) -> TermLessonsBatch:
         """Half of the texts say a term where any does; the other half come from anywhere."""
