@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typer._click import Context, HelpFormatter, Parameter
 
 HEADING, COMMAND = "bold", "cyan"
+SHOWN_BY_INSTALLING = "--show-completion"  # left out: no line of 80 columns has room for both
 MARGIN = 2  # spaces before a command's name, and after the longest
 
 
@@ -54,8 +55,10 @@ class Page(TyperGroup):
         show(Text("\n").join(self._lines(ctx)))
 
     def _lines(self, ctx: "Context") -> Iterator[Text]:
-        yield Text(f"Usage: {ctx.command_path} COMMAND [OPTIONS]")
-        yield Text("")
+        flags = " ".join(
+            f"[{option.opts[0]}]" for option in self.params if option.opts[0] != SHOWN_BY_INSTALLING
+        )
+        yield Text(f"Usage: {ctx.command_path} [{ctx.help_option_names[0]}] {flags} COMMAND [OPTIONS]")
         yield from (Text(line) for line in (self.help or "").splitlines() if line)
         width = max(map(len, self.list_commands(ctx))) + MARGIN
         for panel, names in self.panels.items():
@@ -63,8 +66,6 @@ class Page(TyperGroup):
             for name in names:
                 summary = self._summary(ctx, name)
                 yield Text(" " * MARGIN).append(name.ljust(width), style=COMMAND).append(summary)
-        flags = [*ctx.help_option_names, *(flag for option in self.params for flag in option.opts)]
-        yield Text("Options", style=HEADING).append(f": {', '.join(flags)}", style="none")
 
     def _summary(self, ctx: "Context", name: str) -> str:
         """What a command does, in a line."""
