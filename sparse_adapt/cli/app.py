@@ -91,8 +91,7 @@ class Commands(Page):
 app = typer.Typer(
     name="sparse-adapt",
     cls=Commands,
-    help="Teach a SPLADE model the words of your domain, and index the result.\n"
-    "Start with: sparse-adapt demo. Help with a command: sparse-adapt COMMAND -h",
+    help="Teach a SPLADE model the words of your domain. Start with: sparse-adapt demo",
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     pretty_exceptions_enable=False,
