@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sparse_adapt.collection.readers import Query
-from sparse_adapt.pipeline.evidence import KNOWN_ITEMS, evidence, of_made_up, refused
+from sparse_adapt.pipeline.evidence import KNOWN_ITEMS, MADE_UP, evidence, of_made_up, refused
 from sparse_adapt.retrieve.evaluate import Result
 from sparse_adapt.retrieve.keeping import MEANT
 
@@ -18,13 +18,19 @@ def shown(kind, gain):
 @pytest.mark.parametrize(
     ("rows", "why"),
     [
-        ([shown("a", 0.04), shown("b", 0.05)], None),
-        ([shown("a", 0.03), shown("b", 0.05)], "a +3.0 ± 3.3 points"),  # 1.645 x .0201 = .033
-        ([shown("a", 0.3), shown("b", -0.01)], "b -1.0 ± 3.3 points"),  # the least favourable kind speaks
-        ([shown("a", 0.04), shown(KNOWN_ITEMS, -0.03)], None),  # which chance may explain
-        ([shown("a", 0.04), shown(KNOWN_ITEMS, -0.04)], "a gain that costs known items"),
-        ([shown("a", -0.1), shown(MEANT, 0.04)], None),  # made-up queries don't ask for meaning
-        ([shown("a", 0.1), shown(MEANT, 0.03)], "definitions in other words +3.0 ± 3.3 points"),
+        ([shown(MADE_UP, 0.04), shown("titles", 0.01), shown("phrases", -0.03)], None),
+        (
+            [shown(MADE_UP, 0.03), shown("titles", 0.05)],
+            "made-up queries +3.0 ± 3.3 points",
+        ),  # 1.645 x .0201 = .033
+        (
+            [shown(MADE_UP, 0.3), shown("phrases", -0.04)],
+            "a gain that costs others: phrases -4.0 ± 3.3 points",
+        ),
+        ([shown(MADE_UP, 0.04), shown(KNOWN_ITEMS, -0.03)], None),  # which chance may explain
+        ([shown(MADE_UP, 0.04), shown(KNOWN_ITEMS, -0.04)], "a gain that costs others: known items"),
+        ([shown(MADE_UP, -0.1), shown(MEANT, 0.04)], None),  # made-up queries don't ask for meaning
+        ([shown(MADE_UP, 0.1), shown(MEANT, 0.03)], "definitions in other words +3.0 ± 3.3 points"),
     ],
 )
 def test_a_gain_within_chance_is_refused(rows, why):
@@ -32,7 +38,7 @@ def test_a_gain_within_chance_is_refused(rows, why):
 
 
 def test_a_single_query_shows_nothing():
-    assert refused([evidence("a", np.ones(1), np.zeros(1))]) is not None
+    assert refused([evidence(MADE_UP, np.ones(1), np.zeros(1))]) is not None
 
 
 def result(kinds, values):
@@ -43,6 +49,7 @@ def test_each_kind_with_enough_queries_speaks_for_itself():
     kinds = ["title"] * 20 + ["phrase"] * 16 + ["sentence"] * 9
     rows = of_made_up(result(kinds, np.full(45, 0.6)), result(kinds, np.full(45, 0.5)))
     assert [(row.kind, row.queries) for row in rows] == [
+        ("made-up queries", 45),
         ("made-up queries (title)", 20),
         ("made-up queries (phrase)", 16),
     ]
