@@ -80,10 +80,11 @@ def explore(
 
     Queries, terms, documents, and a slider for each term. It answers this machine alone, until Ctrl-C ends it.
     """
+    asked = source or str(_latest())
     from sparse_adapt.explore.server import listen, serve
     from sparse_adapt.explore.subject import explored, find_places
 
-    places = find_places(source or str(_latest()), against, corpus)
+    places = find_places(asked, against, corpus)
     listening = listen(port)
     with Bars() as bars:
         found = explored(places, bars.count)
@@ -194,11 +195,12 @@ def page_of(folder: Path) -> None:
 
 
 def _latest() -> Path:
+    none = InputError(RUNS, "holds no finished run; name the folder of one, or make one: sparse-adapt demo")
+    if not any(RUNS.glob("*/report.json")):  # before torch is loaded
+        raise none
     from sparse_adapt.pipeline.run import latest_run
 
     found = latest_run(RUNS)
     if found is None:
-        raise InputError(
-            RUNS, "holds no finished run; name the folder of one, or make one: sparse-adapt demo"
-        )
+        raise none
     return found.folder
