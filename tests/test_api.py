@@ -161,7 +161,7 @@ def test_explaining_takes_scores_apart(model, zorvex_collection, frame):
     assert found == sa.explain(model, "who owns the server", frame, top=3)
     table = found.to_frame()
     assert np.allclose(table.groupby("rank")["contribution"].sum(), [match.score for match in found.matches])
-    assert found.tokens[0].token in str(found) and "<pre" in found._repr_html_()
+    assert found.tokens[0].token in str(found) and '<div class="sparse-adapt' in found._repr_html_()
     assert repr(found).startswith("<QueryReport: 'who owns the server', ")
     with pytest.raises(InputError, match="query: is empty"):
         sa.explain(model, " ", frame)

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -137,6 +138,7 @@ def test_consoles_that_lack_a_sign_show_its_number(corpus):
     env = {**os.environ, "PYTHONIOENCODING": "latin-1"}
     ran = subprocess.run(words, capture_output=True, env=env, check=False)
     assert ran.returncode == 2 and ran.stderr.startswith(b"error: \\u738b\\u8005.jsonl: no such file")
+    shutil.rmtree(corpus.parent / "qrels")  # a file without judgements is a mistake of its own
     with Path("/dev/full").open("w") as full:
         ran = subprocess.run(
             [*words[:-1], str(corpus.parent)], stdout=full, stderr=subprocess.PIPE, check=False

@@ -57,7 +57,7 @@ def check(name: str, words: dict[str, str], folder: Path, most: int) -> tuple[in
 
 @pytest.mark.parametrize("name", SOME)
 def test_a_kill_at_some_operations_leaves_no_trace(words, tmp_path, name):
-    assert check(name, words, tmp_path, SOME[name])[1] > SOME[name]
+    assert check(name, words, tmp_path, SOME[name])[1] >= SOME[name]
 
 
 @pytest.mark.nightly
