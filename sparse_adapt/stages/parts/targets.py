@@ -38,4 +38,4 @@ class Targets(Settings):
         """
         if not judged:
             return cls(meant=5.0)
-        return cls(border=2.0) if terms == 1 else cls()
+        return cls(border=1.5) if terms == 1 else cls()
