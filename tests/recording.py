@@ -71,7 +71,7 @@ def machine() -> dict[str, str]:
 def record(folder: Path, printed: str, paths: Mapping[str, str]) -> dict[str, Any]:
     """The record of every file under a folder, by its name; `paths` are named by what they stand for."""
     found = {}
-    for path in sorted(folder.rglob("*")):
+    for path in sorted(each for each in folder.rglob("*") if each.name != "report.html"):
         name = path.relative_to(folder).as_posix()
         if path.is_file() and not any(fnmatch(name, pattern) for pattern in LEFT_OUT):
             found[name] = _of_file(path, name, paths)
