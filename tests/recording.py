@@ -40,6 +40,10 @@ KEYS_LEFT_OUT = {
     # of files that are recorded themselves, or that hold names of modules
     *("sha256", "model_content_size_in_bytes", "model_content_hash_value"),
 }
+MOMENT = re.compile(  # on a page: when, how long, and by which version
+    r"\d{4}-\d\d-\d\dT[\d:]+[+-]\d{4}|\b\d+ (?:s|min|h)\b|\btook \d+%|\bsparse-adapt \d+(?:\.\d+)+"
+    r'|(?<=<td class="number">)\d+(?=</td>\s*<td>)'  # the column of seconds, which stands before words
+)
 RTOL, ATOL = 1e-3, 1e-4  # between processors
 SIZE_RTOL = 0.05  # of a binary file
 FIRST_OF_TENSOR, FIRST_OF_COLUMN = 1, 3
@@ -71,7 +75,7 @@ def machine() -> dict[str, str]:
 def record(folder: Path, printed: str, paths: Mapping[str, str]) -> dict[str, Any]:
     """The record of every file under a folder, by its name; `paths` are named by what they stand for."""
     found = {}
-    for path in sorted(each for each in folder.rglob("*") if each.name != "report.html"):
+    for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.is_file() and not any(fnmatch(name, pattern) for pattern in LEFT_OUT):
             found[name] = _of_file(path, name, paths)
@@ -152,6 +156,8 @@ def _of_text(text: str, name: str, paths: Mapping[str, str]) -> dict[str, Any]:
         text = text.replace(path, paths[path])
     if name.endswith(".json"):
         text = _without_circumstances(text)
+    if name.endswith(".html"):
+        text = MOMENT.sub("MOMENT", text)
     whole = _sha256(text)
     columns = _columns(text) if name.endswith("history.jsonl") else None
     if columns is not None:
