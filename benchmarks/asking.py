@@ -6,7 +6,6 @@ The queries of medquad and splade-tiny. The table is that of inverse document fr
 same time; tokenizer and dictionary are the files that `export opensearch` writes. Prints microseconds a query.
 """
 
-import argparse
 import json
 import tempfile
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 import torch
 from tokenizers import Tokenizer
 
-from benchmarks.measure import Work, add_options, take_turns
+from benchmarks.measure import Work, options, take_turns
 from sparse_adapt.collection.readers import read_documents, read_queries
 from sparse_adapt.engines.exporting import export_corpus
 from sparse_adapt.model.query_side import idf_side
@@ -49,10 +48,7 @@ def contestants(data: Path, folder: Path) -> tuple[dict[str, Work], int]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    add_options(parser)
+    parser = options(__doc__)
     parser.add_argument("--data", type=Path, required=True)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)

@@ -6,7 +6,6 @@ A seeded sample of medquad, from strings to a sparse matrix, with splade-tiny an
 sentence-transformers runs at the batch size that is best for it on a part of the sample.
 """
 
-import argparse
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,8 +16,8 @@ from torch import nn
 
 from benchmarks.measure import (
     Work,
-    add_options,
     matrix_product,
+    options,
     peak_memory,
     print_peak_memory,
     product_rate,
@@ -110,10 +109,7 @@ def measure(data: Path, turns: int, clock: str, source: str = MODEL, count: int 
 
 def main() -> None:
     """Print the row, or the memory of one contestant on a part of the sample."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    add_options(parser)
+    parser = options(__doc__)
     parser.add_argument("--data", type=Path)
     parser.add_argument(
         "--memory", nargs=4, metavar=("NAME", "DIR", "BATCH", "MODEL"), help="used by the benchmark itself"

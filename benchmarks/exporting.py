@@ -6,7 +6,6 @@ The documents are cranfield, encoded once and read from memory, so that a writer
 must never be what an export waits for: `ratio` is how many times as fast as the encoder it is.
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 import torch
 
-from benchmarks.measure import add_options, take_turns
+from benchmarks.measure import options, take_turns
 from benchmarks.tables import RESULTS, line
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.engines.formats import ENGINES, require
@@ -95,10 +94,7 @@ def markdown(rows: list[Row]) -> str:
 
 def main() -> None:
     """Measure, print the table, save both."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    add_options(parser)
+    parser = options(__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--documents", type=int, help="at most so many; by default all")
     arguments = parser.parse_args()

@@ -7,7 +7,6 @@ weighted sums of weights and the squared mean of each token's. The bias is such 
 a weight, as in a trained model.
 """
 
-import argparse
 from collections.abc import Callable
 
 import torch
@@ -16,8 +15,8 @@ from torch import Tensor
 
 from benchmarks.measure import (
     Work,
-    add_options,
     matrix_product,
+    options,
     peak_memory,
     print_peak_memory,
     product_rate,
@@ -98,10 +97,7 @@ def measure(vocabulary: int, units: int, turns: int, clock: str) -> Row:
 
 def main() -> None:
     """Print one row for each size, or the memory of one contestant."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    add_options(parser)
+    parser = options(__doc__)
     parser.add_argument("--memory", nargs=3, metavar=("NAME", "V", "H"), help="used by the benchmark itself")
     arguments = parser.parse_args()
     if arguments.memory:

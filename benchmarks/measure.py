@@ -36,11 +36,15 @@ class Times(NamedTuple):
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "processor": time.process_time}
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """What every benchmark can be told."""
+def options(description: str | None) -> argparse.ArgumentParser:
+    """A parser of what every benchmark can be told."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--turns", type=int, default=5, help="of which the median is taken")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--clock", choices=CLOCKS, default="wall")
+    return parser
 
 
 def take_turns(contestants: Mapping[str, Work], turns: int, clock: str, warm_ups: int = 1) -> Times:

@@ -6,7 +6,6 @@ DIR holds the collection `medquad` in BEIR layout. Prints a Markdown table and s
 benchmarks/results, as NAME.md and NAME.json. On a busy machine take one thread and the processor's clock.
 """
 
-import argparse
 import json
 import os
 import platform
@@ -19,7 +18,7 @@ from pathlib import Path
 import torch
 
 from benchmarks import encoding, head, searching, step
-from benchmarks.measure import add_options, matrix_product, product_rate, take_turns
+from benchmarks.measure import matrix_product, options, product_rate, take_turns
 from benchmarks.tables import RESULTS, line
 
 PACKAGES = ("torch", "numba", "scipy", "transformers", "sentence-transformers")
@@ -99,10 +98,7 @@ def markdown(rows: list[Row]) -> str:
 
 def main() -> None:
     """Measure every row, print the table, save both."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    add_options(parser)
+    parser = options(__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--name", default="processor", help="of the result files")
     arguments = parser.parse_args()

@@ -6,7 +6,6 @@ The documents are medquad, encoded once and repeated with seeded noise: every we
 of spread 0.2, one entry in ten dropped. The scipy contestant has its transposed matrix ready.
 """
 
-import argparse
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -15,7 +14,7 @@ import numpy as np
 import torch
 from scipy.sparse import csr_matrix, vstack
 
-from benchmarks.measure import CLOCKS, add_options
+from benchmarks.measure import CLOCKS, options
 from sparse_adapt.collection.readers import read_documents, read_queries
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
@@ -103,10 +102,7 @@ def _seconds(search: Callable[[csr_matrix], object], query: csr_matrix, clock: s
 
 def main() -> None:
     """Print the row."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    add_options(parser)
+    parser = options(__doc__)
     parser.add_argument("--data", type=Path, required=True)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)

@@ -8,7 +8,6 @@ table and saves it with all figures under benchmarks/results. On a busy machine 
 clock; ratios are taken within a turn.
 """
 
-import argparse
 import json
 import tempfile
 from pathlib import Path
@@ -18,7 +17,7 @@ import torch
 from transformers import BertConfig, BertForMaskedLM
 
 from benchmarks import encoding, head, step
-from benchmarks.measure import add_options
+from benchmarks.measure import options
 from benchmarks.run import Row, cells, machine, markdown
 from benchmarks.tables import RESULTS
 from sparse_adapt.model.saved import fetch, read_tokenizer
@@ -74,10 +73,7 @@ def measure(name: str, data: Path, clock: str, folder: Path) -> list[Row]:
 
 def main() -> None:
     """Measure, print the table, save both."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    add_options(parser)
+    parser = options(__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument(
         "--size", choices=SHAPES, action="append", help="by default both, one after the other"

@@ -7,7 +7,6 @@ its own `SpladeLoss(SparseMarginMSELoss)` on its own model; the textbook runs th
 whole logits. Same model, texts, targets, optimiser and threads.
 """
 
-import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from sentence_transformers import SparseEncoder as TheirEncoder
 from sentence_transformers.sparse_encoder import losses as their_losses
 from torch import Tensor
 
-from benchmarks.measure import Work, add_options, peak_memory, print_peak_memory, take_turns
+from benchmarks.measure import Work, options, peak_memory, print_peak_memory, take_turns
 from sparse_adapt.collection.readers import read_documents, read_queries
 from sparse_adapt.model.batches import pad
 from sparse_adapt.model.head.pooling import activate, plain_splade_pool
@@ -131,11 +130,8 @@ def _tokens(batch: Batch, source: str) -> list[list[int]]:
 
 def main() -> None:
     """Print the row, or the memory of one contestant."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("--data", type=Path)
-    add_options(parser)
     parser.add_argument(
         "--memory", nargs=3, metavar=("NAME", "DIR", "MODEL"), help="used by the benchmark itself"
     )
