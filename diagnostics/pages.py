@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from diagnostics.matches import Match, QueryReport
+from diagnostics.matches import Contribution, Match, QueryReport, QueryToken
 from diagnostics.report import STATES, tabulate_documents
 from diagnostics.sections import Logits, TokenReport
 from sparse_adapt.report.html.parts import (
@@ -144,7 +144,7 @@ def query_sections(report: QueryReport) -> list[Section]:
             token.token,
             f"{token.weight:.2f}",
             token.weight / largest,
-            "new term" if token.new else "expansion" if token.expansion else "",
+            _note(token),
             token.new,
         )
         for token in report.tokens
@@ -158,6 +158,11 @@ def query_sections(report: QueryReport) -> list[Section]:
     ]
 
 
+def _note(token: QueryToken | Contribution) -> str:
+    """What a token is besides a word of the query, in a word."""
+    return "new term" if token.new else "expansion" if token.expansion else ""
+
+
 def found_of(match: Match) -> Found:
     """A found document with the tokens that it shares with the query, largest contribution first."""
     largest = match.contributions[0].contribution if match.contributions else 1.0
@@ -166,7 +171,7 @@ def found_of(match: Match) -> Found:
             part.token,
             f"{part.contribution:.2f} = {part.query_weight:.2f} x {part.document_weight:.2f}",
             part.contribution / largest,
-            "new term" if part.new else "expansion" if part.expansion else "",
+            _note(part),
             part.new,
         )
         for part in match.contributions[:SHARED]

@@ -216,16 +216,25 @@ def _training(
 
 def trains(command: Callable[..., None]) -> Callable[..., None]:
     """A command with the options of training after its own; `overrides` reads them from its context."""
-    own, more = signature(command), signature(_training)
+    own = signature(command)
 
     @wraps(command)
     def with_training(**options: object) -> None:
         command(**{name: value for name, value in options.items() if name in own.parameters})
 
-    parameters = [*own.parameters.values(), *more.parameters.values()]
-    with_training.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    with_training.__annotations__ = command.__annotations__ | _training.__annotations__
-    return with_training
+    return _taking(with_training, command, _training)
+
+
+def _taking(
+    whole: Callable[..., None], command: Callable[..., None], more: Callable[..., None], made: str = ""
+) -> Callable[..., None]:
+    """`whole`, which takes what a command takes but what is `made` for it, and then what `more` takes."""
+    own, added = signature(command), signature(more)
+    kept = [each for each in own.parameters.values() if each.name != made]
+    whole.__signature__ = own.replace(parameters=[*kept, *added.parameters.values()])  # type: ignore[attr-defined]
+    annotations = {name: kind for name, kind in command.__annotations__.items() if name != made}
+    whole.__annotations__ = annotations | more.__annotations__
+    return whole
 
 
 def _reading(max_tokens: MaxTokens = None, windows: WindowsOption = None, overlap: Overlap = None) -> None:
@@ -234,20 +243,15 @@ def _reading(max_tokens: MaxTokens = None, windows: WindowsOption = None, overla
 
 def encodes(command: Callable[..., None]) -> Callable[..., None]:
     """A command with the options of how much of a text is read after its own; it gets them as `reading`."""
-    own, more = signature(command), signature(_reading)
-    kept = [each for each in own.parameters.values() if each.name != "reading"]
 
     @wraps(command)
     def with_reading(**options: object) -> None:
         from sparse_adapt.model.reading import Reading
 
-        given: dict[str, Any] = {name: options.pop(name) for name in more.parameters}
+        given: dict[str, Any] = {name: options.pop(name) for name in signature(_reading).parameters}
         command(**options, reading=Reading(**given))
 
-    with_reading.__signature__ = own.replace(parameters=[*kept, *more.parameters.values()])  # type: ignore[attr-defined]
-    annotations = {name: kind for name, kind in command.__annotations__.items() if name != "reading"}
-    with_reading.__annotations__ = annotations | _reading.__annotations__
-    return with_reading
+    return _taking(with_reading, command, _reading, made="reading")
 
 
 def overrides(context: typer.Context) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from sparse_adapt.cli.checks import a_folder, a_model, check_free_file, check_ou
 from sparse_adapt.cli.console import say, show, show_json, wrote
 from sparse_adapt.cli.following import free, then
 from sparse_adapt.cli.options import MODEL_HELP, RUNS, Json, OptionalCorpus, OptionalModel, Overwrite
-from sparse_adapt.cli.subject import subject_of
+from sparse_adapt.cli.subject import latest, subject_of
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.processes import is_main
 from sparse_adapt.report.progress import Bars
@@ -195,12 +195,9 @@ def page_of(folder: Path) -> None:
 
 
 def _latest() -> Path:
-    none = InputError(RUNS, "holds no finished run; name the folder of one, or make one: sparse-adapt demo")
-    if not any(RUNS.glob("*/report.json")):  # before torch is loaded
-        raise none
-    from sparse_adapt.pipeline.run import latest_run
-
-    found = latest_run(RUNS)
+    found = latest()
     if found is None:
-        raise none
+        raise InputError(
+            RUNS, "holds no finished run; name the folder of one, or make one: sparse-adapt demo"
+        )
     return found.folder
