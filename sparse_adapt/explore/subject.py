@@ -16,9 +16,10 @@ from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.files.paths import found
 from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.layout import is_dense
+from sparse_adapt.model.said import says
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pages.subject import Encoded
-from sparse_adapt.pipeline.calibrate import Scales, Texts, everyday_queries, raw_logits, says
+from sparse_adapt.pipeline.calibrate import Scales, Texts, everyday_queries, raw_logits
 from sparse_adapt.pipeline.run import REPORT_FILE, read_finished
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.retrieve.encode import encode

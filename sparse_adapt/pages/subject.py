@@ -18,6 +18,7 @@ from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.files.paths import found
 from sparse_adapt.made_up.everyday import LIKE_QUERIES, made_up
 from sparse_adapt.made_up.queries import HELD
+from sparse_adapt.model.said import says
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pages.influence import Checkpoint, Lesson, rates_of
 from sparse_adapt.pipeline.run import Finished, read_finished
@@ -107,12 +108,9 @@ class Subject:
     def said_in(self) -> dict[int, list[int]]:
         """New token -> the rows of the documents that say it."""
         model = self.final.model
-        wanted = {token.token_id for token in model.new_tokens}
-        rows: dict[int, list[int]] = {token_id: [] for token_id in wanted}
-        for row, ids in enumerate(model.tokenize([each.full_text for each in self.documents])):
-            for token_id in wanted.intersection(ids):
-                rows[token_id].append(row)
-        return rows
+        said = says(model, [each.full_text for each in self.documents])
+        rows = (np.flatnonzero(column).tolist() for column in said.T)
+        return {token.token_id: found for token, found in zip(model.new_tokens, rows, strict=True)}
 
     @cached_property
     def meant_by(self) -> dict[int, list[int]]:

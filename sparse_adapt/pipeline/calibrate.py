@@ -22,6 +22,7 @@ from sparse_adapt.files.folders import output_folder, write_json
 from sparse_adapt.made_up.everyday import LIKE_QUERIES, made_up
 from sparse_adapt.model.batches import group_by_length, pad
 from sparse_adapt.model.forms import Side
+from sparse_adapt.model.said import says
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.windows import cut_up
 from sparse_adapt.report.tables import Column, Row, Table
@@ -218,16 +219,6 @@ class Scales:
     def _weights(self, amounts: Amounts) -> Logits:
         assert self.documents is not None, "asked before"
         return np.asarray(np.maximum(self.documents.logits - amounts, 0.0), np.float32)
-
-
-def says(model: SparseEncoder, texts: Sequence[str]) -> NDArray[np.bool_]:
-    """Which texts say which new term: (texts, T)."""
-    places = {token.token_id: place for place, token in enumerate(model.new_tokens)}
-    said = np.zeros((len(texts), len(places)), np.bool_)
-    for row, ids in enumerate(model.tokenize(texts)):
-        for token_id in places.keys() & set(ids):
-            said[row, places[token_id]] = True
-    return said
 
 
 def _asked(model: SparseEncoder, collection: Collection) -> Texts:
