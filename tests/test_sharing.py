@@ -67,6 +67,13 @@ SHARES = """
     summed.backward()
     assert part.grad.item() == 2.0 * (rank + 1)
 """
+ALONE = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+from test_sharing import three_stages
+three_stages(*map(Path, {places!r}))
+"""
 STAGES_IN_PROCESSES = """
     three_stages(*map(Path, {places!r}))
     from test_sharing import distill_again
@@ -74,21 +81,26 @@ STAGES_IN_PROCESSES = """
 """
 
 
-def three_stages(model: Path, collection: Path, out: Path) -> None:
-    """Extend, and each training stage for a few steps, from a model folder to model folders in `out`."""
+def three_stages(model: Path, collection: Path, out: Path, before: Path | None = None) -> None:
+    """Extend, and each training stage for a few steps, from a model folder to model folders in `out`.
+
+    `before`: where the models lie that the stages begin with, `out` without. A last bit of a model chooses among
+    made-up texts, so only stages that begin with the same one are alike.
+    """
+    before = before or out
     source = str(collection)
     judged.POOL, judged.WORDS = 300, 2_000  # what is judged takes minutes, and is the same in every process
     judged.like_queries = lambda: like_queries()[::10]  # type: ignore[assignment]
     carry_out("extend", str(model), {"terms": source + "/terms.json"}, Place(out / "extend"))
     warmup = Warmup.model_validate(GIVEN)
-    carry_out("warmup", str(out / "extend"), {"corpus": source}, Place(out / "warmup"), warmup)
+    carry_out("warmup", str(before / "extend"), {"corpus": source}, Place(out / "warmup"), warmup)
     dictionary = Dictionary.model_validate({**GIVEN, "gradient_accumulation": 2})
     named = {"dictionary": source, "candidates": source, "corpus": source}
-    carry_out("dictionary", str(out / "warmup"), named, Place(out / "dictionary"), dictionary)
-    carry_out("distill", str(out / "dictionary"), named, Place(out / "distill"), DISTILL)
+    carry_out("dictionary", str(before / "warmup"), named, Place(out / "dictionary"), dictionary)
+    carry_out("distill", str(before / "dictionary"), named, Place(out / "distill"), DISTILL)
 
 
-def distill_again(_: Path, collection: Path, out: Path) -> None:
+def distill_again(_: Path, collection: Path, out: Path, before: Path) -> None:
     """The last stage once more, stopped at its fifth step and resumed from the fourth."""
 
     def stop(step: int, *_: object) -> None:
@@ -96,7 +108,7 @@ def distill_again(_: Path, collection: Path, out: Path) -> None:
             raise KeyboardInterrupt
 
     named = {"candidates": collection, "corpus": collection}
-    given = "distill", str(out / "dictionary"), named
+    given = "distill", str(before / "dictionary"), named
     with suppress(KeyboardInterrupt):
         carry_out(*given, Place(out / "stopped"), DISTILL, stop)
     assert (out / "stopped.partial" / "state.safetensors").is_file()
@@ -106,6 +118,11 @@ def distill_again(_: Path, collection: Path, out: Path) -> None:
 def start(script: Path, body: str) -> subprocess.CompletedProcess[str]:
     port = 20_000 + os.getpid() % 20_000
     script.write_text(TOGETHER.format(tests=str(Path(__file__).parent), body=body, port=port))
+    return in_one_thread(script)
+
+
+def in_one_thread(script: Path) -> subprocess.CompletedProcess[str]:
+    """The script's end; another number of threads would give other bits."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True)
 
@@ -118,8 +135,11 @@ def history(folder: Path) -> list[dict[str, float]]:
 def test_two_processes_train_every_stage_as_one_does(tiny_model, zorvex_collection, tmp_path):
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
-    three_stages(tiny_model, zorvex_collection, tmp_path / "one")
-    places = [str(place) for place in (tiny_model, zorvex_collection, tmp_path / "two")]
+    places = [str(place) for place in (tiny_model, zorvex_collection, tmp_path / "one")]
+    (tmp_path / "alone.py").write_text(ALONE.format(tests=str(Path(__file__).parent), places=places))
+    ended = in_one_thread(tmp_path / "alone.py")
+    assert ended.returncode == 0, ended.stderr
+    places = [*places[:2], str(tmp_path / "two"), str(tmp_path / "one")]
     ended = start(tmp_path / "together.py", SHARES + STAGES_IN_PROCESSES.format(places=places))
     assert ended.returncode == 0, ended.stderr
     for stage in STAGES:
