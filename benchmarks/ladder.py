@@ -2,7 +2,8 @@
 
 H1 fine-tunes without a new token, H2 adds the token, H3 a warm-up, H4 definitions: each is a run file that comes with
 the package, and is carried out here with several seeds. What is done stays in --runs. Prints a table and draws
-docs/images/ladder.svg; the figures of each seed are in benchmarks/results/ladder.json.
+docs/images/ladder.svg; the figures of each seed are in benchmarks/results/ladder.json. With --epochs the stages are
+shorter than the published ones, so table, picture and figures go into --runs instead.
 """
 
 import argparse
@@ -15,7 +16,7 @@ import numpy as np
 
 import corpora
 from benchmarks.drawing import Drawing
-from benchmarks.tables import Results, line
+from benchmarks.tables import RESULTS, Results, line
 from diagnostics.token import diagnose
 from sparse_adapt.collection.readers import read_documents, read_judgements, read_queries
 from sparse_adapt.model.sparse import SparseEncoder
@@ -42,19 +43,23 @@ class Line(NamedTuple):
 
 def main() -> None:
     """Carry out every experiment with every seed, and print a table as Markdown."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--epochs", type=float, help="of every stage, to try the command out")
     parser.add_argument("--runs", type=Path, default=Path("runs/ladder"))
-    given = parser.parse_args()
-    results = Results("ladder")
-    for seed, name in itertools.product(range(given.seeds), corpora.RUN_FILES):
+    asked = parser.parse_args()
+    shorter = {} if asked.epochs is None else {"epochs": asked.epochs}
+    results = Results("ladder", asked.runs if shorter else RESULTS)
+    for seed, name in itertools.product(range(asked.seeds), corpora.RUN_FILES):
         if not results.holds({"experiment": name, "seed": seed}):
-            plan = read_plan(corpora.run_file(name), {"seed": seed})
-            place = Place(given.runs / f"{name}-{seed}", resume=True)
+            plan = read_plan(corpora.run_file(name), {"seed": seed, **shorter})
+            place = Place(asked.runs / f"{name}-{seed}", resume=True)
             figures = measure(SparseEncoder.load(run(plan, place).model))
             results.add({"experiment": name, "seed": seed, **figures})
     results.conclude(table(results.found))
-    DRAWN.write_text(drawing(results.found))
+    (asked.runs / DRAWN.name if shorter else DRAWN).write_text(drawing(results.found))
 
 
 def measure(model: SparseEncoder) -> dict[str, Any]:

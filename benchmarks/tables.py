@@ -27,8 +27,8 @@ def spread(values: Sequence[float], digits: int = 3) -> str:
 class Results:
     """What a benchmark has measured, one entry each, in a file that it goes on from when it was stopped."""
 
-    def __init__(self, name: str) -> None:
-        self.path = RESULTS / f"{name}.json"
+    def __init__(self, name: str, folder: Path = RESULTS) -> None:
+        self.path = folder / f"{name}.json"
         self.found: list[dict[str, Any]] = json.loads(self.path.read_text()) if self.path.is_file() else []
 
     def holds(self, asked: Mapping[str, Any]) -> bool:
@@ -38,7 +38,7 @@ class Results:
     def add(self, entry: dict[str, Any]) -> None:
         """Keep it at once."""
         self.found.append(entry)
-        RESULTS.mkdir(exist_ok=True)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         write_json(self.path, self.found)
 
     def conclude(self, text: str) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from types import SimpleNamespace
 
 import pytest
 
@@ -25,6 +26,7 @@ SEED = {
     "hidden": 0.9,
     "control": 0.7,
 }
+DONE = ("experiment", "seed")
 
 
 @pytest.mark.parametrize("name", corpora.RUN_FILES)
@@ -64,6 +66,27 @@ def test_the_drawing_has_a_dot_for_each_seed():
     drawn = ladder.drawing([SEED, {**SEED, "seed": 1}])
     assert drawn.count("<circle") == 2 * 2 + 1  # two panels, and the key
     assert drawn.count('class="barm"') == 4 + 1
+
+
+def test_a_try_leaves_the_published_figures_alone(tmp_path, monkeypatch, capsys):
+    before, plans = ladder.DRAWN.read_bytes(), []
+
+    def carried_out(plan, place):
+        plans.append(plan)
+        return SimpleNamespace(model=place.folder)
+
+    monkeypatch.setattr(ladder, "run", carried_out)
+    monkeypatch.setattr(ladder.SparseEncoder, "load", lambda folder: folder)
+    monkeypatch.setattr(ladder, "measure", lambda _: {key: SEED[key] for key in SEED if key not in DONE})
+    monkeypatch.setattr("sys.argv", ["ladder", "--epochs", "1", "--seeds", "2", "--runs", str(tmp_path)])
+    ladder.main()
+    assert len(plans) == 2 * len(corpora.RUN_FILES)
+    assert {held.epochs for plan in plans for held in plan.settings.values()} == {1.0}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ladder.json", "ladder.md", "ladder.svg"]
+    assert (tmp_path / "ladder.md").read_text() in capsys.readouterr().out
+    assert ladder.DRAWN.read_bytes() == before
+    ladder.main()  # which has nothing left to do
+    assert len(plans) == 2 * len(corpora.RUN_FILES)
 
 
 def test_the_page_shows_what_was_measured():
