@@ -10,17 +10,16 @@ Dimensions: T texts, G groups, V width of the vectors.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.collection.lines import Unique, at_least_one, read_objects
-from sparse_adapt.errors import InputError
+from sparse_adapt.collection.groups import GroupedText
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.clusters import of_length_one, v_measure
 from sparse_adapt.retrieve.encode import encode
 
 AT = (1, 3, 5)
@@ -28,14 +27,6 @@ ALL = "all"
 ROWS_AT_ONCE = 256
 
 Matrix = NDArray[np.float64]
-
-
-class GroupedText(NamedTuple):
-    """A text, the group that it belongs to, and whether it was among what a model learnt from, where that is known."""
-
-    group: str
-    text: str
-    seen: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,28 +73,6 @@ class Groups:
         return {**asdict(self), "nearest": [each._asdict() for each in self.nearest]}
 
 
-def read_members(path: str | Path) -> list[GroupedText]:
-    """`group`, `text` and perhaps `seen` of each line of a JSONL file.
-
-    Raises InputError with the line, for a text that occurs twice, and where there are fewer than two groups or none
-    has two texts.
-    """
-    members, unique = [], Unique(path, "text")
-    for record in at_least_one(read_objects(path), path, "groups"):
-        seen = record.fields.get("seen")
-        if seen is not None and not isinstance(seen, bool):
-            raise record.needs("true or false as", "seen")
-        member = GroupedText(record.words("group"), record.words("text"), seen)
-        unique.add(member.text, record.line)
-        members.append(member)
-    names = [member.group for member in members]
-    if len(set(names)) < 2:
-        raise InputError(path, f'all texts are of one group, "{names[0]}"; compare at least two')
-    if len(set(names)) == len(names):
-        raise InputError(path, "no group has two texts; add another text of one of them")
-    return members
-
-
 def measure_groups(encoder: EitherEncoder, members: Sequence[GroupedText]) -> Groups:
     """What a model of either kind makes of groups."""
     texts = [member.text for member in members]
@@ -118,7 +87,7 @@ def compare_groups(vectors: csr_matrix, members: Sequence[GroupedText]) -> Group
     place = {name: number for number, name in enumerate(names)}
     of = np.array([place[member.group] for member in members])
     sizes = np.bincount(of, minlength=len(names))
-    units = _units(vectors)
+    units = of_length_one(vectors)
     belongs = csr_matrix((np.ones(len(of)), (of, np.arange(len(of)))), shape=(len(names), len(of)))
     sums = belongs @ units
     similarity, pairs = _similarity(units, sums, of, sizes)
@@ -135,16 +104,9 @@ def compare_groups(vectors: csr_matrix, members: Sequence[GroupedText]) -> Group
         within=float(inside.sum() / np.diag(pairs).sum()) if np.diag(pairs).any() else None,
         between=float((total * (across > 0)).sum() / across.sum()) if across.any() else None,
         found=_found(units, of, sizes, [member.seen for member in members]),
-        v_measure=_v_measure(units, of),
+        v_measure=v_measure(units, of),
         nearest=tuple(_nearest(units, members)),
     )
-
-
-def _units(vectors: csr_matrix) -> csr_matrix:
-    rows = csr_matrix(vectors, dtype=np.float64)
-    lengths = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
-    scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-    return csr_matrix(rows.multiply(scale[:, None]))
 
 
 def _difference(sums: csr_matrix, sizes: NDArray[np.int64]) -> Matrix:
@@ -166,15 +128,6 @@ def _similarity(
     products -= np.diag(np.bincount(of, squares, minlength=len(sizes)))
     pairs = np.outer(sizes, sizes).astype(np.float64) - np.diag(sizes)
     return np.divide(products, pairs, out=np.zeros_like(products), where=pairs > 0), pairs
-
-
-def _v_measure(units: csr_matrix, of: NDArray[np.int64]) -> float:
-    """How well k-means finds the groups: 1 where its clusters are the groups, 0 where they say nothing of them."""
-    from sklearn.cluster import KMeans  # which takes a second to load
-    from sklearn.metrics import v_measure_score
-
-    clusters = KMeans(n_clusters=int(of.max()) + 1, n_init=10, random_state=0).fit_predict(units)
-    return float(v_measure_score(of, clusters))
 
 
 def _nearest(units: csr_matrix, members: Sequence[GroupedText]) -> Iterator[Nearest]:

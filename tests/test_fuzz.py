@@ -18,9 +18,9 @@ from fuzzing import damaged
 from office import frame, pdf, workbook
 
 import sparse_adapt as sa
-from diagnostics.groups import read_members
 from sparse_adapt.api.verifying import verify
 from sparse_adapt.collection.glossary import read_dictionary
+from sparse_adapt.collection.groups import read_members
 from sparse_adapt.collection.pairs import read_pairs
 from sparse_adapt.collection.questions import read_questions
 from sparse_adapt.collection.readers import (

@@ -10,8 +10,9 @@ from conftest import refused
 from dense_models import tiny_dense
 from scipy.sparse import csr_matrix
 
-from diagnostics.groups import GroupedText, compare_groups, measure_groups, read_members
+from diagnostics.groups import compare_groups, measure_groups
 from diagnostics.groups_report import apart, plot_groups
+from sparse_adapt.collection.groups import GroupedText, read_members
 from sparse_adapt.errors import InputError, MissingExtraError
 from sparse_adapt.model.kinds import load_encoder
 

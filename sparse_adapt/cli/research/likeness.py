@@ -52,9 +52,10 @@ def groups(
     read = [groups, model, baseline]
     if out is not None:
         check_output(out, overwrite=overwrite, resume=False, reads=read)
-    from diagnostics.groups import measure_groups, read_members
+    from diagnostics.groups import measure_groups
     from diagnostics.groups_report import group_tables, groups_object, write_groups_report
     from sparse_adapt.cli.devices import load_either
+    from sparse_adapt.collection.groups import read_members
 
     members = read_members(groups)
     names = [name for name in (baseline, model) if name is not None]
