@@ -8,10 +8,13 @@ import pytest
 import torch
 from scipy.sparse import csr_matrix
 
+from diagnostics.groups import measure_groups
+from sparse_adapt.collection.groups import GroupedText
 from sparse_adapt.errors import ConfigError, InputError, ModelError, OutputError
+from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.significance import holm
-from sparse_adapt.suite.averages import averages_table
+from sparse_adapt.suite.averages import averages_table, clusters_table
 from sparse_adapt.suite.measure import TrainingCost, run_suite, training_of
 from sparse_adapt.suite.rankers import Sparse, costs
 from sparse_adapt.suite.settings import read_suite
@@ -122,7 +125,41 @@ def test_averages_and_queries_at_zero(outcome, tmp_path):
         assert row["average"] == pytest.approx(np.mean([part.means["ndcg@10"] for part in parts]))
         values = np.concatenate([part.values["ndcg@10"] for part in parts])
         assert row["at_zero"] == pytest.approx((values == 0).mean())
+        assert row["zero in ours"] == pytest.approx((parts[0].values["ndcg@10"] == 0).mean())
     assert (folder / "suite-queries.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_one_collection_has_its_queries_at_zero(outcome):
+    measured = outcome[0]
+    one = measured.suite.model_copy(update={"collections": {"ours": measured.suite.collections["ours"]}})
+    table = averages_table(measured._replace(suite=one))
+    assert (table.title, table.note) == ("Queries at zero", "")
+    assert [set(row) for row in table.rows] == [{"row", "zero in ours"}] * 4
+
+
+def test_clusters_of_every_row_are_held_against_groups(write_suite, tmp_path, tiny_model):
+    members = [
+        GroupedText(group, f"{text} {number}")
+        for number, (group, text) in enumerate((("a", "the plan"), ("b", "a saw"), ("c", "zorvex")) * 3)
+    ]
+    lines = [json.dumps({"group": each.group, "text": each.text}) for each in members]
+    (tmp_path / "ours.jsonl").write_text("\n".join(lines))
+    (tmp_path / "half.jsonl").write_text("\n".join(lines[:5]))
+    tables = '[groups]\nwhole = { path = "ours.jsonl" }\nhalf = { path = "half.jsonl" }\n'
+    seeds = f'seeds = {{ model = ["{tiny_model}", "{tiny_model}"] }}\n'
+    suite = read_suite(write_suite("[collections]", f"{seeds}{tables}[collections]"))
+    measured = run_suite(suite, tmp_path / "out", finish=write_results)
+    table = clusters_table(measured)
+    assert [row["row"] for row in table.rows] == ["base", "weighed", "bm25", "seeds"]  # a sum has no vectors
+    expected = measure_groups(load_encoder(tiny_model), members).v_measure
+    for row in table.rows:
+        assert row["average"] == pytest.approx((row["groups whole"] + row["groups half"]) / 2)
+        if row["row"] != "bm25":
+            assert row["groups whole"] == pytest.approx(expected)
+    assert json.loads((tmp_path / "out" / "suite.json").read_text())["clusters"] == [
+        each._asdict() for each in measured.clusters
+    ]
+    assert "## Clusters" in (tmp_path / "out" / "suite.md").read_text()
 
 
 def test_measures_by_kind_of_query(outcome):
@@ -222,6 +259,12 @@ def test_without_a_baseline_the_first_row_is_one(write_suite):
         ("control = true", "contrl = true", r"unknown key 'contrl'; did you mean 'control'"),
         ("control = true", 'coined_from = "mine"', "coined_from names no collection: 'mine'"),
         ("control = true", 'pat = "x"', r"unknown key 'pat'; did you mean 'path'"),
+        ("[collections]", "[groups.more]\n[collections]", r'needs path = "FILE"'),
+        (
+            "[collections]",
+            '[groups]\nx = {paht = "y"}\n[collections]',
+            r"unknown key 'paht'; did you mean 'path'",
+        ),
         ("[rows]", "[row]", r"unknown key 'row'; did you mean 'rows'"),
         ("[collections]", "[rows.more]", r"needs a table \[collections\] with at least one entry"),
     ],
@@ -241,6 +284,12 @@ def test_everything_is_looked_at_before_anything_is_encoded(write_suite, tmp_pat
         ("bm25 = true", 'dense = "./nowhere"', ModelError, "no such model folder"),
         ('split = "train"', 'split = "dev"', InputError, 'no split "dev"; there are test, train'),
         ('split = "train"', 'queries = "no.jsonl"', InputError, "no such file"),
+        (
+            "[collections]",
+            '[groups]\nx = { path = "no.jsonl" }\n[collections]',
+            InputError,
+            "no.jsonl: can't be read",
+        ),
         ('split = "train"', 'coined_from = "ours"', ConfigError, "wasn't coined from ours"),
     ):
         with pytest.raises(kind, match=problem):

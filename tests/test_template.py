@@ -6,7 +6,7 @@ from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.pipeline.template import run_template
 from sparse_adapt.stages.table import find_stage, trained
-from sparse_adapt.suite.settings import SuiteCollection, SuiteFile, SuiteRanker, read_suite
+from sparse_adapt.suite.settings import SuiteCollection, SuiteFile, SuiteGroups, SuiteRanker, read_suite
 from sparse_adapt.suite.template import suite_template
 
 FILE = re.compile(r'^# [a-z]+ = "[a-z]+\.jsonl?"\n', re.MULTILINE)
@@ -41,5 +41,5 @@ def test_the_suite_template_is_a_suite(tmp_path):
     suite = read_suite(tmp_path / "suite.toml")
     assert list(suite.rows) == ["base", "bm25"]
     assert list(suite.collections) == ["mine"]
-    for kind in (SuiteFile, SuiteRanker, SuiteCollection):
+    for kind in (SuiteFile, SuiteRanker, SuiteCollection, SuiteGroups):
         assert all(f" {key} =" in suite_template() for key in kind.model_fields)

@@ -34,6 +34,7 @@ OTHERS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("A suite file", suite.SuiteFile),
     ("A row of a suite", suite.SuiteRanker),
     ("A collection of a suite", suite.SuiteCollection),
+    ("Groups of texts of a suite", suite.SuiteGroups),
 )
 COMMANDS_HEAD = """# Commands
 

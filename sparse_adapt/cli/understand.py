@@ -343,7 +343,8 @@ def measure_suite(
     if out is None:
         then(again)
         return
-    wrote(out, "suite.json, suite.md, suite.png, vectors")
+    drawn = ["suite.png", *(["suite-queries.png"] if (out / "suite-queries.png").is_file() else [])]
+    wrote(out, f"suite.json, suite.md, {', '.join(drawn)}, vectors")
     then([*again, "--overwrite", "--explain"])
 
 

@@ -3,6 +3,8 @@
 Dimensions: T texts, V width of the vectors.
 """
 
+import warnings
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
@@ -23,7 +25,10 @@ def v_measure(units: csr_matrix, of: NDArray[np.int64]) -> float:
     The harmonic mean of homogeneity and completeness: Rosenberg and Hirschberg 2007.
     """
     from sklearn.cluster import KMeans  # which takes a second to load
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.metrics import v_measure_score
 
-    clusters = KMeans(n_clusters=int(of.max()) + 1, n_init=10, random_state=0).fit_predict(units)
+    means = KMeans(n_clusters=int(of.max()) + 1, n_init=10, random_state=0)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # where texts are the same
+        clusters = means.fit_predict(units)
     return float(v_measure_score(of, clusters))

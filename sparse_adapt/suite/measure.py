@@ -3,6 +3,7 @@
 DIR/suite.json      every figure, and the settings
 DIR/suite.md        the tables for a page
 DIR/suite.png       the measure by collection and row, with intervals
+DIR/suite-queries.png  the measure by query, a box a row (with matplotlib)
 DIR/vectors/        what was encoded, by checksum; a suite that is run again starts from it
 """
 
@@ -15,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sparse_adapt.collection.addresses import Location
+from sparse_adapt.collection.groups import read_members
 from sparse_adapt.collection.readers import documents_at, read_queries
 from sparse_adapt.collection.sources import bundled
 from sparse_adapt.errors import ConfigError, InputError
@@ -26,6 +28,7 @@ from sparse_adapt.retrieve.evaluate import Collection, Measured, evaluate_run, r
 from sparse_adapt.retrieve.search import Found
 from sparse_adapt.retrieve.significance import Values
 from sparse_adapt.suite.changes import Change, changes
+from sparse_adapt.suite.clusters import Clustered, clustered
 from sparse_adapt.suite.compare import BaselineDifference, differences
 from sparse_adapt.suite.rankers import Costs, Workshop, costs, mean_costs
 from sparse_adapt.suite.settings import Suite, SuiteRanker
@@ -64,6 +67,7 @@ class MeasuredSuite(NamedTuple):
     recoveries: dict[tuple[str, str], Recovery]  # of row and collection
     changes: tuple[Change, ...]
     training: dict[str, TrainingCost]
+    clusters: tuple[Clustered, ...] = ()
 
     def at(self, row: str, collection: str) -> Reached:
         """One row on one collection."""
@@ -88,6 +92,7 @@ def run_suite(
     will be heard of; `finish` writes into the folder before it gets its name.
     """
     collections = {name: read_place(suite, name) for name in suite.collections}
+    groups = {name: read_members(place.path) for name, place in suite.groups.items()}
     _check_coined(suite, collections)
     place = (
         nullcontext(None)
@@ -127,6 +132,7 @@ def run_suite(
                     {row: found[member] for row, member in first.items()},
                     {row: rankers[member] for row, member in first.items() if member in rankers},
                 )
+        clusters = tuple(clustered(suite, groups, members, workshop, watch))
         if own:
             workshop.forget_others()
         outcome = MeasuredSuite(
@@ -137,6 +143,7 @@ def run_suite(
             _recoveries(suite, collections, reached),
             tuple(changed),
             {name: training_of(row.models[0]) for name, row in suite.rows.items() if row.models},
+            clusters,
         )
         if work is not None and finish is not None:
             finish(outcome, work)
@@ -224,7 +231,7 @@ def _read_by(suite: Suite) -> list[Location | str | None]:
     collections = [
         place for each in suite.collections.values() for place in (documents_at(each.path), each.queries)
     ]
-    return [*rows, *collections]
+    return [*rows, *collections, *(each.path for each in suite.groups.values())]
 
 
 def _judged(collection: Collection) -> dict[str, dict[str, int]]:

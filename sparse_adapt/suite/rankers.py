@@ -125,13 +125,24 @@ class Workshop:
                 assert isinstance(row.model, str), row.model
                 made[name] = self._sparse(row.model, row.scale, queries, documents, heard)
             elif row.dense is not None:
-                dense = DenseEncoder(row.dense, device=self.device, cache=self.kept, old=self.old)
+                dense = self._dense(row.dense)
                 made[name] = Dense(dense.encode(queries), dense.encode(documents, progress=heard))
             elif row.bm25:
                 bm25 = Bm25.fit(documents)
                 made[name] = Sparse(bm25.queries(queries), bm25.documents, bm25.stems)
                 heard(len(documents))
         return made
+
+    def vectors(self, name: str, texts: list[str], heard: Heard) -> csr_matrix:
+        """The vectors of some texts as documents, by one row that isn't a sum: (N, V) or (N, H)."""
+        row = self.rows[name]
+        if isinstance(row.model, str):
+            return self._encode(*self.model(row.model), texts, "document", heard)
+        if row.dense is not None:
+            return csr_matrix(self._dense(row.dense).encode(texts, progress=heard))
+        assert row.bm25, row
+        heard(len(texts))
+        return Bm25.fit(texts).documents
 
     def find(self, name: str, rankers: dict[str, Ranker]) -> list[Found]:
         """The best documents of each query, by one row."""
@@ -141,6 +152,9 @@ class Workshop:
         parts = [rankers[member] for member in members]
         queries = parts[0].queries.shape[0]
         return _find(queries, lambda first, last: add_z_scores([part.scores(first, last) for part in parts]))
+
+    def _dense(self, source: str) -> DenseEncoder:
+        return DenseEncoder(source, device=self.device, cache=self.kept, old=self.old)
 
     def _sparse(
         self, model: str, scale: str, queries: list[str], documents: list[str], heard: Heard

@@ -19,6 +19,9 @@
     general = { path = "msmarco", control = true, loses_at_most = 0.01 }
     coined = { path = "my-collection-coined", coined_from = "mine" }
 
+    [groups]
+    products = { path = "products.jsonl" }    # texts and their groups, to be clustered; the table may lack
+
 Paths are relative to the file. Unknown keys are refused.
 """
 
@@ -31,7 +34,7 @@ from sparse_adapt.pipeline.runfile import TomlFile
 from sparse_adapt.retrieve.evaluate import MEASURES
 from sparse_adapt.settings import Settings
 
-Entry = TypeVar("Entry", "SuiteRanker", "SuiteCollection")
+Entry = TypeVar("Entry", "SuiteRanker", "SuiteCollection", "SuiteGroups")
 
 KINDS = ("model", "bm25", "dense", "sum")
 
@@ -75,12 +78,19 @@ class SuiteCollection(Settings):
     )
 
 
+class SuiteGroups(Settings):
+    """A file of texts and their groups, which clusters of each row's vectors are held against."""
+
+    path: str = Field("", description="JSONL with a `group` and a `text` on each line")
+
+
 class Suite(Settings):
     """A whole suite, nothing left to assume."""
 
     top: SuiteFile
     rows: dict[str, SuiteRanker]
     collections: dict[str, SuiteCollection]
+    groups: dict[str, SuiteGroups] = Field(default_factory=dict)
 
     def split(self, name: str) -> str:
         """The split that a collection is measured on."""
@@ -94,11 +104,11 @@ class Suite(Settings):
 def read_suite(path: str | Path) -> Suite:
     """The suite of a file. Raises InputError where it is no TOML, ConfigError with the line of a wrong key."""
     file = TomlFile(path)
-    tables = {name: file.table(name) for name in ("rows", "collections")}
-    top = file.validate(SuiteFile, file.content, (), also=("rows", "collections"))
+    tables = {name: file.table(name) for name in ("rows", "collections", "groups")}
+    top = file.validate(SuiteFile, file.content, (), also=tuple(tables))
     file.check_known("measure", top.measure, tuple(MEASURES), "measure")
     for name, table in tables.items():
-        if not table:
+        if not table and name != "groups":
             file.fail(f"needs a table [{name}] with at least one entry", (), name)
         for key, value in table.items():
             if not isinstance(value, dict):
@@ -111,16 +121,24 @@ def read_suite(path: str | Path) -> Suite:
         name: file.validate(SuiteCollection, content, ("collections", name), also=())
         for name, content in tables["collections"].items()
     }
+    groups = {
+        name: file.validate(SuiteGroups, content, ("groups", name), also=())
+        for name, content in tables["groups"].items()
+    }
     top = top.model_copy(update={"baseline": top.baseline or next(iter(rows))})
     file.check_known("baseline", top.baseline, tuple(rows), "baseline")
     for name, row in rows.items():
         _check_row(file, name, row, rows)
     for name, place in places.items():
         _check_place(file, name, place, places)
+    for name, texts in groups.items():
+        if not texts.path:
+            file.fail('needs path = "FILE"', ("groups",), name)
     return Suite(
         top=top,
         rows={name: _models_from_here(file, row) for name, row in rows.items()},
         collections={name: _from_here(file, place, ("path", "queries")) for name, place in places.items()},
+        groups={name: _from_here(file, texts, ("path",)) for name, texts in groups.items()},
     )
 
 

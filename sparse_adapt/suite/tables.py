@@ -12,7 +12,7 @@ from sparse_adapt.report.html.pictures import intervals_png
 from sparse_adapt.report.tables import Column, Row, Table, to_markdown
 from sparse_adapt.retrieve.evaluate import MEASURES
 from sparse_adapt.retrieve.significance import interval
-from sparse_adapt.suite.averages import averages_table, plot_queries
+from sparse_adapt.suite.averages import averages_table, clusters_table, plot_queries
 from sparse_adapt.suite.measure import MeasuredSuite
 
 SHOWN = tuple(name for name in MEASURES if not name.startswith("p@"))  # a terminal has room for; JSON has all
@@ -173,7 +173,8 @@ def suite_tables(outcome: MeasuredSuite) -> Iterator[Table]:
         for table in (kinds_table(outcome, name), changes_table(outcome, name)):
             if table.rows:
                 yield table
-    for table in (averages_table(outcome), costs_table(outcome), recovery_table(outcome)):
+    whole = (averages_table, clusters_table, costs_table, recovery_table)
+    for table in (each(outcome) for each in whole):
         if table.rows:
             yield table
 
@@ -192,6 +193,7 @@ def suite_object(outcome: MeasuredSuite) -> dict[str, Any]:
         },
         "kinds": {name: list(kinds_table(outcome, name).rows) for name in suite.collections},
         "averages": list(averages_table(outcome).rows),
+        "clusters": [each._asdict() for each in outcome.clusters],
         "costs": list(costs_table(outcome).rows),
         "recovery": list(recovery_table(outcome).rows),
         "changes": [

@@ -1,7 +1,7 @@
 """A suite file to fill in: one row of each kind, one collection, and every key that they can have."""
 
 from sparse_adapt.pipeline.template import comment, keys
-from sparse_adapt.suite.settings import SuiteCollection, SuiteFile, SuiteRanker
+from sparse_adapt.suite.settings import SuiteCollection, SuiteFile, SuiteGroups, SuiteRanker
 
 
 def suite_template() -> str:
@@ -26,6 +26,11 @@ def suite_template() -> str:
             *(f"# {line}" for line in keys(SuiteCollection)),
             "[collections]",
             'mine = { path = "gatrocraptic" }',
+            "",
+            "# One file of texts in groups a line, where clusters are to be measured. Its key:",
+            *(f"# {line}" for line in keys(SuiteGroups)),
+            *comment("[groups]"),
+            *comment('products = { path = "products.jsonl" }'),
             "",
         ]
     )
