@@ -42,7 +42,7 @@ def test_from_a_corpus_to_a_measured_model(
     status, out, said = sparse_adapt("contradict", zorvex_collection, *words, "--tuned", tmp_path / "tuned")
     assert status == 0
     assert f"wrote {tmp_path / 'tuned'} (the tuned generator" in said
-    again = ["--generator", tmp_path / "tuned", "--each", 3, "-o", tmp_path / "again.jsonl"]
+    again = ["--generator", tmp_path / "tuned", "--each", 3, "--detect", "-o", tmp_path / "again.jsonl"]
     assert sparse_adapt("contradict", zorvex_collection, *again)[0] == 0
     assert (tmp_path / "again.jsonl").read_text() == made.read_text()
     assert "already there" in refused(sparse_adapt("contradict", zorvex_collection, *words))

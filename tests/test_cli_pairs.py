@@ -53,6 +53,9 @@ def test_from_a_collection_to_a_measured_model(sparse_adapt, model, collection, 
     assert status == 0
     found = list(read_pairs(pairs))
     assert f"{len(found)} pairs: of {len(found)} queries those whose document" in said
+    english = ["--depth", 99, "--language", "en", "-o", tmp_path / "english.jsonl"]
+    status, _, said = sparse_adapt("pairs", collection, "--reference", model, *english)
+    assert (status, "without 0 in another language than en" in said) == (0, True)
     kept, quick = tmp_path / "behaviour", ["--corpus", collection, "--epochs", 0.5, "--device", "cpu"]
     status, _, said = sparse_adapt("behaviour", "--model", extended, *quick, "-o", kept)
     assert status == 0
@@ -155,8 +158,12 @@ def test_mistakes_are_one_line_and_leave_nothing(sparse_adapt, model, collection
     pairs = tmp_path / "pairs.jsonl"
     said = refused(sparse_adapt("terms", collection, "--by", "words", "-o", tmp_path / "terms.json"))
     assert "unknown --by 'words'; there are gain, wordpiece" in said or "did you mean" in said
+    said = refused(sparse_adapt("queries", collection, "--title-with", "keyword", "-o", tmp_path / "made"))
+    assert "unknown --title-with 'keyword'; did you mean 'keywords'" in said
     said = refused(sparse_adapt("pairs", collection, "--reference", tmp_path / "nowhere", "-o", pairs))
     assert "no such model folder" in said
+    said = refused(sparse_adapt("pairs", collection, "--reference", model, "--language", "e", "-o", pairs))
+    assert "unknown language 'e'" in said
     assert not pairs.exists()
     pairs.write_text('{"query": "a pump", "doc_id": "nowhere"}\n')
     said = refused(sparse_adapt("pairs", collection, "-o", pairs))

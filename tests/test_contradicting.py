@@ -402,6 +402,14 @@ def test_short_sentences_are_dropped(parser, filler):
     assert len(list(fit(sentences, filler, Tally(), shortest=1))) == 2
 
 
+def test_sentences_in_other_languages_are_left_out(parser, filler, tmp_path):
+    (tmp_path / "lines.txt").write_text("The server sends a log.\nDer Server schreibt das Protokoll.\n")
+    account = Tally()
+    found = list(fit(read_sentences(str(tmp_path / "lines.txt"), parser), filler, account, language="en"))
+    assert [sentence.text for sentence in found] == ["The server sends a log."]
+    assert account.other_language == 1
+
+
 def test_adafactor_tunes_too(filler):
     history = tune(filler, TEXTS, 20, learning_rate=1e-2, optimiser_name="adafactor")
     assert np.mean(history[-5:]) < np.mean(history[:5])

@@ -125,6 +125,30 @@ class TestDocuments:
     def test_fields_of_other_names(self, tmp_path, fields):
         assert list(read_documents(put(tmp_path, "c.jsonl", json.dumps(fields)))) == [Document("d1", "one")]
 
+    def test_keywords_and_journal(self, tmp_path):
+        expected = [
+            Document("1", "text", "On wells", "pumps, wells", "Annals"),
+            Document("2", "text", keywords="saws"),
+        ]
+        lines = [
+            {
+                "_id": "1",
+                "title": "On wells",
+                "text": "text",
+                "keywords": ["pumps", "wells"],
+                "venue": "Annals",
+            },
+            {"_id": "2", "text": "text", "author_keywords": "saws", "journal": {"name": "no text"}},
+        ]
+        (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        assert list(read_documents(tmp_path)) == expected
+        assert expected[0].full_text == "On wells text"  # as without them
+        write_documents(tmp_path / "again.jsonl", expected)
+        assert list(read_documents(tmp_path / "again.jsonl")) == expected
+        rows = "id\ttext\tJournal\tkeywords\ttitle\n1\ttext\tAnnals\tpumps, wells\tOn wells\n"
+        (tmp_path / "corpus.tsv").write_text(rows)
+        assert list(read_documents(tmp_path / "corpus.tsv")) == expected[:1]
+
     def test_streams(self, tmp_path):
         """The first documents are there before the broken line is reached."""
         path = put(tmp_path, "corpus.jsonl", GOOD_DOCUMENTS + "broken")

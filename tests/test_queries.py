@@ -1,5 +1,7 @@
 """Queries without users."""
 
+from dataclasses import replace
+
 import pytest
 
 from sparse_adapt.collection.readers import Document, read_documents, read_judgements
@@ -128,3 +130,18 @@ def test_a_collection_reads_back_and_may_be_edited(tmp_path, documents):
     )
     edited = read_pseudo_queries(tmp_path)
     assert edited == [*collected.queries[1:], PseudoQuery("own", "a leaking valve", "given", "", TRAIN)]
+
+
+def test_keywords_and_journal_follow_a_title_where_they_are_asked_for(documents):
+    whole = [replace(each, title=f"On {each.document_id}", keywords="pumps, wells") for each in documents]
+    whole = [replace(whole[0], journal="Annals of  wells", title=""), *whole[1:]]
+    asked = Queries(titles=1.0, sentences=0.0, phrases=0.0, per_document=1)
+    with pytest.raises(InputError, match="too short to make queries of"):  # as titles alone are
+        make_queries(whole, asked)
+    found = make_queries(whole, asked.model_copy(update={"title_with": ("keywords", "journal")}))
+    texts = {query.document_id: query.text for query in found.queries}
+    first = whole[0].document_id
+    assert texts.pop(first) == "pumps, wells, Annals of wells"
+    assert texts and all(text == f"On {name}, pumps, wells" for name, text in texts.items())
+    kept = {each.document_id: each for each in found.documents}
+    assert (kept[first].title, kept[first].journal) == ("", "Annals of  wells")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from sparse_adapt.model.reading import Reading
 
 SPLITS = ("train", "held")
+FIELDS = ("keywords", "journal")  # of a document, beside its title and text
 MadeUpCollection = Annotated[
     Path,
     typer.Argument(
@@ -118,6 +119,15 @@ def queries(
         ),
     ] = None,
     query_generator: GeneratorOption = None,
+    title_with: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--title-with",
+            metavar="FIELD",
+            help="What follows a title that becomes a query: keywords or journal, of documents that have it. May be "
+            "given twice.",
+        ),
+    ] = None,
     seed: Seed = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -131,7 +141,10 @@ def queries(
 
     reads = [documents_at(corpus)]
     check_free(out, overwrite=overwrite, reads=reads)
-    named = {"count": count, "held": held, "seed": seed}
+    for field in title_with or ():
+        if field not in FIELDS:
+            raise ConfigError(unknown("--title-with", field, FIELDS))
+    named = {"count": count, "held": held, "seed": seed, "title_with": title_with or None}
     settings = QuerySettings.model_validate({key: value for key, value in named.items() if value is not None})
     from sparse_adapt.collection.readers import read_documents
     from sparse_adapt.pipeline.preparing import prepare_collection
@@ -208,6 +221,14 @@ def pairs(
         float | None,
         typer.Option("--least", metavar="X", help="Score that the document has for the query, at least."),
     ] = None,
+    language: Annotated[
+        str | None,
+        typer.Option(
+            "--language",
+            metavar="CODE",
+            help="Keep only pairs in this language, en or de for instance; a detector tells it.",
+        ),
+    ] = None,
     device: Device = "auto",
     overwrite: Overwrite = False,
 ) -> None:
@@ -217,11 +238,14 @@ def pairs(
     """
     check_free_file(out, "pairs", overwrite=overwrite)
     from sparse_adapt.cli.devices import load_either
+    from sparse_adapt.collection.languages import check_language
     from sparse_adapt.collection.pairs import write_pairs
     from sparse_adapt.collection.readers import read_documents
     from sparse_adapt.made_up.queries import TRAIN, read_pseudo_queries
-    from sparse_adapt.teachers.consistency import consistent, ranked_by
+    from sparse_adapt.teachers.consistency import consistent, in_language, ranked_by
 
+    if language is not None:
+        check_language(language)
     queries = [query for query in read_pseudo_queries(collection) if query.split == TRAIN]
     documents = list(read_documents(collection))
     encoder = load_either(reference, device)
@@ -235,7 +259,15 @@ def pairs(
             f"{reference} finds the document of none of the {len(queries):,} queries; raise --depth, lower "
             "--least or name another --reference",
         )
+    said = f"of {len(queries):,} queries those whose document {reference} finds"
+    if language is not None:
+        every, found = len(found), in_language(found, documents, language)
+        said += f", without {every - len(found):,} in another language than {language}"
+        if not found:
+            raise InputError(
+                collection / "corpus.jsonl", f"no pair is in the language {language}; name another"
+            )
     write_pairs(out, found)
-    wrote(out, f"{len(found):,} pairs: of {len(queries):,} queries those whose document {reference} finds")
+    wrote(out, f"{len(found):,} pairs: {said}")
     files = ["--pairs", str(out), "--corpus", str(collection)]
     then(["contrast", "--model", "splade-tiny", *files, "-o", free("contrast")])

@@ -151,9 +151,8 @@ def _document(number: int, item: object) -> Document:
         return Document(str(number), item)
     fields = {"_id": item[0], "text": item[1]} if _is_pair(item) else item
     record = _record("documents", number, fields)
-    return Document(
-        _id(record, DOCUMENT_IDS, number), record.string("text"), record.string("title", default="")
-    )
+    title, beside = record.string("title", default=""), map(record.listed, ("keywords", "journal"))
+    return Document(_id(record, DOCUMENT_IDS, number), record.string("text"), title, *beside)
 
 
 def _query(number: int, item: object) -> Query:
@@ -174,7 +173,13 @@ def _definition(number: int, item: object) -> Definition:
 def _record(what: str, number: int, item: object) -> JsonLine:
     """An item's fields by name. Raises InputError for one that has none."""
     if not isinstance(item, Mapping):
-        names = (*DOCUMENT_IDS[1:], "text", "title")  # rows of ir_datasets, and other objects that name them
+        names = (
+            *DOCUMENT_IDS[1:],
+            "text",
+            "title",
+            "keywords",
+            "journal",
+        )  # rows of ir_datasets, and other objects that name them
         item = {name: getattr(item, name) for name in names if hasattr(item, name)}
     fields = {str(key): _plain(value) for key, value in item.items()}
     return JsonLine(what, number, fields)

@@ -117,6 +117,13 @@ class JsonLine:
             raise self.needs("a list of strings", key)
         return tuple(values)
 
+    def listed(self, key: str) -> str:
+        """The text under a key, or the texts of a list with commas between; empty where there is neither."""
+        value = self.fields.get(key)
+        if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
+            return ", ".join(value)
+        return value if isinstance(value, str) else ""
+
     def numbers(self, key: str) -> tuple[float, ...]:
         """The finite numbers in the list under a key."""
         values = self._list("a list of numbers", key)

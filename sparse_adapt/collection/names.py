@@ -11,6 +11,8 @@ OF_DOCUMENTS: Names = {
     "_id": ("_id", "id", "doc_id", "docid", "docno", "document_id", "corpus_id", "pid", "passage_id"),
     "title": ("title", "doc_title", "headline"),
     "text": ("text", "doc_text", "contents", "content", "body", "passage", "passage_text", "document"),
+    "keywords": ("keywords", "author_keywords", "index_terms"),
+    "journal": ("journal", "journal_title", "venue"),
 }
 OF_QUERIES: Names = {
     "_id": ("_id", "id", "query_id", "qid", "queryid", "topic_id", "topic", "number"),

@@ -48,16 +48,19 @@ DOCUMENT_FILES = (*variants("corpus.jsonl", "corpus.tsv", "corpus.csv"), "corpus
 QUERY_FILES = (*variants("queries.jsonl", "queries.tsv", "queries.csv"), "queries.parquet", "queries.xlsx")
 CANDIDATE_FILES = variants("candidates.jsonl")
 CANDIDATE_QUERIES = ("query_id", "qid", "query-id", "_id", "id")
+BESIDE = ("title", "keywords", "journal")  # what a document may have beside its text
 HEADER = ("query-id", "corpus-id", "score")
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One text to be found. `title` may be empty."""
+    """One text to be found. All but the first two may be empty; `keywords` and `journal` are never encoded."""
 
     document_id: str
     text: str
     title: str = ""
+    keywords: str = ""
+    journal: str = ""
 
     @property
     def full_text(self) -> str:
@@ -124,7 +127,14 @@ def count_documents(source: str | Path) -> int | None:
 
 def write_documents(path: str | Path, documents: Iterable[Document]) -> int:
     """Write `corpus.jsonl`; says how many documents."""
-    return write_objects(path, ({"_id": d.document_id, "title": d.title, "text": d.text} for d in documents))
+    return write_objects(
+        path,
+        (
+            {"_id": d.document_id, "title": d.title, "text": d.text}
+            | {name: value for name in BESIDE[1:] if (value := getattr(d, name))}
+            for d in documents
+        ),
+    )
 
 
 def _unique_documents(
@@ -151,13 +161,14 @@ def _json_documents(path: Location) -> Iterator[tuple[int, Document]]:
 def _document(record: JsonLine) -> Document:
     keys = {field: key_of(record.fields, names) for field, names in OF_DOCUMENTS.items()}
     document_id, title = record.identifier(keys["_id"]), record.string(keys["title"], default="")
-    return Document(document_id, record.string(keys["text"]), title)
+    beside = record.listed(keys["keywords"]), record.listed(keys["journal"])
+    return Document(document_id, record.string(keys["text"]), title, *beside)
 
 
 def _tsv_documents(path: Location) -> Iterator[tuple[int, Document]]:
     orders = {2: ("_id", "text"), 3: ("_id", "title", "text")}
     for line, cells in read_table(path, orders, OF_DOCUMENTS):
-        yield line, Document(cells["_id"], cells["text"], cells.get("title", ""))
+        yield line, Document(cells["_id"], cells["text"], *(cells.get(name, "") for name in BESIDE))
 
 
 def _table_documents(path: Location) -> Iterator[tuple[int, Document]]:

@@ -19,7 +19,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -176,9 +176,11 @@ def _kinds(maker: _Maker, used: set[str]) -> list[str]:
 def _make(kind: str, document: Document, used: set[str], maker: _Maker) -> str | None:
     text = document.text[:CHARACTERS]
     if kind == TITLE:
-        words = len(WORD.findall(document.title))
+        parts = (getattr(document, part) for part in ("title", *maker.settings.title_with))
+        asked = ", ".join(" ".join(part.split()) for part in parts if part.strip())
+        words = len(WORD.findall(asked))
         enough = SHORTEST_TITLE <= words <= LONGEST_TITLE and len(WORD.findall(text)) >= LEFT
-        return " ".join(document.title.split()) if enough else None
+        return asked if enough else None
     if kind == SENTENCE:
         return _telling_sentence(text, maker)
     return _phrase(f"{document.title}. {text}" if TITLE not in used else text, maker)
@@ -251,11 +253,8 @@ def without(document: Document, queries: Iterable[PseudoQuery]) -> Document:
             title = ""
         elif query.kind == SENTENCE:
             text = text.replace(query.text, " ")
-    return (
-        Document(document.document_id, text, title)
-        if (title, text) != (document.title, document.text)
-        else document
-    )
+    same = (title, text) == (document.title, document.text)
+    return document if same else replace(document, text=text, title=title)
 
 
 class _Rarity:

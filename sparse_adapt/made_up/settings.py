@@ -1,5 +1,7 @@
 """How queries are made of documents."""
 
+from typing import Literal
+
 from sparse_adapt.settings import Settings, setting
 
 
@@ -16,6 +18,11 @@ class QuerySettings(Settings):
     )
     per_document: int = setting(2, "Most queries of one document.", unit="queries", ge=1, le=3)
     titles: float = setting(1.0, "Share of queries that are titles, beside the other kinds.", ge=0)
+    title_with: tuple[Literal["keywords", "journal"], ...] = setting(
+        (),
+        "What follows a title that becomes a query, of documents that have it.",
+        source="Pavlova and Makhlouf, MOSAIC",
+    )
     sentences: float = setting(2.0, "Share of queries that are sentences, beside the other kinds.", ge=0)
     phrases: float = setting(1.0, "Share of queries that are phrases, beside the other kinds.", ge=0)
     cut: bool = setting(

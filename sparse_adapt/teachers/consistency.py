@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from sparse_adapt.collection.languages import language_of
 from sparse_adapt.collection.pairs import Pair
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.made_up.queries import PseudoQuery
@@ -62,3 +63,10 @@ def consistent(
                 found.append(Pair(query.text, query.document_id, query.query_id))
         progress(len(part))
     return found
+
+
+def in_language(pairs: Sequence[Pair], documents: Sequence[Document], language: str) -> list[Pair]:
+    """The pairs that are in a language: told from query and document as one text, since a query is short."""
+    text_of = {document.document_id: document.full_text for document in documents}
+    told = (language_of(f"{pair.query} {text_of[pair.document_id]}") for pair in pairs)
+    return [pair for pair, own in zip(pairs, told, strict=True) if own == language]

@@ -53,6 +53,10 @@ def contradict(
         ),
     ] = None,
     language: Language = "en",
+    detect: Annotated[
+        bool,
+        typer.Option("--detect", help="Leave out sentences that a detector finds in another language."),
+    ] = False,
     sentences: Annotated[
         int, typer.Option("--sentences", min=1, help="Sentences to contradict, at most.")
     ] = 2_000,
@@ -117,6 +121,7 @@ def contradict(
         at_once,
         shortest,
         optimiser,
+        detect,
     )
     with Bars() as bars:
         account = write(

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from numpy.random import Generator, default_rng
 
 from sparse_adapt.collection.addresses import reachable
+from sparse_adapt.collection.languages import language_of
 from sparse_adapt.collection.lines import read_lines
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.collection.triplets import Triplet
@@ -39,6 +40,7 @@ class Tally:
 
     sentences: int = 0
     without_words: int = 0
+    other_language: int = 0
     too_short: int = 0
     too_long: int = 0
     without_nouns: int = 0
@@ -119,9 +121,16 @@ def read_sentences(source: str, parser: Parser, seed: int = 0) -> Iterator[Sente
 
 
 def fit(
-    sentences: Iterable[Sentence], filler: Filler, account: Tally, shortest: int = SHORTEST
+    sentences: Iterable[Sentence],
+    filler: Filler,
+    account: Tally,
+    shortest: int = SHORTEST,
+    language: str | None = None,
 ) -> Iterator[Sentence]:
-    """The sentences of enough tokens that something can be replaced in, each once; the others are counted."""
+    """The sentences of enough tokens that something can be replaced in, each once; the others are counted.
+
+    `language`: the only one that sentences may be in, as a detector tells it.
+    """
     seen: set[str] = set()
     for sentence in sentences:
         if (key := compared_as(sentence.text)) in seen:
@@ -136,6 +145,8 @@ def fit(
             account.without_nouns += 1
         elif not filler.fits(sentence.text):
             account.too_long += 1
+        elif language is not None and language_of(sentence.text) != language:
+            account.other_language += 1
         else:
             yield sentence
 

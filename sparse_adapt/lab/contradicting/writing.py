@@ -4,6 +4,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from sparse_adapt.collection.languages import check_language
 from sparse_adapt.collection.triplets import write_triplets
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.folders import check_free, output_folder, way_to_file, write_json
@@ -31,7 +32,7 @@ class ContradictRequest(NamedTuple):
     """Of which corpus, by which generator after how many steps of tuning, how many sentences, how many of each.
 
     `at_once`: whether all noun chunks of a sentence are replaced together; `shortest`: tokens of a sentence at least;
-    `optimiser`: by which the generator is tuned.
+    `optimiser`: by which the generator is tuned; `detect`: whether sentences of other languages are left out.
     """
 
     corpus: str
@@ -44,6 +45,7 @@ class ContradictRequest(NamedTuple):
     at_once: bool = False
     shortest: int = SHORTEST
     optimiser: str = "adamw"
+    detect: bool = False
 
 
 def write(
@@ -65,6 +67,8 @@ def write(
         if not asked.tune:
             raise InputError(tuned, "nothing is tuned; pass --tune 500 too, or leave --tuned out")
         check_free(tuned, overwrite=overwrite)
+    if asked.detect:
+        check_language(asked.language)
     account = Tally()
     with way_to_file(out, overwrite=overwrite, resume=resume) as work:
         check_same(work / ASKED_FILE, asked._asdict())
@@ -114,7 +118,8 @@ def _read(
 ) -> list[Sentence]:
     """The sentences that something can be replaced in."""
     heard, found = watch("sentences read", None), []
-    fitting = fit(read_sentences(asked.corpus, parser, asked.seed), filler, account, asked.shortest)
+    language = asked.language if asked.detect else None
+    fitting = fit(read_sentences(asked.corpus, parser, asked.seed), filler, account, asked.shortest, language)
     for sentence in islice(fitting, asked.sentences):
         found.append(sentence)
         heard(1)
