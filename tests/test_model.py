@@ -12,7 +12,8 @@ from torch.testing import assert_close
 
 from sparse_adapt.errors import ModelError
 from sparse_adapt.model import addresses, saved, sparse
-from sparse_adapt.model.saved import fetch, resolve
+from sparse_adapt.model.addresses import resolve
+from sparse_adapt.model.saved import fetch
 from sparse_adapt.model.sparse import NewToken, SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.retrieve.encode import encode
@@ -33,7 +34,7 @@ def encoder(tiny_model) -> SparseEncoder:
 def test_the_alias_finds_the_installed_package_first_and_the_hub_second(monkeypatch):
     assert (Path(resolve("splade-tiny")) / "model.safetensors").is_file()
     monkeypatch.setattr(addresses, "find_spec", lambda _: None)
-    assert resolve("splade-tiny") == "rasyosef/splade-tiny"
+    assert resolve("splade-tiny") == "hub:rasyosef/splade-tiny"
 
 
 def test_a_folder_goes_before_an_alias_or_a_hub_id(tmp_path, monkeypatch):
@@ -55,7 +56,7 @@ def test_an_extended_model_from_the_hub_keeps_its_new_tokens(tiny_model, tmp_pat
         return str(tmp_path / "copy")
 
     monkeypatch.setattr(saved, "snapshot_download", download)
-    assert SparseEncoder.load("owner/name").new_tokens == encoder.new_tokens
+    assert SparseEncoder.load("hub:owner/name").new_tokens == encoder.new_tokens
     assert asked == ["owner/name"]
 
 

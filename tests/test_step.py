@@ -151,7 +151,7 @@ def test_names_stand_for_themselves_and_an_alias_for_its_package():
     assert bundled.place is not None and str(bundled.place).endswith("corpus.jsonl")
     assert stamp(bundled)["path"] == "gatrocraptic"
     assert len(stamp(of_model("splade-tiny"))["sha256"]) == 64
-    assert stamp(of_model("nobody/has-this-model")) == {"path": "nobody/has-this-model"}
+    assert stamp(of_model("hub:nobody/has-this-model")) == {"path": "hub:nobody/has-this-model"}
 
 
 def test_a_source_that_moved_is_the_same_and_one_that_went_is_named(tmp_path):
@@ -224,7 +224,7 @@ def test_paths_within_a_run_are_told_from_the_record(tmp_path):
     assert portable(str(folder), folder, run) == "./."
     assert portable(model, folder, None) == portable(model, folder, folder) == model
     assert portable("splade-tiny", folder, run) == "splade-tiny"
-    for source in (model, str(folder), "splade-tiny", "owner/name", str(tmp_path / "elsewhere")):
+    for source in (model, str(folder), "splade-tiny", "hub:owner/name", str(tmp_path / "elsewhere")):
         assert found(portable(source, folder, run), folder) == absolute(source)
         stamps = {"model": {"path": absolute(source), "sha256": "1"}, "seed": 3}
         assert read(kept(stamps, folder, run), folder) == stamps

@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from sparse_adapt.errors import ModelError
 from sparse_adapt.model import saved
-from sparse_adapt.model.addresses import resolve
+from sparse_adapt.model.addresses import hub_id_in, resolve
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.weights import INDEX_FILE
 
@@ -154,6 +154,7 @@ def runs(tmp_path, monkeypatch):
         ("/no/such", ""),
         ("../a", ""),
         ("a/b/c", ""),
+        ("typo/model", ""),  # of which no folder is here
         ("hub:a/b/c", ""),
         ("hub:", ""),
         ("hub:../a", ""),
@@ -164,16 +165,21 @@ def test_a_mistyped_path_is_one_line_and_goes_nowhere(runs, source, near):
         saved.fetch(source)
     wanted = f"did you mean {near}?" if near.startswith("runs/") else ""
     assert wanted in str(caught.value)
+    if source == "typo/model":
+        assert str(caught.value).endswith("or a model of the Hub as hub:typo/model")
 
 
 @pytest.mark.parametrize(
-    ("source", "place"),
+    ("source", "hub_id"),
     [
-        ("owner/name", "owner/name"),
         ("hub:owner/name", "owner/name"),
         ("hub:runs/corpus", "runs/corpus"),
         ("hub:bert-base-uncased", "bert-base-uncased"),
+        ("owner/name", ""),
+        ("runs/corpus", ""),
     ],
 )
-def test_a_hub_id_is_one_still(runs, source, place):
-    assert resolve(source) == place
+def test_only_what_begins_with_hub_is_an_id_of_the_hub(runs, source, hub_id):
+    assert hub_id_in(source) == hub_id
+    if hub_id:
+        assert resolve(source) == source

@@ -42,8 +42,8 @@ This page is written from the program: `sparse-adapt COMMAND --help` says the sa
 output, words and progress to standard error. A mistake of yours is one line that names the place, the problem and
 the next step, with exit status 2.
 
-`MODEL` is a model folder, the alias `splade-tiny` or a Hub id. `CORPUS` is a BEIR folder or its `corpus.jsonl`, a
-JSONL or TSV file, the name of a bundled corpus (`gatrocraptic`, `coined`) or an `ir_datasets` id.
+`MODEL` is a model folder, the alias `splade-tiny` or `hub:owner/name`. `CORPUS` is a BEIR folder or its
+`corpus.jsonl`, a JSONL or TSV file, the name of a bundled corpus (`gatrocraptic`, `coined`) or an `ir_datasets` id.
 """
 SETTINGS_HEAD = """# Settings
 

@@ -129,7 +129,7 @@ def adapt(
     queries: what users asked, to learn from beside made-up queries.
     candidates: queries with scored documents, to learn from instead of made-up ones.
     teacher: ensemble (by default), bm25, a dense model, a cross-encoder, or a file of scores.
-    generator: a sequence-to-sequence model that writes queries, by folder or Hub id.
+    generator: a sequence-to-sequence model that writes queries, by folder or `hub:owner/name`.
     stages: which stages are carried out; by default extend, behaviour and imitate, with a glossary extend and
     dictionary.
     documents: how many documents of a larger corpus are learnt from; by default 20,000.

@@ -33,7 +33,7 @@ class Model:
     """An encoder, and where it came from.
 
     `encoder` is the torch module (`SparseEncoder`, or `SentenceEncoder` for a dense model); `source` is the folder,
-    alias or Hub id that it was read from.
+    alias or `hub:owner/name` that it was read from.
     """
 
     def __init__(self, encoder: EitherEncoder, source: str, keeps: Sequence[object] = ()) -> None:
@@ -173,7 +173,7 @@ def load(
     windows: int | None = None,
     overlap: int | None = None,
 ) -> Model:
-    """Read a model from a folder, an alias (`splade-tiny`) or a Hub id; a `Model` is given back as it is.
+    """Read a model from a folder, an alias (`splade-tiny`) or `hub:owner/name`; a `Model` is given back as it is.
 
     device: `auto` (the fastest there is), `cpu`, `cuda` or `mps`. The folder of a run stands for the model that it
     ended with. max_tokens: tokens of a text that are read. windows: documents are read whole, in windows of so many

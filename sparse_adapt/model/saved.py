@@ -24,7 +24,7 @@ from transformers.utils import logging as transformers_logging
 from sparse_adapt import __version__
 from sparse_adapt.errors import ModelError, first_line
 from sparse_adapt.files.folders import write_json
-from sparse_adapt.model.addresses import resolve as resolve
+from sparse_adapt.model.addresses import hub_id_in, resolve
 from sparse_adapt.model.forms import Form
 from sparse_adapt.model.names import names_of_all
 from sparse_adapt.model.query_side import QuerySide, write_query_side
@@ -56,16 +56,16 @@ LOADING_NOTES = ("is_local", "local_files_only", "max_length", "stride", "trunca
 
 
 def model_at(source: str | Path) -> Path | None:
-    """The folder of a model on this machine: its own, an installed package's or the cached one of a Hub id."""
+    """The folder of a model on this machine: its own, an installed package's or the cached one of `hub:owner/name`."""
     place = resolve(source)
     if Path(place).is_dir():
         return Path(place)
-    cached = try_to_load_from_cache(place, "config.json")
+    cached = try_to_load_from_cache(hub_id_in(place), "config.json")
     return Path(cached).parent if isinstance(cached, str) else None
 
 
 def fetch(source: str | Path, without: Sequence[str] = HUB_FOLDERS) -> Path:
-    """The folder of a model, copied from the Hub (or its local cache) where `source` is a Hub id.
+    """The folder of a model, copied from the Hub (or its local cache) where `source` is `hub:owner/name`.
 
     `without`: patterns of the Hub's files that aren't copied.
     """
@@ -73,11 +73,13 @@ def fetch(source: str | Path, without: Sequence[str] = HUB_FOLDERS) -> Path:
     if Path(place).is_dir():
         return Path(place)
     try:
-        return Path(snapshot_download(place, allow_patterns=HUB_FILES, ignore_patterns=list(without)))
+        return Path(
+            snapshot_download(hub_id_in(place), allow_patterns=HUB_FILES, ignore_patterns=list(without))
+        )
     except (OSError, ValueError) as error:
         raise ModelError(
-            f"{source}: no folder of that name, and the Hub didn't give a model ({first_line(error)}); "
-            "give a folder or the alias splade-tiny, or check the name and the connection"
+            f"{source}: the Hub didn't give a model ({first_line(error)}); "
+            "check the name and the connection, or give a folder or the alias splade-tiny"
         ) from error
 
 

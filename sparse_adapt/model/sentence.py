@@ -84,7 +84,7 @@ class SentenceEncoder(Encoder):
 
     @classmethod
     def load(cls, source: str | Path, device: str = "cpu") -> "SentenceEncoder":
-        """Read a model from a folder, an alias or a Hub id. Safetensors only, no remote code.
+        """Read a model from a folder, an alias or `hub:owner/name`. Safetensors only, no remote code.
 
         Raises ModelError where there is no such model, or one whose vectors are made in another way.
         """

@@ -49,7 +49,6 @@ from sparse_adapt.model.saved import (
     write_sentence_transformers,
     write_tokenizer,
 )
-from sparse_adapt.model.saved import resolve as resolve
 from sparse_adapt.model.unread import tokenize
 
 FACTORS_FILE = "factors.json"
@@ -97,7 +96,7 @@ class SparseEncoder(Encoder):
 
     @classmethod
     def load(cls, source: str | Path, device: str = "cpu") -> "SparseEncoder":
-        """Read a model from a folder, an alias or a Hub id. Safetensors only, no remote code.
+        """Read a model from a folder, an alias or `hub:owner/name`. Safetensors only, no remote code.
 
         Raises ModelError where there is no model, no masked-language-model head or no fast tokenizer, and
         for a dense model.

@@ -1,6 +1,6 @@
 """run.toml: any sequence of stages in one file.
 
-    model = "splade-tiny"            # a folder, the alias or a Hub id
+    model = "splade-tiny"            # a folder, the alias or hub:owner/name
     corpus = "my-collection"         # a folder, a file, a bundled name or an ir_datasets id
     stages = ["extend", "warmup", "dictionary", "distill"]
     seed = 0
@@ -73,7 +73,9 @@ AnyModel = TypeVar("AnyModel", bound=BaseModel)
 class Top(Settings):
     """The keys above the tables of the stages."""
 
-    model: str = setting(BASE_MODEL, "Model to begin with: a folder, the alias splade-tiny or a Hub id.")
+    model: str = setting(
+        BASE_MODEL, "Model to begin with: a folder, the alias splade-tiny or hub:owner/name."
+    )
     corpus: str | None = setting(
         None, "Documents of the domain: a folder, a file or a name; a run needs one."
     )

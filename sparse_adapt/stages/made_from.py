@@ -37,7 +37,7 @@ def of_collection(named: str | Path, names: Sequence[str]) -> Source:
 
 
 def of_model(named: str) -> Source:
-    """A model folder, an alias or a Hub id."""
+    """A model folder, an alias or `hub:owner/name`."""
     from sparse_adapt.model.saved import model_at  # loads torch
 
     return Source(named, model_at(named))

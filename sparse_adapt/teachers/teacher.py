@@ -168,7 +168,7 @@ def is_score_file(teacher: str) -> bool:
 
 
 def is_cross_encoder(teacher: str) -> bool:
-    """Whether a model folder's head gives one score for a pair of texts. A Hub id says so in its name."""
+    """Whether a model folder's head gives one score for a pair of texts. A model of the Hub says so in its name."""
     path = Path(teacher) / "config.json"
     if not path.is_file():
         return "cross-encoder" in teacher.lower() or "reranker" in teacher.lower()

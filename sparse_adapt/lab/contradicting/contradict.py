@@ -244,7 +244,7 @@ def _rewritten(sentence: Sentence, gaps: Gaps, fills: Sequence[tuple[str, ...]],
 
 
 def load_filler(source: str | Path, between_words: str, device: str = "cpu") -> Filler:
-    """What fills gaps, by folder, alias or Hub id: a sequence-to-sequence model or one with masked words.
+    """What fills gaps, by folder, alias or `hub:owner/name`: a sequence-to-sequence model or one with masked words.
 
     Raises ModelError for what is neither.
     """
