@@ -17,6 +17,7 @@ import pytest
 import torch
 from commands import ran
 
+from sparse_adapt.files.marker import faults, strangers
 from sparse_adapt.pipeline import adapt
 
 State = dict[str, bytes | None]
@@ -25,6 +26,7 @@ State = dict[str, bytes | None]
 WRITING = frozenset("wax+")
 ALWAYS = ("fsync",)  # by descriptor
 BY_NAME = ("rename", "replace", "unlink", "remove", "rmdir", "mkdir", "truncate", "link", "symlink")
+REPORT = "whole/report.json"  # of a run; once it is there, every stage is done
 LUCENES_OWN = re.compile(r"whole/(_|segments)")
 RANDOM = re.compile(r"\.[0-9a-f]{16}\.partial")
 
@@ -132,10 +134,11 @@ def no_clock(monkeypatch):
 def content(folder: Path) -> State:
     """All that lies beside and in a result; of a report without which stages were done before."""
     found = state_of(folder)
-    if (report := found.get("whole/report.json")) is not None:
+    if (report := found.get(REPORT)) is not None:
+        assert not [*faults(folder / "whole"), *strangers(folder / "whole")]
         told = json.loads(report)
         stages = [{**stage, "said": ""} for stage in told.get("stages", [])]
-        found["whole/report.json"] = json.dumps({**told, "stages": stages}, sort_keys=True).encode()
+        found[REPORT] = json.dumps({**told, "stages": stages}, sort_keys=True).encode()
         del found["whole/sparse-adapt.json"]
         found |= dict.fromkeys(found.keys() & {"whole/report.html"}, b"")  # shows the report
     of_lucene = [path for path in found if LUCENES_OWN.match(path)]  # hold numbers of chance

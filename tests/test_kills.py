@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from commands import COMMANDS, RESUMABLE, inputs, ran
-from killing import content, restore, watched
+from killing import REPORT, State, content, restore, state_of, watched
 from killing import no_clock as no_clock
 
 pytestmark = pytest.mark.usefixtures("no_clock")
@@ -25,6 +25,20 @@ def words(tiny_model, tmp_path_factory) -> dict[str, str]:
     return inputs(tmp_path_factory.mktemp("inputs"), tiny_model)
 
 
+def again_from(state: State, line: list[str], folder: Path, expected: State, whole: State) -> object:
+    """What is wrong once a command that was killed has gone on; nothing where nothing is.
+
+    `expected`: what lies there without a kill, by `content`; `whole`: the same byte for byte, which counts where all
+    but the page of a run was there already.
+    """
+    restore(folder, state)
+    status, said = ran(*line)
+    if status and "already there" not in said:
+        return said.splitlines()[-1]
+    now, wanted = (state_of(folder), whole) if REPORT in state else (content(folder), expected)
+    return [path for path in {**now, **wanted} if now.get(path, 0) != wanted.get(path, 0)][:5]
+
+
 def check(name: str, words: dict[str, str], folder: Path, most: int) -> tuple[int, int]:
     """Go on from states that lie evenly, at most so many; how many operations and how many states there were."""
     line = [*COMMANDS[name].format(**words).split(), "-o", str(folder / "whole")]
@@ -35,7 +49,7 @@ def check(name: str, words: dict[str, str], folder: Path, most: int) -> tuple[in
         assert status == 0, said
 
     first()
-    expected = content(folder)
+    expected, whole = content(folder), state_of(folder)
     restore(folder, {})
     found = watched(folder, first)
     assert content(folder) == expected, "another run, other bytes"
@@ -43,14 +57,8 @@ def check(name: str, words: dict[str, str], folder: Path, most: int) -> tuple[in
     faults = []
     most = min(most, len(states))
     for number in (len(states) * (2 * place + 1) // (2 * most) for place in range(most)):
-        restore(folder, states[number])
-        status, said = ran(*again)
-        now = content(folder)
-        if status and "already there" not in said:
-            faults.append((number, sorted(states[number])[-4:], said.splitlines()[-1]))
-        elif now != expected:
-            differ = [path for path in {**now, **expected} if now.get(path, 0) != expected.get(path, 0)]
-            faults.append((number, sorted(states[number])[-4:], differ[:5]))
+        if wrong := again_from(states[number], again, folder, expected, whole):
+            faults.append((number, sorted(states[number])[-4:], wrong))
     assert not faults, "\n".join(map(str, faults))
     return found.operations, len(states)
 
@@ -58,6 +66,17 @@ def check(name: str, words: dict[str, str], folder: Path, most: int) -> tuple[in
 @pytest.mark.parametrize("name", SOME)
 def test_a_kill_at_some_operations_leaves_no_trace(words, tmp_path, name):
     assert check(name, words, tmp_path, SOME[name])[1] >= SOME[name]
+
+
+def test_a_kill_while_the_page_of_a_run_is_written_changes_no_byte_of_it(words, tmp_path):
+    line = [*COMMANDS["run"].format(**words).split(), "-o", str(tmp_path / "whole")]
+    found = watched(tmp_path, lambda: ran(*line))
+    whole = state_of(tmp_path)
+    states = [state for state in found.states.values() if REPORT in state]
+    without = [state for state in states if "whole/report.html" not in state]
+    assert "whole/report.html" in whole and 0 < len(without) < len(states)
+    for state in (without[0], without[-1], states[len(without)]):
+        assert not again_from(state, [*line, "--resume"], tmp_path, {}, whole), sorted(state)
 
 
 @pytest.mark.nightly
