@@ -1,17 +1,20 @@
 """What a model folder may not do: load what lies elsewhere, what isn't safetensors, what changed, or what bursts."""
 
+import itertools
 import json
 import shutil
+import sys
+from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 from sparse_adapt.errors import ModelError
-from sparse_adapt.model import saved
+from sparse_adapt.model import addresses, saved
 from sparse_adapt.model.addresses import hub_id_in, resolve
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.model.weights import INDEX_FILE
+from sparse_adapt.model.weights import INDEX_FILE, check_weights
 
 
 @pytest.fixture
@@ -73,6 +76,44 @@ def test_an_index_that_isnt_one_is_one_line(copy, content):
 def test_an_adapter_is_refused(copy):
     (copy / "adapter_config.json").write_text('{"base_model_name_or_path": "../elsewhere"}')
     assert "is an adapter" in refusal(copy)
+
+
+# -- what was recorded -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """The packages of the bundled models, copied, so that they can be damaged."""
+    for bundled in addresses.BUNDLED.values():
+        shutil.copytree(bundled.folder, tmp_path / bundled.package / "model")
+        (tmp_path / bundled.package / "__init__.py").touch()
+        monkeypatch.delitem(sys.modules, bundled.package, raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path
+
+
+def test_a_model_of_a_package_is_the_one_that_was_recorded(installed):
+    for alias, bundled in addresses.BUNDLED.items():
+        assert Path(resolve(alias)) == installed / bundled.package / "model"
+        check_weights(Path(resolve(alias)), alias)
+    for bundled, name in itertools.product(addresses.BUNDLED.values(), ("config.json", "tokenizer.json")):
+        before = (bundled.folder / name).read_bytes()
+        (bundled.folder / name).write_bytes(before + b"\n")
+        with pytest.raises(ModelError, match=f"{name}: isn't the file that was recorded") as caught:
+            check_weights(bundled.folder, "x")
+        assert f"pip install --force-reinstall {bundled.distribution}" in str(caught.value)
+        (bundled.folder / name).write_bytes(before)
+
+
+def test_a_flipped_bit_of_the_bundled_model_is_one_line(installed):
+    path = installed / "cognition" / "model" / "model.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ModelError, match="isn't the file that was recorded"):
+        SparseEncoder.load("splade-tiny")
+    shutil.copytree(path.parent, installed / "copy")
+    assert SparseEncoder.load(installed / "copy").vocabulary_size == 30_522
 
 
 # -- what was written ------------------------------------------------------------------------------

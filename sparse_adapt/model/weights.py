@@ -1,12 +1,14 @@
 """The weights of a model folder: what is refused before any library loads them, and after.
 
 Weights are safetensors that lie in the folder itself. Where the folder vouches for its files, they have to be what was
-written; and a configuration may ask for no more than the weights hold.
+written; those of an alias's package have to be what was recorded here. A configuration may ask for no more than the
+weights hold.
 """
 
 import json
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,9 @@ from safetensors import SafetensorError, safe_open
 from torch import nn
 
 from sparse_adapt.errors import ModelError
-from sparse_adapt.files.checksum import MARKER_FILE, MODEL_MARK, files_at
+from sparse_adapt.files.checksum import MARKER_FILE, MODEL_MARK, checksum_of_file, files_at
 from sparse_adapt.files.marker import faults
+from sparse_adapt.model.addresses import bundled_at
 
 PICKLED = ("pytorch_model*.bin", "*.pt", "*.ckpt")
 INDEX_FILE = "model.safetensors.index.json"  # of weights in several files
@@ -49,7 +52,27 @@ def check_weights(folder: Path, source: str | Path) -> None:
             f"{fault.path}: {fault.problem}, by its checksum; restore the model, or delete "
             f"{folder / MARKER_FILE} if the change is yours"
         )
+    _check_recorded(folder)
     _check_size(folder, _shapes(list(_files(folder, source)), source), source)
+
+
+def _check_recorded(folder: Path) -> None:
+    """Raise ModelError for a model of an installed package whose files aren't those that its alias stands for."""
+    bundled = bundled_at(folder)
+    if bundled is None:
+        return
+    for name, sha256 in bundled.sha256.items():
+        path = folder / name
+        if not path.is_file() or _checksum(path, path.stat().st_mtime_ns) != sha256:
+            raise ModelError(
+                f"{path}: isn't the file that was recorded for this model, by its checksum; install it anew (pip "
+                f"install --force-reinstall {bundled.distribution}), or copy the folder and name the copy"
+            )
+
+
+@lru_cache
+def _checksum(path: Path, written: int) -> str:
+    return checksum_of_file(path)
 
 
 def check_finite(module: nn.Module, source: str | Path) -> None:
