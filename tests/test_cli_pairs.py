@@ -176,6 +176,18 @@ def test_mistakes_are_one_line_and_leave_nothing(sparse_adapt, model, collection
     assert not list(tmp_path.glob("out*"))
 
 
+def test_a_corpus_without_a_word_for_a_token_is_told_what_there_is(sparse_adapt, tmp_path):
+    common, rare = tmp_path / "common.jsonl", tmp_path / "rare.jsonl"
+    common.write_text('{"_id": "1", "text": "the office of the company is a page of the report"}\n')
+    rare.write_text('{"_id": "1", "text": "the office of the zorvexation"}\n')
+    for words in ((), ("--top", "20"), ("-o", tmp_path / "terms.json"), ("--by", "wordpiece")):
+        said = refused(sparse_adapt("terms", common, *words))
+        assert "no word that a token could be made of" in said and "next:" not in said
+    assert "--top 20 takes the best there are" in refused(sparse_adapt("terms", rare))
+    found = sparse_adapt("terms", rare, "--top", "20", "--json")
+    assert [each["term"] for each in json.loads(found.out)] == ["zorvexation"]
+
+
 def test_pairs_that_nobody_finds_are_none(sparse_adapt, model, collection, tmp_path):
     documents = (collection / "corpus.jsonl").read_text().splitlines()
     moved = [json.loads(line) for line in documents]

@@ -1,7 +1,7 @@
 """Commands that make what a model learns from: terms, queries, candidates, pairs."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -88,8 +88,8 @@ def terms(
     from sparse_adapt.api.terms import mine_terms
 
     found = mine_terms(corpus, model, top=top, share=share, by=by, progress=True)
-    if not found and out is not None:
-        raise InputError(corpus, "holds no word that is worth a token; --top 20 takes the best there are")
+    if not found:
+        _refuse_without_words(corpus, some=top is None and bool(mine_terms(corpus, model, top=1, by=by)))
     if out is not None:
         found.save(out, overwrite=overwrite)
     if json:
@@ -103,6 +103,13 @@ def terms(
         return
     wrote(out, f"{len(found):,} terms; read it, and delete what isn't one")
     then(["extend", "--model", model, "--terms", str(out), "-o", free("extended")])
+
+
+def _refuse_without_words(corpus: str, *, some: bool) -> NoReturn:
+    """Raise InputError for a corpus in which no word was found; `some`: whether there are words of less worth."""
+    if some:
+        raise InputError(corpus, "holds no word that is worth a token; --top 20 takes the best there are")
+    raise InputError(corpus, "holds no word that a token could be made of; the model has a token for each")
 
 
 def queries(
