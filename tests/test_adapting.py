@@ -282,7 +282,12 @@ def test_a_file_that_no_stage_reads_is_refused(tmp_path, request_, given, settin
 
 def test_a_glossary_brings_terms_and_definitions(tmp_path, request_, corpus):
     glossary = tmp_path / "glossary.jsonl"
-    write_dictionary(glossary, [Definition("zorvex", "how a team decides what it may spend")])
+    meanings = {
+        "zorvex": "how a team decides what it may spend",
+        "Server": "a machine",
+        "database": "a store",
+    }
+    write_dictionary(glossary, [Definition(*each) for each in {**meanings, "quuxulator": "unsaid"}.items()])
     asked = Request(
         corpus=str(corpus),
         model=request_.model,
@@ -290,10 +295,14 @@ def test_a_glossary_brings_terms_and_definitions(tmp_path, request_, corpus):
         glossary=str(glossary),
         settings=SETTINGS,
     )
+    heard = Heard()
     with pytest.raises(Stopped):
-        adapt(asked, Place(tmp_path / "run"), Heard(), until="dictionary")
+        adapt(asked, Place(tmp_path / "run"), heard, until="dictionary")
     work = tmp_path / "run.partial"
-    assert "zorvex" in [term.text for term in read_terms(work / "terms.json")]
+    assert [term.text for term in read_terms(work / "terms.json")] == ["zorvex"]
+    assert heard.steps["terms"].endswith(
+        "; 2 terms are tokens already and were skipped: Server, database; terms that are no word of the corpus: 1"
+    )
     assert "how a team decides what it may spend" in [
         d.definition for d in read_dictionary(work / "dictionary.jsonl")
     ]

@@ -32,10 +32,11 @@ from sparse_adapt.made_up.settings import QuerySettings
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.choice import GRADES
 from sparse_adapt.report.watching import Watch, unwatched
+from sparse_adapt.stages.extend import told_of_known
 from sparse_adapt.teachers.candidates import gather
 from sparse_adapt.teachers.settings import CandidateSettings
 from sparse_adapt.teachers.teacher import Teacher
-from sparse_adapt.terms.criterion import LEAST_DOCUMENTS, from_glossary, paying
+from sparse_adapt.terms.criterion import LEAST_DOCUMENTS, from_glossary, is_token, paying
 from sparse_adapt.terms.definitions import mine_definitions, write_mined
 from sparse_adapt.terms.mining import Term, mine_terms, write_terms
 
@@ -84,8 +85,10 @@ def prepare_defined_terms(corpus: str, model: str, glossary: str, path: Path) ->
         )
     write_terms(path, chosen)
     said = f"{len(chosen):,} words that the glossary defines; words that nothing defines keep their pieces"
-    missing = len(names) - len(chosen)
-    return chosen, said + (f"; {missing:,} entries aren't a word that the corpus says" if missing else "")
+    known = [name for name in names.values() if is_token(tokenizer, name)]
+    unsaid = len(names) - len(chosen) - len(known)
+    said += told_of_known(known) + (f"; terms that are no word of the corpus: {unsaid:,}" if unsaid else "")
+    return chosen, said
 
 
 def prepare_dictionary(

@@ -1,6 +1,7 @@
 """Extend: each term becomes a token of the model, with an input row, an output row and a bias of its own."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,15 +40,18 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Extend) -> Changed
 def _told_of(extension: "Extension", size: int) -> str:
     """How many tokens a model has now, and how many of them are new."""
     told = f"{len(extension.new_tokens):,} new tokens, {size:,} in all"
-    if extension.known:
-        more = ["..."] if len(extension.known) > SHOWN else []
-        named = ", ".join([*extension.known[:SHOWN], *more])
-        told += f"; {len(extension.known):,} terms are tokens already and were skipped: {named}"
+    told += told_of_known(extension.known)
     if extension.folded:
         told += f"; {len(extension.folded):,} variants of the same token folded"
     if extension.guarded:
         told += f"; {len(extension.guarded):,} match whole words only, to leave ordinary words unbroken"
     return told
+
+
+def told_of_known(terms: Sequence[str]) -> str:
+    """The end of a sentence that names terms which needn't become tokens; nothing without any."""
+    named = ", ".join([*terms[:SHOWN], *(["..."] if len(terms) > SHOWN else [])])
+    return f"; {len(terms):,} terms are tokens already and were skipped: {named}" if terms else ""
 
 
 def _line_of(path: Path, term: str) -> int | None:

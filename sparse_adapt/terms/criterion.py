@@ -56,11 +56,15 @@ def from_glossary(
     for key, name in wanted.items():
         if key in known or counts[key] < LEAST_DOCUMENTS:
             continue
-        pieces = tokenizer(f" {name}", add_special_tokens=False)["input_ids"]
-        if len(pieces) > 1 and _key(tokenizer, name) not in normalised:
+        if not is_token(tokenizer, name) and _key(tokenizer, name) not in normalised:
             normalised.add(_key(tokenizer, name))
             terms.append(Term(name, "glossary"))
     return terms
+
+
+def is_token(tokenizer: "PreTrainedTokenizerFast", name: str) -> bool:
+    """Whether a word is one token of a tokenizer, in the middle of a text."""
+    return len(tokenizer(f" {name}", add_special_tokens=False)["input_ids"]) <= 1
 
 
 def _key(tokenizer: "PreTrainedTokenizerFast", name: str) -> str:
