@@ -130,6 +130,7 @@ def test_mistakes_are_one_line_and_leave_nothing(
     relevant = ["relevant-words", "--model", tiny_model, "--pairs", graded, "-o", out]
     assert "no pair has a similarity of 9 or more" in refused(sparse_adapt(*relevant, "--least", 9))
     assert "unknown language" in refused(sparse_adapt(*relevant, "--language", "de"))
+    assert "an overlap is of windows" in refused(sparse_adapt(*relevant, "--least", 0, "--overlap", 3))
     assert "nowhere" in refused(
         sparse_adapt("similarity", "--model", tiny_model, "--pairs", tmp_path / "nowhere.tsv")
     )

@@ -9,6 +9,7 @@ import pytest
 import typer
 
 from sparse_adapt.cli.app import every_command
+from sparse_adapt.cli.following import measured
 
 QUICK = ("--epochs", "1", "--device", "cpu", "--judge", "none")
 RUN = ("diagnose", "explain", "search", "evaluate", "extend")  # which take no second here
@@ -43,6 +44,14 @@ def check(words: list[str]) -> None:
     if words[1:] != ["--help"]:
         with typer.Context(commands[words[0]]):
             commands[words[0]].make_context(words[0], words[1:])
+
+
+def test_where_nothing_is_judged_nothing_is_evaluated(places, tmp_path, tiny_model):
+    shutil.copy(f"{places['corpus']}/corpus.jsonl", tmp_path)
+    alone = measured("splade-tiny", tiny_model, str(tmp_path))
+    assert [words[0] for words in alone] == ["export"]
+    beside = measured("splade-tiny", tiny_model, places["corpus"])
+    assert [words[0] for words in beside] == ["evaluate", "export"]
 
 
 @pytest.fixture

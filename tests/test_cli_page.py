@@ -61,6 +61,28 @@ def test_a_summary_is_a_line_that_isnt_broken(page):
         assert line in app.PANELS or line.startswith("  "), line
 
 
+READS_AS_THE_MODEL_SAYS = {  # encodes, and still has no --max-tokens: why
+    "demo": "its documents are short, and its figures are compared with those of the pages",
+    "calibrate": "the model that it saves reads as much as before",
+    "run": "each stage of a run file has max_tokens",
+    "report": "the run reads as much of a document as it did",
+    "explore": "the run reads as much of a document as it did",
+    "contradict": "fills gaps of sentences, and encodes nothing",
+    **dict.fromkeys(("terms", "extend", "coin"), "reads the tokenizer alone"),
+}
+
+
+def test_every_command_that_encodes_can_be_told_how_much_of_a_text_to_read():
+    commands = {name: each for found in app.every_command().values() for name, each in found.items()}
+    options = {
+        name: {flag for each in command.params for flag in each.opts} for name, command in commands.items()
+    }
+    takes_model = {name for name, flags in options.items() if flags & {"--model", "--reference"}}
+    without = {name for name in takes_model if "--max-tokens" not in options[name]}
+    assert without <= READS_AS_THE_MODEL_SAYS.keys()
+    assert all("--max-tokens" not in options[name] for name in READS_AS_THE_MODEL_SAYS)
+
+
 @pytest.mark.parametrize("command", names())
 def test_every_command_explains_itself_by_h(sparse_adapt, command):
     short = sparse_adapt(command, "-h")

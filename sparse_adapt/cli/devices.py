@@ -20,12 +20,14 @@ def load(model: str, device: str, reading: "Reading | None" = None) -> "SparseEn
     return encoder
 
 
-def load_either(model: str, device: str) -> "EitherEncoder":
+def load_either(model: str, device: str, reading: "Reading") -> "EitherEncoder":
     """The same for a SPLADE model or a dense one."""
     from sparse_adapt.model.devices import choose
     from sparse_adapt.model.kinds import load_encoder
 
-    return load_encoder(model, choose(device))
+    encoder = load_encoder(model, choose(device))
+    reading.apply(encoder)
+    return encoder
 
 
 def load_to_read(model: str, device: str, reading: "Reading") -> "Model":

@@ -209,6 +209,7 @@ def candidates(
         then(["distill", "--model", model, *files, "-o", free("distilled")])
 
 
+@encodes
 def pairs(
     collection: MadeUpCollection,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="pairs.jsonl to write.")],
@@ -238,6 +239,8 @@ def pairs(
     ] = None,
     device: Device = "auto",
     overwrite: Overwrite = False,
+    *,
+    reading: "Reading",
 ) -> None:
     """Keep the queries whose document a reference model finds.
 
@@ -255,7 +258,7 @@ def pairs(
         check_language(language)
     queries = [query for query in read_pseudo_queries(collection) if query.split == TRAIN]
     documents = list(read_documents(collection))
-    encoder = load_either(reference, device)
+    encoder = load_either(reference, device, reading)
     with Bars() as bars:
         texts = [document.full_text for document in documents]
         rank = ranked_by(encoder, texts, bars.count("documents", len(texts)))

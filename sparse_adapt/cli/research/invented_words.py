@@ -7,11 +7,22 @@ import typer
 from sparse_adapt.cli.checks import a_corpus, a_file_or_folder, a_folder, a_model, check_output, checked
 from sparse_adapt.cli.console import say, show_json, show_table, wrote
 from sparse_adapt.cli.following import free, then
-from sparse_adapt.cli.options import MODEL_HELP, Collection, Device, Json, Model, Out, Overwrite, Split
+from sparse_adapt.cli.options import (
+    MODEL_HELP,
+    Collection,
+    Device,
+    Json,
+    Model,
+    Out,
+    Overwrite,
+    Split,
+    encodes,
+)
 
 if TYPE_CHECKING:
     from sparse_adapt.lab.coin.coining import Report
     from sparse_adapt.lab.coin.recovery import CoinedResult, Recovery
+    from sparse_adapt.model.reading import Reading
     from sparse_adapt.report.tables import Row, Table
 
 
@@ -87,6 +98,7 @@ def coin(
     )
 
 
+@encodes
 def recovery(
     coined: Annotated[
         str,
@@ -120,6 +132,8 @@ def recovery(
     split: Split = "test",
     device: Device = "auto",
     json: Json = False,
+    *,
+    reading: "Reading",
 ) -> None:
     """Measure how much of what invented words cost is regained.
 
@@ -130,7 +144,7 @@ def recovery(
     from sparse_adapt.report.progress import Bars
 
     trial = read_trial(coined, split, original)
-    adapted, unadapted = load(model, device), load(baseline, device)
+    adapted, unadapted = load(model, device, reading), load(baseline, device, reading)
     with Bars() as bars:
         heard = bars.count("documents", len(trial.coined.documents) * 3)
         account = measure_recovery(adapted, unadapted, trial, heard)

@@ -1,16 +1,19 @@
 """Commands on similar texts: how alike groups are, how well a model orders pairs, and which words it does so by."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sparse_adapt.cli.checks import a_file, check_output, checked
 from sparse_adapt.cli.console import say, show_json, show_table, wrote
 from sparse_adapt.cli.following import free, then
-from sparse_adapt.cli.options import Baseline, Device, Json, Model, Overwrite
+from sparse_adapt.cli.options import Baseline, Device, Json, Model, Overwrite, encodes
 from sparse_adapt.cli.research.contradictions import Language
 from sparse_adapt.errors import InputError
+
+if TYPE_CHECKING:
+    from sparse_adapt.model.reading import Reading
 
 Pairs = Annotated[
     Path,
@@ -23,6 +26,7 @@ Pairs = Annotated[
 ]
 
 
+@encodes
 def groups(
     model: Model,
     groups: Annotated[
@@ -44,6 +48,8 @@ def groups(
     overwrite: Overwrite = False,
     device: Device = "auto",
     json: Json = False,
+    *,
+    reading: "Reading",
 ) -> None:
     """Measure how alike the texts of each group are.
 
@@ -59,7 +65,7 @@ def groups(
 
     members = read_members(groups)
     names = [name for name in (baseline, model) if name is not None]
-    measured = {name: measure_groups(load_either(name, device), members) for name in names}
+    measured = {name: measure_groups(load_either(name, device, reading), members) for name in names}
     if json:
         show_json(groups_object(measured))
     else:
@@ -75,12 +81,15 @@ def groups(
         say("for heat maps: pip install 'sparse-adapt[plot]'")
 
 
+@encodes
 def similarity(
     model: Model,
     pairs: Pairs,
     baseline: Baseline = None,
     device: Device = "auto",
     json: Json = False,
+    *,
+    reading: "Reading",
 ) -> None:
     """Measure how well a model orders pairs by their similarity.
 
@@ -97,7 +106,7 @@ def similarity(
     wanted = np.array([pair.similarity for pair in graded])
     firsts, seconds = [pair.first for pair in graded], [pair.second for pair in graded]
     texts = len({*firsts, *seconds})
-    encoders = [(name, load_either(name, device)) for name in (model, baseline) if name is not None]
+    encoders = [(name, load_either(name, device, reading)) for name in (model, baseline) if name is not None]
     with Bars() as bars:
         found = [cosines(each, firsts, seconds, bars.count(name, texts)) for name, each in encoders]
     measured = {"model": correlation(found[0], wanted)}
@@ -120,6 +129,7 @@ def similarity(
     then(["relevant-words", "--model", model, "--pairs", str(pairs)])
 
 
+@encodes
 def relevant_words(
     model: Model,
     pairs: Pairs,
@@ -146,6 +156,8 @@ def relevant_words(
     device: Device = "auto",
     json: Json = False,
     overwrite: Overwrite = False,
+    *,
+    reading: "Reading",
 ) -> None:
     """Show which words make related texts similar.
 
@@ -164,7 +176,7 @@ def relevant_words(
     related = [pair for pair in read_likenesses(pairs) if pair.similarity >= least]
     if not related:
         raise InputError(pairs, f"no pair has a similarity of {least:g} or more; lower --least")
-    parser, encoder = Parser(language), load_either(model, device)
+    parser, encoder = Parser(language), load_either(model, device, reading)
     with Bars() as bars:
         relevance = find(encoder, related, parser, bars.count("texts"), every=every)
     if out is not None:
