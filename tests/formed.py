@@ -52,6 +52,14 @@ def routed(folder, pooling=None, weight=None, **about) -> Theirs:
     return Theirs(modules=[router], device="cpu", **about)
 
 
+def two_encoders(folder, other, pooling=None, **about) -> Theirs:
+    """Queries read by the model in `other`, whose tokens are those of the one in `folder`."""
+    router = Router.for_query_document(
+        [transformer(other), SpladePooling(**(pooling or {}))], [transformer(folder), SpladePooling()]
+    )
+    return Theirs(modules=[router], device="cpu", **about)
+
+
 def written(model: Theirs, folder: Path) -> Path:
     model.save(str(folder))
     return folder

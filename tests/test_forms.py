@@ -8,7 +8,18 @@ import numpy as np
 import pytest
 import torch
 from families import FAMILIES, build
-from formed import POOLINGS, PROMPTS, TERMS, TEXTS, check_same, routed, theirs_of, transformer, written
+from formed import (
+    POOLINGS,
+    PROMPTS,
+    TERMS,
+    TEXTS,
+    check_same,
+    routed,
+    theirs_of,
+    transformer,
+    two_encoders,
+    written,
+)
 from safetensors.numpy import load_file, save_file
 from sentence_transformers import SparseEncoder as Theirs
 from sentence_transformers.base.modules import Normalize
@@ -107,6 +118,22 @@ def test_a_table_of_ones_with_prompts(bases, tmp_path):
     ones = torch.ones(len(transformer(bases / "bert").tokenizer))
     ours = check_all(routed(bases / "bert", weight=ones, prompts=PROMPTS), tmp_path)
     assert (ours.query_side.weights == 1.0).all()
+
+
+def test_two_encoders(bases, tmp_path):
+    theirs = two_encoders(
+        bases / "bert", bases / "distilbert", POOLINGS["sum"], prompts=PROMPTS, max_active_dims=20
+    )
+    theirs[0].sub_modules["query"][0].max_seq_length = 9
+    ours = SparseEncoder.load(written(theirs, tmp_path / "theirs"))
+    assert ours.query_encoder is not None and ours.query_encoder.max_tokens == 9 < ours.max_tokens
+    check_same(ours, theirs)
+    ours.save(tmp_path / "ours")
+    again = SparseEncoder.load(tmp_path / "ours")
+    for side in ("query", "document"):
+        assert (encode(again, TEXTS, side) != encode(ours, TEXTS, side)).nnz == 0
+    check_same(again, Theirs(str(tmp_path / "ours"), device="cpu"))
+    assert (encode(ours, TEXTS, "query") != encode(ours, TEXTS, "document")).nnz > 0
 
 
 def test_a_transformer_in_a_folder_of_its_own(bases, tmp_path):
@@ -230,12 +257,15 @@ def test_a_module_outside_the_folder_is_refused(plain):
     assert "'../elsewhere', which is no folder of this model" in refusal(plain)
 
 
-def test_two_encoders_are_refused(bases, tmp_path):
-    router = Router.for_query_document(
-        [transformer(bases / "bert"), SpladePooling()], [transformer(bases / "bert"), SpladePooling()]
-    )
-    folder = written(Theirs(modules=[router], device="cpu"), tmp_path / "theirs")
-    assert "its queries have an encoder of their own" in refusal(folder)
+def test_two_encoders_of_different_tokenizers_are_refused(bases, tmp_path):
+    folder = written(two_encoders(bases / "bert", bases / "roberta"), tmp_path / "theirs")
+    assert "its queries and its documents have different tokenizers" in refusal(folder)
+
+
+def test_two_encoders_of_different_sizes_are_refused(bases, tmp_path):
+    build(tmp_path / "spare", "bert", spare=8)
+    folder = written(two_encoders(bases / "bert", tmp_path / "spare"), tmp_path / "theirs")
+    assert "both need the same" in refusal(folder)
 
 
 def test_a_router_behind_which_more_is_done_is_refused(bases, tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import refused
-from formed import POOLINGS, PROMPTS, check_same, routed, theirs_of, written
+from formed import POOLINGS, PROMPTS, check_same, routed, theirs_of, two_encoders, written
 from scipy.sparse import csr_matrix
 from sentence_transformers import SparseEncoder as Theirs
 from torch.testing import assert_close
@@ -36,11 +36,14 @@ FORMS = {
     "limit": lambda folder: theirs_of(folder, max_active_dims=12),
     "prompts": lambda folder: theirs_of(folder, prompts=PROMPTS),
     "table": lambda folder: routed(folder, POOLINGS["log1p_relu"]),
+    "encoders": lambda folder: two_encoders(folder, folder, POOLINGS["sum"]),
 }
+TAUGHT = [name for name in FORMS if name != "encoders"]
 FOLLOWED = {  # stages that can't teach a form, of those that read what the collection of the tests holds
     "sum": {"warmup", "dictionary", "distill"},
     "table": {"warmup", "dictionary", "distill", "joint", "contrast", "triplets", "labelled"},
     "prompts": {"warmup", "dictionary", "distill", "dynamic"},
+    "encoders": {"extend", "behaviour", "contrast", "table", "imitate", "plain"},
 }
 
 
@@ -51,7 +54,7 @@ def folders(tiny_model, tmp_path_factory):
     return {name: written(make(tiny_model), place / name) for name, make in FORMS.items()}
 
 
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", TAUGHT)
 def test_taught_it_keeps_its_form(name, folders, zorvex_collection, tmp_path):
     files = {key: zorvex_collection / f"{key}.json" for key in ("terms",)}
     carry_out("extend", str(folders[name]), files, Place(tmp_path / "1"))
@@ -94,7 +97,8 @@ def test_a_stage_that_can_t_follow_a_form_names_it(name, stage, folders):
 @pytest.mark.parametrize("name", FORMS)
 def test_explained_and_diagnosed_its_numbers_are_those_of_the_encoder(name, folders, twelve_documents):
     model = SparseEncoder.load(folders[name])
-    extend(model, [Term("zorvex", "coined")])
+    if name in TAUGHT:
+        extend(model, [Term("zorvex", "coined")])
     report = diagnose("zorvex", model, twelve_documents)
     weight = report.weights[0]
     assert weight.encoder_weight in (pytest.approx(weight.after_log1p, abs=1e-4), 0.0)
@@ -141,6 +145,7 @@ def test_the_graph_pools_as_the_model_does(name, folders, tmp_path):
         ("table", "onnx", "weighs queries by a table, which ONNX can't do"),
         ("prompts", "onnx", "puts a prompt before texts, which ONNX can't do"),
         ("limit", "onnx", "keeps the heaviest entries alone, which ONNX can't do"),
+        ("encoders", "onnx", "reads queries by a model of its own, which ONNX can't do"),
         ("limit", "opensearch-model", "keeps the heaviest entries alone, which ML Commons can't do"),
     ],
 )
@@ -148,6 +153,22 @@ def test_an_engine_that_can_t_follow_a_form_names_it(name, format, problem, fold
     words = ["export", format, "--model", folders[name], "-o", tmp_path / "out", "--device", "cpu"]
     assert problem in refused(sparse_adapt(*words))
     assert not (tmp_path / "out").exists()
+
+
+def test_two_encoders_are_adapted_by_no_command(folders, zorvex_collection, tmp_path, sparse_adapt):
+    words = ["adapt", zorvex_collection, "--model", folders["encoders"], "-o", tmp_path / "out"]
+    assert "reads queries by a model of its own" in refused(sparse_adapt(*words))
+
+
+def test_two_encoders_search_and_measure_by_both(folders, twelve_documents):
+    model = sa.load(folders["encoders"], device="cpu")
+    texts = [document.full_text for document in twelve_documents]
+    asked = encode(model.encoder.query_encoder, ["the server of a client"], "query")
+    assert (asked != encode(SparseEncoder.load(folders["sum"]), ["the server of a client"], "query")).nnz == 0
+    scores = (asked @ encode(model.encoder, texts, "document").T).toarray()[0]
+    assert sa.search(model, twelve_documents, "the server of a client").hits[0].score == pytest.approx(
+        scores.max()
+    )
 
 
 def test_what_isn_t_understood_ends_a_command_with_one_line(

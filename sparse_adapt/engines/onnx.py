@@ -41,6 +41,7 @@ MODEL_FILE = "model.onnx"
 INPUTS, OUTPUT = ("input_ids", "attention_mask"), "weights"
 BOUND = 1e-4  # the most by which a weight may differ from torch's
 FORMS = {
+    "encoders": "reads queries by a model of its own",
     "table": "weighs queries by a table",
     "prompts": "puts a prompt before texts",
     "entries": "keeps the heaviest entries alone",

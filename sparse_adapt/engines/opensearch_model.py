@@ -58,7 +58,7 @@ class ScriptedEncoder(nn.Module):
 def layout(source: ExportSource) -> ExportLayout:
     """The files of an export: the encoder as a script in a zip file, and its configuration."""
     assert source.encoder is not None, "the engine holds the encoder"
-    check_form(source.encoder, "ML Commons", source.vectors.model.name, ("prompts", "entries"))
+    check_form(source.encoder, "ML Commons", source.vectors.model.name, ("encoders", "prompts", "entries"))
     return ExportLayout(documents=partial(_write_bundle, source.encoder, source.vectors.tokens))
 
 

@@ -33,7 +33,8 @@ from sparse_adapt.engines.loading import json_lines
 from sparse_adapt.engines.manifest import DOCUMENTS_FOLDER, ExportFolder, ExportManifest, file_there
 from sparse_adapt.engines.quantise import Entries
 from sparse_adapt.model.idf import of_all, reciprocal, scaled
-from sparse_adapt.model.sparse import SparseEncoder, read_factors
+from sparse_adapt.model.parts import read_factors
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.stages.card import making_of, write_card
 

@@ -41,7 +41,7 @@ def look_at(encoder: SparseEncoder, passages: Sequence[str], questions: Sequence
     asked = encoder.tokenize(questions, "query")
     lit = (encoder.weights(read) > 0).cpu().numpy()
     if encoder.query_side is None:
-        queries = float((encoder.weights(asked) > 0).sum(dim=1).float().mean())
+        queries = float((encoder.for_side("query").weights(asked) > 0).sum(dim=1).float().mean())
     else:
         queries = encoder.query_side.vectors(asked).nnz / len(asked)
     says = np.zeros_like(lit)

@@ -11,7 +11,7 @@ A folder without modules.json has the usual form. What isn't understood is refus
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -41,6 +41,7 @@ class Modules:
 
     place: the transformer that reads documents. longest: in tokens, where the folder says it. lowers: whether texts are
     put into lower case first. table: the folder or the file of the table that weighs queries, where there is one.
+    queries: of the second model, where one reads queries alone.
     """
 
     place: Path
@@ -48,6 +49,7 @@ class Modules:
     longest: int | None = None
     lowers: bool = False
     table: Path | None = None
+    queries: "Modules | None" = None
     by_library: bool = False  # laid out by sentence-transformers, which reads as much as the tokenizer allows
 
 
@@ -63,7 +65,8 @@ class _Routes:
     """The modules that documents go through, and what queries go through instead."""
 
     documents: tuple[Module, ...]
-    table: Path | None = field(default=None)
+    table: Path | None = None
+    queries: tuple[Module, ...] = ()  # of a second model
 
 
 def read_modules(folder: Path, source: str | Path) -> Modules:
@@ -76,16 +79,16 @@ def read_modules(folder: Path, source: str | Path) -> Modules:
     else:
         routes = _Routes(modules)
         _refuse_table_beside(folder, source)
-    transformer, pooling = _pair(routes.documents, source)
-    longest, lowers = _length(transformer, source)
-    return Modules(
-        transformer.place,
-        _form(read_object(pooling.place / "config.json"), _about(folder), source),
-        longest,
-        lowers,
-        routes.table,
-        by_library=True,
-    )
+    about = _about(folder)
+    queries = _model(routes.queries, about, source) if routes.queries else None
+    return replace(_model(routes.documents, about, source), table=routes.table, queries=queries)
+
+
+def _model(modules: tuple[Module, ...], about: Mapping[str, Any], source: str | Path) -> Modules:
+    """What the modules of one model say, with what is said about both sides."""
+    transformer, pooling = _pair(modules, source)
+    form = _form(read_object(pooling.place / "config.json"), about, source)
+    return Modules(transformer.place, form, *_length(transformer, source), by_library=True)
 
 
 # -- which modules ----------------------------------------------------------------------------------
@@ -150,9 +153,7 @@ def _routes(folder: Path, source: str | Path) -> _Routes:
     if queries == documents:
         return _Routes(documents)
     if kinds and kinds[0] in TRANSFORMERS:
-        raise ModelError(
-            f"{source}: its queries have an encoder of their own, which can't be adapted; {ADVICE}"
-        )
+        return _Routes(documents, queries=queries)
     named = next((kind for kind in kinds if kind != TABLE), " + ".join(kinds) or "nothing")
     raise ModelError(f"{source}: its queries go through {named}, which can't be adapted; {ADVICE}")
 

@@ -5,7 +5,7 @@ reads tokenizer.json alone; sentence-transformers adds modules.json, its two set
 other modules (`model.modules`). Weights are safetensors only, and no code is ever taken from a folder.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -233,29 +233,20 @@ def write_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerFast, max_tokens
 
 
 def write_sentence_transformers(
-    folder: Path,
-    vocabulary_size: int,
-    form: Form,
-    query_side: QuerySide | None,
-    tokenizer: PreTrainedTokenizerFast,
+    folder: Path, vocabulary_size: int, form: Form, query_route: Mapping[str, str]
 ) -> None:
-    """Write what `sentence_transformers.SparseEncoder` needs beside the files of transformers; a table twice."""
-    pooling = "1_SpladePooling" if query_side is None else "document_1_SpladePooling"
-    modules = [("", TRANSFORMER_TYPE), (pooling, POOLING_TYPE)] if query_side is None else [("", ROUTER_TYPE)]
+    """Write what `sentence_transformers.SparseEncoder` needs beside the files of transformers.
+
+    query_route: the type of each module that queries alone go through, by its folder; empty where there is none.
+    """
+    pooling = "document_1_SpladePooling" if query_route else "1_SpladePooling"
+    modules = [("", ROUTER_TYPE)] if query_route else [("", TRANSFORMER_TYPE), (pooling, POOLING_TYPE)]
     write_json(
         folder / "modules.json",
         [
             {"idx": number, "name": str(number), "path": path, "type": kind}
             for number, (path, kind) in enumerate(modules)
         ],
-    )
-    write_json(
-        folder / "sentence_bert_config.json",
-        {
-            "transformer_task": "fill-mask",
-            "modality_config": {"text": {"method": "forward", "method_output_name": "logits"}},
-            "module_output_name": "token_embeddings",
-        },
     )
     limit = {} if form.entries is None else {"max_active_dims": form.entries}
     write_json(
@@ -269,24 +260,37 @@ def write_sentence_transformers(
             "__version__": {"sparse_adapt": __version__},
         },
     )
-    (folder / pooling).mkdir(exist_ok=True)
-    told = {"pooling_strategy": form.pooling, "activation_function": form.activation}
-    write_json(folder / pooling / "config.json", {**told, "embedding_dimension": vocabulary_size})
-    if query_side is not None:
-        _write_router(folder, pooling, query_side, tokenizer)
+    _write_modules(folder, folder / pooling, form, vocabulary_size)
+    if query_route:
+        document_route = {"": TRANSFORMER_TYPE, pooling: POOLING_TYPE}
+        write_json(
+            folder / "router_config.json",
+            {
+                "types": {**query_route, **document_route},
+                "structure": {"query": list(query_route), "document": list(document_route)},
+                "parameters": {"default_route": "document", "allow_empty_key": True, "route_mappings": {}},
+            },
+        )
 
 
-def _write_router(folder: Path, pooling: str, side: QuerySide, tokenizer: PreTrainedTokenizerFast) -> None:
-    """Write the routes of queries and documents, the table of the first, and the same table for OpenSearch."""
-    table = "query_0_SparseStaticEmbedding"
+def _write_modules(transformer: Path, pooling: Path, form: Form, vocabulary_size: int) -> None:
+    """Write the settings of a transformer and of the pooling behind it."""
     write_json(
-        folder / "router_config.json",
+        transformer / "sentence_bert_config.json",
         {
-            "types": {table: TABLE_TYPE, "": TRANSFORMER_TYPE, pooling: POOLING_TYPE},
-            "structure": {"query": [table], "document": ["", pooling]},
-            "parameters": {"default_route": "document", "allow_empty_key": True, "route_mappings": {}},
+            "transformer_task": "fill-mask",
+            "modality_config": {"text": {"method": "forward", "method_output_name": "logits"}},
+            "module_output_name": "token_embeddings",
         },
     )
+    pooling.mkdir(exist_ok=True)
+    told = {"pooling_strategy": form.pooling, "activation_function": form.activation}
+    write_json(pooling / "config.json", {**told, "embedding_dimension": vocabulary_size})
+
+
+def write_table(folder: Path, side: QuerySide, tokenizer: PreTrainedTokenizerFast) -> dict[str, str]:
+    """Write the table of queries as a module, which is given with its type, and once more for OpenSearch."""
+    table = "query_0_SparseStaticEmbedding"
     write_query_side(folder / table, side, len(tokenizer))
     longest = tokenizer.model_max_length
     write_tokenizer(folder / table, tokenizer, side.longest)
@@ -296,3 +300,21 @@ def _write_router(folder: Path, pooling: str, side: QuerySide, tokenizer: PreTra
     write_json(
         folder / "idf.json", {token: weight for token, weight in zip(tokens, weights, strict=True) if weight}
     )
+    return {table: TABLE_TYPE}
+
+
+def write_query_encoder(
+    folder: Path,
+    masked_lm: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    max_tokens: int,
+    form: Form,
+) -> dict[str, str]:
+    """Write the model that reads queries alone as modules, which are given with their types."""
+    transformer, pooling = "query_0_Transformer", "query_1_SpladePooling"
+    write_masked_lm(folder / transformer, masked_lm)
+    write_tokenizer(folder / transformer, tokenizer, max_tokens)
+    _write_modules(
+        folder / transformer, folder / pooling, form, masked_lm.get_output_embeddings().out_features
+    )
+    return {transformer: TRANSFORMER_TYPE, pooling: POOLING_TYPE}

@@ -3,14 +3,12 @@
 Dimensions: B texts, L positions, H hidden, V vocabulary.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from scipy.sparse import csr_matrix
 from torch import Tensor, nn
@@ -18,7 +16,6 @@ from torch.nn import functional
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from sparse_adapt.errors import ModelError
-from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.marker import vouching
 from sparse_adapt.model.batches import TokenIds, group_by_length, pad
 from sparse_adapt.model.encoder import (
@@ -33,26 +30,24 @@ from sparse_adapt.model.encoder import NewToken as NewToken
 from sparse_adapt.model.forms import USUAL, Form, Side
 from sparse_adapt.model.head.pooling import splade_pool
 from sparse_adapt.model.head.summing import splade_sum
-from sparse_adapt.model.idf import Factors, scaled
+from sparse_adapt.model.idf import scaled
 from sparse_adapt.model.layout import is_dense
-from sparse_adapt.model.modules import Modules, holds_factors, read_modules
-from sparse_adapt.model.query_side import QuerySide, check_same, read_query_side
+from sparse_adapt.model.modules import Modules, read_modules
+from sparse_adapt.model.parts import read_factors, read_model, read_table, write_factors
+from sparse_adapt.model.query_side import QuerySide, check_same
 from sparse_adapt.model.reading import Windows
 from sparse_adapt.model.saved import (
     fetch,
     longest_text,
-    lowers_case,
     most_positions,
-    read_masked_lm,
-    read_tokenizer,
     write_masked_lm,
+    write_query_encoder,
     write_sentence_transformers,
+    write_table,
     write_tokenizer,
 )
 from sparse_adapt.model.unread import tokenize
 
-FACTORS_FILE = "factors.json"
-FORMER_FACTORS_FILE = "idf.json"  # of models saved by version 0.1
 PADDED_TOKENS_A_PASS = 4096
 
 
@@ -89,6 +84,7 @@ class SparseEncoder(Encoder):
         super().__init__(tokenizer, new_tokens, max_tokens)
         self.masked_lm = masked_lm
         self.form, self.query_side = form, query_side
+        self.query_encoder: SparseEncoder | None = None  # the second model, where one reads queries alone
         self.windows: Windows | None = None
         self.check()
 
@@ -107,22 +103,18 @@ class SparseEncoder(Encoder):
                 f"{source}: is a dense model, where a SPLADE model is needed, such as splade-tiny"
             )
         modules = read_modules(folder, source)
-        masked_lm = read_masked_lm(modules.place, source)
-        tokenizer = read_tokenizer(modules.place, source)
+        masked_lm, tokenizer = read_model(modules, source)
         longest = longest_text(masked_lm, tokenizer)
         new_tokens, max_tokens = read_vocabulary(
             folder, modules.longest or (longest if modules.by_library else DEFAULT_MAX_TOKENS)
         )
         max_tokens = min(max_tokens, longest)
-        if modules.lowers and not lowers_case(tokenizer):
-            raise ModelError(
-                f"{source}: do_lower_case is set, but its tokenizer keeps case; choose another model"
-            )
-        side = _query_side(modules, tokenizer, masked_lm, max_tokens, source)
+        side = read_table(modules, tokenizer, masked_lm, max_tokens, source)
         try:
             encoder = cls(masked_lm, tokenizer, new_tokens, max_tokens, modules.form, side)
         except ModelError as error:
             raise ModelError(f"{source}: {error}") from error
+        encoder.query_encoder = _query_encoder(modules.queries, encoder, source)
         encoder.factors = read_factors(folder, encoder.vocabulary_size)
         encoder.read_by(read_windows(folder))
         return encoder.to(device).eval()
@@ -135,12 +127,19 @@ class SparseEncoder(Encoder):
             write_tokenizer(folder, self.tokenizer, self.max_tokens)
             write_vocabulary(folder, self, {} if self.windows is None else {"windows": asdict(self.windows)})
             write_sentence_transformers(
-                folder, self.vocabulary_size, self.form, self.query_side, self.tokenizer
+                folder, self.vocabulary_size, self.form, self._write_query_route(folder)
             )
             if self.factors is not None:
-                write_json(
-                    folder / FACTORS_FILE, {"factors": [round(float(each), 5) for each in self.factors]}
-                )
+                write_factors(folder, self.factors)
+
+    def _write_query_route(self, folder: Path) -> dict[str, str]:
+        """Write what reads queries alone, where something does: its modules, by their folders."""
+        if self.query_side is not None:
+            return write_table(folder, self.query_side, self.tokenizer)
+        other = self.query_encoder
+        if other is None:
+            return {}
+        return write_query_encoder(folder, other.masked_lm, other.tokenizer, other.max_tokens, other.form)
 
     @torch.no_grad()
     def check(self) -> None:
@@ -169,8 +168,9 @@ class SparseEncoder(Encoder):
 
     @property
     def unusual(self) -> frozenset[str]:
-        """Which parts of its form some stages and engines can't follow: "sum", "table", "prompts", "entries"."""
+        """Which parts of its form some stages and engines can't follow, such as "sum"."""
         parts = {
+            "encoders": self.query_encoder is not None,
             "sum": self.form.pooling == "sum",
             "table": self.query_side is not None,
             "prompts": self.form.prompts_used,
@@ -210,6 +210,10 @@ class SparseEncoder(Encoder):
         vectors = self.form.kept(vectors)
         return vectors if self.factors is None else scaled(vectors, self.factors_of())
 
+    def for_side(self, side: Side) -> "SparseEncoder":
+        """The model that reads the texts of a side: this one, but for queries that have an encoder of their own."""
+        return self if side == "document" or self.query_encoder is None else self.query_encoder
+
     def fold_factors(self) -> None:
         """Put what a match on each token counts into the table of queries, where there is one: the same scores.
 
@@ -224,6 +228,8 @@ class SparseEncoder(Encoder):
 
     def tokenize(self, texts: Sequence[str], side: Side = "document") -> list[list[int]]:
         """Token ids of each text behind the prompt of its side; those of a table for queries without special tokens."""
+        if self.for_side(side) is not self:
+            return self.for_side(side).tokenize(texts, side)
         prompt = self.form.prompt(side)
         put = [prompt + text for text in texts] if prompt else texts
         if side == "document" or self.query_side is None or not texts:
@@ -360,36 +366,24 @@ def _identity(hidden: Tensor) -> Tensor:
     return hidden
 
 
-def _query_side(
-    modules: Modules,
-    tokenizer: PreTrainedTokenizerFast,
-    masked_lm: PreTrainedModel,
-    max_tokens: int,
-    source: str | Path,
-) -> QuerySide | None:
-    """The table that a folder's modules name, for the tokens of its model; its tokenizer cuts as the model's does."""
-    if modules.table is None:
+def _query_encoder(
+    modules: Modules | None, encoder: SparseEncoder, source: str | Path
+) -> SparseEncoder | None:
+    """The second model, where one reads queries alone: with the tokens of `encoder`, which reads documents."""
+    if modules is None:
         return None
-    longest = max_tokens
-    if modules.table.is_dir():
-        other = read_tokenizer(modules.table, source)
-        check_same(tokenizer, other, source)
-        longest = min(int(other.model_max_length), 10**9)
-    size = int(masked_lm.get_input_embeddings().weight.shape[0])  # type: ignore[index]
-    return read_query_side(modules.table, tokenizer, size, longest)
-
-
-def read_factors(folder: Path, size: int) -> Factors | None:
-    """The factor of each token, where a model's folder has them: never negative, at most `size`."""
-    path = folder / FACTORS_FILE
-    if not path.is_file():
-        path = folder / FORMER_FACTORS_FILE
-    if not path.is_file() or (path.name == FORMER_FACTORS_FILE and not holds_factors(path)):
-        return None
+    masked_lm, tokenizer = read_model(modules, source)
+    check_same(encoder.tokenizer, tokenizer, source)
+    longest = longest_text(masked_lm, tokenizer)
     try:
-        factors = np.array(json.loads(path.read_text(encoding="utf-8"))["factors"], np.float32)
-    except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
-        raise ModelError(f"{path}: damaged ({error}); delete it to do without idf") from error
-    if factors.ndim != 1 or not 0 < len(factors) <= size or not (np.isfinite(factors) & (factors >= 0)).all():
-        raise ModelError(f"{path}: not the factors of {size:,} tokens; delete it to do without idf")
-    return factors
+        found = SparseEncoder(
+            masked_lm, tokenizer, (), min(modules.longest or longest, longest), modules.form
+        )
+    except ModelError as error:
+        raise ModelError(f"{source}: {error}") from error
+    if found.vocabulary_size != encoder.vocabulary_size:
+        raise ModelError(
+            f"{source}: its encoder of queries has {found.vocabulary_size:,} tokens, that of documents "
+            f"{encoder.vocabulary_size:,}; both need the same"
+        )
+    return found

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.random import default_rng
+from transformers import PreTrainedTokenizerFast
 
 from sparse_adapt.collection.glossary import Definition, read_dictionary
 from sparse_adapt.collection.pairs import Pair, write_pairs
@@ -17,7 +18,7 @@ from sparse_adapt.collection.readers import (
     read_queries,
     write_candidates,
 )
-from sparse_adapt.errors import InputError
+from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.made_up.queries import (
     GIVEN,
     HELD,
@@ -33,6 +34,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.choice import GRADES
 from sparse_adapt.report.watching import Watch, unwatched
 from sparse_adapt.stages.extend import told_of_known
+from sparse_adapt.stages.stage import UNUSUAL
 from sparse_adapt.teachers.candidates import gather
 from sparse_adapt.teachers.settings import CandidateSettings
 from sparse_adapt.teachers.teacher import Teacher
@@ -60,11 +62,21 @@ def prepare_terms(corpus: str, model: str, share: float, path: Path) -> tuple[li
 
     Nothing is written where there are none.
     """
-    tokenizer = SparseEncoder.load(model).tokenizer
+    tokenizer = _tokenizer(model)
     chosen, said = paying(mine_terms(read_documents(corpus), tokenizer), share)
     if chosen:
         write_terms(path, chosen)
     return chosen, said
+
+
+def _tokenizer(model: str) -> PreTrainedTokenizerFast:
+    """The tokenizer of a model. Raises ConfigError, before anything is made, for one that no stage can teach."""
+    encoder = SparseEncoder.load(model)
+    if encoder.query_encoder is not None:
+        raise ConfigError(
+            f"{model}: {UNUSUAL['encoders']}, which can't be adapted; choose a model of one encoder"
+        )
+    return encoder.tokenizer
 
 
 def prepare_defined_terms(corpus: str, model: str, glossary: str, path: Path) -> tuple[list[Term], str]:
@@ -72,7 +84,7 @@ def prepare_defined_terms(corpus: str, model: str, glossary: str, path: Path) ->
 
     Raises InputError where there is none, for then the glossary would be of no use.
     """
-    tokenizer = SparseEncoder.load(model).tokenizer
+    tokenizer = _tokenizer(model)
     names = {definition.term.casefold(): definition.term for definition in read_dictionary(glossary)}
     mined = mine_terms(read_documents(corpus), tokenizer)
     chosen = [term for term in mined if term.text.casefold() in names]

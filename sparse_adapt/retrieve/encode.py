@@ -61,6 +61,7 @@ def encode(
     """
     if isinstance(texts, str):
         raise InputError("texts", "one text, where a list is needed; put it in brackets")
+    model = model.for_side(side)
     if side == "query" and model.query_side is not None:
         token_ids = model.tokenize(texts, side)
         progress(len(texts))

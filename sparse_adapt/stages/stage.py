@@ -9,11 +9,12 @@ from sparse_adapt.settings import Settings
 from sparse_adapt.stages.inputs import Input, Inputs
 from sparse_adapt.training.settings import Training
 
-Part = Literal["sum", "table", "prompts"]
+Part = Literal["sum", "table", "prompts", "encoders"]
 UNUSUAL: Mapping[str, str] = {
     "sum": "sums its weights over positions",
     "table": "weighs queries by a table",
     "prompts": "puts a prompt before texts",
+    "encoders": "reads queries by a model of its own",
 }
 
 if TYPE_CHECKING:  # a stage is known before torch is loaded
@@ -61,7 +62,7 @@ class Stage(Generic[SettingsOf]):
     `reads`: its inputs in the order of its record. `dense`: whether dense encoders take it as well as sparse ones.
     `presets`: other settings than the defaults, under a name. `became`: presets that are a stage of their own now.
     `effort`: what it costs; None for the steps of its settings, each over a batch of documents.
-    `refuses`: parts of a sparse model's form that it can't teach.
+    `refuses`: parts of a sparse model's form that it can't teach, beside two encoders, which none can.
     """
 
     name: str
@@ -103,7 +104,7 @@ class Stage(Generic[SettingsOf]):
     def made(self, encoder: "EitherEncoder", inputs: Inputs, settings: Settings) -> "Task[Any] | Changed":
         """What it sets an encoder by settings of its own kind."""
         assert isinstance(settings, self.settings), (self.name, settings)
-        for part in self.refuses:
+        for part in ("encoders", *self.refuses):
             if part in getattr(encoder, "unusual", ()):
                 raise ConfigError(f"{inputs.model}: {UNUSUAL[part]}, which the stage {self.name} can't teach")
         return self.build(encoder, inputs, settings)

@@ -59,6 +59,8 @@ def stamp(model: SparseEncoder, name: str = "") -> ModelStamp:
         digest.update(values.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     if model.factors is not None:
         digest.update(model.factors.tobytes())
+    if model.query_encoder is not None:
+        digest.update(stamp(model.query_encoder).weights_sha256.encode())
     return ModelStamp(
         name=name or str(getattr(model.masked_lm.config, "_name_or_path", "")),
         weights_sha256=digest.hexdigest(),
