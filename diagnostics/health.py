@@ -12,7 +12,7 @@ from diagnostics.cost import Cost, measure_cost
 from diagnostics.drift import Drift, compare_vectors
 from diagnostics.tables import tabulate_cost, tabulate_drift, tabulate_head, tabulate_usage
 from diagnostics.usage import Usage, measure_usage
-from sparse_adapt.model.health import Head, sickness
+from sparse_adapt.model.health import Head, sickness, unreachable
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.results import Result
 from sparse_adapt.report.tables import Row, Table, to_rich
@@ -25,7 +25,7 @@ class Health(Result):
 
     `function_share`: share of the documents' summed weights that lies on function words, punctuation and special
     tokens, from 0 to 1. `drift` is None where there was no model to compare with. `head`: what the model makes of
-    general passages.
+    general passages. `unreachable`: how many tokens no text is cut into; `unreachable_new`: new ones of them.
     """
 
     usage: Usage
@@ -33,6 +33,8 @@ class Health(Result):
     function_share: float
     drift: Drift | None
     head: Head | None = None
+    unreachable: int = 0
+    unreachable_new: tuple[str, ...] = ()
 
     @property
     def headline(self) -> str:
@@ -48,7 +50,8 @@ class Health(Result):
     def renderable(self) -> RenderableType:
         """Every table, then what is wrong."""
         share = f"function words and punctuation hold {self.function_share:.1%} of the documents' weight"
-        lines = [Text(line) for line in (share, *self.findings())]
+        lost = f"{self.unreachable:,} tokens can't be reached: no text is cut into them"
+        lines = [Text(line) for line in (share, lost, *self.findings())]
         return Group(*(part for table in self.tables() for part in (to_rich(table), Text(""))), *lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -59,6 +62,8 @@ class Health(Result):
             "function_share": self.function_share,
             "drift": None if self.drift is None else self.drift.to_dict(),
             "head": None if self.head is None else asdict(self.head),
+            "unreachable": self.unreachable,
+            "unreachable_new": list(self.unreachable_new),
         }
 
     def tables(self) -> list[Table]:
@@ -77,6 +82,8 @@ class Health(Result):
         stray = [
             token.token for token in self.usage.tokens if token.fires_without > token.documents_without / 2
         ]
+        if lost := self.unreachable_new:
+            found.append(f"new tokens that their own term isn't cut into ({len(lost):,}): {_some(lost)}")
         if dead:
             found.append(f"new tokens with weight in no document ({len(dead):,}): {_some(dead)}")
         if unlit := [token for token in unlit if token not in dead]:
@@ -104,7 +111,7 @@ def measure_health(
     `before`: vectors (texts, V or fewer) of the model that this one was made from. `head`: what the model makes of
     general passages.
     """
-    marks = function_tokens(model.tokenizer)
+    marks, lost = function_tokens(model.tokenizer), unreachable(model)
     whole = float(vectors.sum())
     return Health(
         usage=measure_usage(model, texts, vectors),
@@ -112,6 +119,8 @@ def measure_health(
         function_share=float(vectors[:, marks[: vectors.shape[1]]].sum()) / whole if whole else 0.0,
         drift=None if before is None else compare_vectors(before, vectors),
         head=head,
+        unreachable=len(lost),
+        unreachable_new=tuple(token.token for token in model.new_tokens if token.token_id in lost),
     )
 
 

@@ -38,6 +38,17 @@ def test_health_says_which_tokens_are_dead_unlit_and_stray(tiny_model):
     assert [table.title for table in health.tables()] == ["New tokens", "Cost", "Longest posting lists"]
 
 
+def test_a_new_token_whose_term_is_cut_into_others_is_named(tiny_model):
+    model = with_new(tiny_model, "server")
+    token = model.new_tokens[0]
+    model.new_tokens = (NewToken(token.token_id, "server", "the log", "jargon", ()),)
+    health = measure_health(
+        model, TEXTS, weigh(model, {"server": 1.0}, {"server": 1.0}, {"log": 1.0}, {"log": 1.0})
+    )
+    assert health.findings() == ["new tokens that their own term isn't cut into (1): server"]
+    assert health.to_dict()["unreachable_new"] == ["server"]
+
+
 def test_a_token_lit_elsewhere_only_is_unlit_where_said(tiny_model):
     model = with_new(tiny_model, "server")
     health = measure_health(model, TEXTS, weigh(model, {"log": 1.0}, {"log": 1.0}, {"server": 1.0}, {}))

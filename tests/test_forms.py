@@ -237,6 +237,21 @@ def test_damaged_modules_are_one_line(plain, text):
 
 
 @pytest.mark.parametrize(
+    ("order", "named"), [((1, 0), "SpladePooling"), ((0, 1, 1), "SpladePooling"), ((0,), "Transformer")]
+)
+def test_modules_that_contradict_each_other_are_named(order, named, plain):
+    modules = json.loads((plain / "modules.json").read_text())
+    (plain / "modules.json").write_text(json.dumps([modules[place] for place in order]))
+    assert named in refusal(plain)
+
+
+def test_a_route_that_nothing_describes_is_refused(bases, tmp_path):
+    folder = written(routed(bases / "bert"), tmp_path / "theirs")
+    changed(folder / "router_config.json", structure={"query": ["elsewhere"], "document": [""]})
+    assert "gives no type for 'elsewhere'" in refusal(folder)
+
+
+@pytest.mark.parametrize(
     ("kind", "problem"),
     [
         ("sentence_transformers.sparse_encoder.modules.SparseAutoEncoder", "include SparseAutoEncoder"),
@@ -296,7 +311,12 @@ def test_a_table_with_what_is_no_weight_is_refused(weight, bases, tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "problem"),
-    [('{"qqq": 1.0}', "weighs 'qqq'"), ("[3]", "isn't a table"), ('{"the": "x"}', "isn't a table")],
+    [
+        ('{"qqq": 1.0}', "weighs 'qqq'"),
+        ('{"the": NaN}', "no numbers, or below zero"),
+        ("[3]", "isn't a table"),
+        ('{"the": "x"}', "isn't a table"),
+    ],
 )
 def test_a_table_that_fits_no_tokenizer_is_refused(text, problem, bases, tmp_path):
     shutil.copytree(bases / "bert", tmp_path / "plain")

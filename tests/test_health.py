@@ -1,16 +1,21 @@
 """A head that is dead or lights everything: seen, and refused before anything is taught."""
 
+import json
+
 import pytest
 import torch
+from families import build
 
 from diagnostics.tables import tabulate_head
 from sparse_adapt.errors import ModelError
 from sparse_adapt.made_up.health import check_head, head_of
 from sparse_adapt.model import health
-from sparse_adapt.model.health import Head, sickness
+from sparse_adapt.model.health import Head, sickness, unreachable
 from sparse_adapt.model.query_side import idf_side
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.stages.runner import Place, carry_out
+from sparse_adapt.terms.mining import Term
 
 WELL = Head(180.0, 40.0, 0.0, 0.2, 900, 30)
 
@@ -37,6 +42,26 @@ def test_a_dead_head_and_one_that_lights_everything_are_told_with_what_helps(tin
     assert found.lit == 1.0 and found.silent == 0 < found.said
     with pytest.raises(ModelError, match=r"gives weight to 200 tokens .* train it as SPLADE first"):
         check_head(encoder, "m")
+
+
+def test_a_token_that_its_own_text_isn_t_cut_into_is_unreachable(tmp_path):
+    """Brackets are cut off; a new term is cut into its token; a piece inside a word isn't asked about."""
+    path = build(tmp_path / "uncased", "bert") / "tokenizer.json"
+    raw = json.loads(path.read_text())
+    vocabulary = raw["model"]["vocab"]
+    vocabulary["[unused7]"] = lost = vocabulary.pop("server")
+    path.write_text(json.dumps(raw))
+    encoder = SparseEncoder.load(path.parent)
+    extend(encoder, [Term("kubectl", "jargon")])
+    assert unreachable(encoder) == [lost]
+
+
+@pytest.mark.parametrize(
+    ("family", "lost"), [("roberta", []), ("deberta-v2-narrow", ["Renew", "Set", "The"])]
+)
+def test_words_of_other_vocabularies_are_tried_with_their_mark(family, lost, tmp_path):
+    encoder = SparseEncoder.load(build(tmp_path / family, family))
+    assert [encoder.tokens[each].lstrip("\u2581") for each in unreachable(encoder)] == lost
 
 
 def test_a_table_s_queries_are_counted_by_the_table(tiny_model):

@@ -15,6 +15,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 LONGEST = 64  # tokens of a passage that are read
 HEALTHY_DOCUMENT, HEALTHY_QUERY = (150, 250), (30, 50)  # entries of trained models
 FLOODED = 2_000  # entries of a passage, of which a trained head gives some hundred
+WORD_MARKS = ("\u0120", "\u2581")  # of byte-level tokens and of SentencePiece's
 DARK = 0.5  # share of passages without an entry
 
 
@@ -57,6 +58,31 @@ def look_at(encoder: SparseEncoder, passages: Sequence[str], questions: Sequence
         said=int(said.sum()),
         silent=int((said & ~(says & lit).any(axis=0)).sum()),
     )
+
+
+def unreachable(encoder: SparseEncoder) -> list[int]:
+    """The tokens, by their ids, that begin a word and that their own text isn't cut into: nobody can say them.
+
+    Of a piece inside a word (`##ing`) its text alone tells nothing, and special tokens aren't said: both are left out.
+    """
+    raw, new = (
+        encoder.tokenizer.backend_tokenizer,
+        {token.token_id: token.term for token in encoder.new_tokens},
+    )
+    inside = getattr(raw.model, "continuing_subword_prefix", None)
+    special = set(encoder.tokenizer.all_special_ids)
+    tried = {
+        token_id: new.get(token_id) or raw.decode([token_id])
+        for token_id, name in enumerate(encoder.tokens)
+        if name and token_id not in special and _begins_word(name, inside)
+    }
+    read = raw.encode_batch(list(tried.values()), add_special_tokens=False)
+    return [token_id for token_id, found in zip(tried, read, strict=True) if token_id not in found.ids]
+
+
+def _begins_word(name: str, inside: str | None) -> bool:
+    """Whether a token's name says that it begins a word: a mark of words, or, in WordPiece, none of pieces inside."""
+    return not name.startswith(inside) if inside else len(name) > 1 and name.startswith(WORD_MARKS)
 
 
 def sickness(head: Head) -> str | None:
