@@ -136,6 +136,34 @@ def test_two_encoders(bases, tmp_path):
     assert (encode(ours, TEXTS, "query") != encode(ours, TEXTS, "document")).nnz > 0
 
 
+@pytest.mark.parametrize("queries", ["table", "encoder"])
+def test_routes_as_version_5_names_them(queries, bases, tmp_path):
+    """As the folders of the efficient SPLADEs and of OpenSearch's inference-free models have them."""
+    theirs = (
+        routed(bases / "bert") if queries == "table" else two_encoders(bases / "bert", bases / "distilbert")
+    )
+    folder = written(theirs, tmp_path / "theirs")
+    (folder / "modules.json").write_text(
+        '[{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Router"}]'
+    )
+    for path in folder.glob("query_0_Transformer"):
+        path.rename(folder / "query_0_MLMTransformer")
+    text = (folder / "router_config.json").read_text()
+    for now, then in (
+        ("base.modules.transformer.Transformer", "sparse_encoder.models.MLMTransformer"),
+        ("sparse_encoder.modules.splade_pooling.", "sparse_encoder.models."),
+        ("sparse_encoder.modules.sparse_static_embedding.", "sparse_encoder.models."),
+        ("query_0_Transformer", "query_0_MLMTransformer"),
+    ):
+        text = text.replace(now, then)
+    (folder / "router_config.json").write_text(text)
+    for path in folder.rglob("sentence_bert_config.json"):
+        path.write_text('{"max_seq_length": 20, "do_lower_case": false}')
+    ours = SparseEncoder.load(folder)
+    assert "MLMTransformer" in text and ours.max_tokens == 20
+    check_same(ours, Theirs(str(folder), device="cpu"))
+
+
 def test_a_transformer_in_a_folder_of_its_own(bases, tmp_path):
     folder = written(theirs_of(bases / "bert", POOLINGS["sum"]), tmp_path / "theirs")
     own = folder / "0_Transformer"

@@ -115,7 +115,7 @@ def check_calibrates(model: SparseEncoder, source: str) -> None:
         raise ModelError(f"{source}: has no new token to calibrate; adapt it first")
     if model.output_bias is None:
         raise ModelError(f"{source}: its output rows have no bias, so there is nothing to calibrate")
-    if model.unusual & {"sum", "table", "entries"}:
+    if model.unusual & {"sum", "table", "entries", "encoders"}:
         raise ModelError(
             f"{source}: calibrate follows models that take the largest logit of a text, as most do"
         )
