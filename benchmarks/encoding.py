@@ -6,7 +6,7 @@ A seeded sample of medquad, from strings to a sparse matrix, with splade-tiny an
 sentence-transformers runs at the batch size that is best for it on a part of the sample.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -70,8 +70,18 @@ def operations(model: SparseEncoder, lengths: list[int]) -> int:
     return 2 * linear * sum(lengths) + attention
 
 
-def measure(data: Path, turns: int, clock: str, source: str = MODEL, count: int = TEXTS) -> dict[str, object]:
-    """The row of the table; the model is an alias or a folder."""
+def measure(
+    data: Path,
+    turns: int,
+    clock: str,
+    source: str = MODEL,
+    count: int = TEXTS,
+    more: Callable[[list[str], int], Mapping[str, Work]] | None = None,
+) -> dict[str, object]:
+    """The row of the table; the model is an alias or a folder.
+
+    more: further contestants for some texts, by the batch size that sentence-transformers runs at.
+    """
     texts = sample(data, count)
     few = count < TEXTS
     batch_size = best_batch_size(texts[: PILOT // 4] if few else texts, clock, source, 1 if few else 2)
@@ -79,15 +89,15 @@ def measure(data: Path, turns: int, clock: str, source: str = MODEL, count: int 
         FLOAT32: ours(texts, "float32", source),
         BFLOAT16: ours(texts, "bfloat16", source),
         THEIRS: theirs(texts, batch_size, source),
-        "product": matrix_product(torch.float32),
-        "product bfloat16": matrix_product(torch.bfloat16),
+        **({} if more is None else more(texts, batch_size)),
     }
-    times = take_turns(contestants, turns, clock)
+    products = {precision: matrix_product(precision) for precision in (torch.float32, torch.bfloat16)}
+    times = take_turns({**contestants, **{str(each): work for each, work in products.items()}}, turns, clock)
     model = SparseEncoder.load(source)
     lengths = [len(ids) for ids in model.tokenize(texts)]
     work = operations(model, lengths)
-    names = FLOAT32, BFLOAT16, THEIRS
-    rates = {FLOAT32: "product", BFLOAT16: "product bfloat16", THEIRS: "product"}
+    names, held = tuple(contestants), (FLOAT32, BFLOAT16, THEIRS)
+    low, whole = str(torch.bfloat16), str(torch.float32)
     return {
         "work": f"encode {len(texts):,} texts of medquad, {sum(lengths):,} tokens, {Path(source).name}",
         "their_batch_size": batch_size,
@@ -95,15 +105,19 @@ def measure(data: Path, turns: int, clock: str, source: str = MODEL, count: int 
         "ratio": {
             THEIRS: times.ratio(FLOAT32, THEIRS),
             f"{THEIRS} / bfloat16": times.ratio(BFLOAT16, THEIRS),
+            **{f"{name} / bfloat16": times.ratio(BFLOAT16, name) for name in names if name not in held},
         },
         "memory": {
-            name: peak_memory("benchmarks.encoding", name, str(data), str(batch_size), source)
-            for name in names
+            name: peak_memory(
+                "benchmarks.encoding", name, str(data), str(batch_size), source, str(min(count, PILOT))
+            )
+            for name in held
         },
         "texts_per_second": {name: len(texts) / times.median(name) for name in names},
         "tokens_per_second": {name: sum(lengths) / times.median(name) for name in names},
         "rate_share": {
-            name: work / times.median(name) / product_rate(times.median(rates[name])) for name in names
+            name: work / times.median(name) / product_rate(times.median(low if name == BFLOAT16 else whole))
+            for name in held
         },
     }
 
@@ -113,13 +127,16 @@ def main() -> None:
     parser = options(__doc__)
     parser.add_argument("--data", type=Path)
     parser.add_argument(
-        "--memory", nargs=4, metavar=("NAME", "DIR", "BATCH", "MODEL"), help="used by the benchmark itself"
+        "--memory",
+        nargs=5,
+        metavar=("NAME", "DIR", "BATCH", "MODEL", "TEXTS"),
+        help="used by the benchmark itself",
     )
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     if arguments.memory:
-        name, data, batch_size, source = arguments.memory
-        texts = sample(Path(data), PILOT)
+        name, data, batch_size, source, count = arguments.memory
+        texts = sample(Path(data), int(count))
         make: dict[str, Callable[[], Work]] = {
             FLOAT32: lambda: ours(texts, "float32", source),
             BFLOAT16: lambda: ours(texts, "bfloat16", source),

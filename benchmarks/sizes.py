@@ -1,25 +1,27 @@
 """Head, training step and encoding at the sizes that people run: 22 M parameters (6 x 384) and 110 M (12 x 768).
 
-    python -m benchmarks.sizes --data DIR [--size 22M] [--threads 1] [--clock processor]
+    python -m benchmarks.sizes --data DIR [--size 22M] [--part step] [--threads 1] [--clock processor]
 
 The models are random, of BERT's shape, with the tokenizer of splade-tiny; the bias of their heads is such that a text
 lights about 200 tokens, as with a trained model. DIR holds the collection `medquad` in BEIR layout. Prints a Markdown
-table and saves it with all figures under benchmarks/results. On a busy machine take one thread and the processor's
-clock; ratios are taken within a turn.
+table and saves it with all figures under benchmarks/results; what is there already of other sizes and parts stays. On a
+busy machine take one thread and the processor's clock; ratios are taken within a turn.
 """
 
 import json
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from transformers import BertConfig, BertForMaskedLM
 
-from benchmarks import encoding, head, step
-from benchmarks.measure import options
-from benchmarks.run import Row, cells, machine, markdown
+from benchmarks import encoding, graphs, head, step
+from benchmarks.measure import Work, options
+from benchmarks.run import Row, machine, markdown
 from benchmarks.tables import RESULTS
+from sparse_adapt.files.folders import write_json
 from sparse_adapt.model.saved import fetch, read_tokenizer
 from sparse_adapt.model.sparse import SparseEncoder
 
@@ -33,10 +35,18 @@ class Shape(NamedTuple):
     layers: int
     width: int
     texts: int  # that are encoded
+
+
+SHAPES = {"22M": Shape(6, 384, 32), "110M": Shape(12, 768, 8)}
+
+
+class Run(NamedTuple):
+    """What all parts are told: the collections, turns, clock, and the folder of the model of each size."""
+
+    data: Path
     turns: int
-
-
-SHAPES = {"22M": Shape(6, 384, 32, 2), "110M": Shape(12, 768, 8, 1)}
+    clock: str
+    models: dict[str, str]
 
 
 def make(name: str, data: Path, folder: Path) -> Path:
@@ -61,37 +71,58 @@ def make(name: str, data: Path, folder: Path) -> Path:
     return place
 
 
-def measure(name: str, data: Path, clock: str, folder: Path) -> list[Row]:
-    """The rows of one size."""
-    shape, source = SHAPES[name], str(make(name, data, folder))
-    return [
-        head.measure(head.SIZES[0][0], shape.width, shape.turns, clock),
-        step.measure(data, shape.turns, clock, source, (step.OURS, step.THEIRS)),
-        encoding.measure(data, shape.turns, clock, source, shape.texts),
-    ]
+def measure_head(name: str, run: Run) -> Row:
+    """The head alone, at that width."""
+    return head.measure(head.SIZES[0][0], SHAPES[name].width, run.turns, run.clock)
+
+
+def measure_step(name: str, run: Run) -> Row:
+    """A step of training, at that size."""
+    return step.measure(run.data, run.turns, run.clock, run.models[name], (step.OURS, step.THEIRS))
+
+
+def measure_encoding(name: str, run: Run) -> Row:
+    """Encoding at that size, beside sentence-transformers and ONNX Runtime in float32 and in 8 bits."""
+    source, texts = run.models[name], SHAPES[name].texts
+    folder = graphs.written(source, Path(f"{source}-graphs"))
+
+    def in_onnx_runtime(texts: list[str], batch_size: int) -> dict[str, Work]:
+        return {each: graphs.runs(each, folder, texts, batch_size) for each in graphs.FILES}
+
+    return encoding.measure(run.data, run.turns, run.clock, source, texts, in_onnx_runtime)
+
+
+PARTS: dict[str, Callable[[str, Run], Row]] = {
+    "head": measure_head,
+    "step": measure_step,
+    "encoding": measure_encoding,
+}
 
 
 def main() -> None:
     """Measure, print the table, save both."""
     parser = options(__doc__)
+    parser.set_defaults(turns=2)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument(
-        "--size", choices=SHAPES, action="append", help="by default both, one after the other"
-    )
+    parser.add_argument("--size", choices=SHAPES, action="append", help="by default both")
+    parser.add_argument("--part", choices=PARTS, action="append", help="by default all")
     parser.add_argument("--name", default="sizes", help="of the result files")
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    rows: list[Row] = []
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    path = RESULTS / f"{given.name}.json"
+    found = json.loads(path.read_text())["rows"] if path.is_file() else {}
     with tempfile.TemporaryDirectory() as folder:
-        for size in arguments.size or SHAPES:
-            for row in measure(size, arguments.data, arguments.clock, Path(folder)):
-                rows.append(row)
-                print(cells(row), flush=True)
-    RESULTS.mkdir(exist_ok=True)
-    content = {"machine": machine(arguments.clock), "rows": rows}
-    (RESULTS / f"{arguments.name}.json").write_text(json.dumps(content, indent=2) + "\n")
-    (RESULTS / f"{arguments.name}.md").write_text(markdown(rows))
-    print(markdown(rows))
+        sizes = given.size or list(SHAPES)
+        models = {size: str(make(size, given.data, Path(folder))) for size in sizes}
+        run = Run(given.data, given.turns, given.clock, models)
+        for size in sizes:
+            for part in given.part or PARTS:
+                found[f"{size}, {part}"] = PARTS[part](size, run)
+                write_json(path, {"machine": machine(given.clock), "rows": found})
+    named = [f"{size}, {part}" for size in SHAPES for part in PARTS]
+    table = markdown([found[name] for name in named if name in found])
+    path.with_suffix(".md").write_text(table)
+    print(table)
 
 
 if __name__ == "__main__":
