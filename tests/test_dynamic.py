@@ -22,6 +22,7 @@ from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.vocabulary import extend
+from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.pipeline.run import run
 from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.stages.dynamic import Dynamic as DynamicSettings
@@ -367,6 +368,19 @@ def test_the_sum_is_the_mean_times_the_masked_pieces(encoder):
     with torch.no_grad():
         found = [float(stage.terms(encoder, batch)["mlm"]) for stage in (mean, whole)]
     assert found[1] == pytest.approx(count * found[0], rel=1e-5)
+
+
+def test_the_plain_recipe_weighs_whole_sentences_anew_for_each_batch(encoder):
+    asked = settings_for("dynamic", "plain", {"batch_size": 2})
+    assert asked.context >= asked.longest
+    task = Dynamic(encoder, TEXTS, asked)
+    assert task.vocabulary == list(range(encoder.vocabulary_size))
+    random, told = np.random.default_rng(0), []
+    for _ in range(3):
+        told.append(len(task.batch(random).ids))
+        assert int(task.pool.left) == 0  # the next batch has importances of its own
+        assert len(task.pool.rows) == 2
+    assert told == [2, 2, 2]
 
 
 def test_fewer_words_are_masked_the_longer_it_learns(encoder):

@@ -154,7 +154,7 @@ Preset = Annotated[
     typer.Option(
         "--preset",
         metavar="NAME",
-        help="default, or plain for the published recipe.",
+        help="default, or plain for the published recipe, experiment H4.",
         rich_help_panel=TRAINING,
     ),
 ]

@@ -83,7 +83,11 @@ class Top(Settings):
     seed: int | None = setting(
         None, "Seed of every stage that names none; by default each stage's own.", ge=0
     )
-    preset: str = setting("default", "Settings of every stage under one name: default, plain or corpus.")
+    preset: str = setting(
+        "default",
+        "Settings of every stage under one name: default, or plain for what was published. A stage that has none under "
+        "the name takes its defaults.",
+    )
 
 
 def read_plan(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Plan:

@@ -93,8 +93,9 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Dynamic) -> "Task[
     return dynamic.Dynamic(encoder, [document.full_text for document in inputs[CORPUS]], settings)
 
 
-# As published: the loss is a sum, and the rate falls with training.
-PLAIN = {"summed": True, "easing": True}
+# As published: the loss is a sum, and fewer words are masked the longer it learns. By our reading, words are guessed
+# among the whole vocabulary, from whole sentences, and weighed anew for each batch. Other numbers are ours.
+PLAIN = {"summed": True, "easing": True, "softmax": "full", "context": 64, "refresh": 1, "visits": 1}
 
 DYNAMIC = Stage(
     "dynamic", Dynamic, (CORPUS,), build, effort=effort, refuses=("prompts",), presets={"plain": PLAIN}
