@@ -124,7 +124,7 @@ def contradict(
         detect,
     )
     with Bars() as bars:
-        account = write(
+        tally = write(
             asked,
             out,
             overwrite=overwrite,
@@ -134,21 +134,21 @@ def contradict(
             watch=bars.count,
         )
     if json:
-        show_json(account.to_json())
+        show_json(tally.to_json())
     else:
-        show_table(_table(account))
-    wrote(out, f"{account.contradictions:,} contradictions of {account.anchors:,} sentences; read some")
+        show_table(_table(tally))
+    wrote(out, f"{tally.contradictions:,} contradictions of {tally.anchors:,} sentences; read some")
     if tuned is not None:
         wrote(tuned, "the tuned generator")
     then(["triplets", "--model", model, "--triplets", str(out), "-o", free("taught")])
 
 
-def _table(account: "Tally") -> "Table":
+def _table(tally: "Tally") -> "Table":
     from sparse_adapt.report.tables import Column, Table
 
     columns = (Column("what", "what", "text"), Column("count", "number"))
     rows: list[Row] = [
-        {"what": name.replace("_", " "), "count": count} for name, count in account.to_json().items()
+        {"what": name.replace("_", " "), "count": count} for name, count in tally.to_json().items()
     ]
     note = "anchors: sentences with a contradiction; unchanged, duplicates: fillings that were left out"
     return Table("", columns, rows, note)

@@ -147,11 +147,11 @@ def recovery(
     adapted, unadapted = load(model, device, reading), load(baseline, device, reading)
     with Bars() as bars:
         heard = bars.count("documents", len(trial.coined.documents) * 3)
-        account = measure_recovery(adapted, unadapted, trial, heard)
+        result = measure_recovery(adapted, unadapted, trial, heard)
     if json:
-        show_json({"model": model, "base": baseline, "coined": coined, **account.to_json()})
+        show_json({"model": model, "base": baseline, "coined": coined, **result.to_json()})
     else:
-        show_table(_recovery_table(account, f"{model} on {coined}, {split}: {trial.words} invented words"))
+        show_table(_recovery_table(result, f"{model} on {coined}, {split}: {trial.words} invented words"))
     if model == baseline:
         say(
             f"{model} is the model before adaptation itself, so nothing can be regained; adapt a model to {coined}"
@@ -183,7 +183,7 @@ def _coined_table(report: "Report") -> "Table":
     return Table("", columns, rows, note)
 
 
-def _recovery_table(account: "CoinedResult", title: str) -> "Table":
+def _recovery_table(result: "CoinedResult", title: str) -> "Table":
     from sparse_adapt.lab.coin.recovery import MEASURE
     from sparse_adapt.report.tables import Column, Table
 
@@ -198,9 +198,9 @@ def _recovery_table(account: "CoinedResult", title: str) -> "Table":
         Column("high", "to", "share"),
     )
     rows = [
-        _recovery_row("say the real word", account.said),
-        _recovery_row("say the invented word", account.typed),
-        _recovery_row("say neither", account.other),
+        _recovery_row("say the real word", result.said),
+        _recovery_row("say the invented word", result.typed),
+        _recovery_row("say neither", result.other),
     ]
     note = f"{MEASURE}; before: the model before adaptation; with real words: that model on the original documents; "
     note += "from, to: bounds that hold 95 % of resamples of the queries"

@@ -123,7 +123,7 @@ def read_sentences(source: str, parser: Parser, seed: int = 0) -> Iterator[Sente
 def fit(
     sentences: Iterable[Sentence],
     filler: Filler,
-    account: Tally,
+    tally: Tally,
     shortest: int = SHORTEST,
     language: str | None = None,
 ) -> Iterator[Sentence]:
@@ -136,17 +136,17 @@ def fit(
         if (key := compared_as(sentence.text)) in seen:
             continue
         seen.add(key)
-        account.sentences += 1
+        tally.sentences += 1
         if not any(map(str.isalpha, sentence.text)):
-            account.without_words += 1
+            tally.without_words += 1
         elif sentence.tokens < shortest:
-            account.too_short += 1
+            tally.too_short += 1
         elif not sentence.chunks:
-            account.without_nouns += 1
+            tally.without_nouns += 1
         elif not filler.fits(sentence.text):
-            account.too_long += 1
+            tally.too_long += 1
         elif language is not None and language_of(sentence.text) != language:
-            account.other_language += 1
+            tally.other_language += 1
         else:
             yield sentence
 

@@ -69,15 +69,16 @@ def write(
         check_free(tuned, overwrite=overwrite)
     if asked.detect:
         check_language(asked.language)
-    account = Tally()
+    tally = Tally()
     with way_to_file(out, overwrite=overwrite, resume=resume) as work:
         check_same(work / ASKED_FILE, asked._asdict())
         parser = Parser(asked.language)
-        held = work / TUNED
-        filler = load_filler(held if held.is_dir() else asked.generator, parser.between, device)
-        sentences = _read(asked, parser, filler, account, watch)
+        tuned_here = work / TUNED
+        source = tuned_here if tuned_here.is_dir() else asked.generator
+        filler = load_filler(source, parser.between, device)
+        sentences = _read(asked, parser, filler, tally, watch)
         write_json(work / ASKED_FILE, asked._asdict())
-        if asked.tune and not held.is_dir():
+        if asked.tune and not tuned_here.is_dir():
             heard = watch("tuning", asked.tune)
             texts = [each.text for each in sentences]
             tune(
@@ -88,7 +89,7 @@ def write(
                 optimiser_name=asked.optimiser,
                 progress=heard,
             )
-            with output_folder(held) as place:
+            with output_folder(tuned_here) as place:
                 filler.save(place)
         admit(sentences, filler)
         heard, triplets = watch("sentences", len(sentences)), []
@@ -98,7 +99,7 @@ def write(
             sentences, filler, each=asked.each, seed=asked.seed, journal=journal, at_once=asked.at_once
         )
         for number, written in enumerate(contradicted):
-            account.add(written)
+            tally.add(written)
             heard(Before(1) if number < before else 1)
             if written.contradictions:
                 triplets.append(written.triplet)
@@ -109,20 +110,20 @@ def write(
             write_triplets(work / out.name, triplets)
     if not triplets:
         advice = "name another --generator" if asked.tune else "try --tune 500"
-        raise InputError(asked.corpus, f"{asked.generator} put back what was there ({account}); {advice}")
-    return account
+        raise InputError(asked.corpus, f"{asked.generator} put back what was there ({tally}); {advice}")
+    return tally
 
 
 def _read(
-    asked: ContradictRequest, parser: Parser, filler: Filler, account: Tally, watch: Watch
+    asked: ContradictRequest, parser: Parser, filler: Filler, tally: Tally, watch: Watch
 ) -> list[Sentence]:
     """The sentences that something can be replaced in."""
     heard, found = watch("sentences read", None), []
     language = asked.language if asked.detect else None
-    fitting = fit(read_sentences(asked.corpus, parser, asked.seed), filler, account, asked.shortest, language)
+    fitting = fit(read_sentences(asked.corpus, parser, asked.seed), filler, tally, asked.shortest, language)
     for sentence in islice(fitting, asked.sentences):
         found.append(sentence)
         heard(1)
     if not found:
-        raise InputError(asked.corpus, f"no sentence to contradict ({account}); check --language")
+        raise InputError(asked.corpus, f"no sentence to contradict ({tally}); check --language")
     return found
