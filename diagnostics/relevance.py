@@ -1,8 +1,8 @@
-"""Relevant content words: the word without which two related texts are least similar, and its part of speech.
+"""Relevant words: the word without which two related texts are least similar, and its part of speech.
 
-What a model takes a text to be about shows in what its similarity hangs on. Nouns by far, as published (Chen, Handa and
-Shirahama, JCSE), which is why replacing a noun contradicts a sentence. Beside each part of speech's share of the
-relevant words stands its share of all content words: only what is above that says something.
+In the source most of them are nouns (Chen, Handa and Shirahama, JCSE), which is why another noun contradicts a
+sentence. Beside each part of speech's share of the relevant words stands its share of all words that were tried. Only a
+share above that says something of the model.
 """
 
 from collections import Counter

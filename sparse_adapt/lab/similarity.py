@@ -3,7 +3,7 @@
     4.5<TAB>the boy plays the drum<TAB>a boy is drumming
 
 A file of pairs has a line for each: any number that is higher the more similar the texts are, and the two texts.
-Cosines, also of sparse vectors, whose scores grow with the length of a text.
+The cosine is taken of sparse vectors too, since their product grows with the length of a text.
 """
 
 import math
@@ -100,7 +100,7 @@ def spearman(found: Values, wanted: Values) -> float:
 
 
 def correlation(found: Values, wanted: Values, minus: Values | None = None, *, seed: int = 0) -> Correlation:
-    """The correlation, or by how much it is above that of what a baseline found, resampled with it in pairs."""
+    """The correlation; with what a baseline found, `minus`, how far it is above the baseline's. Pairs are resampled."""
 
     def worked_out(rows: NDArray[np.int64]) -> float:
         other = 0.0 if minus is None else spearman(minus[rows], wanted[rows])

@@ -1,6 +1,6 @@
-"""A glossary for coined words: what dictionaries and the collection itself say of the real words, in coined ones.
+"""A glossary for coined words: what dictionaries and the collection itself say of the real words, in coined words.
 
-A definition that says the word that it defines would give it away as little as it teaches, so it is left out.
+A definition that says its own word teaches nothing, so it is left out.
 """
 
 import re
@@ -21,7 +21,7 @@ QUOTED = re.compile(r'"([^"]+)"')
 def coined_glossary(
     coinage: Coinage, bases: Sequence[str], source: str, documents: Iterable[Document]
 ) -> list[Definition]:
-    """What `source` says of the words that were replaced, and after it what the documents say, each in coined words.
+    """Definitions of the words that were replaced, from `source` first and then from the documents, in coined words.
 
     source: a glossary, or a folder with WordNet's files. Raises InputError where neither says anything.
     """

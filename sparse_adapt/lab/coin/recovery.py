@@ -2,9 +2,9 @@
 
     recovery = (adapted - floor) / (ceiling - floor)
 
-Each is the mean of a measure over the same queries: the floor is what the unadapted model reaches where the
-documents say coined words, the ceiling what it reaches on the original documents. 0 says that nothing was
-learnt of the words, 1 that it is as if they had never been replaced; harm is below 0.
+All three are means of a measure over the same queries. The unadapted model reaches the floor where documents say
+coined words, and the ceiling on the original documents. At 0 nothing was learnt of the words. At 1 the search is as
+good as if they had never been replaced. Below 0 the adaptation did harm.
 """
 
 from dataclasses import asdict, dataclass, replace
@@ -73,8 +73,8 @@ class Trial:
 class CoinedResult:
     """How a model did on a coined collection.
 
-    `said`: queries that say the real word, which the model has to know the coined one for; `typed`: the same
-    by somebody who types the coined word; `other`: queries that no replacement touched, to see harm.
+    `said`: queries that say a real word, whose coined word the model has to know; `typed`: the same queries with the
+    coined word typed; `other`: queries that no replacement touched, where harm shows.
     """
 
     said: Recovery

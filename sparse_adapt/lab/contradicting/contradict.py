@@ -1,11 +1,11 @@
-"""Sentences that contradict a sentence: one of its noun chunks gives way to what a generator writes in its place.
+"""Sentences that contradict a sentence: a generator writes other words where its noun chunks stand.
 
-What a sentence is about is mostly in its nouns, so that another noun makes it a sentence that looks the same and says
-something else: a hard negative without a label. After Chen, Handa and Shirahama, JCSE.
+A sentence is about its nouns. With other nouns it looks the same and says something else, which makes it a hard
+negative that nobody has to label. After Chen, Handa and Shirahama, JCSE.
 
-`gaps` holds what is common to generators; `masked` fills a gap by a masked language model, `spans` by a
-sequence-to-sequence model as T5 is one; `denoising` teaches either the domain first; `writing` does it all, from a
-corpus to a file.
+`gaps` has what every generator can do. `masked` fills gaps by a masked language model, `spans` by a
+sequence-to-sequence model such as T5. `denoising` first teaches either of them the domain. `writing` goes from a corpus
+to a file.
 """
 
 import json
@@ -70,7 +70,7 @@ class Tally:
 
 
 class Written(NamedTuple):
-    """What a generator wrote for a sentence: contradictions, the chunk that each has another for, what was dropped."""
+    """What a generator wrote for a sentence: contradictions, the chunk that each replaces, how many were dropped."""
 
     anchor: str
     contradictions: tuple[str, ...]
@@ -166,7 +166,7 @@ def contradict(
     journal: Path | None = None,
     at_once: bool = False,
 ) -> Iterator[Written]:
-    """What the generator writes for each sentence; what a journal holds of it comes from there, the rest goes there.
+    """What the generator writes for each sentence. A journal gives what it has already, and keeps the rest.
 
     `at_once`: whether all chunks of a sentence are replaced together, as published, or one at a time. Raises
     ConfigError for a journal of other sentences.
