@@ -266,7 +266,11 @@ def _contradict(sentences: int, corpus: str, seed: int, partial: Path) -> None:
     """Have `behaviour`'s model learn from contradictions, in its place: `adapt` has no such stage."""
     before, taught, file = (partial / name for name in ("2-behaviour", "contradicted", "triplets.jsonl"))
     if not taught.is_dir():
-        write(Asking(corpus, BASE, sentences=sentences, tune=TUNING, seed=seed), file, resume=True)
+        write(
+            Asking(corpus, BASE, sentences=sentences, tune=TUNING, seed=seed, at_once=False),
+            file,
+            resume=True,
+        )
         settings = Triplets(steps=100, seed=seed)
         runner.carry_out("triplets", str(before), {"triplets": file}, Place(taught, resume=True), settings)
     shutil.copytree(taught, before, dirs_exist_ok=True, ignore=shutil.ignore_patterns(RECORD_FILE))

@@ -113,9 +113,10 @@ def prepare(collection: str, data: Path, work: Path, sentences: int, pretraining
     if not (folder / "triplets.jsonl").is_file():
         started = time.monotonic()
         generator = str(folder / "sparse" / "base") if japanese else ENGLISH["sparse"]
-        asked = ContradictRequest(source, generator, language, sentences, tune=0 if japanese else TUNING)
-        account = write(asked, folder / "triplets.jsonl", resume=True)
-        tell(f"{collection}: {account.to_json()}, {time.monotonic() - started:.0f} s")
+        steps = 0 if japanese else TUNING
+        asked = ContradictRequest(source, generator, language, sentences, tune=steps, at_once=False)
+        tally = write(asked, folder / "triplets.jsonl", resume=True)
+        tell(f"{collection}: {tally.to_json()}, {time.monotonic() - started:.0f} s")
     if not (folder / "others.jsonl").is_file():
         write_triplets(folder / "others.jsonl", others(list(read_triplets(folder / "triplets.jsonl"))))
     return folder

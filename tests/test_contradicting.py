@@ -243,7 +243,7 @@ def test_every_sentence_is_a_triplet_or_counted(parser, filler, tmp_path):
     assert [sentence.text for sentence in found] == ["The server sends a log.", "A saw cuts a long tree."]
     assert (account.sentences, account.without_words, account.too_short, account.too_long) == (5, 1, 1, 1)
     triplets = []
-    for written in contradict(found, filler, each=4):
+    for written in contradict(found, filler, each=4, at_once=False):
         account.add(written)
         triplets.append(written.triplet)
     assert [triplet.anchor for triplet in triplets] == [sentence.text for sentence in found]
@@ -271,7 +271,7 @@ def test_a_generator_that_gives_what_was_there_is_found_out(parser, filler):
 def test_the_same_fill_of_two_gaps_counts_once(parser, filler):
     """Of "log log" one chunk each is replaced; where both become "server", the texts differ."""
     filler.admit(["server", "log"])
-    (written,) = contradict(list(parser.whole(["The log has a log."])), filler)
+    (written,) = contradict(list(parser.whole(["The log has a log."])), filler, at_once=False)
     assert sorted(written.contradictions) == ["The log has a server.", "The server has a log."]
     assert written.unchanged == 2
 
@@ -384,13 +384,13 @@ def test_every_chunk_has_a_sentinel_of_its_own(tiny_t5):
 
 def test_at_once_every_chunk_gives_way(parser, filler):
     (sentence,) = list(parser.whole(["The server sends a log to the client."]))
-    (written,) = contradict([sentence], filler, each=3, at_once=True)
+    (written,) = contradict([sentence], filler, each=3)
     assert len(written.contradictions) == 3
     assert set(written.replaced) == {"server, log, client"}
     for text in written.contradictions:
         assert text.startswith("The ") and " sends a " in text and " to the " in text
         assert text != sentence.text
-    one = next(contradict([sentence], filler, each=3))
+    one = next(contradict([sentence], filler, each=3, at_once=False))
     assert set(one.replaced) <= {"server", "log", "client"}
 
 

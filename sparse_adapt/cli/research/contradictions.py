@@ -80,10 +80,10 @@ def contradict(
     at_once: Annotated[
         bool,
         typer.Option(
-            "--at-once",
-            help="Replace all noun phrases of a sentence together, as published, not one at a time.",
+            "--at-once/--one-at-a-time",
+            help="Replace all noun phrases of a sentence together, as published, or one of them.",
         ),
-    ] = False,
+    ] = True,
     shortest: Annotated[int, typer.Option("--shortest", min=1, help="Tokens of a sentence, at least.")] = 5,
     optimiser: Annotated[
         str,
@@ -102,7 +102,7 @@ def contradict(
 ) -> None:
     """Write sentences that contradict those of a corpus.
 
-    In each, one noun phrase is replaced by another, or with --at-once every one.
+    In each, every noun phrase is replaced by another, or with --one-at-a-time only one.
     """
     if not resume:
         check_free_file(out, "triplets", overwrite=overwrite)

@@ -164,7 +164,7 @@ def contradict(
     each: int = EACH,
     seed: int = 0,
     journal: Path | None = None,
-    at_once: bool = False,
+    at_once: bool = True,
 ) -> Iterator[Written]:
     """What the generator writes for each sentence. A journal gives what it has already, and keeps the rest.
 

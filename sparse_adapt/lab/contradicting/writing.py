@@ -42,7 +42,7 @@ class ContradictRequest(NamedTuple):
     each: int = EACH
     tune: int = 0
     seed: int = 0
-    at_once: bool = False
+    at_once: bool = True
     shortest: int = SHORTEST
     optimiser: str = "adamw"
     detect: bool = False
