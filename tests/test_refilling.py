@@ -1,8 +1,11 @@
 """Both ways of replacing noun phrases: the collection that is searched, the share of words replaced, the table."""
 
+import json
+
 import pytest
 
 from benchmarks import refilling
+from benchmarks.tables import RESULTS
 from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.collection.triplets import Triplet
 from sparse_adapt.retrieve.evaluate import Collection
@@ -45,3 +48,8 @@ def test_the_table_has_a_line_for_each_way():
     assert lines[2].endswith("| 0.800 |")
     assert lines[3] == "| one at a time | 1,000 | 200 of 204 | 52 | 15% | 0.87 | 41% | 0.810, 0.820 |"
     assert lines[4].startswith("| all at once |")
+
+
+def test_the_page_shows_what_was_measured():
+    found = json.loads((RESULTS / "refilling.json").read_text())
+    assert refilling.table(found) in (RESULTS.parent / "README.md").read_text()
