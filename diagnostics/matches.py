@@ -145,16 +145,19 @@ def explain(
     expansions: int = 20,
     *,
     vectors: csr_matrix | None = None,
+    vector: csr_matrix | None = None,
 ) -> QueryReport:
     """Search for a query and take its scores apart.
 
-    `vectors` (documents, V) saves encoding the documents again. Raises InputError for an empty query.
+    `vectors` (documents, V) saves encoding the documents again, `vector` (1, V) the query. Raises InputError for an
+    empty query.
     """
     if not query.strip():
         raise InputError("query", "is empty; say what to look for")
     if vectors is None:
         vectors = encode(model, [document.full_text for document in documents], "document")
-    vector = encode(model, [query], "query")
+    if vector is None:
+        vector = encode(model, [query], "query")
     indices, scores = top_k(vector, vectors, top)[0]
     tokens = _query_tokens(model, query, vector)
     written = [token for token in tokens if not token.expansion]

@@ -1,6 +1,7 @@
 """Terms lowered by their biases: the same vectors as the saved model's, and no more lowering than is needed."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,25 +10,22 @@ from sparse_adapt.api.calibrating import calibrate
 from sparse_adapt.errors import ConfigError, ModelError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.calibrate import (
-    Scales,
-    Texts,
     amounts_for,
     amounts_of,
     check_calibrates,
-    everyday_queries,
-    raw_logits,
     save_calibrated,
     tabulate,
 )
+from sparse_adapt.pipeline.lowering import DEPTH, Scales, Texts, everyday_queries, raw_logits
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.retrieve.evaluate import read_collection
+from sparse_adapt.retrieve.evaluate import evaluate_vectors, read_collection
 
 TEXTS = ["who owns zorvex", "the plan of what to spend", "a saw and a file", "", "who signs for spending"]
 
 
 @pytest.fixture(autouse=True)
 def few_everyday_queries(monkeypatch):
-    monkeypatch.setattr("sparse_adapt.pipeline.calibrate.EVERYDAY", 80)
+    monkeypatch.setattr("sparse_adapt.pipeline.lowering.EVERYDAY", 80)
 
 
 @pytest.fixture
@@ -48,6 +46,16 @@ def test_lowered_vectors_are_those_of_the_saved_model(tmp_path, model, amount):
     saved = SparseEncoder.load(tmp_path / "model")
     same(texts.lowered(amounts), encode(saved, TEXTS, "document"))
     same(texts.lowered(np.zeros_like(amounts)), encode(model, TEXTS, "document"))  # which stayed as it was
+
+
+@pytest.mark.parametrize("activation", ["relu", "log1p_relu"])
+def test_vectors_that_are_there_lower_as_texts_do(model, activation):
+    model.form = replace(model.form, activation=activation)
+    model.factors = np.linspace(0.5, 1.5, model.vocabulary_size).astype(np.float32)
+    there = Texts.encoded(model, encode(model, TEXTS, "document"))
+    for amount in (0.0, 0.7, 100.0):
+        amounts = amounts_of(model, {"zorvex": amount})
+        same(there.lowered(amounts), Texts.of(model, TEXTS, "document").lowered(amounts))
 
 
 def test_only_the_biases_of_new_tokens_change(tmp_path, model):
@@ -104,6 +112,16 @@ def test_what_it_buys_and_costs(model, zorvex_collection):
     nothing = scales.bought(amounts_of(model, {}))
     assert all(each.before == each.after for each in nothing)
     assert len(tabulate(nothing).rows) == len(nothing)
+
+
+@pytest.mark.parametrize("amount", [0.4, -3.0])
+def test_queries_that_light_no_moved_term_needn_t_be_asked_again(model, zorvex_collection, amount):
+    judged = read_collection(str(zorvex_collection), "test")
+    scales, amounts = Scales.of(model, [], judged.documents, judged), amounts_of(model, {"zorvex": amount})
+    asked = next(each for each in scales.asked if each.collection is judged)
+    vectors = scales.documents.lowered(amounts)
+    whole = evaluate_vectors(asked.texts.lowered(amounts), vectors, judged, DEPTH)
+    assert asked.bought(amounts, vectors)[0].after == pytest.approx(whole.means()["ndcg@10"])
 
 
 def test_the_command_writes_a_model_and_its_figures(sparse_adapt, tmp_path, tiny_run, zorvex_collection):

@@ -24,7 +24,7 @@ HOSTILE = "</title><script>alert(1)</script>\x1b[2J\u202eevil"
 @pytest.fixture(scope="module", autouse=True)
 def few_everyday_queries():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sparse_adapt.pipeline.calibrate.EVERYDAY", 80)
+        patch.setattr("sparse_adapt.pipeline.lowering.EVERYDAY", 80)
         yield
 
 

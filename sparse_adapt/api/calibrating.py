@@ -12,8 +12,6 @@ from sparse_adapt.collection.given import Corpus, DocumentsGiven, QueriesGiven, 
 from sparse_adapt.collection.sources import judged_split
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.pipeline.calibrate import (
-    Bought,
-    Scales,
     amounts_for,
     amounts_of,
     check_calibrates,
@@ -21,6 +19,7 @@ from sparse_adapt.pipeline.calibrate import (
     tabulate,
     tabulate_amounts,
 )
+from sparse_adapt.pipeline.lowering import Bought, Scales
 from sparse_adapt.report.progress import watching
 from sparse_adapt.report.results import Result
 from sparse_adapt.report.tables import Row, Table, to_rich

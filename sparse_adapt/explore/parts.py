@@ -8,10 +8,9 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.explore.subject import Explored
 from sparse_adapt.model.names import names_of
-from sparse_adapt.pages.queries import TOP, ranking_of
+from sparse_adapt.pages.queries import Weighed, ranking_of
 from sparse_adapt.pages.subject import Encoded
 from sparse_adapt.report.html.parts import Bar, Bars, Page, Part, Prose, Ranking, Section
-from sparse_adapt.retrieve.encode import encode
 
 TOKENS = 25  # of a text
 
@@ -75,10 +74,6 @@ def token_bars(
     return Bars("By weight", bars, f"{vector.nnz:,} tokens have weight.")
 
 
-def ranking(explored: Explored, at: Addresses, name: str, encoded: Encoded, text: str) -> Ranking:
+def ranking(explored: Explored, at: Addresses, name: str, encoded: Encoded, query: Weighed) -> Ranking:
     """What one model finds for a query, each document with the tokens that it shares and where to look at it."""
-    vector = encode(encoded.model, [text], "query")
-    rows = [int(row) for row in encoded.searcher.top_k(vector, TOP)[0][0]]
-    names = [explored.documents[row].document_id for row in rows]
-    links = {each: at.document(each) for each in names}
-    return ranking_of(name, encoded.model, text, explored.documents, rows, encoded, None, links)
+    return ranking_of(name, encoded, query, explored.documents, link=at.document)

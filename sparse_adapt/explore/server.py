@@ -131,7 +131,7 @@ def _save(explored: Explored, at: Addresses, saves: Path) -> Callable[[Request],
             if token is None:
                 raise Missing
             amounts = amounts_with(explored, token, amount)
-            bought = explored.scales.bought(amounts)
+            bought = explored.scales_for(amounts).bought(amounts)
             save_calibrated(explored.main.model, explored.places.model, amounts, bought, saves / name)
         return RedirectResponse(at.term(token_id, amount=f"{amount:g}", saved=name), 303)
 
@@ -197,10 +197,19 @@ def serve(explored: Explored, listening: socket.socket, saves: Path, ready: Call
 
     port, token = listening.getsockname()[1], secrets.token_urlsafe(TOKEN_BYTES)
     app = make_app(explored, token, port, saves)
-    query_page(
-        explored, Addresses(f"/{token}"), "a first query"
-    )  # so that nobody waits for what loads by then
+    _warm_up(explored, Addresses(f"/{token}"))
+    settings = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
+    settings.load()
     ready(f"http://{HOST}:{port}/{token}/")
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, server_header=False))
+    server = uvicorn.Server(settings)
     with suppress(KeyboardInterrupt):
         server.run(sockets=[listening])
+
+
+def _warm_up(explored: Explored, at: Addresses) -> None:
+    """Write a page of each kind once, so that nobody waits for what loads and compiles by then."""
+    document = explored.documents[0]
+    pages = [query_page(explored, at, document.full_text), document_page(explored, at, document.document_id)]
+    pages += [term_page(explored, at, token_id, 0.0, "") for token_id in list(explored.terms)[:1]]
+    for page in pages:
+        served(page, "", "")

@@ -1,7 +1,7 @@
 """What an explorer looks at: one model or two, a corpus with all its vectors, and what it may be judged by."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from threading import RLock
@@ -16,15 +16,13 @@ from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.files.paths import found
 from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.layout import is_dense
-from sparse_adapt.model.said import says
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pages.subject import Encoded
-from sparse_adapt.pipeline.calibrate import Scales, Texts, everyday_queries, raw_logits
+from sparse_adapt.pipeline.lowering import Amounts, Scales, Texts, everyday_queries, raw_logits
 from sparse_adapt.pipeline.run import REPORT_FILE, read_finished
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, read_collection
-from sparse_adapt.retrieve.keeping import known_of
 from sparse_adapt.stages.record import read_before
 
 BEFORE, AFTER, ONLY = "before", "after", "model"
@@ -85,20 +83,22 @@ class Explored:
 
     @cached_property
     def scales(self) -> Scales:
-        """What an amount is weighed by; the documents' vectors are those that are there already."""
-        model, texts = self.main.model, [document.full_text for document in self.documents]
-        said = says(model, texts)
-        items = known_of(self.documents, np.asarray(said.any(axis=1)))
-        return Scales(
-            everyday=Texts.of(model, self.everyday, "query"),
-            documents=Texts(model, self.main.documents, raw_logits(model, texts, "document")),
-            said=said,
-            known=None if items is None else (items, self._asked(items)),
-            judged=None if self.judged is None else (self.judged, self._asked(self.judged)),
-        )
+        """What an amount is weighed by that lowers a term; the documents' vectors are those that are there already."""
+        texts = Texts.encoded(self.main.model, self.main.documents)
+        return Scales.over(texts, self.documents, self.judged)
 
-    def _asked(self, collection: Collection) -> Texts:
-        return Texts.of(self.main.model, [query.text for query in collection.queries], "query")
+    @cached_property
+    def _raising(self) -> Scales:
+        """The same for an amount that raises a term, which may light any document: all of them are read again."""
+        documents = self.scales.documents
+        assert documents is not None, "scales of a corpus"
+        texts = [document.full_text for document in self.documents]
+        logits = raw_logits(self.main.model, texts, "document")
+        return replace(self.scales, documents=replace(documents, logits=logits))
+
+    def scales_for(self, amounts: Amounts) -> Scales:
+        """What these amounts are weighed by."""
+        return self._raising if (amounts < 0).any() else self.scales
 
 
 def find_places(source: str, against: str | None, corpus: str | None) -> Places:
@@ -143,4 +143,9 @@ def explored(places: Places, watch: Callable[[str, int], Heard] = lambda what, t
             )
         nothing = csr_matrix((0, model.vocabulary_size), dtype=np.float32)
         encoded[name] = Encoded(model, vectors, nothing, nothing)
-    return Explored(places, documents, encoded)
+    subject = Explored(places, documents, encoded)
+    if subject.terms:
+        heard = watch("scales of the terms", 1)
+        _ = subject.scales  # now, so that nobody waits for it when a term is looked at
+        heard(1)
+    return subject

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from sparse_adapt.errors import ModelError
 from sparse_adapt.explore.parts import Addresses
 from sparse_adapt.explore.subject import Explored
 from sparse_adapt.explore.views import Missing
@@ -13,7 +14,8 @@ from sparse_adapt.model.names import names_of
 from sparse_adapt.pages.queries import TOP
 from sparse_adapt.pages.states import heat_of
 from sparse_adapt.pages.terms import nearest_tokens
-from sparse_adapt.pipeline.calibrate import Amounts, Texts, check_calibrates, tabulate
+from sparse_adapt.pipeline.calibrate import check_calibrates, tabulate
+from sparse_adapt.pipeline.lowering import Amounts, Texts
 from sparse_adapt.report.html.parts import (
     Bar,
     Bars,
@@ -43,7 +45,7 @@ def terms_page(explored: Explored, at: Addresses) -> Page:
         return at.said(explored, "Terms", "This model was given no new term.")
     scales = explored.scales
     assert scales.said is not None, "scales of a corpus"
-    shares = (scales.everyday.logits > 0).mean(axis=0)
+    shares = (scales.everyday > 0).mean(axis=0)
     order = np.argsort(-shares, kind="stable")[:LISTED]
     tokens = explored.main.model.new_tokens
     rows: list[Row] = [
@@ -109,7 +111,10 @@ def amounts_with(explored: Explored, token: NewToken, amount: float) -> Amounts:
 def _slider(
     explored: Explored, at: Addresses, token: NewToken, amount: float, text: str, saved: str
 ) -> list[Part]:
-    check_calibrates(explored.main.model, explored.places.model)
+    try:
+        check_calibrates(explored.main.model, explored.places.model)
+    except ModelError as error:
+        return [Prose(f"{error}.", "quiet")]
     amounts, logits = amounts_with(explored, token, amount), _logits(explored, token)
     most = max(1.0, float(np.ceil(logits.max(initial=0.0))))
     fields = [
@@ -117,7 +122,7 @@ def _slider(
         Field("q", "Rankings for", text),
     ]
     parts: list[Part] = [Form(at.term(token.token_id), fields, "Show")]
-    parts.append(Rows(tabulate(explored.scales.bought(amounts))))
+    parts.append(Rows(tabulate(explored.scales_for(amounts).bought(amounts))))
     if text.strip():
         parts.append(
             Rankings([_with(explored, at, each, text) for each in (np.zeros_like(amounts), amounts)])
@@ -135,7 +140,7 @@ def _slider(
 
 def _with(explored: Explored, at: Addresses, amounts: Amounts, text: str) -> Ranking:
     """What the model finds for a query with its terms lowered by some amounts."""
-    documents = explored.scales.documents
+    documents = explored.scales_for(amounts).documents
     assert documents is not None, "scales of a corpus"
     query = Texts.of(explored.main.model, [text], "query").lowered(amounts)
     rows, scores = Searcher(documents.lowered(amounts)).top_k(query, TOP)[0]
@@ -191,5 +196,5 @@ def _place(explored: Explored, token: NewToken) -> int:
 
 def _logits(explored: Explored, token: NewToken) -> NDArray[np.float32]:
     """The raw logit of a term in each everyday query."""
-    logits: NDArray[np.float32] = explored.scales.everyday.logits[:, _place(explored, token)]
+    logits: NDArray[np.float32] = explored.scales.everyday[:, _place(explored, token)]
     return logits

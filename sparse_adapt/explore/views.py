@@ -2,10 +2,21 @@
 
 from sparse_adapt.explore.parts import Addresses, ranking, token_bars
 from sparse_adapt.explore.subject import Explored
+from sparse_adapt.pages.queries import weigh
 from sparse_adapt.pages.states import heat_of_all
-from sparse_adapt.report.html.parts import Field, Fold, Form, Page, Part, Prose, Rankings, Rows, Section
+from sparse_adapt.report.html.parts import (
+    Field,
+    Fold,
+    Form,
+    Page,
+    Part,
+    Prose,
+    Ranking,
+    Rankings,
+    Rows,
+    Section,
+)
 from sparse_adapt.report.tables import Column, Row, Table
-from sparse_adapt.retrieve.encode import encode
 
 LONGEST = 2_000  # characters of a query
 EXAMPLES = 8
@@ -24,12 +35,13 @@ def query_page(explored: Explored, at: Addresses, text: str) -> Page:
         parts.append(Prose("Type a query to see its tokens, and what each model finds and why.", "quiet"))
         parts.append(_examples(explored, at))
         return at.page(explored, "Ask", sections)
-    found = [ranking(explored, at, name, encoded, text) for name, encoded in explored.encoded.items()]
+    found: list[Ranking] = []
     folds: list[Part] = []
     for name, encoded in explored.encoded.items():
-        vector = encode(encoded.model, [text], "query")
-        weighed = token_bars(explored, at, encoded, vector, text)
-        folds.append(Fold(name, [weighed, heat_of_all(encoded.model, text, "By position")], open=True))
+        query = weigh(encoded, text)
+        found.append(ranking(explored, at, name, encoded, query))
+        tokens = token_bars(explored, at, encoded, query.vector, text)
+        folds.append(Fold(name, [tokens, heat_of_all(encoded.model, text, "By position")], open=True))
     sections += [
         Section("found", "What is found", [Rankings(found)]),
         Section("tokens", "What the query weighs", folds),

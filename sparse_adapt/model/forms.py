@@ -47,6 +47,11 @@ class Form:
         """Weights of largest logits (B, V), float32 and never negative: of a model that takes the maximum."""
         return activate_by(maximum, self.activation)
 
+    def largest_logits(self, weights: Tensor) -> Tensor:
+        """The largest logits that these weights come from (B, V): 0 where a weight is 0, as the logit is 0 or less."""
+        once = weights.float().expm1()
+        return once.expm1() if self.activation == "log1p_relu" else once
+
     def prompt(self, side: Side) -> str:
         """What stands before a text of that side, mostly nothing."""
         named = [name for name in NAMES_OF_PROMPTS[side] if name in self.prompts]

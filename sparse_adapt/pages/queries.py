@@ -1,23 +1,34 @@
 """Queries that won or lost most, each with both rankings side by side, and documents that too many queries find."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from diagnostics.matches import explain
 from diagnostics.pages import found_of
 from sparse_adapt.collection.readers import Document, Query
-from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pages.subject import Encoded, Subject
 from sparse_adapt.pages.verdict import MEASURE
 from sparse_adapt.report.html.parts import Fold, Part, Prose, Ranking, Rankings, Rows, Section
 from sparse_adapt.report.tables import Column, Row, Table
+from sparse_adapt.retrieve.encode import encode
 
 SHOWN = 5  # queries that won, and as many that lost
 TOP = 5  # documents of a ranking
 HUBS = 8  # documents that many queries find
 FIRST = 10  # documents of a query that people look at
+SHARED = 12  # expansions of a query that are told
+HEAVIEST = 8  # tokens of a query that stand above its ranking
+
+
+class Weighed(NamedTuple):
+    """A query and its vector (1, V)."""
+
+    text: str
+    vector: csr_matrix
 
 
 def queries_section(subject: Subject) -> Section:
@@ -41,61 +52,66 @@ def _changed(subject: Subject) -> Iterator[Part]:
     order = np.argsort(-gaps, kind="stable")
     won = [int(row) for row in order if gaps[row] > 0]
     lost = [int(row) for row in order[::-1] if gaps[row] < 0]
-    yield Prose(f"{len(won):,} of {len(gaps):,} judged queries won, {len(lost):,} lost, the rest stayed.")
-    for title, rows in (("won most", won), ("lost most", lost)):
-        if not rows:
-            yield Prose(f"No query {title.split()[0]}.", "quiet")
+    stayed = len(gaps) - len(won) - len(lost)
+    told = f"Of {len(gaps):,} judged queries {len(won):,} won, {len(lost):,} lost, and {stayed:,} stayed."
+    yield Prose(f"{told} Open one to see both rankings and the tokens that made each document match.")
+    for title, rows in (("Won most", won), ("Lost most", lost)):
+        if rows:
+            yield Prose(title, "title")
         for row in rows[:SHOWN]:
-            yield _pair(subject, subject.judged.queries[row], float(gaps[row]), title)
+            yield _pair(subject, subject.judged.queries[row], float(gaps[row]))
 
 
-def _pair(subject: Subject, query: Query, gap: float | None, title: str = "") -> Fold:
+def _pair(subject: Subject, query: Query, gap: float | None) -> Fold:
     """A query under both models, side by side, and what changed in words."""
     grades = None if subject.judged is None else subject.judged.judgements.get(query.query_id)
     rankings, firsts = [], []
     for name, encoded in (("before", subject.base), ("after", subject.final)):
-        rows = [int(row) for row in encoded.searcher.top_k(_vector(encoded, query), TOP)[0][0]]
-        ranking = ranking_of(name, encoded.model, query.text, subject.documents, rows, encoded, grades)
+        ranking = ranking_of(name, encoded, weigh(encoded, query.text), subject.documents, grades)
         rankings.append(ranking)
         firsts.append([found.name for found in ranking.found])
-    kind = f", {query.kind}" if query.kind else ""
-    summary = query.text if gap is None else f"{query.text} ({title}{kind}: {gap:+.3f})"
+    kind = f"{query.kind}, " if query.kind else ""
+    summary = query.text if gap is None else f"{query.text} ({kind}nDCG@10 {gap:+.3f})"
     return Fold(summary, [Prose(_what_changed(*firsts)), Rankings(rankings)])
 
 
-def _vector(encoded: Encoded, query: Query) -> object:
-    from sparse_adapt.retrieve.encode import encode
-
-    return encode(encoded.model, [query.text], "query")
+def weigh(encoded: Encoded, text: str) -> Weighed:
+    """A query as a model weighs it."""
+    return Weighed(text, encode(encoded.model, [text], "query"))
 
 
 def ranking_of(
     name: str,
-    model: SparseEncoder,
-    query: str,
-    documents: Sequence[Document],
-    rows: Sequence[int],
     encoded: Encoded,
+    query: Weighed,
+    documents: Sequence[Document],
     grades: Mapping[str, int] | None = None,
-    links: Mapping[str, str] | None = None,
+    link: Callable[[str], str] = lambda document_id: "",
 ) -> Ranking:
-    """What a model finds, given the rows of the documents that it finds, best first, with the tokens they share."""
+    """What a model finds, best first, with the tokens that each document shares with the query."""
+    rows = [int(row) for row in encoded.searcher.top_k(query.vector, TOP)[0][0]]
     if not rows:
         return Ranking(name, [])
     report = explain(
-        query, model, [documents[row] for row in rows], len(rows), 12, vectors=encoded.documents[list(rows)]
+        query.text,
+        encoded.model,
+        [documents[row] for row in rows],
+        len(rows),
+        SHARED,
+        vectors=encoded.documents[rows],
+        vector=query.vector,
     )
-    silent = f"without weight: {' '.join(report.silent)}" if report.silent else ""
-    said = ", ".join(f"{token.token} {token.weight:.2f}" for token in report.tokens[:8])
+    silent = f"Without weight: {' '.join(report.silent)}." if report.silent else ""
+    said = ", ".join(f"{token.token} {token.weight:.2f}" for token in report.tokens[:HEAVIEST])
     found = [
         replace(
             found_of(match),
             relevant=None if grades is None else grades.get(match.document_id, 0) > 0,
-            link=(links or {}).get(match.document_id, ""),
+            link=link(match.document_id),
         )
         for match in report.matches
     ]
-    return Ranking(name, found, f"{report.nonzero:,} tokens: {said}. {silent}".strip())
+    return Ranking(name, found, f"The query weighs {report.nonzero:,} tokens: {said}. {silent}".strip())
 
 
 def _what_changed(before: Sequence[str], after: Sequence[str]) -> str:
@@ -134,5 +150,5 @@ def _hubs(subject: Subject) -> Table:
         Column("change", "change", "share", decimals=1, signed=True),
     )
     asked = subject.final.everyday.shape[0]
-    note = f"Share of {asked:,} everyday queries that have a document among their first {FIRST}."
+    note = f"The share of {asked:,} everyday queries, which mean no document, that have it among their first {FIRST}."
     return Table("Documents that are found for too many queries", columns, rows_, note)

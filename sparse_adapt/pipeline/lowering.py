@@ -1,0 +1,245 @@
+"""What terms that light less, or more, buy and cost: strays, texts that say a term, known items, judged queries.
+
+A term's amount is taken from its logit in every text. Vectors change in the moved terms' own columns alone, so they
+follow from the raw logits without encoding anything again, and only queries that light a moved term find anything else.
+Dimensions: N texts, T terms, V vocabulary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from sparse_adapt.collection.readers import Document
+from sparse_adapt.made_up.everyday import LIKE_QUERIES, made_up
+from sparse_adapt.model.batches import group_by_length, pad
+from sparse_adapt.model.forms import Side
+from sparse_adapt.model.said import says
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.windows import cut_up
+from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors
+from sparse_adapt.retrieve.keeping import EVERYDAY_SEED, known_of
+
+EVERYDAY = 4_000  # texts that mean anything, half of them like queries
+TOKENS_A_PASS = 8192
+DEPTH = 100  # documents of a query that are looked at
+MEASURE, KNOWN = "ndcg@10", "mrr@10"
+
+Logits = NDArray[np.float32]
+Amounts = NDArray[np.float32]  # (T) by how much each new term is lowered, in the order of the new tokens
+
+
+def everyday_queries(seed: int = EVERYDAY_SEED) -> list[str]:
+    """Texts like queries that mean anything."""
+    return made_up(EVERYDAY, seed)[LIKE_QUERIES]
+
+
+# -- texts ----------------------------------------------------------------------------------------
+
+
+@torch.inference_mode()
+def raw_logits(model: SparseEncoder, texts: Sequence[str], side: Side, heard: Heard = silent) -> Logits:
+    """The largest logit of each new term in each text: (N, T), negative ones too."""
+    if side == "document" and model.windows is not None:
+        windows, owners = cut_up(texts, model.tokenizer, model.windows, model.form.prompt(side))
+        with model.without_windows():
+            of_windows = raw_logits(model, windows, side)
+        whole = np.full((len(texts), len(model.new_tokens)), -np.inf, np.float32)
+        np.maximum.at(whole, owners, of_windows)
+        return whole
+    ids = [token.token_id for token in model.new_tokens]
+    rows = model.output_rows[ids].float()
+    bias = torch.zeros(len(ids)) if model.output_bias is None else model.output_bias[ids].float()
+    token_ids = model.tokenize(texts, side)
+    found = np.zeros((len(texts), len(ids)), np.float32)
+    for group in group_by_length([len(each) for each in token_ids], TOKENS_A_PASS):
+        padded, mask = pad([token_ids[row] for row in group], model.tokenizer.pad_token_id or 0)
+        states = model.hidden(padded.to(model.device), mask.to(model.device)).float()
+        logits = (states @ rows.T + bias).masked_fill(mask.to(model.device)[..., None] == 0, -torch.inf)
+        found[group] = logits.max(dim=1).values.cpu().numpy()
+        heard(len(group))
+    return found
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Texts of one side: their vectors (N, V), and the largest logits of the new terms (N, T)."""
+
+    model: SparseEncoder
+    vectors: csr_matrix
+    logits: Logits
+
+    @classmethod
+    def of(cls, model: SparseEncoder, texts: Sequence[str], side: Side, heard: Heard = silent) -> "Texts":
+        """Encode texts once for every amount."""
+        vectors = encode(model, texts, side, progress=heard)
+        return cls(model, vectors, raw_logits(model, texts, side))
+
+    @classmethod
+    def encoded(cls, model: SparseEncoder, vectors: csr_matrix) -> "Texts":
+        """Texts whose vectors are there: logits of 0 and less are told as 0, which is enough to lower terms."""
+        ids = _ids(model)
+        weights = vectors[:, ids].toarray() / np.maximum(model.factors_of(ids), np.finfo(np.float32).tiny)
+        return cls(model, vectors, model.form.largest_logits(torch.from_numpy(weights)).numpy())
+
+    def lowered(self, amounts: Amounts) -> csr_matrix:
+        """Their vectors with every term lowered by its amount."""
+        moved = np.flatnonzero(amounts)
+        if not len(moved):
+            return self.vectors
+        ids = _ids(self.model)[moved]
+        block = self.model.form.activate(torch.from_numpy(self.logits[:, moved] - amounts[moved])).numpy()
+        block = block * self.model.factors_of(ids)
+        others = self.vectors.copy()
+        is_moved = np.zeros(others.shape[1], np.bool_)
+        is_moved[ids] = True
+        others.data[is_moved[others.indices]] = 0.0
+        rows, columns = np.nonzero(block)
+        own = csr_matrix((block[rows, columns], (rows, ids[columns])), shape=others.shape, dtype=np.float32)
+        whole = csr_matrix(others + own)
+        whole.eliminate_zeros()
+        whole.sort_indices()
+        return whole
+
+
+def _ids(model: SparseEncoder) -> NDArray[np.int64]:
+    return np.array([token.token_id for token in model.new_tokens], np.int64)
+
+
+# -- figures --------------------------------------------------------------------------------------
+
+
+class Bought(NamedTuple):
+    """One figure before and after: `share` tells a share of texts from a measure or a weight."""
+
+    name: str
+    before: float
+    after: float
+    share: bool = False
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Queries whose relevant documents are known, and the measure of the documents as they are."""
+
+    name: str
+    measure: str
+    collection: Collection
+    texts: Texts
+    documents: csr_matrix
+
+    @classmethod
+    def of(cls, name: str, measure: str, collection: Collection, documents: Texts) -> "Asked":
+        """Encode the queries once for every amount."""
+        asked = [query.text for query in collection.queries]
+        return cls(name, measure, collection, Texts.of(documents.model, asked, "query"), documents.vectors)
+
+    @cached_property
+    def before(self) -> Result:
+        """The measures of the queries with no term moved."""
+        return evaluate_vectors(self.texts.vectors, self.documents, self.collection, DEPTH)
+
+    def bought(self, amounts: Amounts, documents: csr_matrix) -> list[Bought]:
+        """The measure before and after, of all queries and of each kind where there are several."""
+        after = self._after(amounts, documents)
+        kinds = self.before.kinds if len(self.before.kinds) > 1 else ()
+        chosen = [(self.name, np.ones(len(after), np.bool_))]
+        chosen += [
+            (f"  {kind}", np.array([each.kind == kind for each in self.before.queries])) for kind in kinds
+        ]
+        values = self.before.values[self.measure]
+        return [Bought(name, float(values[rows].mean()), float(after[rows].mean())) for name, rows in chosen]
+
+    def _after(self, amounts: Amounts, documents: csr_matrix) -> NDArray[np.float64]:
+        """The measure of each query with terms moved: another one only where the query lights a moved term."""
+        values = self.before.values[self.measure].copy()
+        vectors, moved = self.texts.lowered(amounts), _ids(self.texts.model)[np.flatnonzero(amounts)]
+        rows = np.flatnonzero((self.texts.vectors[:, moved] + vectors[:, moved]).getnnz(axis=1))
+        if len(rows):
+            few = replace(self.collection, queries=tuple(self.collection.queries[row] for row in rows))
+            values[rows] = evaluate_vectors(vectors[rows], documents, few, DEPTH).values[self.measure]
+        return values
+
+
+@dataclass(frozen=True)
+class Scales:
+    """What amounts are weighed by: everyday queries, the user's own, a corpus, and queries that know their documents.
+
+    everyday, own: largest logits of the terms in queries (N, T). said: which documents say which term (N, T).
+    """
+
+    everyday: Logits
+    own: Logits | None = None
+    documents: Texts | None = None
+    said: NDArray[np.bool_] | None = None
+    asked: Sequence[Asked] = ()
+
+    @classmethod
+    def of(
+        cls,
+        model: SparseEncoder,
+        own: Sequence[str] = (),
+        documents: Sequence[Document] = (),
+        judged: Collection | None = None,
+        heard: Heard = silent,
+    ) -> "Scales":
+        """Encode everything once."""
+        mine = raw_logits(model, own, "query") if own else None
+        if not documents:
+            return cls(raw_logits(model, everyday_queries(), "query"), mine)
+        texts = Texts.of(model, [document.full_text for document in documents], "document", heard)
+        return replace(cls.over(texts, documents, judged), own=mine)
+
+    @classmethod
+    def over(cls, texts: Texts, documents: Sequence[Document], judged: Collection | None) -> "Scales":
+        """The same for documents that are encoded."""
+        model = texts.model
+        said = says(model, [document.full_text for document in documents])
+        items = known_of(documents, np.asarray(said.any(axis=1)))
+        asked = []
+        if items is not None:
+            asked.append(Asked.of("two words of a document, MRR@10", KNOWN, items, texts))
+        if judged is not None:
+            asked.append(Asked.of("judged queries, nDCG@10", MEASURE, judged, texts))
+        return cls(raw_logits(model, everyday_queries(), "query"), None, texts, said, asked)
+
+    def bought(self, amounts: Amounts) -> list[Bought]:
+        """Every figure without the amounts and with them."""
+        shares = [
+            ("everyday queries that light a term", self.everyday),
+            ("your queries that light a term", self.own),
+        ]
+        found = [
+            Bought(name, _lit(logits, np.zeros_like(amounts)), _lit(logits, amounts), share=True)
+            for name, logits in shares
+            if logits is not None
+        ]
+        if self.documents is None or self.said is None:
+            return found
+        before, after = (np.maximum(self.documents.logits - each, 0.0) for each in (0.0, amounts))
+        if self.said.any():
+            found.append(_share("documents that say a term and light it", before, after, self.said))
+            means = float(before[self.said].mean()), float(after[self.said].mean())
+            found.append(Bought("largest logit of a term where it is said", means[0], means[1]))
+        found.append(_share("other documents that light a term", before, after, ~self.said))
+        vectors = self.documents.lowered(amounts)
+        return [*found, *(each for asked in self.asked for each in asked.bought(amounts, vectors))]
+
+
+def _lit(logits: Logits, amounts: Amounts) -> float:
+    """The share of texts that light a term."""
+    return float((logits > amounts).any(axis=1).mean()) if len(logits) else 0.0
+
+
+def _share(name: str, before: Logits, after: Logits, where: NDArray[np.bool_]) -> Bought:
+    """The share of marked pairs of a document and a term in which the term is lit."""
+    pairs = max(1, int(where.sum()))
+    shares = [float(((logits > 0) & where).sum()) / pairs for logits in (before, after)]
+    return Bought(name, shares[0], shares[1], share=True)
