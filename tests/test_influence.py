@@ -108,3 +108,47 @@ def test_extend_takes_the_rate_of_the_stage_after_it():
     ]
     assert rates_of(stages) == [0.01, 0.01, 0.001]
     assert rates_of([{}]) == [1.0]
+
+
+# -- against learning without a lesson --------------------------------------------------------------
+
+
+def learn(model, lessons, term):
+    """Every parameter learns the lessons; the models that are kept on the way."""
+    model = copy.deepcopy(model)
+    optimiser = torch.optim.AdamW(model.masked_lm.parameters(), lr=RATE / 10, weight_decay=0.0)
+    ids = model.tokenize([lesson.text for lesson in lessons])
+    means = torch.tensor([float(term in lesson.teaches) for lesson in lessons])
+    asked = torch.zeros(model.vocabulary_size, dtype=torch.bool)
+    asked[term] = True
+    kept = [copy.deepcopy(model)]
+    for _ in range(STEPS):
+        logits = model(ids, asked).maximum[:, term]
+        functional.binary_cross_entropy_with_logits(logits, means, reduction="sum").backward()
+        optimiser.step()
+        optimiser.zero_grad()
+    return [*kept, model]
+
+
+def test_the_lesson_that_counts_most_is_the_one_without_which_least_is_learnt(tiny_model):
+    """Influence looks at the term's own row alone; here all parameters learn, and each lesson is left out in turn."""
+    model = SparseEncoder.load(tiny_model)
+    extend(model, [Term("zorvex", "coined")])
+    term = model.new_tokens[0].token_id
+    lessons = [
+        Lesson("who signs for what the team may spend", "definition", frozenset({term})),
+        Lesson("a saw and a file", "example", frozenset({term})),
+        *(Lesson(text, "document", frozenset()) for text in (OTHERS[0], OTHERS[2])),
+    ]
+    without = [learn(model, [other for other in lessons if other is not each], term)[-1] for each in lessons]
+    kept = learn(model, lessons, term)
+    checkpoints = [Checkpoint.of(each, RATE, lessons) for each in kept]
+    for text in ("how a team signs for spending", "a saw and a file of the wood shop"):
+        asked = model.tokenize([text])
+        with torch.inference_mode():
+            logits = [each(asked).maximum[0, term].item() for each in (kept[-1], *without)]
+        missed = [logits[0] - logit for logit in logits[1:]]
+        found = influences(checkpoints, lessons, text, term)
+        assert found[0].lesson is lessons[int(np.argmax(missed))]
+        raised = {each.lesson for each in found if each.value > 0}
+        assert raised == {lesson for lesson, gap in zip(lessons, missed, strict=True) if gap > 0}
