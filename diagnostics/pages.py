@@ -1,6 +1,7 @@
 """Diagnostics as sections of a page: the five on a term, and the parts of a query's scores, each with its pictures."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from diagnostics.matches import Contribution, Match, QueryReport, QueryToken
 from diagnostics.report import STATES, tabulate_documents
@@ -35,19 +36,19 @@ TONES: dict[str, Tone] = {"green": "good", "red": "bad"}
 
 
 def term_sections(report: TokenReport) -> list[Section]:
-    """Vocabulary, logits, weight, ranking, and what to do next."""
+    """The verdict and what to do next; then vocabulary, logits, weight and ranking."""
     words, colour = STATES[report.state]
-    where = report.document_id or "a text of the term alone, as no document holds it"
+    where = report.document_id or "a text of the term alone, as no document says it"
+    of_logits = (
+        f"How much each position of {where} expects the token: the logit. The largest one makes the weight."
+    )
     return [
-        Section(
-            "vocabulary",
-            "Vocabulary",
-            [Prose(f"{report.term}: {words}.", TONES.get(colour, "")), _vocabulary(report)],
-        ),
-        Section("logits", "Logits", list(_logits(report)), f"At each position of {where}."),
+        Section("verdict", "Verdict", [Prose(f"{report.term}: {words}.", TONES.get(colour, ""))]),
+        Section("next", "What to do next", list(_next(report))),
+        Section("vocabulary", "Vocabulary", [_vocabulary(report)]),
+        Section("logits", "Logits", list(_logits(report)), of_logits),
         Section("weight", "Weight", [Rows(_weights(report))]),
         Section("ranking", "Ranking", list(_ranking(report))),
-        Section("next", "What to do next", list(_next(report))),
     ]
 
 
@@ -76,8 +77,14 @@ def _logits(report: TokenReport) -> Iterator[Part]:
             )
             for each in section.positions
         ]
-        note = f"{section.verdict}. The largest logit is {section.maximum.logit:+.2f}, at {section.maximum.token!r}."
-        yield Heat(f"Logit of {section.token}", tokens, f"Average where it stands: {note}")
+        note = f"The largest logit is {section.maximum.logit:+.2f}, at {section.maximum.token}. "
+        stands = section.average_where_it_occurs is not None
+        note += (
+            f"The average where the token stands is {section.verdict}."
+            if stands
+            else "The token isn't in this text."
+        )
+        yield Heat(f"Logit of {section.token}", tokens, note)
 
 
 def _positions(section: Logits) -> Picture:
@@ -149,12 +156,13 @@ def query_sections(report: QueryReport) -> list[Section]:
         )
         for token in report.tokens
     ]
-    silent = f"Without weight: {' '.join(report.silent)}." if report.silent else ""
+    silent = f"Words without weight: {', '.join(report.silent)}." if report.silent else ""
     tokens = Bars("", bars, f"{report.nonzero:,} tokens have weight. {silent}".strip())
-    found = [found_of(match) for match in report.matches]
+    found = [replace(found_of(match), open=place == 0) for place, match in enumerate(report.matches)]
+    shared = "Best first; each with the tokens that it shares with the query: score = query weight x document weight."
     return [
-        Section("tokens", "What the query weighs", [tokens]),
-        Section("documents", "What it finds", [Rankings([Ranking("best first", found)])]),
+        Section("documents", "What it finds", [Rankings([Ranking("", found)])], shared),
+        Section("tokens", "What the query weighs", [tokens], "The new terms of the model stand out."),
     ]
 
 

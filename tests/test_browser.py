@@ -5,7 +5,15 @@ from browsing import SIZES, browsing
 
 from sparse_adapt.pages.run import PAGE_FILE, write_run_page
 
-TITLES = ["Verdict", "Stages", "Terms", "Queries", "Where the weight comes from", "The way back"]
+TITLES = [
+    "Verdict",
+    "Stages",
+    "Terms",
+    "Queries",
+    "Where the weight comes from",
+    "The way back",
+    "Words of this page",
+]
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +82,8 @@ def test_the_demos_page_shows_each_part_with_real_figures(browser, demo_run):
             "ga ##tro ##cr ##ap ##tic",
             "The management of an organisation's spending",
             "Strays: everyday queries that light it",
-            "won most",
-            "lost most",
+            "Won most",
+            "Lost most",
             "Lessons that taught it",
             "sparse-adapt demo --corpus gatrocraptic",
         ):

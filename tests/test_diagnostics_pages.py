@@ -15,10 +15,10 @@ def model(tiny_run):
     return SparseEncoder.load(tiny_run / "4-distill")
 
 
-def test_a_page_of_a_term_has_its_five_sections(model, twelve_documents):
+def test_a_page_of_a_term_has_its_sections_the_verdict_first(model, twelve_documents):
     report = diagnose("zorvex", model, twelve_documents)
     page = report.page("zorvex", "a lead")
-    titles = ("Vocabulary", "Logits", "Weight", "Ranking", "What to do next")
+    titles = ("Verdict", "What to do next", "Vocabulary", "Logits", "Weight", "Ranking")
     assert [page.index(f">{title}</h2>") for title in titles] == sorted(
         page.index(f">{title}</h2>") for title in titles
     )
@@ -66,6 +66,6 @@ def test_pages_are_written_when_asked(sparse_adapt, tmp_path, tiny_run, zorvex_c
     assert "Logits" in (tmp_path / "term.html").read_text()
     assert "What it finds" in (tmp_path / "query.html").read_text()
     both = (tmp_path / "both.html").read_text()
-    assert "Difference of ndcg@10" in both and "Queries that won and lost most" in both
+    assert "Difference of nDCG@10" in both and "Queries that won and lost most" in both
     again = sparse_adapt("explain", "who owns zorvex", *files, "--html", tmp_path / "query.html")
     assert again.status == 0  # a page of ours is replaced

@@ -15,7 +15,7 @@ from sparse_adapt.pages.subject import read_subject
 from sparse_adapt.pages.verdict import Gain, rule
 from sparse_adapt.retrieve.encode import encode
 
-PARTS = ["verdict", "stages", "terms", "queries", "provenance", "back"]
+PARTS = ["verdict", "stages", "terms", "queries", "provenance", "back", "words"]
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +31,7 @@ def test_a_page_has_each_part_the_verdict_first(tmp_path, tiny_run):
     )
     for said in (
         "nDCG@10",  # gained and lost
+        "Loss terms over the steps",
         "Loss terms of warmup",
         "the way in which a team decides what it may spend",  # the definition of the term
         "Strays: everyday queries that light it",
@@ -47,7 +48,8 @@ def test_a_page_has_each_part_the_verdict_first(tmp_path, tiny_run):
 def test_figures_of_the_verdict_are_those_of_evaluate(subject):
     base, final = subject.results
     page = run_page(subject)
-    table = next(part.table for part in page.sections[0].parts if part.kind == "rows")
+    beside = next(part for part in page.sections[0].parts if part.kind == "beside")
+    table = beside.parts[1].table
     assert table.rows[0]["before"] == pytest.approx(base.means()["ndcg@10"])
     assert table.rows[0]["after"] == pytest.approx(final.means()["ndcg@10"])
     assert [row["kind"] for row in table.rows] == ["all queries", "control", "explicit", "hidden"]
@@ -106,7 +108,7 @@ def test_few_queries_rule_nothing():
 
 
 def test_a_ruling_on_made_up_queries_says_so():
-    assert "made up" in rule([gain("all", 0.1, 0.2)], 0.0, "made-up queries that were set aside").said
+    assert "made up" in rule([gain("all", 0.1, 0.2)], 0.0, "made-up queries that were set aside").told
 
 
 # -- other runs -----------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """How well a model ranks judged queries, beside another: `evaluate`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from sparse_adapt.collection.given import (
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report.html.parts import Part, Pictures, Rows, Section
+from sparse_adapt.report.html.parts import Beside, Part, Pictures, Prose, Rows, Section
 from sparse_adapt.report.html.pictures import differences
 from sparse_adapt.report.progress import Bars, watching
 from sparse_adapt.report.results import Result
@@ -29,7 +29,7 @@ from sparse_adapt.retrieve.evaluate import Collection, evaluate_model, evaluatio
 from sparse_adapt.retrieve.keeping import evaluate_and_keep, general_collection, kept_figures, texts_in
 from sparse_adapt.retrieve.significance import interval
 
-FIRST = "ndcg@10"
+FIRST, SHOWN = "ndcg@10", "nDCG@10"
 CHANGED = 10  # queries that won most, and as many that lost
 
 
@@ -43,6 +43,7 @@ class Evaluation(Result):
 
     title: str
     figures: Mapping[str, Any]
+    texts: Mapping[str, str] = field(default_factory=dict)  # of the queries, by their ids
 
     @property
     def measures(self) -> dict[str, float]:
@@ -88,19 +89,27 @@ class Evaluation(Result):
         return self.table().rows
 
     def sections(self) -> Sequence[Section]:
-        """Differences with their intervals, the table of measures, and the queries that changed most."""
-        return [Section("measures", "Measures", self._parts()), *self._changed()]
-
-    def _parts(self) -> list[Part]:
-        table = Rows(self.table())
+        """What was gained and lost with intervals, the queries that changed most, and the table of measures."""
+        table = Section("measures", "All measures", [Rows(self.table())])
         if self.baseline is None:
             return [table]
+        return [Section("gained", "Gained and lost", self._gained()), *self._changed(), table]
+
+    def _gained(self) -> list[Part]:
+        """The difference in a sentence; then of each kind of query, as a picture and in figures."""
         rows = [_difference(kind, self._gaps(kind)) for kind in ("", *self.figures.get("kinds", {}))]
         told = "; ".join(f"{row['name']} {row['value']:+.3f}" for row in rows)
-        return [
-            Pictures([differences(f"Difference, {FIRST}", rows, told=f"Difference of {FIRST}: {told}")]),
-            table,
-        ]
+        picture = differences(f"Gained and lost, {SHOWN}", rows, told=f"Difference of {SHOWN}: {told}")
+        columns = (
+            Column("name", "queries", "text"),
+            Column("number", "number"),
+            Column("value", "change", decimals=3, signed=True),
+            Column("low", "from", decimals=3, signed=True),
+            Column("high", "to", decimals=3, signed=True),
+        )
+        note = "The last two columns are the 95 % interval of the change, by bootstrap over the queries."
+        table = Rows(Table(f"Change of {SHOWN}", columns, rows, note))
+        return [_in_words(rows[0], self.measures[FIRST]), Beside([Pictures([picture]), table])]
 
     def _gaps(self, kind: str) -> NDArray[np.float64]:
         """The model's less the baseline's nDCG@10, of the queries of one kind or of all."""
@@ -114,7 +123,7 @@ class Evaluation(Result):
         order = np.argsort(-gaps, kind="stable")
         rows: list[Row] = [
             {
-                "query": self.queries[row]["query_id"],
+                "query": self._text(row),
                 "kind": self.queries[row]["kind"],
                 "gap": float(gaps[row]),
             }
@@ -123,10 +132,15 @@ class Evaluation(Result):
         ]
         columns = (
             Column("query", "query", "text"),
-            Column("kind", "kind", "text"),
-            Column("gap", f"difference of {FIRST}", decimals=3, signed=True),
+            *([Column("kind", "kind", "text")] if self.figures.get("kinds") else []),
+            Column("gap", f"change of {SHOWN}", decimals=3, signed=True),
         )
         return [Section("queries", "Queries that won and lost most", [Rows(Table("", columns, rows))])]
+
+    def _text(self, row: int) -> str:
+        """A query's text, or its id where the text isn't known."""
+        query_id = str(self.queries[row]["query_id"])
+        return self.texts.get(query_id, query_id)
 
     def renderable(self) -> RenderableType:
         """The table of measures."""
@@ -169,7 +183,8 @@ def evaluate(
     asked = None if general is None else general_collection(general)
     sources, encoders = [each.source for each in models], [each.encoder for each in models]
     with watching(progress) as bars:
-        return Evaluation(title, measure_models(sources, encoders, judged, asked, bars))
+        figures = measure_models(sources, encoders, judged, asked, bars)
+    return Evaluation(title, figures, {query.query_id: query.text for query in judged.queries})
 
 
 def measure_models(
@@ -196,7 +211,17 @@ def measure_models(
 def _difference(kind: str, gaps: NDArray[np.float64]) -> dict[str, Any]:
     """The mean of differences and between what it lies, for a picture."""
     found = interval(gaps)
-    return {"name": kind or "all queries", "value": found.value, "low": found.low, "high": found.high}
+    name = kind or "all queries"
+    return {"name": name, "number": len(gaps), "value": found.value, "low": found.low, "high": found.high}
+
+
+def _in_words(row: Row, reached: float) -> Prose:
+    """The difference of all queries in a sentence, and whether it may be chance."""
+    change, low, high = (float(row[key] or 0.0) for key in ("value", "low", "high"))
+    verb = "gains" if low > 0 else "loses" if high < 0 else "neither gains nor loses by more than chance"
+    told = f"{SHOWN} goes from {reached - change:.3f} to {reached:.3f} on {row['number']:,} queries: {change:+.3f}, "
+    told += f"with a 95\u00a0% interval from {low:+.3f} to {high:+.3f}."
+    return Prose(f"The model {verb}. {told}", "good" if low > 0 else "bad" if high < 0 else "")
 
 
 def _collection(

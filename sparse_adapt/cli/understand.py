@@ -93,7 +93,7 @@ def diagnose(
     looked_at = load_to_read(subject.model, "cpu", reading)
     found = diagnose_now(looked_at, term, subject.corpus, document_id=document, device="cpu")
     _show_about(subject, found, json)
-    _write_page(found, html, term, f"What {subject.model} makes of it, on {subject.corpus}")
+    _write_page(found, html, term, f"What {_last(subject.model)} makes of it, on {_last(subject.corpus)}.")
     if not subject.adapted:
         then(["demo"])
 
@@ -192,7 +192,9 @@ def explain(
     found = explain_each(held, asked, subject.corpus, top=top, device="cpu", progress=True)
     if query is not None:
         _show_about(subject, found[0], json)
-        _write_page(found[0], html, query, f"What {subject.model} finds for it in {subject.corpus}")
+        _write_page(
+            found[0], html, query, f"What {_last(subject.model)} finds for it in {_last(subject.corpus)}."
+        )
     else:
         _show_each(subject, found, json)
     if subject.adapted:
@@ -304,12 +306,23 @@ def evaluate(
         show_json(found.to_dict())
     else:
         show(found.renderable())
-    _write_page(found, html, found.title)
+    beside = "" if baseline is None else f" beside {_last(baseline)}"
+    _write_page(
+        found,
+        html,
+        f"{_last(model)}{beside} on {_last(collection)}",
+        f"The judged queries of the split {split}.",
+    )
     if baseline is None and model != BASE:
         parts = [] if split == "test" else ["--split", split]
         then(["evaluate", "--model", model, "--collection", collection, *parts, "--baseline", BASE])
     elif (query := a_query(collection)) is not None:
         then(["explain", query, "--model", model, "--corpus", collection])
+
+
+def _last(place: str) -> str:
+    """A place by its last name: a page tells no folders of the machine that it was made on."""
+    return Path(place).name or place
 
 
 def measure_suite(

@@ -3,17 +3,21 @@
 from collections.abc import Iterator, Sequence
 
 from sparse_adapt.pages.influence import influences
-from sparse_adapt.pages.states import heat_of
+from sparse_adapt.pages.states import ends_told, heat_of
 from sparse_adapt.pages.subject import Subject
 from sparse_adapt.pages.terms import TermFindings
 from sparse_adapt.report.html.parts import Bar, Bars, Fold, Part, Prose, Section
+from sparse_adapt.report.tables import percentage
 
 TERMS = 6
 LESSONS = 5
 LONG = 160  # characters of a lesson that are shown
 ABOUT = (
-    "A lesson counts as far as one step on it would have raised the term's logit in this text, summed over the saved "
-    "models (TracIn, last layer). Shares are of all that raised it; a document counts as a lesson where it says a term."
+    "The figure behind a word of a text is the weight that its position gives the term. A lesson counts as far as one "
+    "step on it would have raised the term's logit in the text, summed over the saved models (TracIn); its share is of "
+    "all that raised it. The gradient is that of the term's own output row and bias, parameters that no other term "
+    "has: what a lesson did to the layers that all terms share isn't counted. A document that says a term counts as a "
+    "lesson."
 )
 
 
@@ -31,7 +35,10 @@ def provenance_section(subject: Subject, findings: Sequence[TermFindings]) -> Se
         )
     else:
         saved, lessons = len(subject.checkpoints), len(subject.lessons)
-        parts.append(Prose(f"{ABOUT} {lessons:,} lessons, {saved} saved models.", "quiet"))
+        ends = ends_told(subject.final.model)
+        parts.append(
+            Prose(f"{ABOUT} {ends} There were {lessons:,} lessons and {saved} saved models.", "quiet")
+        )
     return Section("provenance", "Where the weight comes from", parts)
 
 
@@ -56,7 +63,7 @@ def _taught(subject: Subject, text: str, token_id: int) -> Bars:
     found = influences(subject.checkpoints, subject.lessons, text, token_id)[:LESSONS]
     largest = max((each.share for each in found), default=0.0) or 1.0
     bars = [
-        Bar(_short(each.lesson.text), f"{each.share:.1%}", each.share / largest, each.lesson.source)
+        Bar(_short(each.lesson.text), percentage(each.share), each.share / largest, each.lesson.source)
         for each in found
         if each.value > 0
     ]

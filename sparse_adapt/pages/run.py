@@ -14,6 +14,7 @@ from sparse_adapt.pages.stages import stages_section
 from sparse_adapt.pages.subject import Subject, read_subject
 from sparse_adapt.pages.terms import find_terms, terms_section
 from sparse_adapt.pages.verdict import verdict_section
+from sparse_adapt.pages.words import words_section
 from sparse_adapt.pipeline.run import read_finished
 from sparse_adapt.report.html.page import written
 from sparse_adapt.report.html.parts import Page
@@ -42,7 +43,7 @@ def run_page(subject: Subject, heard: Heard = silent) -> Page:
     lead = f"{base}, adapted to {corpus}: {terms_told}."
     if len(subject.documents) < subject.all_documents:
         lead += f" This page looks at {len(subject.documents):,} of {subject.all_documents:,} documents."
-    sections = [verdict, stages, terms, queries, provenance, back_section(subject)]
+    sections = [verdict, stages, terms, queries, provenance, back_section(subject), words_section()]
     return Page(
         f"What adapting to {corpus} brought", sections, lead, f"Written {subject.report.get('written', '')}."
     )

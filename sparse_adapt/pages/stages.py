@@ -5,18 +5,19 @@ from pathlib import Path
 from typing import Any
 
 from sparse_adapt.pages.subject import Subject
-from sparse_adapt.report.html.parts import Part, Picture, Pictures, Prose, Rows, Section
+from sparse_adapt.report.html.parts import Fold, Part, Picture, Pictures, Prose, Rows, Section
 from sparse_adapt.report.html.pictures import lines
 from sparse_adapt.report.tables import Column, Row, Table
+from sparse_adapt.stages.table import STAGES
 from sparse_adapt.training.loop import HISTORY_FILE, read_history
 
 POINTS = 60  # of a line
 NOT_TERMS = ("step", "learning_rate")
 STAGE_COLUMNS = (
     Column("stage", "stage", "text"),
+    Column("does", "what it does", "text"),
     Column("steps", "steps"),
     Column("seconds", "time", unit="s"),
-    Column("said", "what it came to", "text"),
 )
 
 
@@ -25,9 +26,8 @@ def stages_section(subject: Subject) -> Section:
     columns = subject.report.get("demo", {}).get("columns", [])
     parts: list[Part] = []
     if columns:
-        parts.append(
-            Pictures(_bought(columns), "alone: fine-tuned without new vocabulary, from the base model.")
-        )
+        note = "After each stage; alone is the base model, fine-tuned without new tokens."
+        parts.append(Pictures(_bought(columns), note))
     tried = subject.report.get("adapt", {}).get("choice", {}).get("tried", [])
     if tried:
         parts.append(Rows(_tried(tried, int(subject.report["adapt"]["choice"]["kept"]))))
@@ -38,7 +38,8 @@ def stages_section(subject: Subject) -> Section:
         drawn for stage in subject.stages if (drawn := _losses(subject.run.folder, stage)) is not None
     ]
     if pictures:
-        parts.append(Pictures(pictures, "Loss terms over the steps, each as a share of its largest value."))
+        note = "Each loss term as a share of its largest value; the method of each stage says what its terms are for."
+        parts.append(Fold("Loss terms over the steps", [Pictures(pictures, note)]))
     return Section("stages", "Stages", parts)
 
 
@@ -80,8 +81,8 @@ def _weights(columns: Sequence[Mapping[str, Any]]) -> list[Row]:
         meant = [value for term in each["terms"] for value in term["hard_queries"].values()]
         elsewhere = [term["others_largest"] for term in each["terms"]]
         figures = {
-            "said": sum(said) / max(1, len(said)),
-            "meant": sum(meant) / max(1, len(meant)),
+            "where said": sum(said) / max(1, len(said)),
+            "where meant": sum(meant) / max(1, len(meant)),
             "elsewhere, largest": max(elsewhere, default=0.0),
         }
         rows += [{"model": each["name"], "weight": value, "kind": kind} for kind, value in figures.items()]
@@ -98,7 +99,8 @@ def _number(value: object) -> str:
 
 
 def _stage(stage: Mapping[str, Any]) -> Row:
-    return {key: stage.get(key) for key in ("stage", "steps", "seconds", "said")}
+    does = {row.name: row.summary for row in STAGES}.get(str(stage.get("stage")), "")
+    return {"does": does, **{key: stage.get(key) for key in ("stage", "steps", "seconds")}}
 
 
 def _tried(tried: Sequence[Mapping[str, Any]], kept: int) -> Table:

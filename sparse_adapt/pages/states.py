@@ -78,8 +78,15 @@ def heat_of_all(model: SparseEncoder, text: str, title: str) -> Heat:
         _heaviest(model, weights, np.flatnonzero(best.indices.numpy() == place))
         for place in range(len(read.token_ids))
     ]
-    note = "The figure behind a token: the weights of the vector that come from its position, and the heaviest tokens."
+    note = "The figure behind a word: the sum of the vector's weights that come from its position, and the heaviest of "
+    note += f"these tokens. {ends_told(model)}"
     return Heat(title, list(_warm(model, read, sums, named)), note)
+
+
+def ends_told(model: SparseEncoder) -> str:
+    """What the tokens stand for that the tokenizer puts around a text; nothing where there are none."""
+    first, last = model.tokenizer.cls_token, model.tokenizer.sep_token
+    return f"{first} and {last} stand for the start and the end of a text." if first and last else ""
 
 
 def _heaviest(model: SparseEncoder, weights: Floats, token_ids: NDArray[np.int64]) -> str:
@@ -108,4 +115,4 @@ def _told(model: SparseEncoder, read: Read, weights: Floats, token_id: int) -> s
         return f"No position lights {token}."
     place = int(weights.argmax())
     name = names_of(model.tokenizer, [read.token_ids[place]])[0]
-    return f"The position of {name!r} lights {token} most, with a weight of {weights[place]:.2f}."
+    return f"The position of {name} lights {token} most, with a weight of {weights[place]:.2f}."

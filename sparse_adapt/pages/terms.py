@@ -26,7 +26,7 @@ from sparse_adapt.report.html.parts import (
     Section,
 )
 from sparse_adapt.report.html.pictures import strip
-from sparse_adapt.report.tables import Column, Row, Table
+from sparse_adapt.report.tables import Column, Row, Table, percentage
 from sparse_adapt.retrieve.encode import encode
 
 SHOWN = 40  # terms in full
@@ -34,6 +34,7 @@ LISTED = 400  # in the table
 NEAREST = 8
 STRAYS = 6  # of a term, in words
 TICKS = 120  # of a group of the picture
+SAID, MEANT = "documents that say it", "queries that mean it"
 COLUMNS = (
     Column("term", "term", "token"),
     Column("pieces", "pieces before", "token"),
@@ -146,7 +147,10 @@ def terms_section(
     parts: list[Part] = [Pictures([_picture(subject)]), Rows(_table(findings, wacky), {"term": "link"})]
     if not subject.own_queries:
         parts.append(
-            Prose("Queries of your own, to see which of them light a term: --queries FILE.", "quiet")
+            Prose(
+                "To see which queries of your users light a term: sparse-adapt report --queries FILE.",
+                "quiet",
+            )
         )
     nearest = nearest_tokens(subject.final.model, [each.token.token_id for each in findings[:SHOWN]])
     parts += [
@@ -156,7 +160,7 @@ def terms_section(
     if len(findings) > SHOWN:
         more = f"{len(findings) - SHOWN:,} more terms stand in the table alone; sparse-adapt diagnose TERM shows one."
         parts.append(Prose(more, "quiet"))
-    return Section("terms", "Terms", parts, "Words that were given a token of their own.")
+    return Section("terms", "Terms", parts, "The words that were given a token of their own.")
 
 
 def _table(findings: Sequence[TermFindings], wacky: tuple[Wackiness, Wackiness]) -> Table:
@@ -164,8 +168,10 @@ def _table(findings: Sequence[TermFindings], wacky: tuple[Wackiness, Wackiness])
         {**each.row(), "link": f"#{anchor(each.token)}" if place < SHOWN else ""}
         for place, each in enumerate(findings[:LISTED])
     ]
-    note = "wackiness: 0 for an expansion that the documents it finds are full of, 1 for one that they never say. "
-    note += f"All tokens of the judged queries together (W-AUC): {wacky[0].area:.3f} before, {wacky[1].area:.3f} after."
+    note = "Wackiness is 0 for an expansion that the documents it finds are full of, and 1 for one that they never say."
+    if wacky[1].tokens:
+        note += f" Over all expansions of the judged queries (W-AUC) it goes from {wacky[0].area:.3f} to "
+        note += f"{wacky[1].area:.3f}."
     if len(findings) > LISTED:
         note += f" The first {LISTED:,} of {len(findings):,} terms."
     return Table("All terms", COLUMNS, rows, note)
@@ -180,13 +186,13 @@ def _picture(subject: Subject) -> Picture:
     """The weights of all terms, by the texts that have them."""
     final, ids = subject.final, [token.token_id for token in subject.final.model.new_tokens]
     groups: dict[str, list[float]] = {
-        name: [] for name in ("said", "meant", "other documents", "everyday queries")
+        name: [] for name in (SAID, MEANT, "other documents", "everyday queries")
     }
     for token_id in ids:
         weights, rows = _column(final.documents, token_id), subject.said_in[token_id]
-        groups["said"] += weights[rows].tolist()
+        groups[SAID] += weights[rows].tolist()
         groups["other documents"] += np.delete(weights, rows).tolist()
-        groups["meant"] += _column(final.queries, token_id)[subject.meant_by.get(token_id, [])].tolist()
+        groups[MEANT] += _column(final.queries, token_id)[subject.meant_by.get(token_id, [])].tolist()
         groups["everyday queries"] += _column(final.everyday, token_id).tolist()
     rows_: list[Row] = [
         {"name": name, "value": round(value, 3)}
@@ -194,7 +200,7 @@ def _picture(subject: Subject) -> Picture:
         for value in _thinned(values)
     ]
     told = "; ".join(f"{name}: {_told(values)}" for name, values in groups.items())
-    return strip("Weight of the new terms", rows_, told=f"Weights of the new terms where they are {told}")
+    return strip("Weight of the new terms", rows_, told=f"Weights of the new terms in {told}")
 
 
 def _thinned(values: Sequence[float]) -> list[float]:
@@ -227,12 +233,14 @@ def _fold(subject: Subject, each: TermFindings, nearest: Sequence[tuple[str, flo
         ("nearest tokens", ", ".join(f"{name} {value:.2f}" for name, value in nearest)),
         (
             "wackiness",
-            "it expands too few of the judged queries" if each.wackiness is None else f"{each.wackiness:.2f}",
+            "not measured: it expands too few of the judged queries"
+            if each.wackiness is None
+            else f"{each.wackiness:.2f}",
         ),
     ]
     parts: list[Part] = [Facts(pairs)]
     parts += _stray_parts("Queries that mean it", each.meaning, "no judged query means it without saying it")
-    title = f"Strays: everyday queries that light it ({each.everyday:.1%})"
+    title = f"Strays: everyday queries that light it ({percentage(each.everyday)})"
     parts += _stray_parts(title, each.strays, "no everyday query lights it")
     if subject.own_queries:
         parts += _stray_parts(
@@ -248,7 +256,7 @@ def _documents(subject: Subject, rows: Sequence[int]) -> str:
 
 
 def _weight(value: float | None) -> str:
-    return "nowhere to be seen" if value is None else f"{value:.2f} on average"
+    return "in no text of this page" if value is None else f"{value:.2f} on average"
 
 
 def _stray_parts(title: str, strays: Sequence[Stray], without: str) -> list[Part]:

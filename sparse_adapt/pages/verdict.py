@@ -6,9 +6,20 @@ from typing import Any, NamedTuple
 from diagnostics.cost import Cost, measure_cost
 from sparse_adapt.pages.subject import Subject
 from sparse_adapt.pipeline.keeps import STRAYS_ENOUGH, keeps_lines
-from sparse_adapt.report.html.parts import Facts, Listing, Part, Pictures, Prose, Rows, Section, Tone
+from sparse_adapt.report.html.parts import (
+    Beside,
+    Facts,
+    Fold,
+    Listing,
+    Part,
+    Pictures,
+    Prose,
+    Rows,
+    Section,
+    Tone,
+)
 from sparse_adapt.report.html.pictures import differences
-from sparse_adapt.report.tables import Column, Row, Table
+from sparse_adapt.report.tables import Column, Row, Table, percentage
 from sparse_adapt.report.watching import duration
 from sparse_adapt.retrieve.evaluate import Result
 from sparse_adapt.retrieve.keeping import MAY_LOSE, lights, new_terms
@@ -21,10 +32,10 @@ FEW = 20  # queries from which on an interval says something
 MANY = 50  # documents from which on the index is estimated
 COLUMNS = (
     Column("kind", "queries", "text"),
-    Column("queries", "how many"),
+    Column("queries", "number"),
     Column("before", "before", decimals=3),
     Column("after", "after", decimals=3),
-    Column("difference", "difference", decimals=3, signed=True),
+    Column("difference", "change", decimals=3, signed=True),
     Column("low", "from", decimals=3, signed=True),
     Column("high", "to", decimals=3, signed=True),
 )
@@ -48,10 +59,11 @@ class Gain(NamedTuple):
 
 
 class Ruling(NamedTuple):
-    """Whether to use a model, in a sentence, and why."""
+    """Whether to use a model, in a sentence; and the figures that say so, where there are some."""
 
     said: str
     tone: Tone
+    told: str = ""
 
 
 def gains_of(results: tuple[Result, Result]) -> list[Gain]:
@@ -73,23 +85,28 @@ def rule(gains: list[Gain], strays: float, judged_by: str) -> Ruling:
         said = "This page can't tell whether the model ranks better: the run has no judged queries."
         return Ruling(f"{said} Judge fifty of your own, and look at the queries below.", "quiet")
     whole, lost = gains[0], [gain.kind for gain in gains[1:] if gain.tone == "bad"]
-    told = f"nDCG@10 {whole.before:.3f} to {whole.after:.3f} on {whole.queries:,} queries "
-    told += f"(difference {whole.difference:+.3f}, 95 % from {whole.low:+.3f} to {whole.high:+.3f})"
-    if MADE_UP in judged_by:
-        told += "; these are made up, and promise more than real ones give"
+    told = _told(whole, judged_by)
     if whole.queries < FEW:
-        return Ruling(f"Judge more queries first: {whole.queries:,} are too few to say. {told}.", "quiet")
+        return Ruling(f"Judge more queries first: {whole.queries:,} are too few to say.", "quiet", told)
     if whole.tone != "good":
-        return Ruling(f"Don't use it yet: no gain that is more than chance. {told}.", "bad")
+        return Ruling("Don't use it yet: it gains nothing that is more than chance.", "bad", told)
     if lost:
-        return Ruling(f"Use it with care: it gains, but loses on {', '.join(lost)} queries. {told}.", "bad")
+        return Ruling(f"Use it with care: it gains, but loses on {', '.join(lost)} queries.", "bad", told)
+    kept = "it gains, and loses on no kind of query by more than chance"
     if strays > STRAYS_ENOUGH:
-        share = f"{strays:.0%} of everyday queries light a new term"
-        return Ruling(
-            f"Use it for searches of this domain: it gains and loses nowhere by more than chance, but {share}. {told}.",
-            "good",
-        )
-    return Ruling(f"Use it: it gains, and loses on no kind of query by more than chance. {told}.", "good")
+        share = f"{percentage(strays, 0)} of everyday queries light a new term, though they mean none"
+        return Ruling(f"Use it for searches of this domain: {kept}. Elsewhere beware: {share}.", "good", told)
+    return Ruling(f"Use it: {kept}.", "good", told)
+
+
+def _told(whole: Gain, judged_by: str) -> str:
+    """The measure before and after in a sentence, with its interval."""
+    verb = "rises" if whole.difference > 0 else "falls" if whole.difference < 0 else "stays"
+    told = f"nDCG@10 {verb} from {whole.before:.3f} to {whole.after:.3f} on {whole.queries:,} queries: "
+    told += f"{whole.difference:+.3f}, with a 95\u00a0% interval from {whole.low:+.3f} to {whole.high:+.3f}."
+    if MADE_UP in judged_by:
+        told += " The queries are made up, and promise more than real ones give."
+    return told
 
 
 def strays_of(subject: Subject) -> float:
@@ -105,20 +122,31 @@ def verdict_section(subject: Subject) -> Section:
     strays = strays_of(subject)
     ruling = rule(gains, strays, subject.judged_by)
     parts: list[Part] = [Prose(ruling.said, ruling.tone)]
+    if ruling.told:
+        parts.append(Prose(ruling.told))
+    parts.append(Facts([*_won_and_lost(gains), *_costs(subject)]))
     if gains:
         parts += _gained(gains, subject.judged_by)
-    parts += [
-        Facts(list(_costs(subject))),
-        Prose("When not to use it:"),
-        Listing(list(_when_not(subject, gains, strays))),
-    ]
+    parts += [Prose("When not to use it:"), Listing(list(_when_not(subject, gains, strays)))]
     parts += list(_own_words(subject.report))
     return Section("verdict", "Verdict", parts)
 
 
+def _won_and_lost(gains: list[Gain]) -> Iterator[tuple[str, str]]:
+    """On which kinds of query the model gains and loses by more than chance."""
+    for name, tone in (("gains on", "good"), ("loses on", "bad")) if gains else ():
+        kinds = [gain for gain in gains[1:] or gains if gain.tone == tone]
+        told = [
+            f"{each.kind} ({each.difference:+.3f}, from {each.low:+.3f} to {each.high:+.3f})"
+            for each in kinds
+        ]
+        yield name, ", ".join(told) or "nothing, by more than chance"
+
+
 def _gained(gains: list[Gain], judged_by: str) -> list[Part]:
     rows: list[Row] = [gain._asdict() for gain in gains]
-    note = f"nDCG@10, by {judged_by}. from, to: between what the difference lies at 95 % (bootstrap over the queries)."
+    note = f"nDCG@10 of {judged_by}. The last two columns are the 95 % interval of the difference, by bootstrap over "
+    note += "the queries."
     if any(gain.queries < FEW for gain in gains):
         note += f" Fewer than {FEW} queries of a kind say little."
     named: list[Row] = [
@@ -130,7 +158,7 @@ def _gained(gains: list[Gain], judged_by: str) -> list[Part]:
     picture = differences(
         "Gained and lost, nDCG@10", named, told=f"Difference of nDCG@10 by kind of query: {told}"
     )
-    return [Pictures([picture]), Rows(Table("Gained and lost", COLUMNS, rows, note))]
+    return [Beside([Pictures([picture]), Rows(Table("Gained and lost, in figures", COLUMNS, rows, note))])]
 
 
 def _costs(subject: Subject) -> Iterator[tuple[str, str]]:
@@ -140,7 +168,7 @@ def _costs(subject: Subject) -> Iterator[tuple[str, str]]:
     )
     yield "index", _index(before, after)
     yield "work of a query", _work(before, after)
-    yield "training", duration(float(subject.report.get("seconds", 0.0)))
+    yield "time to train", duration(float(subject.report.get("seconds", 0.0)))
     yield "in production", _production(subject)
 
 
@@ -149,24 +177,27 @@ def _index(before: Cost, after: Cost) -> str:
     change = after.index_bytes / max(1, before.index_bytes) - 1
     if before.documents < MANY:
         return f"{weights}; too few documents to estimate an index"
-    return f"{weights}, {change:+.0%} bytes (estimated, without texts)"
+    return f"{weights}, {percentage(change, 0, '+')} bytes (estimated, without texts)"
 
 
 def _work(before: Cost, after: Cost) -> str:
     assert before.flops is not None and after.flops is not None, "queries were given"
-    return f"{before.flops:.1f} to {after.flops:.1f} tokens shared by an everyday query and a document"
+    change = "" if not before.flops else f" ({percentage(after.flops / before.flops - 1, 0, '+')})"
+    return (
+        f"{before.flops:.1f} to {after.flops:.1f} tokens that an everyday query and a document share{change}"
+    )
 
 
 def _production(subject: Subject) -> str:
     found = subject.report.get("adapt", {})
     if found.get("frozen"):
         return f"encode again the {found['documents_with_a_new_term']:,} documents that say a new term"
-    return "encode every document again; queries cost what they did"
+    return "encode every document again; encoding a query takes as long as before"
 
 
 def _when_not(subject: Subject, gains: list[Gain], strays: float) -> Iterator[Prose]:
     yield Prose(
-        f"For general questions. Everyday queries that light a new term, though they mean none: {strays:.1%}.",
+        f"For general questions: {percentage(strays)} of everyday queries light a new term, though they mean none.",
         "bad" if strays > STRAYS_ENOUGH else "",
     )
     for gain in gains[1:]:
@@ -192,8 +223,8 @@ def _own_words(report: Mapping[str, Any]) -> Iterator[Part]:
             )
             for each in criteria
         ]
-        yield Prose("What the demo asks of a model:")
-        yield Listing(lines)
+        held = sum(bool(each["holds"]) for each in criteria)
+        yield Fold(f"What the demo asks of a model: {held} of {len(criteria)} hold", [Listing(lines)])
     kept = keeps_lines(report.get("adapt", {}).get("keeps", {}))
     if kept:
         yield Prose("What it keeps of what the base model knew:")

@@ -186,8 +186,13 @@ def formatted(value: Cell, column: Column) -> str:
         return value
     sign = "+" if column.signed else ""
     if column.kind == "share":
-        return f"{100 * value:{sign},.{column.decimals}f} %"
+        return percentage(value, column.decimals, sign)
     return f"{value:{sign},d}" if isinstance(value, int) else f"{value:{sign},.{column.decimals}f}"
+
+
+def percentage(share: float, decimals: int = 1, sign: str = "") -> str:
+    """A share from 0 to 1 as a percentage."""
+    return f"{100 * share:{sign},.{decimals}f} %"
 
 
 def styled(value: Cell, column: Column) -> Text:

@@ -15,6 +15,7 @@ Tone = Literal["", "good", "bad", "quiet", "title"]
 SHADES = 10  # of a heat map
 WIDTHS = 100  # of a bar
 LONG = 24  # characters of a bar's name that stand beside it
+GOES_ON = "##"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,16 @@ class Warm:
     marked: bool = False
 
     @property
+    def goes_on(self) -> bool:
+        """Whether it is a piece that goes on the word before it, as WordPiece marks it."""
+        return self.text.startswith(GOES_ON) and len(self.text) > len(GOES_ON)
+
+    @property
+    def shown(self) -> str:
+        """The text without that mark."""
+        return self.text.removeprefix(GOES_ON) if self.goes_on else self.text
+
+    @property
     def shade(self) -> int:
         """The shade of the style sheet."""
         return round(SHADES * min(1.0, max(0.0, self.warmth)))
@@ -121,11 +132,6 @@ class Bar:
     link: str = ""
 
     @property
-    def long(self) -> bool:
-        """Whether the name needs a line of its own."""
-        return len(self.name) > LONG
-
-    @property
     def width(self) -> int:
         """The width of the style sheet."""
         return round(WIDTHS * min(1.0, max(0.0, self.share)))
@@ -140,6 +146,11 @@ class Bars:
     bars: Sequence[Bar]
     note: str = ""
 
+    @property
+    def long(self) -> bool:
+        """Whether the names need lines of their own: all of them where one does."""
+        return any(len(bar.name) > LONG for bar in self.bars)
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -152,6 +163,12 @@ class Found:
     bars: Sequence[Bar]
     link: str = ""
     rest: str = ""
+    open: bool = False
+
+    @property
+    def shared(self) -> Bars:
+        """The tokens as bars."""
+        return Bars("", self.bars, self.rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +194,14 @@ class Command:
 
     kind: ClassVar[str] = "command"
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Parts side by side where there is room, else one below the other."""
+
+    kind: ClassVar[str] = "beside"
+    parts: "Sequence[Part]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +237,21 @@ class Form:
     posts: bool = False
 
 
-Part = Prose | Listing | Facts | Rows | Picture | Pictures | Heat | Bars | Rankings | Command | Fold | Form
+Part = (
+    Prose
+    | Listing
+    | Facts
+    | Rows
+    | Picture
+    | Pictures
+    | Heat
+    | Bars
+    | Rankings
+    | Command
+    | Beside
+    | Fold
+    | Form
+)
 
 
 @dataclass(frozen=True, slots=True)

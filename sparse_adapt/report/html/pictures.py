@@ -73,7 +73,7 @@ def lines(
     names = list(dict.fromkeys(str(row[by]) for row in rows))
     across: dict[str, Any] = {"field": "x", "title": None}
     if order is None:
-        across |= {"type": "quantitative", "title": x}
+        across |= {"type": "quantitative", "title": x, "axis": {"tickCount": 5}}
     else:
         across |= {"type": "ordinal", "sort": list(map(spelt, order)), "axis": {"labelAngle": -35}}
     return _draw(
@@ -256,14 +256,11 @@ def _series(names: Sequence[str], *, points: bool) -> dict[str, Any]:
     }
     if points:
         scales["shape"] = [SHAPES[row % len(SHAPES)] for row in rows]
+    shared = {"field": "by", "type": "nominal", "title": None}
+    legend: dict[str, Any] = {} if len(names) > 1 else {"legend": None}
     domain = list(map(spelt, names))
     return {
-        channel: {
-            "field": "by",
-            "type": "nominal",
-            "title": None,
-            "scale": {"domain": domain, "range": values},
-        }
+        channel: {**shared, **legend, "scale": {"domain": domain, "range": values}}
         for channel, values in scales.items()
     }
 
