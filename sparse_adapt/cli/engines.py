@@ -236,7 +236,7 @@ def query_table(
         typer.Option(
             "--learn",
             metavar="FILE",
-            help="Queries, made up or not, from which the weights are learnt: they should score as the model does.",
+            help="Queries, made up or not, from which the table learns to score as the model does.",
             callback=checked(some_queries),
         ),
     ] = None,

@@ -120,11 +120,19 @@ Scale = Annotated[
 TRAINING = "Training"
 Seed = Annotated[
     int | None,
-    typer.Option("--seed", help="The same seed gives the same bits on a CPU.", rich_help_panel=TRAINING),
+    typer.Option(
+        "--seed",
+        help="Seed of every random draw. The same seed gives the same model on a CPU.",
+        rich_help_panel=TRAINING,
+    ),
 ]
 LearningRate = Annotated[
     float | None,
-    typer.Option("--learning-rate", help="Of what the base model brought.", rich_help_panel=TRAINING),
+    typer.Option(
+        "--learning-rate",
+        help="Highest learning rate of the weights that the base model brought.",
+        rich_help_panel=TRAINING,
+    ),
 ]
 Epochs = Annotated[
     float | None,
@@ -138,7 +146,7 @@ TrainingDevice = Annotated[
     typer.Option(
         "--device",
         metavar="NAME",
-        help="auto, cpu, cuda or mps.",
+        help="Where the model trains: auto, cpu, cuda or mps.",
         rich_help_panel=TRAINING,
         callback=checked(a_device),
     ),
@@ -146,7 +154,10 @@ TrainingDevice = Annotated[
 Precision = Annotated[
     str | None,
     typer.Option(
-        "--precision", metavar="NAME", help="float32, bfloat16 or float16.", rich_help_panel=TRAINING
+        "--precision",
+        metavar="NAME",
+        help="Number format in which texts are read: float32, bfloat16 or float16.",
+        rich_help_panel=TRAINING,
     ),
 ]
 Preset = Annotated[

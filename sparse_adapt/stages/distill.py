@@ -60,7 +60,7 @@ class DistillWeights(Settings):
 
 
 class Distill(Training):
-    """Score documents as a teacher does, while vectors stay short and other texts keep theirs."""
+    """Score a query's candidates as a teacher does, while other texts keep their vectors. For queries of people."""
 
     weights: DistillWeights = setting(DistillWeights(), "Weights of the loss terms.")
     train: Trained = setting("all")

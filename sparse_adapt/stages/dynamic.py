@@ -70,7 +70,10 @@ class Dynamic(Training):
     )
     visits: int = setting(4, "How often a sentence teaches between two measurements, on average.", ge=1)
     context: int = setting(
-        24, "Tokens around a word from which it is measured how hard the word is.", unit="tokens", ge=1
+        24,
+        "Tokens around a word that the model sees when it guesses the word, to tell how hard it is.",
+        unit="tokens",
+        ge=1,
     )
     longest: int = setting(64, "Tokens of a sentence that are read.", unit="tokens", ge=8)
     softmax: Literal["domain", "full"] = setting(

@@ -40,7 +40,7 @@ class ImitateWeights(Settings):
 
 
 class Imitate(Training):
-    """Rank a query's candidates as a teacher does."""
+    """Rank a query's candidates as a teacher does, while general texts keep their vectors. For made-up queries."""
 
     weights: ImitateWeights = setting(ImitateWeights(), "Weights of the loss terms.")
     train: Trained = setting("all")

@@ -75,21 +75,21 @@ class Contrast(Training):
     )
     factors: Literal["none", "idf", "learnt"] = setting(
         "none",
-        "What each token counts: as it is, by its idf, or by a factor that is learnt (sparse encoders).",
+        "What a match on each token counts: as it is, by its idf, or by a factor that is learnt (sparse encoders).",
     )
     factor_rate: float = setting(3e-3, "Highest learning rate of the factors' logarithms.", gt=0)
     longest: int = setting(128, "Tokens of a text that are read.", unit="tokens", ge=8)
     hard_negatives: int = setting(
         0,
-        "Documents beside each pair that the incoming model ranks high for the query.",
+        "Hard negatives: documents beside each pair that the incoming model ranks high for the query.",
         unit="documents",
         source="Moreira et al. 2024, arXiv:2407.15831",
         ge=0,
     )
-    depth: int = setting(30, "Rank down to which such documents are taken.", unit="rank", ge=1)
+    depth: int = setting(30, "Lowest rank of a hard negative.", unit="rank", ge=1)
     below: float = setting(
         0.95,
-        "Highest score of such a document. What scores higher may be relevant.",
+        "Highest score of a hard negative; a document that scores higher may be relevant.",
         unit="share of the own document's score",
         gt=0,
         le=1,

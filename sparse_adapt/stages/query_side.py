@@ -33,7 +33,7 @@ class QueryTable(Training):
     """Give queries a table of token weights in the place of the model. The model itself stays as it is."""
 
     weights: TableWeights = setting(TableWeights(), "Weights of the loss terms.")
-    train: Trained = setting("all", "Without a meaning here: the table learns, and nothing else.")
+    train: Trained = setting("all", "No effect here: the table learns, and nothing else.")
     steps: int | None = setting(400, ge=1)
     batch_size: int = setting(64, "Queries of a step, each with its candidates.", unit="queries", ge=1)
     new_learning_rate: float = setting(0.02, "Highest learning rate of the logarithms of weights.", gt=0)

@@ -22,7 +22,7 @@ class Training(Settings):
         1e-2, "Highest learning rate of the rows and biases of new tokens.", gt=0
     )
     steps: int | None = setting(
-        200, "How many times the weights move. With `epochs` it counts for nothing.", unit="steps", ge=1
+        200, "How many times the weights move. Ignored where `epochs` is given.", unit="steps", ge=1
     )
     epochs: float | None = setting(
         None,
