@@ -1,9 +1,10 @@
-"""Look inside a saved model: what it makes of a term, why a query matched, what its vectors hold and cost.
+"""Look inside a saved model: its weights for a term, the reasons of a match, the content and the cost of its vectors.
 
 `token` reports on one term in five sections (`occurrences` finds it, `sections` holds the findings, `advice`
-says what to do next); `matches` takes a query's scores apart; `usage`, `drift` and `cost` put figures on many
-texts, `relevance` on pairs of related ones; `groups` holds texts of a group against those of others, before and
-after (`groups_report`). `report` and `tables` show the rest; every result has `to_dict`.
+says what to do next); `matches` takes a query's scores apart; `usage`, `drift` and `cost` measure many texts,
+`relevance` pairs of related texts; `groups` compares texts of a group with those of other groups, before and after
+(`groups_report`). `report` and `tables` show the results; every result has `to_dict`.
 
-Reads models and vectors only: imports no room of sparse_adapt that teaches (made_up, training, stages, pipeline).
+The package reads models and vectors only. It imports no folder of sparse_adapt that teaches (made_up, training,
+stages, pipeline).
 """

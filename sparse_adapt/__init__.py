@@ -1,16 +1,19 @@
 """Teach a SPLADE model the words of a domain, see term by term that it learnt them, and index the result.
 
-A corpus is read (`collection`) and mined for words that deserve a token of their own (`terms`). Each word gets a
-token, an input row and an output row (`model`). Stages teach these rows, one after the other (`stages`, by the one
-loop in `training`): `behaviour` holds the model to what it did before, `warmup` learns from the corpus,
-`dictionary` from definitions, `distill` and `imitate` from queries whose candidates a teacher has scored. Where a user
-has no queries, texts are made up (`made_up`) and ranked (`teachers`). The adapted model encodes texts as sparse
-vectors, which are searched exactly and measured (`retrieve`), written for a search engine and served there (`engines`).
-`pipeline` does all of it from documents alone; `lab` holds research beside the main path; `suite` compares many models
-over many collections; `pages` shows a run to people; `cli` has a command for each step. The package `diagnostics`
-beside this one reads a saved model at any point.
+`collection` reads a corpus, and `terms` finds the words in it that deserve a token of their own. `model` gives each
+word a token, with an input row and an output row. `stages` teach the model, one after the other, by the one loop in
+`training`: `behaviour` learns to do what the model did before, `warmup` learns from the corpus, `dictionary` from
+definitions, `distill` and `imitate` from queries whose candidates a teacher has scored. Where a user has no queries,
+`made_up` cuts some out of the documents and `teachers` score documents for each. The adapted model encodes texts as
+sparse vectors: `retrieve` searches them exactly and measures the ranking, and `engines` writes them for a search engine
+and opens them there.
 
-`READING_ORDER` lists the rooms in the order in which to read them: a room imports only from rooms before it.
+`pipeline` carries all of it out, from documents alone or from a run file. `lab` holds the demo and research beside the
+main path, `suite` compares many models over many collections, `pages` and `explore` show a model to people, `api` holds
+the functions of `import sparse_adapt`, and `cli` has a command for each step. The package `diagnostics` beside this one
+reads a saved model at any point.
+
+`READING_ORDER` lists the folders in the order in which to read them: a folder imports only from folders before it.
 
 In Python, `import sparse_adapt as sa` gives the names in `__all__` (`api` holds them). Nothing heavy is loaded before
 the first of them is used.
@@ -64,7 +67,7 @@ _PLACES = {
 }
 
 READING_ORDER = (
-    # what every room may need
+    # what every folder may need
     "errors",
     "settings",
     "files",

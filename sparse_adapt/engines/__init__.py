@@ -1,6 +1,6 @@
-"""Search engines: the files that they load, written from vectors, and the engines themselves, opened and compared.
+"""Search engines: the files that an engine loads, and the engine itself, opened and compared with exact search.
 
-`formats` has a row for each engine, and one module each knows its files and opens it (`layout` says what such a
-module has). `writing` writes an export, `opening` opens one in its engine, `parity` holds the engine's rankings
-against exact search.
+`formats` has a row for each engine, and each engine has one module, which knows its files and opens it (`layout` says
+what such a module holds). `writing` writes an export, `opening` opens an export in its engine, `parity` compares the
+engine's rankings with exact search.
 """

@@ -1,1 +1,1 @@
-"""Texts that nobody wrote: made-up queries, everyday texts, and who tells what such a text means."""
+"""Texts that nobody wrote: made-up queries, everyday texts, and the judge that tells what a text means."""

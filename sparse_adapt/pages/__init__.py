@@ -1,1 +1,1 @@
-"""What the page of a run shows, measured anew from its models: verdict, stages, terms, queries, provenance."""
+"""The page of a run, measured anew from its models: verdict, stages, terms, queries, and where a weight comes from."""

@@ -1,1 +1,1 @@
-"""What follows what: plans, run files, whole runs, and the adaptation of a model to a bare corpus."""
+"""Stages in a row: plans, run files, whole runs, and the adaptation of a model to documents alone."""

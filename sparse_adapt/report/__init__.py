@@ -1,1 +1,1 @@
-"""Results as a person reads them: tables, JSON, and word of how far a long piece of work is."""
+"""Results as a person reads them: tables, JSON, pages in HTML, and the progress of long work."""

@@ -1,1 +1,1 @@
-"""What a model is worth: texts encoded, searched exactly, and measured against judgements."""
+"""The worth of a model: texts encoded, searched exactly, and measured by judgements and by what the model keeps."""

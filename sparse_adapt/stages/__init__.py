@@ -1,5 +1,5 @@
 """The stages: each reads a model folder and writes its own; each can run alone.
 
-`table` lists them, a row each; a stage's file has its settings, its inputs and how its task is built of `parts`;
-`runner` carries out any of them.
+`table` lists the stages, a row each. The file of a stage holds its settings and its inputs, and builds its task out of
+`parts`. `runner` carries out any stage.
 """

@@ -1,1 +1,1 @@
-"""Many rankers over many collections: one table, with intervals, tests, costs and what decided."""
+"""Many rankers over many collections in one table, with intervals, tests, costs and the tokens that decided."""

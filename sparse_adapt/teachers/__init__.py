@@ -1,1 +1,1 @@
-"""What a student learns from without a label: word statistics (`bm25`), a dense model, and their sum."""
+"""Rankers whose scores a model learns from where nobody judged documents: BM25, a dense model, and their sum."""

@@ -1,1 +1,1 @@
-"""All stages on a corpus of new terms, with fine-tuning alone beside them, and every model measured."""
+"""All stages on a corpus of new terms, and every model measured, with fine-tuning alone beside them where asked."""

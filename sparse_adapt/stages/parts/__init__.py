@@ -1,1 +1,1 @@
-"""What stages are made of: texts, objectives and their loss terms, shared between stages."""
+"""Parts that stages share: texts, objectives and their loss terms."""
