@@ -49,7 +49,7 @@ def test_the_table_begins_at_the_inverse_document_frequency():
 
 def test_a_token_of_documents_that_the_teacher_likes_gains(tiny_model, tmp_path):
     encoder = Weighs.load(tiny_model)
-    task = TokenWeights(encoder, *lessons(), QueryTable(steps=30, device="cpu"))
+    task = TokenWeights(encoder, *lessons(), QueryTable(steps=30, back=0.5, device="cpu"))
     before = encoder.query_side.weights.copy()
     liked, other = (encoder.tokenize([word], "query")[0][0] for word in QUERY.split())
     train(encoder, task, tmp_path)
