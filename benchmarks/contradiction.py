@@ -30,8 +30,8 @@ from sparse_adapt.lab.contradicting.denoising import tune
 from sparse_adapt.lab.contradicting.masked import MaskedFiller
 from sparse_adapt.lab.contradicting.writing import ContradictRequest, write
 from sparse_adapt.lab.similarity import cosines, read_graded, spearman
+from sparse_adapt.model.dense_layout import Layout
 from sparse_adapt.model.kinds import load_encoder
-from sparse_adapt.model.layout import Layout
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.evaluate import evaluate_model, read_collection

@@ -19,8 +19,8 @@ from sparse_adapt.errors import ModelError, first_line
 from sparse_adapt.files.checksum import checksum, checksum_of_texts
 from sparse_adapt.files.kept import keep_arrays, kept_arrays
 from sparse_adapt.model.addresses import resolve
+from sparse_adapt.model.dense_layout import FOLDERS_LEFT, check_modules
 from sparse_adapt.model.head.filter import exact_precision
-from sparse_adapt.model.layout import FOLDERS_LEFT, check_modules
 from sparse_adapt.model.saved import fetch
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.vocabulary import Extension, extend

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from sparse_adapt.model.layout import is_dense
+from sparse_adapt.model.dense_layout import is_dense
 from sparse_adapt.model.saved import fetch
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import SparseEncoder

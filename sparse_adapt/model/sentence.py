@@ -23,8 +23,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from sparse_adapt.errors import ConfigError, ModelError, first_line
 from sparse_adapt.files.marker import vouching
 from sparse_adapt.model.batches import group_by_length, pad
+from sparse_adapt.model.dense_layout import FOLDERS_LEFT, Layout, read_layout, read_word_weights, write_layout
 from sparse_adapt.model.encoder import Encoder, NewToken, read_vocabulary, write_vocabulary
-from sparse_adapt.model.layout import FOLDERS_LEFT, Layout, read_layout, read_word_weights, write_layout
 from sparse_adapt.model.reading import Windows
 from sparse_adapt.model.saved import (
     fetch,

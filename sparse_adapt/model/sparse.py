@@ -18,6 +18,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from sparse_adapt.errors import ModelError
 from sparse_adapt.files.marker import vouching
 from sparse_adapt.model.batches import TokenIds, group_by_length, pad
+from sparse_adapt.model.dense_layout import is_dense
 from sparse_adapt.model.encoder import (
     DEFAULT_MAX_TOKENS,
     Encoder,
@@ -31,7 +32,6 @@ from sparse_adapt.model.forms import USUAL, Form, Side
 from sparse_adapt.model.head.pooling import splade_pool
 from sparse_adapt.model.head.summing import splade_sum
 from sparse_adapt.model.idf import scaled
-from sparse_adapt.model.layout import is_dense
 from sparse_adapt.model.modules import Modules, read_modules
 from sparse_adapt.model.parts import read_factors, read_model, read_table, write_factors
 from sparse_adapt.model.query_side import QuerySide, check_same
