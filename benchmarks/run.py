@@ -108,7 +108,7 @@ def main() -> None:
     rows: list[Row] = []
     works = [
         *(lambda size=size: head.measure(*size, turns, clock) for size in head.SIZES),
-        lambda: step.measure(arguments.data, turns, clock),
+        lambda: step.measure(step.Batch(arguments.data / "medquad"), arguments.data, turns, clock),
         lambda: encoding.measure(arguments.data, max(turns // 2, 1), clock),
         lambda: searching.measure(arguments.data, turns, clock),
     ]

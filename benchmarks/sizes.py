@@ -18,12 +18,13 @@ import torch
 from transformers import BertConfig, BertForMaskedLM
 
 from benchmarks import encoding, graphs, head, step
-from benchmarks.measure import Work, options
+from benchmarks.measure import Work, options, take_turns
 from benchmarks.run import Row, machine, markdown
 from benchmarks.tables import RESULTS
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.model.saved import fetch, read_tokenizer
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline.estimate import learn_once
 
 LIT = 200  # tokens of a text
 PROBES = 8  # texts by which the bias is set
@@ -35,9 +36,10 @@ class Shape(NamedTuple):
     layers: int
     width: int
     texts: int  # that are encoded
+    queries: int  # of a step, each with as many candidates
 
 
-SHAPES = {"22M": Shape(6, 384, 32), "110M": Shape(12, 768, 8)}
+SHAPES = {"22M": Shape(6, 384, 32, 8), "110M": Shape(12, 768, 8, 4)}
 
 
 class Run(NamedTuple):
@@ -78,7 +80,18 @@ def measure_head(name: str, run: Run) -> Row:
 
 def measure_step(name: str, run: Run) -> Row:
     """A step of training, at that size."""
-    return step.measure(run.data, run.turns, run.clock, run.models[name], (step.OURS, step.THEIRS))
+    return _step(name, run, low=False)
+
+
+def measure_low_step(name: str, run: Run) -> Row:
+    """The same step with products in bfloat16, of both libraries."""
+    return _step(name, run, low=True)
+
+
+def _step(name: str, run: Run, *, low: bool) -> Row:
+    batch = step.Batch(run.data / "medquad", SHAPES[name].queries, low=low)
+    names = step.OURS, step.THEIRS
+    return step.measure(batch, run.data, run.turns, run.clock, run.models[name], names)
 
 
 def measure_encoding(name: str, run: Run) -> Row:
@@ -92,9 +105,31 @@ def measure_encoding(name: str, run: Run) -> Row:
     return encoding.measure(run.data, run.turns, run.clock, source, texts, in_onnx_runtime)
 
 
+def measure_estimate(name: str, run: Run) -> Row:
+    """What `adapt` would expect the step of `measure_step` to take, from a part of its texts, and what it takes."""
+    batch, source = step.Batch(run.data / "medquad", SHAPES[name].queries), run.models[name]
+    encoder = SparseEncoder.load(source)
+    encoder.max_tokens = step.MAX_TOKENS
+    some = batch.candidates[:: batch.size]
+    works = {
+        "taken": step.ours(batch, source),
+        "documents": lambda: learn_once(encoder, some),
+        "queries": lambda: learn_once(encoder, batch.queries),
+    }
+    times = take_turns(works, run.turns, run.clock, warm_ups=0)
+    expected = times.median("documents") * len(batch.candidates) / len(some) + times.median("queries")
+    return {
+        "work": f"the same step as `adapt` expects it, {name}",
+        "seconds": {step.OURS: expected, "taken": times.median("taken")},
+        "ratio": {"taken": times.median("taken") / expected},
+    }
+
+
 PARTS: dict[str, Callable[[str, Run], Row]] = {
     "head": measure_head,
     "step": measure_step,
+    "step in bfloat16": measure_low_step,
+    "estimate": measure_estimate,
     "encoding": measure_encoding,
 }
 

@@ -24,7 +24,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.training.losses import flops, margin_mse
 
 MODEL = "splade-tiny"
-QUERIES, CANDIDATES, MAX_TOKENS = 8, 8, 128
+QUERIES, MAX_TOKENS = 8, 128  # each query has as many candidates
 DOCUMENT_SPARSITY, QUERY_SPARSITY = 3e-5, 5e-5
 OURS, THEIRS, TEXTBOOK = "sparse-adapt", "sentence-transformers", "textbook"
 
@@ -32,14 +32,23 @@ OURS, THEIRS, TEXTBOOK = "sparse-adapt", "sentence-transformers", "textbook"
 class Batch:
     """The texts of one step and what a teacher thinks of them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, size: int = QUERIES, *, low: bool = False) -> None:
+        """`size`: how many queries, and how many candidates each has.
+
+        `low`: whether matrices are multiplied in bfloat16 on the way forward, as `precision = "bfloat16"` has it.
+        """
+        self.size, self.low = size, low
         documents = [document.full_text for document in read_documents(folder)]
-        stride = len(documents) // (QUERIES * CANDIDATES)
-        self.queries = [query.text for query in read_queries(folder)][:QUERIES]
-        self.candidates = documents[::stride][: QUERIES * CANDIDATES]
+        stride = len(documents) // size**2
+        self.queries = [query.text for query in read_queries(folder)][:size]
+        self.candidates = documents[::stride][: size**2]
         generator = torch.Generator().manual_seed(0)
-        self.teacher = torch.randn(QUERIES, CANDIDATES, generator=generator) * 4
+        self.teacher = torch.randn(size, size, generator=generator) * 4
         self.teacher[:, 0] = 12.0  # sentence-transformers takes the first for the positive
+
+    def forward(self) -> torch.autocast:
+        """The precision of the way forward, as a context."""
+        return torch.autocast("cpu", torch.bfloat16, enabled=self.low)
 
 
 def ours(batch: Batch, source: str = MODEL) -> Work:
@@ -66,11 +75,12 @@ def textbook(batch: Batch, source: str = MODEL) -> Work:
 def _with_our_losses(model: SparseEncoder, batch: Batch, encode: Callable[[], tuple[Tensor, Tensor]]) -> Work:
     model.train()
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-6)
-    present = torch.ones(QUERIES, CANDIDATES, dtype=torch.bool)
+    present = torch.ones(batch.size, batch.size, dtype=torch.bool)
 
     def work() -> object:
-        queries, documents = encode()
-        scores = torch.einsum("qv,qnv->qn", queries, documents.view(QUERIES, CANDIDATES, -1))
+        with batch.forward():
+            queries, documents = encode()
+        scores = torch.einsum("qv,qnv->qn", queries, documents.view(batch.size, batch.size, -1))
         loss = margin_mse(scores, batch.teacher, present)
         loss = loss + DOCUMENT_SPARSITY * flops(documents) + QUERY_SPARSITY * flops(queries)
         optimiser.zero_grad()
@@ -85,7 +95,7 @@ def theirs(batch: Batch, source: str = MODEL) -> Work:
     """sentence-transformers' encoder and its trainer's loss: a positive and seven negatives a query."""
     model = TheirEncoder(resolve(source), device="cpu")
     model.max_seq_length = MAX_TOKENS
-    columns = [batch.queries, *(batch.candidates[first::CANDIDATES] for first in range(CANDIDATES))]
+    columns = [batch.queries, *(batch.candidates[first :: batch.size] for first in range(batch.size))]
     features = [model.preprocess(column) for column in columns]
     loss_of = their_losses.SpladeLoss(
         model, their_losses.SparseMarginMSELoss(model), DOCUMENT_SPARSITY, QUERY_SPARSITY
@@ -95,7 +105,8 @@ def theirs(batch: Batch, source: str = MODEL) -> Work:
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-6)
 
     def work() -> object:
-        loss = sum(loss_of([dict(each) for each in features], labels).values())
+        with batch.forward():
+            loss = sum(loss_of([dict(each) for each in features], labels).values())
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
@@ -108,17 +119,23 @@ STEPS: dict[str, Callable[[Batch, str], Work]] = {OURS: ours, THEIRS: theirs, TE
 
 
 def measure(
-    data: Path, turns: int, clock: str, source: str = MODEL, names: Sequence[str] = tuple(STEPS)
+    batch: Batch,
+    data: Path,
+    turns: int,
+    clock: str,
+    source: str = MODEL,
+    names: Sequence[str] = tuple(STEPS),
 ) -> dict[str, object]:
     """The row of the table, for some contestants; the model is an alias or a folder."""
-    batch = Batch(data / "medquad")
+    also = ["--size", str(batch.size), *(["--low"] if batch.low else [])]
     times = take_turns({name: STEPS[name](batch, source) for name in names}, turns, clock)
     tokens = sum(map(len, _tokens(batch, source)))
     return {
-        "work": f"distillation step, {QUERIES} queries x {CANDIDATES} texts, {MAX_TOKENS} tokens, {Path(source).name}",
+        "work": f"distillation step, {batch.size} queries x {batch.size} texts, {MAX_TOKENS} tokens, "
+        f"{Path(source).name}{', bfloat16' if batch.low else ''}",
         "seconds": {name: times.median(name) for name in names},
         "ratio": {name: times.ratio(OURS, name) for name in names if name != OURS},
-        "memory": {name: peak_memory("benchmarks.step", name, str(data), source) for name in names},
+        "memory": {name: peak_memory("benchmarks.step", name, str(data), source, *also) for name in names},
         "tokens_per_second": {name: tokens / times.median(name) for name in names},
     }
 
@@ -136,13 +153,17 @@ def main() -> None:
     parser.add_argument(
         "--memory", nargs=3, metavar=("NAME", "DIR", "MODEL"), help="used by the benchmark itself"
     )
+    parser.add_argument("--size", type=int, default=QUERIES, help="queries, and candidates of each")
+    parser.add_argument("--low", action="store_true", help="in bfloat16")
     arguments = parser.parse_args()
     if arguments.memory:
         name, data, source = arguments.memory
-        print_peak_memory(STEPS[name](Batch(Path(data) / "medquad"), source))
+        batch = Batch(Path(data) / "medquad", arguments.size, low=arguments.low)
+        print_peak_memory(STEPS[name](batch, source))
         return
     torch.set_num_threads(arguments.threads)
-    print(measure(arguments.data, arguments.turns, arguments.clock))
+    batch = Batch(arguments.data / "medquad", arguments.size, low=arguments.low)
+    print(measure(batch, arguments.data, arguments.turns, arguments.clock))
 
 
 if __name__ == "__main__":

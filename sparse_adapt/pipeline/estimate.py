@@ -94,8 +94,8 @@ def measured(request: Request, documents: Sequence[Document]) -> Speeds:
     encoding = _seconds(lambda: encode(encoder, texts, "document")) / len(texts)
     if request.settings.longest is not None:
         encoder.read_up_to(request.settings.longest)
-    learning = _seconds(lambda: _learn(encoder, texts)) / len(texts)
-    briefly = _seconds(lambda: _learn(encoder, short)) / len(short)
+    learning = _seconds(lambda: learn_once(encoder, texts)) / len(texts)
+    briefly = _seconds(lambda: learn_once(encoder, short)) / len(short)
     judging = 0.0
     if request.teacher == ENSEMBLE:
         dense = DenseEncoder(SMALL, rough=True)  # as the teacher has it
@@ -110,7 +110,7 @@ def _seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def _learn(encoder: SparseEncoder, texts: Sequence[str]) -> None:
+def learn_once(encoder: SparseEncoder, texts: Sequence[str]) -> None:
     """One forward and backward pass that changes nothing."""
     encoder.weights(encoder.tokenize(list(texts))).mean().backward()
     for parameter in encoder.parameters():
