@@ -10,7 +10,7 @@ busy machine take one thread and the processor's clock; ratios are taken within 
 
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,8 +19,8 @@ from transformers import BertConfig, BertForMaskedLM
 
 from benchmarks import encoding, graphs, head, step
 from benchmarks.measure import Work, options, take_turns
-from benchmarks.run import Row, machine, markdown
-from benchmarks.tables import RESULTS
+from benchmarks.run import Row, machine
+from benchmarks.tables import RESULTS, line
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.model.saved import fetch, read_tokenizer
 from sparse_adapt.model.sparse import SparseEncoder
@@ -125,6 +125,21 @@ def measure_estimate(name: str, run: Run) -> Row:
     }
 
 
+def tabulated(rows: Sequence[Row]) -> str:
+    """The rows as a Markdown table, each contestant by its name."""
+    columns = ("work", "seconds", "memory (MiB)", "share of the matrix-product rate (%)")
+    kinds = (("seconds", 1.0, 2), ("memory", 2**-20, 0), ("rate_share", 100.0, 0))
+    lines = [line(columns), line(["---"] * len(columns))]
+    for row in rows:
+        cells = [str(row["work"])]
+        for key, scale, digits in kinds:
+            found = row.get(key, {})
+            values = found if isinstance(found, dict) else {step.OURS: found}
+            cells.append(", ".join(f"{name} {scale * value:,.{digits}f}" for name, value in values.items()))
+        lines.append(line(cells))
+    return "\n".join(lines) + "\n"
+
+
 PARTS: dict[str, Callable[[str, Run], Row]] = {
     "head": measure_head,
     "step": measure_step,
@@ -155,7 +170,7 @@ def main() -> None:
                 found[f"{size}, {part}"] = PARTS[part](size, run)
                 write_json(path, {"machine": machine(given.clock), "rows": found})
     named = [f"{size}, {part}" for size in SHAPES for part in PARTS]
-    table = markdown([found[name] for name in named if name in found])
+    table = tabulated([found[name] for name in named if name in found])
     path.with_suffix(".md").write_text(table)
     print(table)
 
