@@ -108,7 +108,7 @@ def calibrate(
         typer.Option(
             "--target-strays",
             metavar="SHARE",
-            help="Lower every term just so far that at most this share of everyday queries lights one, such as 5%.",
+            help="Lower every term until at most this share of everyday queries lights a term, such as 5%.",
         ),
     ] = None,
     queries: Annotated[

@@ -19,7 +19,9 @@ class BehaviourWeights(Settings):
 
     old: float = setting(1.0, "Distance of the old dimensions to what they were.", ge=0)
     new: float = setting(1.0, "Distance of the added dimensions to what they take over.", ge=0)
-    extra: float = setting(0.3, "Weight of tokens that had none, beside all the weight there was.", ge=0)
+    extra: float = setting(
+        0.3, "Weight of tokens that had none before, as a share of all the weight before.", ge=0
+    )
 
 
 class Behaviour(Training):

@@ -47,12 +47,15 @@ class Dictionary(Warmup):
     train: Trained = setting("all")
     learning_rate: float = setting(
         2e-4,
-        "Highest learning rate of the weights that the base model brought, here of 4 M; a larger model takes 3e-5.",
+        "Highest learning rate of the base model's weights, for one of 4 million; a larger model takes 3e-5.",
         gt=0,
     )
     new_learning_rate: float = setting(1e-3, gt=0)
     steps: int | None = setting(
-        None, "How many times the weights move; by default by the number of terms.", unit="steps", ge=1
+        None,
+        "How many times the weights move; the default follows from the number of terms.",
+        unit="steps",
+        ge=1,
     )
     batch_size: int = setting(
         4, "Definitions and documents of a step, beside many made-up texts.", unit="texts", ge=1

@@ -66,12 +66,12 @@ class Distill(Training):
     train: Trained = setting("all")
     steps: int | None = setting(
         None,
-        "How many times the weights move; by default by how many queries and terms there are.",
+        "How many times the weights move; the default follows from the numbers of queries and terms.",
         unit="steps",
         ge=1,
     )
     batch_size: int | None = setting(  # type: ignore[assignment] # settled before use
-        None, "Queries of a step; by default by how many queries there are.", unit="queries", ge=1
+        None, "Queries of a step; the default follows from the number of queries.", unit="queries", ge=1
     )
     new_learning_rate: float = setting(1e-3, gt=0)
     kd: Literal["mse", "margin_mse", "kl"] = setting(
@@ -88,7 +88,7 @@ class Distill(Training):
         5.0, "Gap between relevant and other candidates in `contrast`.", unit="score", gt=0
     )
     targets: Targets | None = setting(
-        None, "Logits that a term should have; by default by the number of terms."
+        None, "Logits that a term should have; the default follows from the number of terms."
     )
     judge: str = setting(
         JUDGE,
@@ -120,7 +120,7 @@ class Distill(Training):
     common: float = setting(10.0, "What penalised tokens cost within `sparsity`.", ge=0)
     silence: float = setting(
         2.0,
-        "How much it counts that a term is silent where it isn't meant, beside that it is lit where it is.",
+        "Weight of texts that don't mean a term, beside those that do: a higher one gives fewer strays.",
         ge=0,
     )
 

@@ -51,7 +51,7 @@ class Contrast(Training):
     train: Trained = setting("all")
     learning_rate: float = setting(
         1e-4,
-        "Highest learning rate of the weights that the base model brought, here of 4 M; a larger model takes 3e-5.",
+        "Highest learning rate of the base model's weights, for one of 4 million; a larger model takes 3e-5.",
         gt=0,
     )
     new_learning_rate: float = setting(1e-3, gt=0)

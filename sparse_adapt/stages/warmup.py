@@ -52,11 +52,11 @@ class Warmup(Training):
         "What a masked word is guessed among: the tokens of the stage's texts, or the whole vocabulary.",
     )
     targets: Targets | None = setting(
-        None, "Logits that a term should have; by default by the number of terms."
+        None, "Logits that a term should have; the default follows from the number of terms."
     )
     silence: float = setting(
         2.0,
-        "How much it counts that a term is silent where it isn't meant, beside that it is lit where it is.",
+        "Weight of texts that don't mean a term, beside those that do: a higher one gives fewer strays.",
         ge=0,
     )
     judge: str = setting(
@@ -65,7 +65,7 @@ class Warmup(Training):
     )
     samples: int | None = setting(
         None,
-        "Made-up texts of a step that are drawn from everywhere; by default by the number of terms.",
+        "Made-up texts of a step that are drawn from everywhere; the default follows from the number of terms.",
         unit="texts",
         ge=1,
     )

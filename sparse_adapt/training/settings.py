@@ -37,7 +37,7 @@ class Training(Settings):
     )
     ramp: float = setting(
         0.1,
-        "Over which part of the steps the learning rate rises. Over the rest it falls to nothing.",
+        "First part of the steps, in which the learning rate rises. In the rest it falls to nothing.",
         unit="share of the steps",
         ge=0,
         le=1,
