@@ -1,7 +1,7 @@
 """ONNX Runtime as a contestant: the graph that `export onnx` writes, in float32, and its matrices in 8 bits.
 
 sentence-transformers' own backends `onnx` and `int8` run the same masked language model in the same library, with the
-pooling outside. They need `optimum`, which doesn't go with the version of transformers here.
+pooling outside. They need `optimum-onnx`, whose release 0.1.0 takes transformers before 4.58 alone.
 """
 
 from pathlib import Path
