@@ -48,7 +48,7 @@ def one(corpus: str, seed: int, preset: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         whole = with_other_queries(Path(corpus), Path(folder) / "corpus")
         plan = make_plan(whole, preset=preset, overrides={"seed": seed})
-        finished = run_demo(plan, Place(Path(folder) / "run"))
+        finished = run_demo(plan, Place(Path(folder) / "run"), alone=True)
     demo = finished.report["demo"]
     columns = {column["name"]: column for column in demo["columns"]}
     shown = {"base": columns["base"], "alone": columns["alone"], "adapted": demo["columns"][-1]}

@@ -218,7 +218,7 @@ NAMES = ["base", "alone", "extend", "warmup", "dictionary", "distill"]
 
 
 def test_every_model_is_a_column(tmp_path, plan):
-    done = run_demo(plan, Place(tmp_path / "run"))
+    done = run_demo(plan, Place(tmp_path / "run"), alone=True)
     columns = done.report["demo"]["columns"]
     assert [column["name"] for column in columns] == NAMES
     folders = ["distill-alone", "1-extend", "2-warmup", "3-dictionary", "4-distill"]
@@ -254,7 +254,7 @@ def test_every_model_is_a_column(tmp_path, plan):
 
 
 def test_fine_tuning_alone_is_distill_on_the_base_model(tmp_path, plan):
-    done = run_demo(plan, Place(tmp_path / "demo"))
+    done = run_demo(plan, Place(tmp_path / "demo"), alone=True)
     alone = make_plan(plan.corpus, model=plan.model, stages=["distill"], overrides=QUICK)
     other = run(alone, Place(tmp_path / "alone"))
     first, second = (
@@ -280,6 +280,10 @@ def test_a_demo_goes_on_where_it_stopped(tmp_path, plan, monkeypatch):
     ]
     assert figures[0] == figures[1]
     assert [stage["said"] for stage in done.report["stages"]] == ["done before"] * 4
+    assert [column["name"] for column in done.report["demo"]["columns"]] == [n for n in NAMES if n != "alone"]
+    assert "alone" not in to_json(tabulate(done.report))[0]
+    with pytest.raises(ConfigError, match="finished without fine-tuning alone"):
+        run_demo(plan, Place(tmp_path / "run", resume=True), alone=True)
 
 
 def test_a_run_that_isnt_a_demo_is_no_demo_to_go_on_with(tmp_path, plan):
@@ -306,12 +310,11 @@ def test_the_adapted_model_finds_what_is_meant_and_keeps_the_rest(demo_run):
     """The bundled corpus, default settings, the real model; bounds leave room for another processor's rounding."""
     report = json.loads((demo_run / "report.json").read_text())
     columns = {column["name"]: column for column in report["demo"]["columns"]}
-    base, alone, final = columns["base"], columns["alone"], columns["distill"]
+    base, final = columns["base"], columns["distill"]
     hidden = {name: column["ndcg@10"]["test"]["hidden"] for name, column in columns.items()}
     assert hidden["distill"] >= 0.85
-    assert hidden["distill"] >= hidden["alone"] + 0.2, "new vocabulary is what helps"
     assert hidden["warmup"] >= hidden["extend"] + 0.2
-    assert final["ndcg@10"]["train"]["hidden"] >= 0.95 > alone["ndcg@10"]["test"]["hidden"]
+    assert final["ndcg@10"]["train"]["hidden"] >= 0.95
     lost = 0.02  # forty queries: the standard error of a difference
     for split in ("train", "test"):
         assert final["ndcg@10"][split]["control"] >= base["ndcg@10"][split]["control"] - lost
@@ -325,3 +328,15 @@ def test_the_adapted_model_finds_what_is_meant_and_keeps_the_rest(demo_run):
     assert final["function_share"]["hidden"] <= 0.05 < base["function_share"]["hidden"]
     for kind in ("control", "explicit"):
         assert final["function_share"][kind] <= max(0.05, base["function_share"][kind])
+
+
+@pytest.mark.nightly
+def test_new_vocabulary_is_what_helps(demo_run, tmp_path):
+    report = json.loads((demo_run / "report.json").read_text())
+    final = report["demo"]["columns"][-1]
+    plan = make_plan("gatrocraptic", stages=["distill"])
+    done = run(plan, Place(tmp_path / "alone"))
+    alone = measure(SparseEncoder.load(done.model), read_scene(plan.corpus, ["gatrocraptic"]))
+    hidden, without = (figures["ndcg@10"]["test"]["hidden"] for figures in (final, alone))
+    assert hidden >= without + 0.2
+    assert final["ndcg@10"]["train"]["hidden"] >= 0.95 > without

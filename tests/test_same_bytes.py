@@ -70,7 +70,7 @@ CASES = {
     "run": "run {all-stages-file} -o {out}",
     "run-odd": "run {odd-settings-file} -o {out}",
     "run-dense": "run {dense-file} -o {out}",
-    "demo": "demo --corpus {zorvex} --model {tiny} --preset plain {short} --json -o {out}",
+    "demo": "demo --corpus {zorvex} --model {tiny} --preset plain {short} --alone --json -o {out}",
     "adapt": "adapt --corpus {mubrithal} --model {tiny} --teacher bm25 {shorter} --json -o {out}",
     "adapt-pairs": "adapt --corpus {mubrithal} --model {tiny} --teacher bm25 "
     "--stages extend,warmup,dynamic,joint,contrast --only-new {shorter} --json -o {out}",

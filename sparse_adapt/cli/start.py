@@ -87,11 +87,16 @@ def demo(
     overwrite: Overwrite = False,
     resume: Resume = False,
     preset: Preset = "default",
+    alone: Annotated[
+        bool,
+        typer.Option(
+            "--alone", help="Show also fine-tuning without new tokens; a minute or more of training."
+        ),
+    ] = False,
 ) -> None:
     """Adapt a model to a bundled corpus; show what each stage gains.
 
-    The table at the end compares the base model, plain fine-tuning without new tokens, and the model after
-    each stage.
+    The table at the end compares the base model and the model after each stage.
     """
     from sparse_adapt.lab.demo.first_look import first_look
     from sparse_adapt.pipeline.plan import make_plan
@@ -106,7 +111,7 @@ def demo(
     from sparse_adapt.lab.demo.verdict import tabulate, verdict_lines
 
     with Bars() as bars:
-        done = run_demo(plan, place, bars)
+        done = run_demo(plan, place, bars, alone=alone)
     if json:
         show_json(done.report)
     else:

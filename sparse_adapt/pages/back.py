@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from sparse_adapt.lab.demo.verdict import has_alone
 from sparse_adapt.pages.subject import Subject
 from sparse_adapt.pipeline.run import PLAN_FILE
 from sparse_adapt.report.html.parts import Command, Facts, Fold, Part, Prose, Rows, Section
@@ -48,7 +49,8 @@ def _command(subject: Subject) -> str:
             "--model",
             _name(str(report["model"])),
         ]
-        return shlex.join([*words, "--preset", str(report.get("preset", "default"))])
+        words += ["--preset", str(report.get("preset", "default"))]
+        return shlex.join([*words, *(["--alone"] if has_alone(report) else [])])
     return "sparse-adapt run run.toml -o made-again"
 
 

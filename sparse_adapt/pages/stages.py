@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sparse_adapt.lab.demo.verdict import has_alone
 from sparse_adapt.pages.subject import Subject
 from sparse_adapt.report.html.parts import Fold, Part, Picture, Pictures, Prose, Rows, Section
 from sparse_adapt.report.html.pictures import lines
@@ -12,6 +13,7 @@ from sparse_adapt.stages.table import STAGES
 from sparse_adapt.training.loop import HISTORY_FILE, read_history
 
 POINTS = 60  # of a line
+SAYS_ALONE = " The model alone is the base model, fine-tuned without new tokens."
 NOT_TERMS = ("step", "learning_rate")
 STAGE_COLUMNS = (
     Column("stage", "stage", "text"),
@@ -26,7 +28,7 @@ def stages_section(subject: Subject) -> Section:
     columns = subject.report.get("demo", {}).get("columns", [])
     parts: list[Part] = []
     if columns:
-        note = "After each stage; alone is the base model, fine-tuned without new tokens."
+        note = "After each stage." + SAYS_ALONE * has_alone(subject.report)
         parts.append(Pictures(_bought(columns), note))
     tried = subject.report.get("adapt", {}).get("choice", {}).get("tried", [])
     if tried:

@@ -1,4 +1,4 @@
-"""All stages on a corpus of new terms, with fine-tuning alone beside them, and every model measured."""
+"""All stages on a corpus of new terms, and every model measured."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.files.paths import portable
 from sparse_adapt.lab.demo.scorecard import measure, read_scene
-from sparse_adapt.lab.demo.verdict import ALONE, BASE, criteria
+from sparse_adapt.lab.demo.verdict import ALONE, BASE, criteria, has_alone
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.pipeline.run import (
@@ -27,13 +27,14 @@ from sparse_adapt.stages.runner import Place
 from sparse_adapt.terms.mining import read_terms
 
 
-def run_demo(plan: Plan, place: Place, listener: Listener | None = None) -> Finished:
-    """Carry out a plan on a corpus of new terms, with fine-tuning alone beside it, and measure every model.
+def run_demo(plan: Plan, place: Place, listener: Listener | None = None, *, alone: bool = False) -> Finished:
+    """Carry out a plan on a corpus of new terms, and measure the base model and the model after each stage.
 
+    `alone`: measure also the base model after the last stage alone, so what training does without new tokens.
     Raises InputError, before anything is trained, for a corpus that isn't of this design.
     """
     if is_whole(place):
-        return _checked(whole_run(plan, place.folder))
+        return _checked(whole_run(plan, place.folder), alone)
     listener = listener or Silence()
     check_files(plan)
     assert plan.corpus is not None
@@ -42,8 +43,9 @@ def run_demo(plan: Plan, place: Place, listener: Listener | None = None) -> Fini
         place.folder, overwrite=place.overwrite, resume=place.resume, reads=read_by(plan)
     ) as work:
         outcomes = run_stages(plan, work, listener)
-        alone = _fine_tuned_alone(plan, work, listener)
-        models = {BASE: plan.model, ALONE: str(alone)}
+        models = {BASE: plan.model}
+        if alone:
+            models[ALONE] = str(_fine_tuned_alone(plan, work, listener))
         models |= {stage: str(outcome.folder) for stage, outcome in zip(plan.stages, outcomes, strict=True)}
         progress = listener.begin("measure")
         columns = []
@@ -63,12 +65,17 @@ def run_demo(plan: Plan, place: Place, listener: Listener | None = None) -> Fini
 
 
 def _fine_tuned_alone(plan: Plan, work: Path, listener: Listener) -> Path:
-    """The folder of the base model after the last stage alone: what training does without new vocabulary."""
+    """The folder of the base model after the last stage alone."""
     last = plan.stages[-1]
     return run_stage(last, plan, plan.model, work / f"{last}-{ALONE}", listener, name=ALONE).folder
 
 
-def _checked(finished: Finished) -> Finished:
+def _checked(finished: Finished, alone: bool) -> Finished:
+    """A finished run that is a demo, and has what was asked for."""
     if "demo" not in finished.report:
         raise ConfigError(f"{finished.folder}: a run that isn't the demo's; choose another -o")
+    if alone and not has_alone(finished.report):
+        raise ConfigError(
+            f"{finished.folder}: finished without fine-tuning alone; choose another -o, or leave out --alone"
+        )
     return finished

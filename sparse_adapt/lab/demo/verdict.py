@@ -1,7 +1,7 @@
 """What each stage bought and cost as one table, and whether the adapted model is one to keep.
 
-Columns are the base model, fine-tuning alone without new vocabulary, and the model after each stage; each
-holds what `scorecard.measure` found.
+Columns are the base model, fine-tuning alone without new vocabulary where that was asked for, and the model after
+each stage; each holds what `scorecard.measure` found.
 """
 
 import math
@@ -102,9 +102,16 @@ def tabulate(report: Figures) -> Table:
     for title, read in _lines(report):
         cells = [read(each) if read is not None else "" for each in columns]
         rows.append({"figure": title, **dict(zip(names, cells, strict=True))})
-    note = f"{BASE}: {report['model']}; {ALONE}: fine-tuned without new vocabulary"
+    note = f"{BASE}: {report['model']}"
+    if has_alone(report):
+        note += f"; {ALONE}: fine-tuned without new vocabulary"
     heads = (Column("figure", "", "text"), *(Column(name, name) for name in names))
     return Table("What each stage buys and costs", heads, rows, note)
+
+
+def has_alone(report: Figures) -> bool:
+    """Whether a column of a demo's report is fine-tuning without new vocabulary."""
+    return any(column["name"] == ALONE for column in report["demo"]["columns"])
 
 
 def verdict_lines(report: Figures) -> Iterator[str]:
