@@ -23,7 +23,7 @@ class Targets(Settings):
     quiet: float = setting(-1.0, "Highest logit of a term in a document that doesn't say it.", unit="logit")
     far: float = setting(-4.0, "Logit of a term in a text that surely doesn't mean it.", unit="logit")
     border: float = setting(
-        4.0, "Logit of a term in a text that is as near to the term as to anything else.", unit="logit"
+        2.5, "Logit of a term in a text that is as near to the term as to anything else.", unit="logit"
     )
     slope: float = setting(
         40.0, "Rise of the logit with nearness, a difference of cosines.", unit="logit per cosine", gt=0
