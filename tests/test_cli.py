@@ -33,7 +33,7 @@ FLAGS = {
         "--json",
     },
     "report": {"-o", "--queries", "--overwrite"},
-    "explore": {"--against", "--corpus", "--port"},
+    "explore": {"--baseline", "--corpus", "--port"},
     "calibrate": {
         "--model",
         "--corpus",

@@ -23,6 +23,7 @@ EARLIER = {  # spellings that commands once had, and go on to take: command -> {
     "coin": {"--corpus": "--collection"},
     "recovery": {"--base": "--baseline"},
     "groups": {"--against": "--baseline"},
+    "explore": {"--against": "--baseline"},
 }
 FLAGS = {"dictionary": "--glossary", "before": "--baseline"}  # of inputs, where it isn't the input's key
 PLACED = ("--corpus", "--collection")  # options whose value a command may take by its place instead

@@ -61,10 +61,13 @@ def explore(
             help="A finished run, whose base model stands beside the final one, or a model; by default the latest run.",
         ),
     ] = None,
-    against: Annotated[
+    baseline: Annotated[
         str | None,
         typer.Option(
-            "--against", metavar="MODEL", help=f"The model beside it. {MODEL_HELP}", callback=checked(a_model)
+            "--baseline",
+            metavar="MODEL",
+            help=f"The model beside it. {MODEL_HELP}",
+            callback=checked(a_model),
         ),
     ] = None,
     corpus: OptionalCorpus = None,
@@ -84,7 +87,7 @@ def explore(
     from sparse_adapt.explore.server import listen, serve
     from sparse_adapt.explore.subject import explored, find_places
 
-    places = find_places(asked, against, corpus)
+    places = find_places(asked, baseline, corpus)
     listening = listen(port)
     with Bars() as bars:
         found = explored(places, bars.count)

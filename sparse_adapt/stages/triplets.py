@@ -33,7 +33,7 @@ class TripletsWeights(Settings):
 
 
 class Triplets(Training):
-    """Bring a text nearer to itself than to what contradicts it and to other texts."""
+    """Bring a text nearer to a twin of itself than to a text that contradicts it."""
 
     weights: TripletsWeights = setting(TripletsWeights(), "Weights of the loss terms.")
     train: Literal["new", "all"] = setting(
