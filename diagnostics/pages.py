@@ -65,7 +65,7 @@ def _vocabulary(report: TokenReport) -> Facts:
 
 
 def _logits(report: TokenReport) -> Iterator[Part]:
-    yield Pictures([_positions(section) for section in report.logits])
+    yield Pictures([positions_of(section) for section in report.logits])
     for section in report.logits:
         largest = max(section.maximum.logit, 0.0)
         tokens = [
@@ -87,7 +87,7 @@ def _logits(report: TokenReport) -> Iterator[Part]:
         yield Heat(f"Logit of {section.token}", tokens, note)
 
 
-def _positions(section: Logits) -> Picture:
+def positions_of(section: Logits, title: str = "") -> Picture:
     """The logit of a token at the first positions of the text; those where it stands are marked."""
     rows: list[Row] = [
         {"name": f"{each.position} {each.token}", "value": round(each.logit, 3), "marked": each.occurrence}
@@ -95,7 +95,7 @@ def _positions(section: Logits) -> Picture:
     ]
     said = ", ".join(f"{each.position} {each.logit:+.1f}" for each in section.positions if each.occurrence)
     told = f"Logits of {section.token} by position; where it stands: {said or 'nowhere'}"
-    return columns(f"Logit of {section.token} by position", rows, told=told, unit="logit")
+    return columns(title or f"Logit of {section.token} by position", rows, told=told, unit="logit")
 
 
 def _weights(report: TokenReport) -> Table:

@@ -9,6 +9,7 @@ import pytest
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 NOTEBOOK = FOLDER / "gatrocraptic.ipynb"
+LARGEST = 300_000  # bytes of a notebook with its outputs
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +28,7 @@ def test_the_notebook_is_what_its_script_makes(script):
     saved = nbformat.read(NOTEBOOK, as_version=4)
     nbformat.validate(saved)
     assert sources(saved) == sources(script.build())
+    assert NOTEBOOK.stat().st_size < LARGEST
 
 
 @pytest.mark.slow
@@ -39,8 +41,10 @@ def test_the_notebook_runs_on_what_the_demo_leaves(script, demo_run):
             cell.outputs = []
     script.execute(notebook, folder)
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    plots = [output for output in outputs if "image/png" in output.get("data", {})]
-    assert len(plots) == 4
+    pictures = [output for output in outputs if "image/svg+xml" in output.get("data", {})]
+    assert len(pictures) == 9  # a picture of logits for each stage, five of what they buy and cost
+    shown = [output for output in outputs if "text/html" in output.get("data", {})]
+    assert len(shown) == 2 and all("gatrocraptic-overview" in str(output["data"]) for output in shown[1:])
     printed = "".join(output.text for output in outputs if output.output_type == "stream")
     assert "gatrocraptic" in printed
     assert "2 loses nothing" in printed

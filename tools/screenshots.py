@@ -52,7 +52,6 @@ def _explorer(page: Any, run: Path) -> None:  # noqa: ANN401 - playwright's
         said = (re.search(r"open (http://\S+)", line) for line in serving.stderr)
         address = next(found[1] for found in said if found)
         page.goto(f"{address}?q={QUERY.replace(' ', '+')}")
-        page.locator("summary").first.click()
         page.screenshot(path=IMAGES / "explorer.png")
     finally:
         serving.terminate()

@@ -1,7 +1,7 @@
 """How well a model ranks judged queries, beside another: `evaluate`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -90,7 +90,7 @@ class Evaluation(Result):
 
     def sections(self) -> Sequence[Section]:
         """What was gained and lost with intervals, the queries that changed most, and the table of measures."""
-        table = Section("measures", "All measures", [Rows(self.table())])
+        table = Section("measures", "All measures", [Rows(replace(self.table(), title=""))])
         if self.baseline is None:
             return [table]
         return [Section("gained", "Gained and lost", self._gained()), *self._changed(), table]

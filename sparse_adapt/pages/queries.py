@@ -108,8 +108,9 @@ def ranking_of(
             found_of(match),
             relevant=None if grades is None else grades.get(match.document_id, 0) > 0,
             link=link(match.document_id),
+            open=place == 0,
         )
-        for match in report.matches
+        for place, match in enumerate(report.matches)
     ]
     return Ranking(name, found, f"The query weighs {report.nonzero:,} tokens: {said}. {silent}".strip())
 

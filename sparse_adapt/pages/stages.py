@@ -29,7 +29,7 @@ def stages_section(subject: Subject) -> Section:
     parts: list[Part] = []
     if columns:
         note = "After each stage." + SAYS_ALONE * has_alone(subject.report)
-        parts.append(Pictures(_bought(columns), note))
+        parts.append(Pictures(bought(columns), note))
     tried = subject.report.get("adapt", {}).get("choice", {}).get("tried", [])
     if tried:
         parts.append(Rows(_tried(tried, int(subject.report["adapt"]["choice"]["kept"]))))
@@ -45,7 +45,7 @@ def stages_section(subject: Subject) -> Section:
     return Section("stages", "Stages", parts)
 
 
-def _bought(columns: Sequence[Mapping[str, Any]]) -> list[Picture]:
+def bought(columns: Sequence[Mapping[str, Any]]) -> list[Picture]:
     """nDCG@10 of unseen queries, weights a document, everyday queries that light a term: after each stage."""
     order = [each["name"] for each in columns]
     found: list[Row] = [

@@ -28,6 +28,7 @@ INK, QUIET, LINE, FIRST, SECOND, THIRD, FOURTH, GOOD, BAD = COLOURS
 SERIES = (FIRST, SECOND, THIRD, FOURTH)
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])  # of lines, a new one when the colours are used up
 MANY = "tableau20"  # colours of Vega's own, where there are more names than ours
+NAMES = 8  # of columns, below them
 SHAPES = ("circle", "square", "triangle-up", "diamond")
 WIDTH, HEIGHT = 300, 190  # of a drawing without its axes; its whole fits a narrow screen
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
@@ -158,13 +159,15 @@ def strip(title: str, rows: Sequence[Row], *, told: str, unit: str = "weight") -
 
 
 def columns(title: str, rows: Sequence[Row], *, told: str, unit: str) -> Picture:
-    """A column for each row: `name`, `value`, and `marked` for those that stand out."""
+    """A column for each row: `name`, `value`, and `marked` for those that stand out; some of the names are told."""
+    values = _values(rows, {"name": "name", "value": "value", "marked": "marked"})
+    some = [value["name"] for value in values[:: max(1, len(values) // NAMES)]]
     return _draw(
         {
             "title": spelt(title),
             "width": WIDTH,
             "height": HEIGHT,
-            "data": {"values": _values(rows, {"name": "name", "value": "value", "marked": "marked"})},
+            "data": {"values": values},
             "mark": "bar",
             "encoding": {
                 "x": {
@@ -172,7 +175,7 @@ def columns(title: str, rows: Sequence[Row], *, told: str, unit: str) -> Picture
                     "type": "ordinal",
                     "sort": None,
                     "title": None,
-                    "axis": {"labelOverlap": True, "labelAngle": -50},
+                    "axis": {"values": some, "labelAngle": -50},
                 },
                 "y": {"field": "value", "type": "quantitative", "title": unit},
                 "color": {
@@ -203,6 +206,14 @@ def intervals_png(title: str, rows: Sequence[Row], *, unit: str) -> bytes:
         whole = whole.replace(f'"{sign}"', f'"{colour}"')
     png: bytes = vl_convert.vegalite_to_png(whole, scale=2)
     return png
+
+
+def alone(picture: Picture) -> str:
+    """A drawing as a file of its own: in the colours of a light page, on white."""
+    svg = picture.svg
+    for variable, colour in zip(COLOURS.values(), LIGHT, strict=True):
+        svg = svg.replace(f'"{variable}"', f'"{colour}"')
+    return svg.replace("<svg ", '<svg style="background:white" ', 1)
 
 
 def _intervals(title: str, rows: Sequence[Row], unit: str) -> Spec:
