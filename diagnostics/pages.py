@@ -185,5 +185,6 @@ def found_of(match: Match) -> Found:
         for part in match.contributions[:SHARED]
     ]
     more = match.contributions[SHARED:]
-    rest = f"{len(more):,} more tokens give {sum(part.contribution for part in more):.2f}" if more else ""
+    count = "1 more token gives" if len(more) == 1 else f"{len(more):,} more tokens give"
+    rest = f"{count} {sum(part.contribution for part in more):.2f}" if more else ""
     return Found(match.document_id, match.title or match.snippet, f"{match.score:.2f}", None, bars, "", rest)

@@ -8,6 +8,7 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 from browsing import SIZES, browsing
+from conftest import refused
 from starlette.testclient import TestClient
 
 from sparse_adapt.collection.readers import Document, write_documents
@@ -155,6 +156,22 @@ def test_a_model_and_a_corpus_that_dont_fit(tmp_path, tiny_run):
     write_documents(tmp_path / "corpus.jsonl", [Document("a", ""), Document("b", " ")])
     with pytest.raises(InputError, match="model and corpus don't fit"):
         explored(Places(str(tiny_run / "4-distill"), None, str(tmp_path / "corpus.jsonl")))
+
+
+def test_mistakes_are_one_line(sparse_adapt, tmp_path, tiny_run, tiny_model, zorvex_collection):
+    taken = listen(0)
+    port = str(taken.getsockname()[1])
+    assert "choose another one" in refused(sparse_adapt("explore", tiny_run, "--port", port))
+    taken.close()
+    assert "names no corpus" in refused(sparse_adapt("explore", tiny_model))
+    assert "nowhere" in refused(sparse_adapt("explore", "nowhere", "--corpus", zorvex_collection))
+    write_documents(tmp_path / "corpus.jsonl", [Document("a", " ")])
+    words = ["--corpus", tmp_path / "corpus.jsonl", "--port", "0"]
+    assert "model and corpus don't fit" in refused(sparse_adapt("explore", tiny_run / "4-distill", *words))
+    run = tmp_path / "run"
+    shutil.copytree(tiny_run, run)
+    (run / "report.json").write_text("{")
+    assert "not the report of a run" in refused(sparse_adapt("explore", run))
 
 
 def test_places_of_a_run_and_of_a_model(tiny_run, tiny_model, zorvex_collection):

@@ -31,7 +31,7 @@ from sparse_adapt.report.html.parts import (
     Rows,
     Section,
 )
-from sparse_adapt.report.tables import Column, Row, Table
+from sparse_adapt.report.tables import Column, Row, Table, percentage
 from sparse_adapt.retrieve.search import Searcher
 
 STRAYS = 10
@@ -166,7 +166,7 @@ def _strays(explored: Explored, at: Addresses, token: NewToken) -> list[Part]:
         for row in order
     ]
     share = float((logits > 0).mean())
-    title = f"{share:.1%} of {len(logits):,} everyday queries light it; those with the largest logits"
+    title = f"{percentage(share)} of {len(logits):,} everyday queries light it; those with the largest logits"
     return [
         Bars(title, bars),
         heat_of(explored.main.model, texts[order[0]], token.token_id, "What lit it in the first"),

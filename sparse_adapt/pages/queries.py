@@ -101,7 +101,7 @@ def ranking_of(
         vectors=encoded.documents[rows],
         vector=query.vector,
     )
-    silent = f"Without weight: {' '.join(report.silent)}." if report.silent else ""
+    silent = f"Words without weight: {', '.join(report.silent)}." if report.silent else ""
     said = ", ".join(f"{token.token} {token.weight:.2f}" for token in report.tokens[:HEAVIEST])
     found = [
         replace(
