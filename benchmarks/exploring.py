@@ -1,6 +1,6 @@
 """How soon the explorer answers: its first query, later ones, a document, the terms, and a term that is lowered.
 
-    python -m benchmarks.exploring RUN_OR_MODEL [--against MODEL] [--corpus CORPUS] [--threads 1] [--clock processor]
+    python -m benchmarks.exploring RUN_OR_MODEL [--baseline MODEL] [--corpus CORPUS] [--threads 1] [--clock processor]
 
 Requests go one after the other, over HTTP, to a server of this process. Queries are the judged ones of the corpus, else
 titles. `start` reads models and documents, before there is an address to open. The clock "processor" counts what this
@@ -78,11 +78,11 @@ def main() -> None:
     """Measure and print."""
     parser = options(__doc__)
     parser.add_argument("source")
-    parser.add_argument("--against")
+    parser.add_argument("--baseline")
     parser.add_argument("--corpus")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    places = find_places(arguments.source, arguments.against, arguments.corpus)
+    places = find_places(arguments.source, arguments.baseline, arguments.corpus)
     for kind, seconds in measure(places, CLOCKS[arguments.clock]):
         if seconds:
             print(f"{kind}: {median(seconds):.3f} s, at most {max(seconds):.3f} s", flush=True)
