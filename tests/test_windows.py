@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from conftest import refused
+from families import byte_level, modern_byte_level, uncased_unigram, unigram, wordpiece
 from formed import PROMPTS, theirs_of, written
 from scipy.sparse import csr_matrix
 
@@ -12,9 +13,10 @@ import sparse_adapt as sa
 from diagnostics.matches import explain
 from sparse_adapt.collection.readers import Document, write_documents
 from sparse_adapt.errors import ConfigError, InputError, ModelError
+from sparse_adapt.model import windows
 from sparse_adapt.model.reading import Reading, Windows, windows_of
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.model.windows import _spans, cut_up, heaviest
+from sparse_adapt.model.windows import _begins, _spans, cut_up, heaviest
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.retrieve.encode import encode
@@ -57,11 +59,30 @@ def test_a_short_text_and_a_query_are_read_as_before(tiny_model):
 
 
 def test_windows_end_with_words_and_overlap_by_whole_ones():
-    words = [0, 0, 1, 2, 2, 2, 3, 4, 5, 5]
-    assert _spans(words, 4, 2) == [(0, 3), (2, 6), (6, 10)]
-    assert _spans(words, 4, 0) == [(0, 3), (3, 7), (7, 10)]
-    assert _spans([0] * 7, 3, 1) == [(0, 3), (3, 6), (6, 7)]  # one word that no window holds
-    assert _spans([], 3, 1) == [(0, 0)]
+    begins = _begins([0, 0, 1, 2, 2, 2, 3, 4, 5, 5])
+    assert _spans(begins, 4, 2) == [(0, 3), (2, 6), (6, 10)]
+    assert _spans(begins, 4, 0) == [(0, 3), (3, 7), (7, 10)]
+    assert _spans(_begins([0] * 7), 3, 1) == [(0, 3), (3, 6), (6, 7)]  # one word that no window holds
+    assert _spans(_begins([]), 3, 1) == [(0, 0)]
+
+
+@pytest.mark.parametrize("made", [wordpiece, byte_level, modern_byte_level, unigram, uncased_unigram])
+def test_stretches_change_no_window(made, monkeypatch):
+    tokenizer = made()
+    texts = [*TEXTS, "", "a  b \n c " * 30, "the server, the client. " * 20]
+    expected = cut_up(texts, tokenizer, Windows(12, 4))
+    monkeypatch.setattr(windows, "STRETCH", 40)
+    monkeypatch.setattr(windows, "STRETCHES_AT_ONCE", 3)
+    seen: list[int] = []
+    real = type(tokenizer).__call__
+    monkeypatch.setattr(
+        type(tokenizer),
+        "__call__",
+        lambda self, texts, **rest: seen.extend(map(len, texts)) or real(self, texts, **rest),
+    )
+    parts, owners = cut_up(texts, tokenizer, Windows(12, 4))
+    assert parts == expected[0] and owners.tolist() == expected[1].tolist()
+    assert sorted(seen)[-2] <= 40 < len(LONG)  # but for the word that has no space
 
 
 def test_every_token_lies_in_a_window(tiny_model):

@@ -10,6 +10,7 @@ from sparse_adapt.report.printable import is_unicode
 from sparse_adapt.report.unread import note_cut
 
 SIGNS_A_TOKEN = 100  # so many hold one token at least, as good as always
+TEXTS_AT_ONCE = 1024  # what a tokenizer says of a token takes hundreds of bytes
 
 
 def tokenize(
@@ -20,6 +21,15 @@ def tokenize(
         if not text.isascii() and not is_unicode(text):
             problem = "isn't Unicode: it holds half of a surrogate pair (\\ud800 to \\udfff alone); remove it"
             raise InputError("texts", problem, line=number)
+    ids = list[list[int]]()
+    for first in range(0, len(texts), TEXTS_AT_ONCE):
+        ids += _ids_of(tokenizer, texts[first : first + TEXTS_AT_ONCE], longest, special)
+    return ids
+
+
+def _ids_of(
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], longest: int, special: bool
+) -> list[list[int]]:
     starts = [_start_of(text, SIGNS_A_TOKEN * longest) for text in texts]
     encoded = _encoded(tokenizer, starts, longest, special)
     ids: list[list[int]] = encoded["input_ids"]

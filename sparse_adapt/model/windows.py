@@ -5,7 +5,10 @@ parts. A model reads some hundred tokens at once; windows let it read all of a t
 that each is a text like any other. Dimensions: B texts, W windows of all of them, V vocabulary.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +16,9 @@ from scipy.sparse import csr_matrix
 from transformers import PreTrainedTokenizerBase
 
 from sparse_adapt.model.reading import Windows
+
+STRETCH = 1 << 15  # signs of a text that are tokenised together
+STRETCHES_AT_ONCE = 64
 
 
 def cut_up(
@@ -28,20 +34,12 @@ def cut_up(
     room = max(room, 1)
     if not texts:
         return [], np.zeros(0, np.int64)
-    encoded = tokenizer(
-        list(texts),
-        add_special_tokens=False,
-        truncation=False,
-        return_attention_mask=False,
-        return_token_type_ids=False,
-    )
-    assert encoded.encodings is not None, "a fast tokenizer"
     parts, owners = list[str](), list[int]()
-    for number, (text, found) in enumerate(zip(texts, encoded.encodings, strict=True)):
-        spans = _spans(found.word_ids, room, min(windows.overlap, room // 2))
+    for number, (text, tokens) in enumerate(zip(texts, _tokens_of(texts, tokenizer), strict=True)):
+        spans = _spans(tokens.begins, room, min(windows.overlap, room // 2))
         for first, last in spans:
-            start = 0 if first == 0 else found.offsets[first][0]
-            end = len(text) if last == len(found.ids) else found.offsets[last - 1][1]
+            start = 0 if first == 0 else tokens.starts[first]
+            end = len(text) if last == len(tokens.ends) else tokens.ends[last - 1]
             parts.append(text[start:end])
         owners += [number] * len(spans)
     return parts, np.array(owners, np.int64)
@@ -64,19 +62,68 @@ def heaviest(vectors: csr_matrix, owners: NDArray[np.int64], count: int) -> csr_
     return found
 
 
+class _Tokens(NamedTuple):
+    """The tokens (T) of a text: which begin a word, and between which signs of the text each stands."""
+
+    begins: NDArray[np.bool_]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+
+def _tokens_of(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> Iterator[_Tokens]:
+    """The tokens of each text, in turn. A long text is tokenised by stretches, which takes a tenth of the memory."""
+    for _, stretches in groupby(_by_stretches(texts, tokenizer), key=itemgetter(0)):
+        begins, starts, ends = zip(*(tokens for _, tokens in stretches), strict=True)
+        yield _Tokens(np.concatenate(begins), np.concatenate(starts), np.concatenate(ends))
+
+
+def _by_stretches(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> Iterator[tuple[int, _Tokens]]:
+    """The tokens of every stretch, in their order, each with the number of its text."""
+    found = ((number, *stretch) for number, text in enumerate(texts) for stretch in _stretches(text))
+    while group := list(islice(found, STRETCHES_AT_ONCE)):
+        encoded = tokenizer(
+            [texts[number][start:end] for number, start, end in group],
+            add_special_tokens=False,
+            truncation=False,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+        )
+        assert encoded.encodings is not None, "a fast tokenizer"
+        for (number, start, _), each in zip(group, encoded.encodings, strict=True):
+            offsets = np.array(each.offsets, np.int64).reshape(-1, 2) + start
+            yield number, _Tokens(_begins(each.word_ids), offsets[:, 0], offsets[:, 1])
+
+
+def _stretches(text: str) -> Iterator[tuple[int, int]]:
+    """Where the stretches of a text begin and end: each but the first begins with a space."""
+    start = 0
+    while len(text) - start > STRETCH:
+        end = text.rfind(" ", start + 1, start + STRETCH)
+        end = text.find(" ", start + STRETCH) if end < 0 else end
+        if end < 0:
+            break
+        yield start, end
+        start = end
+    yield start, len(text)
+
+
+def _begins(words: Sequence[int | None]) -> NDArray[np.bool_]:
+    """Which tokens begin a word, by the word of each."""
+    return np.array(
+        [place == 0 or word is None or word != words[place - 1] for place, word in enumerate(words)], bool
+    )
+
+
 def _count(tokenizer: PreTrainedTokenizerBase, text: str) -> int:
     return len(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
-def _spans(words: Sequence[int | None], room: int, overlap: int) -> list[tuple[int, int]]:
-    """Where each window begins and ends among tokens, whose words are given; none is longer than `room`.
+def _spans(begins: NDArray[np.bool_], room: int, overlap: int) -> list[tuple[int, int]]:
+    """Where each window begins and ends among tokens, of which some begin a word; none is longer than `room`.
 
     A window ends with a word, where it holds a whole one, and the next begins with one.
     """
-    count, spans, first = len(words), list[tuple[int, int]](), 0
-    begins = [
-        place == 0 or words[place] is None or words[place] != words[place - 1] for place in range(count)
-    ]
+    count, spans, first = len(begins), list[tuple[int, int]](), 0
     while count - first > room:
         last = next((place for place in range(first + room, first, -1) if begins[place]), first + room)
         spans.append((first, last))
