@@ -56,15 +56,24 @@ OTHERS = {
     "index": "index --vectors {vectors} --threads 1",
     "export": "export anserini --model {model} --corpus {corpus} --device cpu",
     "export-vectors": "export opensearch --model {model} --vectors {vectors} --device cpu",
+    "export-model": "export sentence-transformers --model {model} --vectors {vectors} --device cpu",
     "query-table": "query-table --model {model} --vectors {vectors} --device cpu",
     "suite": "evaluate --suite {suite} --device cpu",
     "groups": "groups --model {model} --groups {groups} --device cpu",
     "relevant-words": "relevant-words --model {model} --pairs {graded} --least 1 --device cpu",
 }
 COMMANDS = {**STAGES, **OTHERS}
-RESUMABLE = {*STAGES, "run", "adapt", "contradict", "encode", "export", "export-vectors", "suite"} - {
-    "extend"
-}
+RESUMABLE = {
+    *STAGES,
+    "run",
+    "adapt",
+    "contradict",
+    "encode",
+    "export",
+    "export-vectors",
+    "export-model",
+    "suite",
+} - {"extend"}
 
 
 def ran(*words: str) -> tuple[int, str]:

@@ -16,6 +16,7 @@ from sparse_adapt.engines.quantise import Quantisation
 from sparse_adapt.engines.sentence_transformers import how_to_load
 from sparse_adapt.engines.writing import ExportOptions, write_export
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.files.marker import strangers
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.vectors.folder import join_blocks
 from sparse_adapt.retrieve.vectors.shards import encode_queries, encode_vectors
@@ -55,6 +56,7 @@ def test_an_id_with_a_line_separator_stays_whole(model, twelve_documents, tmp_pa
     odd = [replace(each, document_id=f"{each.document_id}\u2028\x85") for each in twelve_documents]
     source = ExportSource(encode_vectors(model, odd, documents_a_block=5), encoder=model)
     write_export("sentence-transformers", source, tmp_path / "out")
+    assert strangers(tmp_path / "out") == []  # so that it may be replaced
     documents = join_blocks(encode_vectors(model, odd).blocks)
     with open_engine("sentence-transformers", tmp_path / "out") as engine:
         assert check_engine(engine, documents, encode_queries(model, ASKED)).faults == ()

@@ -32,6 +32,7 @@ from sparse_adapt.engines.lines import json_string, vector_lines
 from sparse_adapt.engines.loading import json_lines
 from sparse_adapt.engines.manifest import DOCUMENTS_FOLDER, ExportFolder, ExportManifest, file_there
 from sparse_adapt.engines.quantise import Entries
+from sparse_adapt.files.marker import vouching
 from sparse_adapt.model.idf import of_all, reciprocal, scaled
 from sparse_adapt.model.parts import read_factors
 from sparse_adapt.model.sparse import SparseEncoder
@@ -79,7 +80,8 @@ def _write_model_and_documents(
     encoder: SparseEncoder, work: Path, manifest: ExportManifest, blocks: Iterable[EncodedBatch]
 ) -> ExportManifest:
     encoder.save(work / MODEL_FOLDER)
-    write_card(work / MODEL_FOLDER, making_of(manifest.model.name))
+    with vouching(work / MODEL_FOLDER):
+        write_card(work / MODEL_FOLDER, making_of(manifest.model.name))
     files = sorted(path for path in (work / MODEL_FOLDER).rglob("*") if path.is_file())
     manifest = manifest.holding(*(file_there(work, str(path.relative_to(work))) for path in files))
     factors = encoder.factors_of()

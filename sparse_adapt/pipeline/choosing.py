@@ -7,6 +7,7 @@ from typing import Any
 from sparse_adapt.collection.glossary import read_dictionary
 from sparse_adapt.collection.readers import read_candidates, read_documents
 from sparse_adapt.files.folders import write_json, write_text
+from sparse_adapt.files.marker import vouching
 from sparse_adapt.files.records import read_record
 from sparse_adapt.made_up.queries import read_pseudo_queries
 from sparse_adapt.model.sparse import SparseEncoder
@@ -62,8 +63,9 @@ def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
             )
             tried = record(choice) | told
         about = _record_of(work, plan, outcomes, tried)
-        write_card(partial_folder, with_record(about))
-        write_record(partial_folder, about, folder)
+        with vouching(partial_folder):
+            write_card(partial_folder, with_record(about))
+            write_record(partial_folder, about, folder)
         partial_folder.rename(folder / "model")
         write_json(folder / CHOICE_FILE, tried)
         said = f"{choice.best.label} is kept, of {len(choice.tried)} models on {len(held.queries):,} queries set aside"
