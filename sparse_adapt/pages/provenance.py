@@ -16,8 +16,8 @@ ABOUT = (
     "The figure behind a word of a text is the weight that its position gives the term. A lesson counts as far as one "
     "step on it would have raised the term's logit in the text, summed over the saved models (TracIn); its share is of "
     "all that raised it. The gradient is that of the term's own output row and bias, parameters that no other term "
-    "has: what a lesson did to the layers that all terms share isn't counted. A document that says a term counts as a "
-    "lesson."
+    "has: what a lesson did to the layers that all terms share isn't counted. Shares lie near to each other, so their "
+    "order tells more. A document that says a term counts as a lesson."
 )
 
 
