@@ -276,8 +276,8 @@ def test_a_query_wants_the_terms_of_its_relevant_documents(encoder):
 @pytest.mark.parametrize(
     ("queries", "terms", "pace"),
     [
-        (15, 1, (3e-5, 100, 4)),
-        (32, 28, (3e-5, 100, 4)),
+        (15, 1, (3e-5, 150, 4)),
+        (32, 28, (3e-5, 150, 4)),
         (33, 1, (3e-5, 300, 2)),
         (114, 16, (3e-5, 600, 2)),  # 300 x 16^(1/4)
     ],
@@ -291,7 +291,7 @@ def test_many_queries_and_terms_are_learnt_from_in_more_steps(queries, terms, pa
 
 def test_a_stage_settles_its_pace(encoder):
     many = [replace(CANDIDATES[0], query_id=str(number)) for number in range(40)]
-    for candidates, steps, drawn in ((CANDIDATES, 100, 2), (many, 300, 2)):
+    for candidates, steps, drawn in ((CANDIDATES, 150, 2), (many, 300, 2)):
         stage = SixTerms(encoder, candidates, DOCUMENTS, Distill(judge="none"))
         assert (stage.steps, len(stage.batch(random_at(0, 0)).queries)) == (steps, drawn)
 

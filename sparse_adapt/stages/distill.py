@@ -130,7 +130,7 @@ class Distill(Training):
         Many queries are drawn two at a time, so that more steps teach, by made-up texts, which of many terms is
         meant.
         """
-        steps, size = (100, 4) if queries <= FEW else (many_steps(terms, MANY_QUERIES), 2)
+        steps, size = (150, 4) if queries <= FEW else (many_steps(terms, MANY_QUERIES), 2)
         return self.model_copy(update={"steps": self.steps or steps, "batch_size": self.batch_size or size})
 
 
