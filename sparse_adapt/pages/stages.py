@@ -17,9 +17,9 @@ SAYS_ALONE = " The model alone is the base model, fine-tuned without new tokens.
 NOT_TERMS = ("step", "learning_rate")
 STAGE_COLUMNS = (
     Column("stage", "stage", "text"),
-    Column("does", "what it does", "text"),
     Column("steps", "steps"),
     Column("seconds", "time", unit="s"),
+    Column("does", "what it does", "text"),
 )
 
 
