@@ -9,7 +9,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 
 
 def says(model: SparseEncoder, texts: Sequence[str]) -> NDArray[np.bool_]:
-    """Which texts say which new term: (texts, T)."""
+    """Which texts say which new token: (B, T)."""
     places = {token.token_id: place for place, token in enumerate(model.new_tokens)}
     said = np.zeros((len(texts), len(places)), np.bool_)
     for row, ids in enumerate(model.tokenize(texts)):

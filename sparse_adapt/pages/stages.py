@@ -13,7 +13,7 @@ from sparse_adapt.stages.table import STAGES
 from sparse_adapt.training.loop import HISTORY_FILE, read_history
 
 POINTS = 60  # of a line
-SAYS_ALONE = " The model alone is the base model, fine-tuned without new tokens."
+SAYS_ALONE = "The model alone is the base model, fine-tuned without new tokens."
 NOT_TERMS = ("step", "learning_rate")
 STAGE_COLUMNS = (
     Column("stage", "stage", "text"),
@@ -28,7 +28,7 @@ def stages_section(subject: Subject) -> Section:
     columns = subject.report.get("demo", {}).get("columns", [])
     parts: list[Part] = []
     if columns:
-        note = "After each stage." + SAYS_ALONE * has_alone(subject.report)
+        note = f"After each stage. {SAYS_ALONE}" if has_alone(subject.report) else "After each stage."
         parts.append(Pictures(bought(columns), note))
     tried = subject.report.get("adapt", {}).get("choice", {}).get("tried", [])
     if tried:

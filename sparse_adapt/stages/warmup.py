@@ -35,9 +35,7 @@ class WarmupWeights(Settings):
 class Warmup(Training):
     """Guess masked words of the corpus, and learn where a term is said. Only the rows of new tokens learn."""
 
-    steps: int | None = setting(
-        100, "How many times the weights move. With `epochs` it counts for nothing.", unit="steps", ge=1
-    )
+    steps: int | None = setting(100, ge=1)
     weights: WarmupWeights = setting(WarmupWeights(), "Weights of the loss terms.")
     mask_rate: float = setting(
         0.15,
