@@ -4,30 +4,20 @@ Old tokens keep their ids and, bit for bit, their rows. A new row starts as the 
 replaces, so that an extended model begins where the old one stood.
 """
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 import torch
-from tokenizers import AddedToken, Tokenizer
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerFast
 
 from sparse_adapt.errors import ModelError, SparseAdaptError
 from sparse_adapt.model.encoder import Encoder, NewToken
+from sparse_adapt.model.entries import choose_entries, normalised, pieces_of, with_entries
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.terms.mining import Term
 from sparse_adapt.terms.signs import SPACE_MARK
-
-ORDINARY_WORDS = 200_000
-UNSPACED = re.compile(  # Thai to Lao, Burmese, Khmer, Japanese kana, Chinese
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f"
-    "\U00020000-\U0003ffff]"
-)
-INFLECTIONS = frozenset({"s", "es", "ed", "d", "ing", "er", "ers", "ly", "ism", "ist"})
 
 
 class TermError(SparseAdaptError):
@@ -64,14 +54,14 @@ def extend(encoder: Encoder, terms: Sequence[Term]) -> Extension:
     chosen, folded, known = _choose(tokenizer, terms)
     if not chosen:
         return Extension((), folded, {}, known)
-    pieces = dict(zip(chosen, _pieces(tokenizer, list(chosen)), strict=True))
-    raw, guarded = _extended_backend(tokenizer, list(chosen))
-    ids = {token: token_id for token, token_id in raw.get_vocab().items() if token in chosen}
+    pieces = dict(zip(chosen, pieces_of(tokenizer, list(chosen)), strict=True))
+    entries, guarded = choose_entries(tokenizer, list(chosen))
+    extended = with_entries(tokenizer, entries)
+    ids = {token: token_id for token, token_id in extended.get_vocab().items() if token in chosen}
     new_tokens = [
         NewToken(ids[token], token, chosen[token].text, chosen[token].category, pieces[token])
         for token in sorted(chosen, key=ids.__getitem__)
     ]
-    extended = _wrap(raw, tokenizer)
     _check(extended, new_tokens, 1 + max(tokenizer.get_vocab().values()))
     encoder.tokenizer = extended
     _grow(encoder, new_tokens)
@@ -87,20 +77,15 @@ def normalise(tokenizer: PreTrainedTokenizerFast, term: str) -> str:
     Spaces that a normalizer puts in of its own accord, as BERT's does around Chinese signs, are left out.
     """
     spaced = "".join(
-        sign if sign.isalnum() or not _normalised(tokenizer, sign).isspace() else " " for sign in term
+        sign if sign.isalnum() or not normalised(tokenizer, sign).isspace() else " " for sign in term
     )
-    words = (_normalised(tokenizer, word) for word in _collapsed(spaced).split(" "))
+    words = (normalised(tokenizer, word) for word in _collapsed(spaced).split(" "))
     return _collapsed(" ".join(word.replace(" ", "").replace(SPACE_MARK, "") for word in words))
 
 
 def _collapsed(text: str) -> str:
     """A text with single spaces; signs beyond ASCII, such as the no-break space, stay as they are."""
     return re.sub(r"[ \t\r\n\f\v]+", " ", text).strip()
-
-
-def _normalised(tokenizer: PreTrainedTokenizerFast, text: str) -> str:
-    normalizer = tokenizer.backend_tokenizer.normalizer
-    return text if normalizer is None else str(normalizer.normalize_str(text))
 
 
 def _choose(
@@ -121,22 +106,13 @@ def _choose(
             folded[term.text] = chosen[token].text
         else:
             chosen[token] = term
-    for token, pieces in zip(chosen, _pieces(tokenizer, list(chosen)), strict=True):
+    for token, pieces in zip(chosen, pieces_of(tokenizer, list(chosen)), strict=True):
         if not pieces:
             raise TermError(chosen[token].text, "is nothing to this tokenizer; remove it")
         if len(pieces) == 1 and pieces[0] != tokenizer.unk_token_id:
             known.append(chosen[token].text)
     chosen = {token: term for token, term in chosen.items() if term.text not in known}
     return chosen, folded, tuple(known)
-
-
-def _pieces(tokenizer: PreTrainedTokenizerFast, tokens: list[str]) -> list[tuple[int, ...]]:
-    """Ids of tokens inside a text, that is after a space where the tokenizer marks one."""
-    if not tokens:
-        return []
-    space = "" if _is_wordpiece(tokenizer) else " "
-    encoded = tokenizer([f"{space}{token}" for token in tokens], add_special_tokens=False)
-    return [tuple(ids) for ids in encoded["input_ids"]]
 
 
 def _check(tokenizer: PreTrainedTokenizerFast, new_tokens: Sequence[NewToken], first: int) -> None:
@@ -151,99 +127,9 @@ def _check(tokenizer: PreTrainedTokenizerFast, new_tokens: Sequence[NewToken], f
         [token.token for token in new_tokens],
         [_collapsed(token.term) for token in new_tokens],
     ):
-        for token, ids in zip(new_tokens, _pieces(tokenizer, spellings), strict=True):
+        for token, ids in zip(new_tokens, pieces_of(tokenizer, spellings), strict=True):
             if ids != (token.token_id,):
                 raise TermError(token.term, "can't be kept whole by this tokenizer; remove it")
-
-
-def _is_wordpiece(tokenizer: PreTrainedTokenizerFast) -> bool:
-    return type(tokenizer.backend_tokenizer.model).__name__ == "WordPiece"
-
-
-def _extended_backend(
-    tokenizer: PreTrainedTokenizerFast, tokens: list[str]
-) -> tuple[Tokenizer, dict[str, list[str]]]:
-    """The tokenizer's own pipeline with the tokens in it, and what was guarded: see `Extension`.
-
-    Plain words join a WordPiece vocabulary, so that they keep their inflections (`kubectl`, `##s`). Words
-    that the pre-tokenizer splits (`max_connections`), or that would break ordinary words (`repl` in
-    `replenish`), and all words of other tokenizers, are matched whole before the model runs; so are all
-    words once a tokenizer has such tokens, whose ids stand behind its vocabulary. In scripts that put no
-    spaces between words, "whole" means nothing: a term is matched wherever it stands.
-    """
-    state = json.loads(tokenizer.backend_tokenizer.to_str())
-    guarded: dict[str, list[str]] = {}
-    joins: dict[str, int] = {}
-    if _is_wordpiece(tokenizer) and len(tokenizer) == len(state["model"]["vocab"]):
-        plain = [token for token in tokens if _is_one_word(tokenizer, token, state["model"])]
-        guarded = _ordinary_words_broken_by(frozenset(plain), state["model"]["vocab"])
-        joins = {
-            token: len(tokenizer) + number
-            for number, token in enumerate(token for token in plain if token not in guarded)
-        }
-        state["model"]["vocab"].update(joins)
-    raw = Tokenizer.from_str(json.dumps(state))
-    raw.add_tokens([_matched_whole(tokenizer, token) for token in tokens if token not in joins])
-    return raw, guarded
-
-
-def _matched_whole(tokenizer: PreTrainedTokenizerFast, token: str) -> AddedToken:
-    """A token that is looked for in the normalised text, or in the raw one where normalising marks spaces."""
-    return AddedToken(
-        token,
-        single_word=not (UNSPACED.match(token[0]) and UNSPACED.match(token[-1])),
-        normalized=SPACE_MARK not in _normalised(tokenizer, " a a"),
-        lstrip=not _is_wordpiece(tokenizer),  # others write the space before a word into its token
-    )
-
-
-def _is_one_word(tokenizer: PreTrainedTokenizerFast, token: str, model: dict[str, Any]) -> bool:
-    """Whether the WordPiece model is asked for this token where it stands in a text: as one word of its own."""
-    pre_tokenizer = tokenizer.backend_tokenizer.pre_tokenizer
-    if len(token) > model["max_input_chars_per_word"] or UNSPACED.search(token):
-        return False
-    text = _normalised(tokenizer, token)
-    return pre_tokenizer is None or [word for word, _ in pre_tokenizer.pre_tokenize_str(text)] == [token]
-
-
-def _ordinary_words_broken_by(tokens: frozenset[str], vocabulary: dict[str, int]) -> dict[str, list[str]]:
-    """Which tokens an insertion into WordPiece would let loose on which ordinary words (wordfreq, English).
-
-    WordPiece takes the longest token that a word begins with; the rest is harmless where it is an inflection.
-    """
-    shortest = min(map(len, tokens), default=0)
-    broken: dict[str, list[str]] = {}
-    for word in _ordinary_words() if tokens else ():
-        if word in vocabulary or word in tokens:
-            continue
-        for end in range(len(word) - 1, shortest - 1, -1):
-            start = word[:end]
-            if start in tokens and word[end:] not in INFLECTIONS:
-                broken.setdefault(start, []).append(word)
-            if start in tokens or start in vocabulary:
-                break
-    return broken
-
-
-@cache
-def _ordinary_words() -> list[str]:
-    from wordfreq import top_n_list
-
-    return list(top_n_list("en", ORDINARY_WORDS))
-
-
-def _wrap(raw: Tokenizer, model: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
-    """A tokenizer that transformers loads just as `tokenizers` does, from tokenizer.json alone."""
-    return PreTrainedTokenizerFast(
-        tokenizer_object=raw,
-        model_max_length=model.model_max_length,
-        model_input_names=model.model_input_names,
-        padding_side=model.padding_side,
-        truncation_side=model.truncation_side,
-        clean_up_tokenization_spaces=False,
-        extra_special_tokens=model.extra_special_tokens,
-        **model.special_tokens_map,
-    )
 
 
 @torch.no_grad()
