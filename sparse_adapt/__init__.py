@@ -6,7 +6,7 @@ word a token, with an input row and an output row. `stages` teach the model, one
 definitions, `distill` and `imitate` from queries whose candidates a teacher has scored. Where a user has no queries,
 `made_up` cuts some out of the documents and `teachers` score documents for each. The adapted model encodes texts as
 sparse vectors: `retrieve` searches them exactly and measures the ranking, and `engines` writes them for a search engine
-and opens them there.
+and opens them there. `term_packs` moves what a model learnt while its body stood still to other copies of it.
 
 `pipeline` carries all of it out, from documents alone or from a run file. `lab` holds the demo and research beside the
 main path, `suite` compares many models over many collections, `pages` and `explore` show a model to people, `api` holds
@@ -33,8 +33,11 @@ __all__ = [
     "export",
     "load",
     "mine_terms",
+    "pack",
+    "packs",
     "search",
     "train",
+    "unpack",
 ]
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to load
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from sparse_adapt.api.insight import diagnose, diagnose_model, explain
     from sparse_adapt.api.measuring import evaluate
     from sparse_adapt.api.models import Model, load
+    from sparse_adapt.api.packing import pack, packs, unpack
     from sparse_adapt.api.searching import search
     from sparse_adapt.api.terms import mine_terms
     from sparse_adapt.api.training import train
@@ -62,8 +66,11 @@ _PLACES = {
     "export": "api.exporting",
     "load": "api.models",
     "mine_terms": "api.terms",
+    "pack": "api.packing",
+    "packs": "api.packing",
     "search": "api.searching",
     "train": "api.training",
+    "unpack": "api.packing",
 }
 
 READING_ORDER = (
@@ -83,6 +90,7 @@ READING_ORDER = (
     "stages",
     # using what was learnt
     "retrieve",
+    "term_packs",
     "teachers",
     "pipeline",
     "engines",

@@ -59,6 +59,8 @@ OTHERS = {
     "export-model": "export sentence-transformers --model {model} --vectors {vectors} --device cpu",
     "query-table": "query-table --model {model} --vectors {vectors} --device cpu",
     "suite": "evaluate --suite {suite} --device cpu",
+    "pack": "pack {extended} --author tests",
+    "unpack": "unpack {packed} --model {model} --corpus {corpus}",
     "groups": "groups --model {model} --groups {groups} --device cpu",
     "relevant-words": "relevant-words --model {model} --pairs {graded} --least 1 --device cpu",
 }
@@ -135,8 +137,10 @@ def inputs(folder: Path, model: Path) -> dict[str, str]:
     words = {"model": model, "corpus": corpus, "run": folder / "run.toml", "suite": folder / "suite.toml"}
     words |= {"groups": folder / "groups.jsonl", "graded": folder / "graded.tsv"}
     words |= {name: folder / name for name in ("extended", "asked", "vectors")}
+    words |= {"packed": folder / "zorvex.pack"}
     plain = {name: str(place) for name, place in words.items()}
-    for command, place in (("extend", "extended"), ("queries", "asked"), ("encode", "vectors")):
+    made = {"extend": "extended", "queries": "asked", "encode": "vectors", "pack": "packed"}
+    for command, place in made.items():
         status, said = ran(*COMMANDS[command].format(**plain).split(), "-o", plain[place])
         assert status == 0, said
     return plain

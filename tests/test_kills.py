@@ -14,7 +14,7 @@ from killing import no_clock as no_clock
 pytestmark = pytest.mark.usefixtures("no_clock")
 SOME = {  # states in the usual suite
     **{"terms": 3, "queries": 4, "extend": 4, "contrast": 4, "run": 2},
-    **{"encode": 5, "index": 2, "export": 5, "adapt": 1},
+    **{"encode": 5, "index": 2, "export": 5, "adapt": 1, "pack": 2, "unpack": 4},
 }
 
 

@@ -18,7 +18,7 @@ from typer.exceptions import TyperException
 from typer.main import get_command, get_command_from_info
 from typer.models import CommandInfo
 
-from sparse_adapt.cli import engines, pages, prepare, search, stages, start, understand
+from sparse_adapt.cli import engines, packing, pages, prepare, search, stages, start, understand
 from sparse_adapt.cli.console import say
 from sparse_adapt.cli.options import WITH
 from sparse_adapt.cli.page import Command, Page
@@ -35,6 +35,7 @@ PANELS: dict[str, tuple[Callable[..., None] | str, ...]] = {  # a stage stands b
     "Start": (start.demo, start.adapt, start.check),
     "Prepare": (prepare.terms, prepare.queries, prepare.candidates, prepare.pairs),
     "Stages": (*(name for name in STAGE_ROWS if name not in RESEARCH), stages.run),
+    "Term packs": (packing.pack, packing.unpack, packing.packs),
     "Understand": (
         *(understand.diagnose, understand.explain, understand.evaluate, understand.verify),
         *(pages.report, pages.explore, pages.calibrate),

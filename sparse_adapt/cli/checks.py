@@ -4,7 +4,7 @@ A mistake in the last word of a command line is known at once, in the words of w
 Most are callbacks of options.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TypeVar
@@ -20,6 +20,7 @@ FILE_KINDS = {  # of which commands write one: in words, and what reads the firs
     "pairs": ("pairs of queries and documents", "sparse_adapt.collection.pairs:read_pairs"),
     "triplets": ("texts and what contradicts them", "sparse_adapt.collection.triplets:read_triplets"),
     "results": ("TREC run", "sparse_adapt.collection.readers:read_run"),
+    "pack": ("term pack", "sparse_adapt.term_packs.pack:read_pack"),
     "page": ("page of sparse-adapt", "sparse_adapt.report.html.page:read_page"),
     "query table": ("table of tokens and weights", "sparse_adapt.engines.query_table:read_weights"),
 }
@@ -148,9 +149,13 @@ def check_free_file(
         raise OutputError(f"{path}: already there; choose another -o or pass --overwrite")
     what, place = FILE_KINDS[kind]
     read = resolve_name(place)
-    check_replaceable(
-        path, overwrite=True, read=lambda file: next(iter(read(file)), None), what=what, reads=reads
-    )
+    check_replaceable(path, overwrite=True, read=lambda file: _begin(read(file)), what=what, reads=reads)
+
+
+def _begin(content: object) -> None:
+    """Read the first entry of what is read one by one."""
+    if isinstance(content, Iterable):
+        next(iter(content), None)
 
 
 def check_split(collection: str, split: str) -> None:

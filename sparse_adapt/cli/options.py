@@ -26,7 +26,10 @@ EARLIER = {  # spellings that commands once had, and go on to take: command -> {
     "explore": {"--against": "--baseline"},
 }
 FLAGS = {"dictionary": "--glossary", "before": "--baseline"}  # of inputs, where it isn't the input's key
-PLACED = ("--corpus", "--collection")  # options whose value a command may take by its place instead
+PLACED = (
+    ("--corpus", "--collection"),
+    ("--model",),
+)  # options whose value a command may take by its place instead
 
 CORPUS_HELP = "A BEIR folder or its corpus.jsonl, a JSONL or TSV file, a bundled name or an ir_datasets id."
 MODEL_HELP = "A model folder, the alias splade-tiny or hub:owner/name."
@@ -44,6 +47,9 @@ OptionalModel = Annotated[
 ]
 CorpusArgument = Annotated[
     str, typer.Argument(metavar="CORPUS", help=f"{CORPUS_HELP} Also as --corpus.", callback=checked(a_corpus))
+]
+ModelArgument = Annotated[
+    str, typer.Argument(metavar="MODEL", help=f"{MODEL_HELP} Also as --model.", callback=checked(a_model))
 ]
 Corpus = Annotated[
     str, typer.Option("--corpus", metavar="CORPUS", help=CORPUS_HELP, callback=checked(a_corpus))

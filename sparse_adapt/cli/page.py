@@ -78,7 +78,7 @@ class Page(TyperGroup):
 
 
 class Command(TyperCommand):
-    """A command that takes older spellings of its options, and a corpus by its place or as `--corpus`."""
+    """A command that takes older spellings of its options, and a corpus by its place or as `--corpus`; so a model."""
 
     def get_params(self, ctx: "Context") -> "list[Parameter]":
         """Its options, of which those that are only there or not say no type."""
@@ -101,15 +101,15 @@ class Command(TyperCommand):
         return respelt
 
     def _placed(self, words: Sequence[str]) -> list[str]:
-        """The words with the value of `--corpus` or `--collection` at its place, where a command has one for it."""
-        if not any(each.param_type_name == "argument" and f"--{each.name}" in PLACED for each in self.params):
-            return list(words)
+        """The words with the value of `--corpus`, `--collection` or `--model` at its place, where a command has one."""
+        places = {f"--{each.name}" for each in self.params if each.param_type_name == "argument"}
+        named = next((flags for flags in PLACED if not places.isdisjoint(flags)), ())
         first: list[str] = []
         others: list[str] = []
         coming = iter(words)
         for word in coming:
             flag, equals, value = word.partition("=")
-            if flag not in PLACED:
+            if flag not in named:
                 others.append(word)
             elif equals:
                 first.append(value)

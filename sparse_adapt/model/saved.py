@@ -135,7 +135,7 @@ def _read(
     return model, report
 
 
-def _bias_twins(masked_lm: nn.Module) -> Iterator[tuple[str, str]]:
+def bias_twins(masked_lm: nn.Module) -> Iterator[tuple[str, str]]:
     """Names of a decoder's bias and of the copy that its family keeps beside the decoder, where it does.
 
     transformers ties the two only where it ties the rows; where rows are untied both are in the weights file,
@@ -150,7 +150,7 @@ def _bias_twins(masked_lm: nn.Module) -> Iterator[tuple[str, str]]:
 def _restored_biases(masked_lm: PreTrainedModel, report: dict[str, set[str]]) -> set[str]:
     """Decoder biases that the file holds under their twin's name alone, as older transformers saved them."""
     parameters, restored = dict(masked_lm.named_parameters(remove_duplicate=False)), set()
-    for name, twin in _bias_twins(masked_lm):
+    for name, twin in bias_twins(masked_lm):
         if name in report["missing_keys"] and twin not in report["missing_keys"]:
             parameters[name].copy_(parameters[twin])
             restored.add(name)
@@ -215,7 +215,7 @@ def write_masked_lm(folder: Path, masked_lm: PreTrainedModel) -> None:
 
     Extension leaves them one tensor, which transformers saves once and then misses, or leaves one short.
     """
-    for name, twin in _bias_twins(masked_lm) if not masked_lm.config.tie_word_embeddings else ():
+    for name, twin in bias_twins(masked_lm) if not masked_lm.config.tie_word_embeddings else ():
         module, _, attribute = twin.rpartition(".")
         own = nn.Parameter(masked_lm.get_parameter(name).detach().clone())
         setattr(masked_lm.get_submodule(module), attribute, own)

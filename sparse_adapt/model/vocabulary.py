@@ -62,7 +62,7 @@ def extend(encoder: Encoder, terms: Sequence[Term]) -> Extension:
         NewToken(ids[token], token, chosen[token].text, chosen[token].category, pieces[token])
         for token in sorted(chosen, key=ids.__getitem__)
     ]
-    _check(extended, new_tokens, 1 + max(tokenizer.get_vocab().values()))
+    check_kept(extended, new_tokens, 1 + max(tokenizer.get_vocab().values()))
     encoder.tokenizer = extended
     _grow(encoder, new_tokens)
     encoder.new_tokens = (*encoder.new_tokens, *new_tokens)
@@ -115,7 +115,7 @@ def _choose(
     return chosen, folded, tuple(known)
 
 
-def _check(tokenizer: PreTrainedTokenizerFast, new_tokens: Sequence[NewToken], first: int) -> None:
+def check_kept(tokenizer: PreTrainedTokenizerFast, new_tokens: Sequence[NewToken], first: int) -> None:
     """Refuse a term that this tokenizer can't keep whole, and a tokenizer with gaps in its ids."""
     for number, token in enumerate(new_tokens, start=first):
         if token.token_id != number:

@@ -6,7 +6,7 @@ from typing import Any
 
 from sparse_adapt.collection.glossary import read_dictionary
 from sparse_adapt.collection.readers import read_candidates, read_documents
-from sparse_adapt.files.folders import write_json, write_text
+from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.marker import vouching
 from sparse_adapt.files.records import read_record
 from sparse_adapt.made_up.queries import read_pseudo_queries
@@ -24,13 +24,14 @@ from sparse_adapt.pipeline.evidence import Taught, keep_or_refuse
 from sparse_adapt.pipeline.keeps import Keeps, keeps_lines, measure_keeps
 from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.pipeline.work import Work
+from sparse_adapt.retrieve.touched import ids_saying, write_ids
 from sparse_adapt.stages.card import in_short, with_record, write_card
 from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.made_from import of_model, stamp
 from sparse_adapt.stages.record import write_record
 from sparse_adapt.stages.runner import Outcome
 
-CHOICE_FILE, KEEPS_FILE, REENCODE_FILE = "choice.json", "keeps.json", "reencode.txt"
+CHOICE_FILE, KEEPS_FILE = "choice.json", "keeps.json"
 MAKE_AGAIN = "remove it and pass --resume, which makes it again"
 
 
@@ -134,9 +135,6 @@ def _list_what_to_encode(work: Work, plan: Plan) -> None:
         return
     encoder, before = SparseEncoder.load(work.folder / "1-extend"), SparseEncoder.load(plan.model)
     new = {token.token_id for token in encoder.new_tokens if token.token_id >= before.vocabulary_size}
-    ids = []
-    for document in read_documents(work.request.corpus):
-        if new & set(encoder.tokenize([document.full_text])[0]):
-            ids.append(document.document_id)
-    write_text(work.folder / REENCODE_FILE, "".join(f"{each}\n" for each in ids))
+    ids = list(ids_saying(encoder, read_documents(work.request.corpus), new))
+    write_ids(work.folder, ids)
     work.with_new_terms = len(ids)

@@ -78,10 +78,11 @@ def _adapted(base: str, record: Mapping[str, Any], after: Sequence[Mapping[str, 
 
 
 def in_short(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What a card tells of a stage's record, files by their names alone."""
+    """What a card tells of a stage's record: files, and settings that are paths, by their names alone."""
     files = {key: {PATH: _name(entry[PATH])} for key, entry in record["files"].items()}
-    told = {key: record[key] for key in ("stage", "settings", "steps") if key in record}
-    return {**told, "files": files}
+    settings = {key: _named(value) for key, value in record["settings"].items()}
+    told = {key: record[key] for key in ("stage", "steps") if key in record}
+    return {**told, "settings": settings, "files": files}
 
 
 def write_card(folder: Path, making: Making | None = None) -> None:

@@ -1,0 +1,190 @@
+"""The file of a term pack: safetensors with the rows of its tokens alone, and a header that says the rest.
+
+The header is JSON under one key of the file's metadata: which base model the pack fits, its tokens and how a tokenizer
+finds them, what taught them, who made it and when. Dimensions: T tokens of the pack, H width of a row.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, field_validator
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from tokenizers import AddedToken
+from torch import Tensor
+
+from sparse_adapt.errors import InputError
+from sparse_adapt.files.folders import check_replaceable
+from sparse_adapt.files.records import Record, parse_record
+from sparse_adapt.files.writing import write_bytes
+from sparse_adapt.model.entries import Entry
+
+FORMAT, VERSION, HEADER = "sparse-adapt term pack", 1, "pack"
+INPUT, OUTPUT, BIAS, TABLE = "input", "output", "bias", "table"
+AGAIN = "get it again from whoever made it"
+
+Rows = Mapping[str, Tensor]
+"""What a token has in a model: `input` (T, H), `output` (T, H) unless tied to it, `bias` (T), `table` (T)."""
+
+
+class Whole(Record):
+    """How a token is matched whole, as `tokenizers` has it."""
+
+    single_word: bool
+    normalized: bool
+    lstrip: bool
+    rstrip: bool
+
+
+class PackToken(Record):
+    """A token, the term that it stands for, and the base model's pieces of it.
+
+    `whole`: how it is matched before the tokenizer's model runs; None where it joins the WordPiece vocabulary.
+    """
+
+    token: str
+    term: str
+    category: str
+    pieces: tuple[int, ...]
+    whole: Whole | None
+
+    @property
+    def entry(self) -> Entry:
+        """How a tokenizer finds it."""
+        held = None if self.whole is None else AddedToken(self.token, **self.whole.model_dump())
+        return Entry(self.token, held)
+
+
+class Base(Record):
+    """The model that a pack fits: its name, its licence, and the checksum of all its weights and its vocabulary."""
+
+    name: str
+    hub_id: str
+    licence: str
+    tokens: int
+    sha256: str
+
+
+class Made(Record):
+    """Who made a pack, when, by which version, and which stages taught its terms, each with its settings."""
+
+    author: str
+    at: str
+    version: str
+    stages: tuple[dict[str, Any], ...]
+
+    @field_validator("at")
+    @classmethod
+    def _is_a_moment(cls, at: str) -> str:
+        datetime.fromisoformat(at)
+        return at
+
+
+class Header(Record):
+    """All that a pack says beside its rows; `rows_sha256` is over these."""
+
+    format: str
+    format_version: int
+    base: Base
+    made: Made
+    tokens: tuple[PackToken, ...]
+    rows_sha256: str
+
+
+class _Version(BaseModel):
+    """What is read of a header first: whether the rest can be read."""
+
+    format: str
+    format_version: int
+
+
+@dataclass(frozen=True, eq=False)
+class TermPack:
+    """A term pack. `source` is the file that it was read from, or is to be written to."""
+
+    source: Path
+    header: Header
+    rows: Rows
+
+    @property
+    def name(self) -> str:
+        """What the pack is called in a model: its file's name without the ending."""
+        return self.source.stem
+
+    @property
+    def terms(self) -> list[str]:
+        """Its terms."""
+        return [token.term for token in self.header.tokens]
+
+
+def read_pack(path: str | Path) -> TermPack:
+    """The pack in a file. Raises InputError for a file that is none, is damaged, or is of a newer version."""
+    place = Path(path)
+    try:
+        with safe_open(place, framework="pt") as file:
+            metadata = file.metadata() or {}
+            rows = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - safe_open has no __iter__
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(path, f"no term pack that can be read ({reason}); {AGAIN}") from error
+    if HEADER not in metadata:
+        raise InputError(path, "holds tensors, but no header of a term pack; `sparse-adapt pack` makes one")
+    header = read_header(metadata[HEADER], place)
+    check_rows(header, rows, path)
+    return TermPack(place, header, rows)
+
+
+def read_header(text: str, path: Path) -> Header:
+    """A header from its JSON. Raises InputError for one that is damaged or of a newer version."""
+    advice = f"{AGAIN}, or make it anew with `sparse-adapt pack`"
+    kind = parse_record(text, path, _Version, advice)
+    if kind.format != FORMAT:
+        raise InputError(path, f"is {kind.format!r}, no {FORMAT}; check the path")
+    if kind.format_version > VERSION:
+        raise InputError(
+            path,
+            f"was made by a newer sparse-adapt (version {kind.format_version} of the file, where {VERSION} is read "
+            "here); upgrade with: pip install -U sparse-adapt",
+        )
+    return parse_record(text, path, Header, advice)
+
+
+def write_pack(pack: TermPack, *, overwrite: bool = False) -> None:
+    """Put a pack at its place, whole or not at all. Raises OutputError where something else is."""
+    check_pack_place(pack.source, overwrite=overwrite)
+    held = {name: tensor.contiguous() for name, tensor in pack.rows.items()}
+    write_bytes(pack.source, save(held, {HEADER: pack.header.model_dump_json()}))
+
+
+def check_pack_place(path: Path, *, overwrite: bool) -> None:
+    """Raise OutputError unless a pack may be put at a path: nothing is there, or a pack and `overwrite`."""
+    check_replaceable(path, overwrite=overwrite, read=read_pack, what="term pack")
+
+
+def check_rows(header: Header, rows: Rows, path: str | Path) -> None:
+    """Raise InputError for rows that aren't those which the header is about."""
+    if checksum_of_rows(rows) != header.rows_sha256:
+        raise InputError(path, f"damaged: its rows aren't what was written, by their checksum; {AGAIN}")
+    for name, tensor in rows.items():
+        if not tensor.isfinite().all() or len(tensor) != len(header.tokens):
+            raise InputError(path, f"damaged: {name} isn't a row of numbers for each of its tokens; {AGAIN}")
+
+
+def checksum_of_rows(rows: Rows) -> str:
+    """SHA-256 of some tensors, by their names, shapes and bytes."""
+    digest = hashlib.sha256()
+    for name in sorted(rows):
+        digest.update(f"{name} {checksum_of_tensor(rows[name])}\n".encode())
+    return digest.hexdigest()
+
+
+def checksum_of_tensor(tensor: Tensor) -> str:
+    """SHA-256 of a tensor's type, shape and bytes."""
+    held = tensor.detach().cpu().contiguous()
+    digest = hashlib.sha256(f"{held.dtype} {tuple(held.shape)}\n".encode())
+    digest.update(held.numpy().data)
+    return digest.hexdigest()

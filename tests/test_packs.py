@@ -1,0 +1,428 @@
+"""Term packs: put in and taken out again without a trace, in any order; and every file and model that is refused."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from conftest import refused
+from families import build
+from formed import two_encoders, written
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+import sparse_adapt as sa
+from sparse_adapt.errors import ConfigError, InputError, ModelError, OutputError
+from sparse_adapt.files.checksum import files_at
+from sparse_adapt.model.query_side import QuerySide
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.term_packs.base import checksum_of_base, difference
+from sparse_adapt.term_packs.held import open_model
+from sparse_adapt.term_packs.pack import HEADER, read_pack
+from sparse_adapt.term_packs.putting import rows_at, rows_of
+
+ONE, OTHER = ["kubectl", "zorvex-pool", "max_connections"], ["Zorvex", "quux", "c++"]
+TEXTS = [
+    "we use kubectl and the zorvex-pool; kubectls too",
+    "quux max_connections, ZORVEX",
+    "the server refuses",
+    "",
+    "zorvexs c++ quuxes",
+]
+SHORT = {"steps": 2, "batch_size": 2, "device": "cpu"}
+KINDS = ("tied", "untied", "spare", "table")
+
+
+def make_base(kind: str, tiny_model: Path, folder: Path) -> Path:
+    """A base model as sparse-adapt writes it: of one parameter for both rows, of two, with spare rows, with a table."""
+    place = folder / "base"
+    if kind == "untied":
+        sa.load(build(folder / "raw", "bert", tied=False), device="cpu").save(place)
+    elif kind == "spare":
+        sa.load(build(folder / "raw", "roberta", spare=4), device="cpu").save(place)
+    else:
+        model = sa.load(tiny_model, device="cpu")
+        if kind == "table":
+            weights = np.linspace(0.0, 2.0, model.encoder.vocabulary_size).astype(np.float32)
+            model.encoder.query_side = QuerySide(weights, 12)
+        model.save(place)
+    return place
+
+
+def teach(base: Path, folder: Path, terms: list[str], seed: int) -> Path:
+    """A model with new terms whose rows alone were taught, here by chance, and with the record of its extension."""
+    model, random = sa.load(base, device="cpu"), torch.Generator().manual_seed(seed)
+    model.extend(terms)
+    ids = [token.token_id for token in model.encoder.new_tokens]
+    for kind, rows in rows_of(model.encoder).items():
+        step = torch.rand(rows[ids].shape, generator=random)
+        rows[ids] += 2.0 * step + 0.5 if kind == "bias" else step
+    return model.save(folder)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def places(request, tiny_model, tmp_path_factory) -> Path:
+    """A base, two models made of it, and a pack of each: one.pack and other.pack. Read only."""
+    folder = tmp_path_factory.mktemp(request.param)
+    base = make_base(request.param, tiny_model, folder)
+    for seed, (name, terms) in enumerate({"one": ONE, "other": OTHER}.items()):
+        teach(base, folder / name, terms, seed)
+        sa.pack(folder / name, folder / f"{name}.pack", author="the tests")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tied(tiny_model, tmp_path_factory) -> Path:
+    """The same of the tied model alone."""
+    folder = tmp_path_factory.mktemp("packs")
+    base = make_base("tied", tiny_model, folder)
+    teach(base, folder / "one", ONE, 0)
+    sa.pack(folder / "one", folder / "one.pack", author="the tests")
+    sa.unpack(folder / "one.pack", base, folder / "with")
+    return folder
+
+
+def files(folder: Path, *without: str) -> dict[str, bytes]:
+    """All that loading reads of a model folder."""
+    held = {path.relative_to(folder).as_posix(): path.read_bytes() for path in files_at(folder)}
+    return {name: content for name, content in held.items() if name.split("/")[0] not in without}
+
+
+# -- in and out -----------------------------------------------------------------------------------
+
+
+def test_what_was_put_in_is_the_taught_model_and_taken_out_it_leaves_no_trace(places, tmp_path):
+    sa.unpack(places / "one.pack", places / "base", tmp_path / "with")
+    assert files(tmp_path / "with", "packs") == files(places / "one")
+    done = sa.unpack([], tmp_path / "with", tmp_path / "without", remove=["one"])
+    assert files(tmp_path / "without") == files(places / "base")
+    assert done.terms == [] and not (tmp_path / "without" / "stage.json").exists()
+
+
+def test_in_either_order_the_same_texts_have_the_same_vectors(places, tmp_path):
+    packs = [places / "one.pack", places / "other.pack"]
+    sa.unpack(packs, places / "base", tmp_path / "one-other")
+    sa.unpack(packs[1], places / "base", tmp_path / "other")
+    sa.unpack(packs[0], tmp_path / "other", tmp_path / "other-one")
+    base, first, second = (
+        SparseEncoder.load(place)
+        for place in (places / "base", tmp_path / "one-other", tmp_path / "other-one")
+    )
+    assert sorted(first.tokens) == sorted(second.tokens)
+    same = [second.tokenizer.get_vocab()[name] if name else row for row, name in enumerate(first.tokens)]
+    for side in ("document", "query"):
+        found = encode(first, TEXTS, side).toarray()
+        np.testing.assert_array_equal(found, encode(second, TEXTS, side).toarray()[:, same])
+        assert (found[:, len(base.tokenizer) :] > 0).any()
+    for kind, rows in rows_of(base).items():
+        for held in (rows_of(first)[kind], rows_of(second)[kind]):
+            assert torch.equal(held[: len(base.tokenizer)], rows[: len(base.tokenizer)])
+    sa.unpack([], tmp_path / "other-one", tmp_path / "again", remove=["one"])
+    assert files(tmp_path / "again") == files(tmp_path / "other")
+
+
+def test_a_pack_holds_its_rows_alone(places):
+    pack, taught = read_pack(places / "one.pack"), SparseEncoder.load(places / "one")
+    ids = [token.token_id for token in taught.new_tokens]
+    assert pack.rows.keys() == rows_of(taught).keys()
+    for kind, rows in rows_at(taught, ids).items():
+        assert torch.equal(pack.rows[kind], rows)
+    values = sum(rows.numel() for rows in pack.rows.values())
+    header = safe_open(places / "one.pack", "pt").metadata()[HEADER]
+    assert (places / "one.pack").stat().st_size < 4 * values + 2 * len(header) + 500
+
+
+def test_old_texts_are_cut_as_before_once_a_pack_is_out(places, tmp_path):
+    sa.unpack([places / "one.pack", places / "other.pack"], places / "base", tmp_path / "with")
+    sa.unpack([], tmp_path / "with", tmp_path / "without", remove=["one", "other"])
+    base, without = SparseEncoder.load(places / "base"), SparseEncoder.load(tmp_path / "without")
+    assert without.tokenize(TEXTS) == base.tokenize(TEXTS)
+    assert type(without.tokenizer) is type(base.tokenizer)
+    assert without.tokenizer.backend_tokenizer.to_str() == base.tokenizer.backend_tokenizer.to_str()
+    within = SparseEncoder.load(tmp_path / "with")
+    for token in within.new_tokens:
+        assert within.tokenize([f"the {token.term} of"])[0].count(token.token_id) == 1, token
+
+
+@pytest.mark.slow
+def test_the_real_model_is_what_it_was(tmp_path):
+    base = sa.load("splade-tiny", device="cpu")
+    teach("splade-tiny", tmp_path / "one", ONE, 0)
+    sa.pack(tmp_path / "one", tmp_path / "one.pack")
+    assert (tmp_path / "one.pack").stat().st_size < 5_000
+    assert sa.packs(tmp_path / "one.pack").headers["one"].base.hub_id == "rasyosef/splade-tiny"
+    sa.unpack(tmp_path / "one.pack", "splade-tiny", tmp_path / "with")
+    sa.unpack([], tmp_path / "with", tmp_path / "without", remove=["one"])
+    without = sa.load(tmp_path / "without", device="cpu")
+    assert not difference(without.encoder, base.encoder) and not difference(base.encoder, without.encoder)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        held = Path(base.encoder.tokenizer.name_or_path) / name
+        assert (tmp_path / "without" / name).read_bytes() == held.read_bytes()
+    assert (base.encode(TEXTS) != without.encode(TEXTS)).nnz == 0
+
+
+# -- what a pack says, and what is chosen -----------------------------------------------------------
+
+
+def test_a_pack_says_what_taught_it_who_made_it_and_which_base_it_fits(tied):
+    found = sa.packs(tied / "one.pack")
+    header = found.headers["one"]
+    assert (header.made.author, header.base.name, header.base.tokens) == ("the tests", "base", 200)
+    assert header.base.sha256 == checksum_of_base(SparseEncoder.load(tied / "base"))
+    assert [stage["stage"] for stage in header.made.stages] == ["extend"]
+    assert found.terms == ONE and "kubectl" in str(found) and "the tests" in str(found)
+    assert sa.packs(tied / "with").to_dict()["packs"] == found.to_dict()["packs"]
+    assert str(tied) not in header.model_dump_json()
+
+
+def test_some_terms_alone_and_in_any_case(tied, tmp_path):
+    done = sa.pack(tied / "one", tmp_path / "some.pack", terms=["KUBECTL", "max_connections"])
+    assert done.terms == ["kubectl", "max_connections"]
+    unpacked = sa.unpack(tmp_path / "some.pack", tied / "base", tmp_path / "with")
+    assert unpacked.model.terms == done.terms
+    text = "kubectl sets max_connections of the server"
+    alone, whole = by_name(tmp_path / "with", [text])[0], by_name(tied / "one", [text])[0]
+    assert alone == {token: weight for token, weight in whole.items() if token != "zorvex-pool"}
+
+
+def test_the_way_through_stages_is_found_and_told(tied, tmp_path, zorvex_collection):
+    sa.train("extend", tied / "base", out=tmp_path / "extended", terms=["zorvex"])
+    sa.train("warmup", tmp_path / "extended", zorvex_collection, out=tmp_path / "warm", **SHORT)
+    done = sa.pack(tmp_path / "warm", tmp_path / "z.pack")
+    assert done.base == str((tied / "base").resolve())
+    assert [stage["stage"] for stage in done.header.made.stages] == ["extend", "warmup"]
+    assert done.header.made.stages[1]["settings"]["steps"] == 2
+    sa.train("distill", tmp_path / "warm", zorvex_collection, out=tmp_path / "moved", judge="none", **SHORT)
+    with pytest.raises(ModelError, match=r"the stage distill moved it.*--train new"):
+        sa.pack(tmp_path / "moved", tmp_path / "moved.pack")
+    with pytest.raises(ModelError, match="isn't what it is in"):
+        sa.pack(tmp_path / "moved", tmp_path / "moved.pack", base=tied / "base")
+    assert not (tmp_path / "moved.pack").exists()
+
+
+def test_a_model_that_holds_packs_is_a_base_too(tied, tmp_path):
+    """Its terms and its base are told apart: the new pack fits the base without the first one."""
+    teach(tied / "with", tmp_path / "more", ["quux"], 3)
+    done = sa.pack(tmp_path / "more", tmp_path / "quux.pack", terms=["quux"])
+    assert done.header.base == sa.packs(tied / "one.pack").headers["one"].base
+    sa.unpack(tmp_path / "quux.pack", tied / "base", tmp_path / "quux")
+    both = sa.unpack(tmp_path / "quux.pack", tied / "with", tmp_path / "both")
+    assert both.terms == [*ONE, "quux"]
+    assert [name for name, _ in both.found] == ["one", "quux"]
+
+
+def test_a_newer_pack_takes_the_place_of_an_older_one(tied, tmp_path):
+    teach(tied / "base", tmp_path / "newer", ["kubectl"], 4)
+    sa.pack(tmp_path / "newer", tmp_path / "two.pack")
+    done = sa.unpack(tmp_path / "two.pack", tied / "with", tmp_path / "out", remove=["one"])
+    assert done.terms == ["kubectl"]
+    sa.unpack(tmp_path / "two.pack", tied / "base", tmp_path / "alone")
+    assert files(tmp_path / "out") == files(tmp_path / "alone")
+
+
+# -- what has to be encoded again -------------------------------------------------------------------
+
+
+def by_name(folder: Path, texts: list[str]) -> list[dict[str, float]]:
+    """Each text's weights by the names of its tokens."""
+    encoder = SparseEncoder.load(folder)
+    vectors, names = encode(encoder, texts, "document"), encoder.tokens
+    return [{names[column]: row.data[i] for i, column in enumerate(row.indices)} for row in vectors]
+
+
+@pytest.mark.parametrize("windows", [None, 8])
+def test_documents_to_encode_again_are_those_with_another_vector(tied, tmp_path, twelve_documents, windows):
+    base = sa.load(tied / "base", device="cpu", windows=windows, overlap=2 if windows else None)
+    base.save(tmp_path / "base")
+    documents = [*twelve_documents, sa.Document("d13", "kubectl")]
+    done = sa.unpack(tied / "one.pack", tmp_path / "base", tmp_path / "with", corpus=documents)
+    texts = [document.full_text for document in documents]
+    before, after = by_name(tmp_path / "base", texts), by_name(tmp_path / "with", texts)
+    changed = [each.document_id for each, a, b in zip(documents, before, after, strict=True) if a != b]
+    assert list(done.encode_again) == changed
+    assert {"d02", "d09", "d13"} <= set(changed) < {each.document_id for each in documents}
+    assert (tmp_path / "with" / "reencode.txt").read_text().split() == changed
+    back = sa.unpack([], tmp_path / "with", tmp_path / "without", remove=["one"], corpus=documents)
+    assert back.encode_again == done.encode_again
+
+
+def test_tokens_under_another_id_count_as_changed(tied, tmp_path):
+    """`quux` joins the vocabulary, before `zorvex-pool`, which is matched whole: engines may know tokens by ids."""
+    teach(tied / "base", tmp_path / "quux", ["quux"], 3)
+    sa.pack(tmp_path / "quux", tmp_path / "quux.pack")
+    done = sa.unpack(
+        tmp_path / "quux.pack", tied / "with", tmp_path / "both", corpus=["the zorvex-pool", "quux"]
+    )
+    assert len(done.encode_again) == 2
+
+
+# -- refused --------------------------------------------------------------------------------------
+
+
+def test_models_that_cannot_be_packed(tied, tmp_path):
+    out = tmp_path / "x.pack"
+    with pytest.raises(ModelError, match="has no new term"):
+        sa.pack(tied / "base", out)
+    with pytest.raises(ConfigError, match="unknown term 'kubectls'; did you mean 'kubectl'"):
+        sa.pack(tied / "one", out, terms=["kubectls"])
+    with pytest.raises(ModelError, match=r"nowhere, which isn't there.*--base"):
+        sa.pack(tied / "one", out, base=tmp_path / "nowhere")
+    with pytest.raises(ModelError, match="--base"):
+        sa.pack(tied / "one", out, base=tied / "one")
+    model = sa.load(tied / "base")
+    model.extend(["zorvex"])
+    with pytest.raises(ModelError, match="save it first"):
+        sa.pack(model, out)
+    shutil.copytree(tied / "one", tmp_path / "alone")
+    record = json.loads((tmp_path / "alone" / "stage.json").read_text())
+    record["model"]["path"] = str(tmp_path / "gone")
+    (tmp_path / "alone" / "stage.json").write_text(json.dumps(record))
+    with pytest.raises(ModelError, match=r"was made from .*gone, which isn't there.*--base"):
+        sa.pack(tmp_path / "alone", out)
+    assert sa.pack(tmp_path / "alone", out, base=tied / "base").terms == ONE
+    (tmp_path / "alone" / "stage.json").unlink()
+    with pytest.raises(ModelError, match=r"nothing in it tells.*--base"):
+        sa.pack(tmp_path / "alone", tmp_path / "y.pack")
+
+
+@pytest.mark.parametrize("part", ["rows", "bias", "body", "factors", "form"])
+def test_whatever_moved_is_named(tied, tmp_path, part):
+    from dataclasses import replace
+
+    model = sa.load(tied / "one")
+    encoder = model.encoder
+    with torch.no_grad():
+        if part == "rows":
+            encoder.input_rows[17] += 1e-6
+        elif part == "bias":
+            encoder.output_bias[17] = -0.5
+        elif part == "body":
+            next(iter(encoder.masked_lm.bert.encoder.parameters())).add_(1e-6)
+    if part == "factors":
+        encoder.factors = np.full(encoder.vocabulary_size, 0.5, np.float32)
+    if part == "form":
+        encoder.form = replace(encoder.form, activation="log1p_relu")
+    model.save(tmp_path / "moved")
+    token = SparseEncoder.load(tied / "base").tokens[17]
+    wanted = {
+        "rows": f"input of the token '{token}'",
+        "bias": f"bias of the token '{token}'",
+        "body": "bert.encoder.layer.0",
+        "factors": "factors.json",
+        "form": "form",
+    }
+    with pytest.raises(ModelError, match=wanted[part].replace("'", ".")):
+        sa.pack(tmp_path / "moved", tmp_path / "x.pack", base=tied / "base")
+
+
+def edited(pack: Path, place: Path, **changes) -> Path:
+    """A pack with another header, whose rows are as they were."""
+    header = {**json.loads(safe_open(pack, "pt").metadata()[HEADER]), **changes}
+    save_file(load_file(pack), place, {HEADER: json.dumps(header)})
+    return place
+
+
+def test_files_that_are_no_pack_for_this_model(tied, tmp_path):
+    pack, base, out = tied / "one.pack", tied / "base", tmp_path / "out"
+    content = pack.read_bytes()
+    (tmp_path / "flipped.pack").write_bytes(content[:-3] + bytes([content[-3] ^ 1]) + content[-2:])
+    (tmp_path / "cut.pack").write_bytes(content[:-40])
+    (tmp_path / "text.pack").write_text("kubectl")
+    (tmp_path / "empty.pack").write_bytes(b"")
+    save_file(load_file(pack), tmp_path / "bare.pack")
+    edited(pack, tmp_path / "newer.pack", format_version=2, more="of it")
+    edited(pack, tmp_path / "lacking.pack", made=None)
+    problems = {
+        "nowhere.pack": "can be read",
+        "flipped.pack": "by their checksum",
+        "cut.pack": "no term pack that can be read",
+        "text.pack": "no term pack that can be read",
+        "empty.pack": "no term pack that can be read",
+        "bare.pack": "no header of a term pack",
+        "newer.pack": "made by a newer sparse-adapt.*pip install -U",
+        "lacking.pack": "made: ",
+    }
+    for name, problem in problems.items():
+        with pytest.raises(InputError, match=problem):
+            sa.unpack(tmp_path / name, base, out)
+    with pytest.raises(InputError, match=r"one.pack: fits base .200 tokens.*--model"):
+        sa.unpack(pack, build(tmp_path / "bert", "bert"), out)
+    with pytest.raises(InputError, match="fits base"):
+        sa.unpack(pack, tied / "one", out)
+    shutil.copy(pack, tmp_path / "two.pack")
+    with pytest.raises(InputError, match="has its term 'kubectl' as well"):
+        sa.unpack([pack, tmp_path / "two.pack"], base, out)
+    with pytest.raises(InputError, match="has its term 'kubectl' as well"):
+        sa.unpack(tmp_path / "two.pack", tied / "with", out)
+    with pytest.raises(InputError, match="called one as well"):
+        sa.unpack(pack, tied / "with", out)
+    with pytest.raises(ConfigError, match="unknown pack 'on'; did you mean 'one'"):
+        sa.unpack([], tied / "with", out, remove=["on"])
+    with pytest.raises(ConfigError, match="holds no term pack"):
+        sa.unpack([], base, out, remove=["one"])
+    with pytest.raises(OutputError, match="is what this command reads"):
+        sa.unpack([], tied / "with", tied / "with", remove=["one"], overwrite=True)
+    assert not out.exists() and not out.with_name("out.partial").exists()
+
+
+def test_a_model_that_changed_since_gives_no_pack_back(tied, tmp_path):
+    shutil.copytree(tied / "with", tmp_path / "with")
+    encoder = SparseEncoder.load(tied / "with")
+    for place in (5, encoder.new_tokens[0].token_id):
+        with torch.no_grad():
+            encoder.input_rows[place] += 1.0
+        encoder.save(tmp_path / "with")
+        with pytest.raises(ModelError, match="isn't what it was when its packs were put in"):
+            sa.unpack([], tmp_path / "with", tmp_path / "out", remove=["one"])
+        with torch.no_grad():
+            encoder.input_rows[place] -= 1.0
+
+
+def test_a_model_of_two_encoders_takes_none(tied, tmp_path):
+    folder = written(
+        two_encoders(build(tmp_path / "a", "bert"), build(tmp_path / "b", "distilbert")), tmp_path / "two"
+    )
+    with pytest.raises(ModelError, match="a second model reads queries"):
+        sa.unpack(tied / "one.pack", folder, tmp_path / "out")
+
+
+def test_the_base_is_known_by_its_values_and_its_vocabulary(tied, tmp_path):
+    encoder = SparseEncoder.load(tied / "base")
+    before = checksum_of_base(encoder)
+    assert open_model(tied / "with").sha256 == before
+    encoder.save(tmp_path / "copy")
+    assert checksum_of_base(SparseEncoder.load(tmp_path / "copy")) == before
+    with torch.no_grad():
+        encoder.output_bias[3] += 1e-6
+    assert checksum_of_base(encoder) != before
+
+
+# -- commands -------------------------------------------------------------------------------------
+
+
+def test_commands_end_by_saying_what_follows(sparse_adapt, tied, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    packed = sparse_adapt(
+        "pack", "--model", tied / "one", "--terms", "kubectl,max_connections", "-o", "k.pack"
+    )
+    assert packed.status == 0 and packed.said[-2:] == [
+        "  sparse-adapt packs k.pack",
+        f"  sparse-adapt unpack k.pack --model {tied / 'base'} -o with-terms",
+    ]
+    again = refused(sparse_adapt("pack", tied / "one", "-o", "k.pack"))
+    assert "already there" in again
+    unpacked = sparse_adapt("unpack", "k.pack", "--model", tied / "base", "-o", "with")
+    assert unpacked.status == 0 and "encode again the documents that say or light" in unpacked.out
+    listed = sparse_adapt("packs", "with", "--json")
+    assert [each["name"] for each in json.loads(listed.out)["packs"]] == ["k"]
+    (tmp_path / "corpus.tsv").write_text("1\tkubectl logs\n2\ta saw\n")
+    removed = sparse_adapt(
+        *("unpack", "--remove", "k", "--model", "with", "-o", "out", "--corpus", "corpus.tsv", "--json")
+    )
+    ids = json.loads(removed.out)["encode_again"]
+    assert "1" in ids and (tmp_path / "out" / "reencode.txt").read_text().split() == ids
+    assert "holds no term pack" in sparse_adapt("packs", "out").out
+    assert "no term pack that can be read" in refused(sparse_adapt("packs", "corpus.tsv"))
