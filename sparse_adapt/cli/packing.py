@@ -45,7 +45,7 @@ def pack(
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write new terms into a small file that others put into their model.
+    """Write new terms of a model into a small file, a term pack.
 
     Every weight that the base model brought has to be as it was: teach the terms with --train new, as warmup does.
     """
