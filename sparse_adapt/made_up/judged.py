@@ -62,8 +62,12 @@ class JudgedMeanings:
         dense: DenseEncoder,
         random: Generator,
         documents: Sequence[int] = (),
+        a_term: int = POOL_A_TERM,
     ) -> None:
-        """`documents`: which of the sources are documents that a search is to find, as rows."""
+        """`documents`: which of the sources are documents that a search is to find, as rows.
+
+        `a_term`: texts that are made for each term, beside those that any stage makes.
+        """
         self.first_new = reference.old_size
         self.special = set(reference.tokenizer.all_special_ids)
         self.ends = ends_of(reference)
@@ -87,7 +91,7 @@ class JudgedMeanings:
         self.vectors = vectors
         self.unknown = np.zeros_like(about)
         self.unknown[rows] = judge.alike()
-        pool, by_model = self._made(random)
+        pool, by_model = self._made(min(LARGEST_POOL, POOL + a_term * about.shape[1]), random)
         said = reference.tokenize(list(everyday))
         of_pool = self._of_made(dense, _texts(reference, pool), by_model)
         self.made = len(pool)
@@ -119,17 +123,22 @@ class JudgedMeanings:
         if len(self.taught):
             terms = random.choice(self.taught, count)
             rows += [int(random.choice(self.teaching[term])) for term in terms]
-        nearness = torch.from_numpy(self.nearness[rows])
-        ids = [self.pool[row] for row in rows]
-        return Samples(ids, nearness >= 0, nearness < 0, nearness)
+        return self._samples(rows)
 
-    def _made(self, random: Generator) -> tuple[list[list[int]], NDArray[np.bool_]]:
-        """The texts that are made from sources, with special tokens at their ends; which of them the model worded.
+    def everyday(self) -> Samples:
+        """All of the everyday texts, each once."""
+        return self._samples(range(self.made, len(self.pool)))
+
+    def _samples(self, rows: Sequence[int]) -> Samples:
+        nearness = torch.from_numpy(self.nearness[list(rows)])
+        return Samples([self.pool[row] for row in rows], nearness >= 0, nearness < 0, nearness)
+
+    def _made(self, count: int, random: Generator) -> tuple[list[list[int]], NDArray[np.bool_]]:
+        """So many texts that are made from sources, with special tokens at their ends; which of them the model worded.
 
         The others are the same for every model of these sources: what is drawn for one kind moves no other.
         """
         own, other = (np.flatnonzero(self.about.any(axis=1) == said) for said in (True, False))
-        count = min(LARGEST_POOL, POOL + POOL_A_TERM * self.about.shape[1])
         pool: list[list[int]] = []
         by_model = np.zeros(count, dtype=bool)
         random_by_model = random.spawn(1)[0]

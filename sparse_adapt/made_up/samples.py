@@ -31,6 +31,14 @@ class Samples(NamedTuple):
             [self.token_ids[row] for row in rows], self.meant[places], self.quiet[places], nearness
         )
 
+    def beside(self, others: "Samples") -> "Samples":
+        """These texts and then others, whose nearness is known where that of these is."""
+        nearness = None
+        if self.nearness is not None and others.nearness is not None:
+            nearness = torch.cat([self.nearness, others.nearness])
+        meant, quiet = (torch.cat(both) for both in ((self.meant, others.meant), (self.quiet, others.quiet)))
+        return Samples([*self.token_ids, *others.token_ids], meant, quiet, nearness)
+
 
 class WordFeatures(NamedTuple):
     """Ordinary words as token ids (W), and what tells them apart (W, F)."""

@@ -4,19 +4,20 @@ The sentence that defines a term is read with the term or its defining words mas
 without the term, must bring the term to mind, as a query does that describes a thing without its name. Definitions
 are few, so most of a step are texts made from them and from the documents, whose meaning a dense encoder judges.
 First the rows of the new terms are fitted to a body that stands still. Frozen features can't follow the judge far, so
-then every weight learns, held by an anchor on the corpus and on general passages.
+then every weight learns, held by an anchor on the corpus and on general passages. With `train = "rows"` the fit is all
+(`parts.rows_alone`): old tokens keep the same bits, and terms can be added later.
 """
 
 from collections.abc import Sequence
 from itertools import compress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.settings import setting
 from sparse_adapt.stages.inputs import CANDIDATES, CORPUS, Inputs, beside, inherited
 from sparse_adapt.stages.inputs import DICTIONARY as DEFINITIONS
 from sparse_adapt.stages.parts.targets import JUDGE, many_steps
-from sparse_adapt.stages.stage import Effort, Sizes, Stage
+from sparse_adapt.stages.stage import Changed, Effort, Sizes, Stage
 from sparse_adapt.stages.warmup import PLAIN as PLAIN_WARMUP
 from sparse_adapt.stages.warmup import Warmup, WarmupWeights
 from sparse_adapt.stages.warmup import effort as warmup_effort
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 SAYINGS = 2  # of a definition without examples
 STEPS = 100  # that teach one term, once its row is fitted
+FITTED_AS_DOCUMENTS = 2_000  # documents that take about as long to read as the made-up texts of a fit
 
 
 class DictionaryWeights(WarmupWeights):
@@ -42,6 +44,8 @@ class DictionaryWeights(WarmupWeights):
 
 class Dictionary(Warmup):
     """Guess masked words of definitions, and tell which term a made-up text means. The whole model learns."""
+
+    fits_rows: ClassVar[bool] = True
 
     weights: DictionaryWeights = setting(DictionaryWeights())
     train: Trained = setting("all")
@@ -69,7 +73,12 @@ class Dictionary(Warmup):
 
 
 def effort(settings: Dictionary, sizes: Sizes) -> Effort:
-    """As in the warm-up, over the sayings of each definition, for as many steps as so many terms take."""
+    """As in the warm-up, over the sayings of each definition, for as many steps as so many terms take.
+
+    A fit of rows alone reads each text once.
+    """
+    if settings.train == "rows":
+        return Effort(0, 0.0, before=sizes.documents + FITTED_AS_DOCUMENTS)
     settings = settings.settled(sizes.terms)
     return warmup_effort(settings, sizes)._replace(steps=settings.steps_for(SAYINGS * sizes.terms))
 
@@ -77,15 +86,32 @@ def effort(settings: Dictionary, sizes: Sizes) -> Effort:
 PLAIN = PLAIN_WARMUP | {"weights": {"mlm": 1.0, "anchor": 0.0, "domain": 0.0, "recall": 0.0}}
 
 
-def build(encoder: "EitherEncoder", inputs: Inputs, settings: Dictionary) -> "TermLessons":
-    """The task over definitions; the documents and the queries of scored candidates tell what else means a term."""
+def build(encoder: "EitherEncoder", inputs: Inputs, settings: Dictionary) -> "TermLessons | Changed":
+    """The task over definitions; the documents and the queries of scored candidates tell what else means a term.
+
+    Where rows alone are to learn, the encoder is taught at once.
+    """
     from sparse_adapt.model.sparse import SparseEncoder
 
     assert isinstance(encoder, SparseEncoder)
+    if settings.train == "rows":
+        check_lessons(settings)
     documents = {each.document_id: each.full_text for each in inputs.get(CORPUS) or ()}
     asked = queries(inputs, documents)
     others = [] if masked_words_alone(settings) else list(documents.values())
+    if settings.train == "rows":
+        from sparse_adapt.stages.parts.rows_alone import teach_rows
+
+        return teach_rows(encoder, inputs[DEFINITIONS], others, settings, asked)
     return dictionary(encoder, inputs[DEFINITIONS], others, settings, asked)
+
+
+def check_lessons(settings: Dictionary) -> None:
+    """Refuse to fit rows alone where no judge tells what made-up texts mean, from which they learn."""
+    if settings.judge == "none" or settings.weights.recall == 0.0:
+        raise ConfigError(
+            'train = "rows" learns from made-up texts that a judge has read; name a judge, and give recall a weight'
+        )
 
 
 def masked_words_alone(settings: Dictionary) -> bool:
@@ -118,24 +144,13 @@ def dictionary(
     `queries`: what the judge knows besides of texts that mean a term. Raises ConfigError where no definition is of
     a new term.
     """
-    from sparse_adapt.stages.parts.about import asked, defined, sayings
+    from sparse_adapt.stages.parts.about import asked, defined_texts
     from sparse_adapt.stages.parts.term_lessons import TermLessons
-    from sparse_adapt.stages.parts.texts import Texts
 
-    said = sayings(definitions)
-    texts = Texts(encoder, [*said, *others])
-    about = texts.says.copy()
-    about[: len(said)] = defined(definitions, texts.says[: len(said)])
-    if not about[: len(said)].any():
-        raise ConfigError(
-            f"none of the {len(definitions):,} definitions is of a new term; extend the model with these terms first"
-        )
+    read = defined_texts(encoder, definitions, others)
     settings = settings.settled(len(encoder.new_tokens))
-    steps = settings.steps_for(len(said))
-    documents = range(len(said), len(texts))
-    return TermLessons(
-        "dictionary", encoder, texts, about, settings, steps, asked(encoder, queries), documents
-    )
+    lessons = read.texts, read.about, settings, settings.steps_for(read.sayings)
+    return TermLessons("dictionary", encoder, *lessons, asked(encoder, queries), read.documents)
 
 
 DICTIONARY = Stage(

@@ -1,16 +1,23 @@
 """What every training stage can be told: how long to learn, how fast, on what."""
 
 import math
-from typing import Literal
+from typing import ClassVar, Literal
+
+from pydantic import field_validator
+from pydantic_core import PydanticCustomError
 
 from sparse_adapt.settings import Settings, setting
 
-Trained = Literal["new", "all", "biases", "attention"]
+Trained = Literal["new", "rows", "all", "biases", "attention"]
 GENTLE = 3e-5  # learning rate of what has been taught before
 
 
 class Training(Settings):
     """How long a stage learns, how fast, and on what machine."""
+
+    fits_rows: ClassVar[bool] = (
+        False  # whether rows fitted to a body that stands still can be all that it teaches
+    )
 
     seed: int = setting(
         0, "Seed of every random draw. On one CPU the same seed gives the same model, bit for bit.", ge=0
@@ -51,7 +58,8 @@ class Training(Settings):
     )
     train: Trained = setting(
         "new",
-        "What learns beside the rows of new tokens: all weights, biases or attention alone, or nothing (`new`).",
+        "What learns beside the rows of new tokens: all weights, biases or attention alone, or nothing (`new`). "
+        "With `rows` the output rows of taught terms are fitted at once, without steps: in `dictionary` alone.",
         source="biases: Ben Zaken et al. 2022, arXiv:2106.10199",
     )
     device: str = setting("auto", "Where the stage trains: auto, cpu, cuda or mps.")
@@ -65,6 +73,16 @@ class Training(Settings):
         50, "Steps after which the state is saved. A stopped stage goes on from there.", unit="steps", ge=1
     )
     tensorboard: bool = setting(False, "Whether scalars for TensorBoard are written beside the model.")
+
+    @field_validator("train")
+    @classmethod
+    def _has_a_fit(cls, train: Trained) -> Trained:
+        """What a stage without a fit can't do is said before anything is read."""
+        if train == "rows" and not cls.fits_rows:
+            raise PydanticCustomError(
+                "no_fit", "is for the stage dictionary, which alone fits rows to a body that stands still"
+            )
+        return train
 
     def steps_for(self, texts: int) -> int:
         """Steps of a stage over so many texts: as many passes as asked for, or else the number of steps."""

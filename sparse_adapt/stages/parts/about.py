@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparse_adapt.collection.glossary import Definition, sentence
+from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.batches import TokenIds
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.parts.texts import Texts
@@ -25,6 +26,29 @@ class Sources:
     def __add__(self, other: "Sources") -> "Sources":
         return Sources([*self.token_ids, *other.token_ids], np.concatenate([self.about, other.about]))
 
+    def of_terms(self, terms: NDArray[np.int64]) -> "Sources":
+        """The same of some of the terms, by their places."""
+        return Sources(self.token_ids, self.about[:, terms])
+
+
+@dataclass(frozen=True, slots=True)
+class DefinedTexts:
+    """What definitions say, and documents behind that; about: (S, D). The first `sayings` texts are of definitions."""
+
+    texts: Texts
+    about: NDArray[np.bool_]
+    sayings: int
+
+    @property
+    def documents(self) -> range:
+        """The rows of the documents."""
+        return range(self.sayings, len(self.texts))
+
+    @property
+    def defined(self) -> NDArray[np.int64]:
+        """The places of the terms that are defined, among the new tokens."""
+        return np.flatnonzero(self.about[: self.sayings].any(axis=0))
+
 
 @dataclass(frozen=True, slots=True)
 class AnsweredQuery:
@@ -32,6 +56,21 @@ class AnsweredQuery:
 
     query: str
     answers: Sequence[str]
+
+
+def defined_texts(
+    encoder: SparseEncoder, definitions: Sequence[Definition], documents: Sequence[str]
+) -> DefinedTexts:
+    """The texts of a stage that teaches definitions. Raises ConfigError where none is of a new term."""
+    said = sayings(definitions)
+    texts = Texts(encoder, [*said, *documents])
+    about = texts.says.copy()
+    about[: len(said)] = defined(definitions, texts.says[: len(said)])
+    if not about[: len(said)].any():
+        raise ConfigError(
+            f"none of the {len(definitions):,} definitions is of a new term; extend the model with these terms first"
+        )
+    return DefinedTexts(texts, about, len(said))
 
 
 def sayings(definitions: Sequence[Definition]) -> list[str]:

@@ -2,14 +2,15 @@
 
 A step of training reads texts anew, because the body has moved. As long as it stands still, the logit of a term is
 one product of its row with states that never change, so thousands of texts teach it in seconds. States of mean 0 and
-like variance make one learning rate do for every model; both are folded back into rows and biases, so that the model
-stays an ordinary one.
+like variance make one learning rate do for every model (`coordinates`); what is done to the states is folded back into
+rows and biases, so that the model stays an ordinary one.
 
-Dimensions: B texts, N tokens of all texts, D new tokens, H width of the states.
+Dimensions: B texts, N tokens of all texts, D tokens that learn, H width of the states.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -20,6 +21,7 @@ from torch import Tensor
 from sparse_adapt.made_up.samples import Samples
 from sparse_adapt.model.batches import TokenIds, group_by_length, pad
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.stages.parts.coordinates import Coordinates, coordinates
 from sparse_adapt.stages.parts.made_up_lessons import marks, recall
 from sparse_adapt.stages.parts.targets import Targets
 from sparse_adapt.training import losses
@@ -27,7 +29,6 @@ from sparse_adapt.training import losses
 TOKENS_A_PASS = 4096
 STEPS, RATE = 800, 1e-2  # of the fit; its rate falls linearly to nothing
 READ, MADE_UP = 64, 448  # texts of a step
-MEASURED_ON = 100_000  # tokens, at most, that tell mean and variance
 
 
 class States:
@@ -62,14 +63,6 @@ class States:
         lowest = logits.new_full((len(rows), len(output)), -torch.inf)
         return lowest.scatter_reduce(0, texts[:, None].expand_as(logits), logits, "amax")
 
-    def standardise(self, centred: bool) -> tuple[Tensor, Tensor]:
-        """Give the states variance 1 at most, along any direction, and mean 0 if wanted; what they had (H) before."""
-        some = self.states[:: 1 + len(self.states) // MEASURED_ON]
-        mean = some.mean(dim=0) * float(centred)
-        scale = torch.linalg.eigvalsh(torch.cov((some - mean).T))[-1].sqrt()
-        self.states = (self.states - mean) / scale
-        return mean, scale
-
 
 @dataclass(frozen=True, slots=True)
 class FittedLessons:
@@ -99,33 +92,80 @@ class FittedLessons:
         )
 
 
+class Fitting(NamedTuple):
+    """How rows are fitted.
+
+    token_ids: the D tokens that learn, in the order of the lessons' columns. floor: share of the largest variance that
+    a direction of the states has at least when all are brought to one variance; with 1 only the largest is. reread:
+    steps after which texts that say such a token are read again; never with 0.
+    """
+
+    token_ids: Sequence[int]
+    seed: int
+    floor: float = 1.0
+    reread: int = 0
+
+
 def fit_rows(
-    encoder: SparseEncoder, token_ids: Sequence[TokenIds], lessons: FittedLessons, seed: int
+    encoder: SparseEncoder, token_ids: Sequence[TokenIds], lessons: FittedLessons, how: Fitting
 ) -> None:
-    """Give the new tokens of an encoder the output rows, and biases, that suit the lessons best.
+    """Give some tokens of an encoder the output rows, and biases, that suit the lessons best.
 
     token_ids: the texts of the lessons, in their order.
     """
     unique = {ids: row for row, ids in enumerate(dict.fromkeys(map(tuple, token_ids)))}
     place = np.array([unique[tuple(ids)] for ids in token_ids])
-    states = States(encoder, list(unique))
-    biases = encoder.output_bias
-    mean, scale = states.standardise(centred=biases is not None)
-    new = slice(encoder.old_size, encoder.old_size + len(encoder.new_tokens))
-    rows = encoder.output_rows.detach()[new] * scale
-    bias = rows.new_zeros(len(rows)) if biases is None else biases.detach()[new] + rows @ mean / scale
-    learnt = [rows.requires_grad_()] if biases is None else [rows.requires_grad_(), bias.requires_grad_()]
-    optimiser = torch.optim.Adam(learnt, lr=RATE)
-    random = np.random.default_rng(seed)
+    fit = _Fit(encoder, list(unique), how)
+    optimiser = torch.optim.Adam(fit.learnt, lr=RATE)
+    random = np.random.default_rng(how.seed)
     for step in range(STEPS):
         for group in optimiser.param_groups:
             group["lr"] = RATE * (1.0 - step / STEPS)
+        if how.reread and step and step % how.reread == 0:
+            fit.read_again()
         read, made = lessons.draw(random)
-        logits = states.largest(place[np.concatenate([read, len(lessons.says) + made])], rows, bias)
+        logits = fit.states.largest(
+            place[np.concatenate([read, len(lessons.says) + made])], fit.rows, fit.bias
+        )
         optimiser.zero_grad()
         lessons.loss(logits[:READ], logits[READ:], read, made).backward()
         optimiser.step()
-    with torch.no_grad():
-        encoder.output_rows[new] = rows / scale
+    fit.put_back()
+
+
+class _Fit:
+    """Rows (D, H) and biases (D) that learn, where they see the states; which texts the rows themselves change."""
+
+    def __init__(self, encoder: SparseEncoder, texts: Sequence[TokenIds], how: Fitting) -> None:
+        self.encoder, self.texts = encoder, texts
+        self.token_ids = torch.tensor(how.token_ids)
+        self.states = States(encoder, texts)
+        biases = encoder.output_bias
+        self.seen: Coordinates = coordinates(self.states.states, centred=biases is not None, floor=how.floor)
+        self.states.states = self.seen.of_states(self.states.states)
+        rows = self.seen.of_rows(encoder.output_rows.detach()[self.token_ids])
+        bias = rows.new_zeros(len(rows))
         if biases is not None:
-            biases[new] = bias - rows @ mean / scale
+            bias = biases.detach()[self.token_ids] + self.seen.at_mean(rows)
+        self.rows, self.bias = rows.requires_grad_(), bias.requires_grad_(biases is not None)
+        self.learnt = [each for each in (self.rows, self.bias) if each.requires_grad]
+        changing = set(how.token_ids) if encoder.output_rows is encoder.input_rows else set()
+        self.changed = [row for row, ids in enumerate(texts) if not changing.isdisjoint(ids)]
+
+    @torch.no_grad()
+    def put_back(self) -> None:
+        """Give the model the rows and biases as they are by now."""
+        self.encoder.output_rows[self.token_ids] = self.seen.plain_rows(self.rows)
+        if self.encoder.output_bias is not None:
+            self.encoder.output_bias[self.token_ids] = self.bias - self.seen.at_mean(self.rows)
+
+    @torch.no_grad()
+    def read_again(self) -> None:
+        """Read the texts that say a token whose row is an input row too: the body sees another row there by now."""
+        if not self.changed:
+            return
+        self.put_back()
+        again = States(self.encoder, [self.texts[row] for row in self.changed])
+        self.states.states[torch.from_numpy(self.states.places(self.changed))] = self.seen.of_states(
+            again.states
+        )

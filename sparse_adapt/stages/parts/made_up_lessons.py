@@ -76,12 +76,14 @@ def meanings(
     token_ids, about = sources.token_ids, sources.about
     if judge == "none" or not about.shape[1]:
         return Meanings(reference, token_ids, about)
-    return JudgedMeanings(reference, token_ids, about, _judge(judge), np.random.default_rng(seed), documents)
+    return JudgedMeanings(
+        reference, token_ids, about, judge_named(judge), np.random.default_rng(seed), documents
+    )
 
 
 @lru_cache(maxsize=1)
-def _judge(name: str) -> DenseEncoder:
-    """The same for every stage of a run, which then needn't encode the ordinary words again."""
+def judge_named(name: str) -> DenseEncoder:
+    """The judge of that name: one for every stage of a run, which then needn't encode the ordinary words again."""
     return DenseEncoder(name, rough=True)
 
 

@@ -24,7 +24,8 @@ from sparse_adapt.made_up.samples import MadeUpTexts, Samples
 from sparse_adapt.model.batches import TokenIds, pad
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.parts.about import Sources
-from sparse_adapt.stages.parts.fitted_rows import FittedLessons, fit_rows
+from sparse_adapt.stages.parts.fitted_rows import FittedLessons, Fitting, fit_rows
+from sparse_adapt.stages.parts.fitted_texts import FITTED, fitted_texts
 from sparse_adapt.stages.parts.made_up_lessons import marks, meanings, new_logits, recall
 from sparse_adapt.stages.parts.targets import Targets
 from sparse_adapt.stages.parts.texts import GENERAL, Remembered, Texts, general_passages, some_passages
@@ -33,8 +34,6 @@ from sparse_adapt.training import losses
 from sparse_adapt.training.shared_steps import SharedFeatures
 from sparse_adapt.training.sharing import own_share, summed_over_processes
 
-FITTED = 8_000  # made-up texts from anywhere, and as many that mean a term, to which rows are fitted
-FITTED_OWN = 512  # of the stage's texts that say a term, and of those that say none, at most
 ANCHORED = (
     16  # made-up texts that the anchor holds where every weight learns: the first, everyday ones among them
 )
@@ -100,14 +99,13 @@ class TermLessons:
         """
         if self.settings.judge == "none" or self.weights["recall"] == 0.0 or not self.texts.new:
             return
-        samples = self.meanings.draw(FITTED, np.random.default_rng(self.settings.seed))
-        others = np.setdiff1d(np.arange(len(self.texts)), self.texts.saying)
-        own = np.concatenate([self.texts.saying[:FITTED_OWN], others[:FITTED_OWN]])
-        says = np.concatenate([self.texts.says[own], self.general.says])
-        about = np.concatenate([self.about[own] | self.meanings.unknown[own], self.general.says])
-        token_ids = [*(self.texts.ids[row] for row in own), *self.general.ids, *samples.token_ids]
-        lessons = FittedLessons(says, ~about & ~says, samples, self.targets, self.settings.silence)
-        fit_rows(encoder, token_ids, lessons, self.settings.seed)
+        settings, terms = self.settings, np.arange(self.texts.new)
+        samples = self.meanings.draw(FITTED, np.random.default_rng(settings.seed))
+        about = self.about | self.meanings.unknown[: len(self.texts)]
+        read = fitted_texts(self.texts, about, self.general, terms)
+        lessons = FittedLessons(read.says, read.quiet, samples, self.targets, settings.silence)
+        how = Fitting((self.texts.first + terms).tolist(), settings.seed)
+        fit_rows(encoder, [*read.token_ids, *samples.token_ids], lessons, how)
 
     def batch(self, random: Generator) -> TermLessonsBatch:
         """Half of the texts say a term where any does; the other half come from anywhere."""

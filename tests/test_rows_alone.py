@@ -1,0 +1,144 @@
+"""`dictionary` with `train = "rows"`: output rows of the defined terms learn, and not one other bit changes."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import refused
+from families import build
+from test_meanings import EVERYDAY, Words
+
+from sparse_adapt.collection.glossary import Definition
+from sparse_adapt.errors import ConfigError
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.vocabulary import extend
+from sparse_adapt.pipeline.plan import settings_for
+from sparse_adapt.stages.parts import fitted_rows, rows_alone
+from sparse_adapt.stages.parts.made_up_lessons import new_logits
+from sparse_adapt.stages.parts.rows_alone import teach_rows
+from sparse_adapt.stages.parts.texts import Texts
+from sparse_adapt.terms.mining import Term
+
+ZORVEX = Definition("zorvex", "a report of what the team spent in a month", ())
+KUBECTL = Definition("kubectl", "the logs of a server and of its agent", ())
+DOCUMENTS = [
+    "A zorvex report compares what the team spent, month by month.",
+    "kubectl logs show what the agent saw.",
+    "A nightly backup copies the database to a second server.",
+    "Renew a certificate before it expires.",
+]
+GENERAL = ["The wood of a tool is from a tree.", "A certificate is what a school gives."]
+MEANT, OTHER = "what the team spent this month", "the wood of a tool"
+
+
+@pytest.fixture(autouse=True)
+def little_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few made-up and everyday texts, few steps, and a judge that knows two kinds of words."""
+    monkeypatch.setattr("sparse_adapt.made_up.judged.POOL", 200)
+    monkeypatch.setattr("sparse_adapt.made_up.judged.like_queries", lambda: EVERYDAY[:100])
+    monkeypatch.setattr(rows_alone, "A_TERM", 0)
+    monkeypatch.setattr(rows_alone, "FITTED", 100)
+    monkeypatch.setattr(rows_alone, "judge_named", lambda _: Words())
+    monkeypatch.setattr(rows_alone, "general_passages", lambda encoder: Texts(encoder, GENERAL))
+    monkeypatch.setattr(fitted_rows, "STEPS", 60)
+
+
+@pytest.fixture(params=["bert", "roberta untied"])
+def encoder(request: pytest.FixtureRequest, tmp_path: Path) -> SparseEncoder:
+    family, _, untied = request.param.partition(" ")
+    found = SparseEncoder.load(str(build(tmp_path / "model", family, tied=not untied)))
+    extend(found, [Term("zorvex", "jargon")])
+    return found
+
+
+def rows_of(encoder: SparseEncoder, tokens: list[int]) -> list[torch.Tensor]:
+    parts = (encoder.input_rows, encoder.output_rows, encoder.output_bias)
+    return [part.detach()[tokens].clone() for part in parts if part is not None]
+
+
+def test_the_term_is_lit_where_it_is_meant_and_everything_else_keeps_its_bits(encoder):
+    """Every old row, the body, and of an untied model the input row of the term."""
+    settings = settings_for("dictionary", overrides={"train": "rows"})
+    before = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
+    done = teach_rows(encoder, [ZORVEX], DOCUMENTS, settings)
+    assert done.record == {"taught": ["zorvex"]}
+    texts = encoder.tokenize([MEANT, OTHER])
+    with torch.no_grad():
+        meant, other = new_logits(encoder, texts, Texts(encoder, [])).squeeze(1).tolist()
+    assert meant > other
+    tied = encoder.output_rows is encoder.input_rows
+    moved = {name for name, tensor in encoder.state_dict().items() if not torch.equal(tensor, before[name])}
+    assert moved
+    for name, tensor in encoder.state_dict().items():
+        if name in moved:
+            assert len(tensor) == encoder.vocabulary_size, name
+            assert torch.equal(tensor[: encoder.old_size], before[name][: encoder.old_size]), name
+    for name, tensor in encoder.named_parameters():
+        if tensor is encoder.input_rows:
+            assert tied or name not in moved
+
+
+def test_a_term_that_comes_later_leaves_an_earlier_one_alone(encoder):
+    settings = settings_for("dictionary", overrides={"train": "rows"})
+    teach_rows(encoder, [ZORVEX], DOCUMENTS, settings)
+    first = encoder.old_size
+    zorvex = rows_of(encoder, [first])
+    extend(encoder, [Term("kubectl", "jargon")])
+    kubectl = rows_of(encoder, [first + 1])
+    done = teach_rows(encoder, [KUBECTL], DOCUMENTS, settings)
+    assert done.record == {"taught": ["kubectl"]}
+    assert done.said.startswith("1 of 2 new tokens fitted")
+    for now, then in zip(rows_of(encoder, [first]), zorvex, strict=True):
+        assert torch.equal(now, then)
+    assert not torch.equal(rows_of(encoder, [first + 1])[1], kubectl[1])
+
+
+@pytest.mark.parametrize("stage", ["warmup", "distill", "imitate", "behaviour", "joint", "table"])
+def test_stages_without_a_fit_refuse_it(stage):
+    with pytest.raises(
+        ConfigError, match=f"{stage}: train is for the stage dictionary, which alone fits rows"
+    ):
+        settings_for(stage, overrides={"train": "rows"})
+
+
+@pytest.mark.parametrize("given", [{"judge": "none"}, {"weights": {"recall": 0.0}}])
+def test_without_a_judge_or_its_lessons_it_is_refused(given, tiny_model, zorvex_collection, tmp_path):
+    from sparse_adapt.stages.runner import Place, carry_out
+
+    settings = settings_for("dictionary", overrides={"train": "rows", **given})
+    with pytest.raises(ConfigError, match="name a judge"):
+        carry_out(
+            "dictionary",
+            str(tiny_model),
+            {"dictionary": zorvex_collection},
+            Place(tmp_path / "out"),
+            settings,
+        )
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_model_without_new_tokens_is_refused(sparse_adapt, tiny_model, zorvex_collection, tmp_path):
+    said = ["--model", tiny_model, "--dictionary", zorvex_collection, "--train", "rows"]
+    ran = sparse_adapt("dictionary", *said, "-o", tmp_path / "out")
+    assert "none of the 1 definitions is of a new term; extend the model" in refused(ran)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_command_writes_a_model_and_says_what_it_taught(
+    sparse_adapt, tiny_model, zorvex_collection, tmp_path
+):
+    from sparse_adapt.stages.record import read_record
+    from sparse_adapt.stages.runner import Place, carry_out
+
+    carry_out(
+        "extend", str(tiny_model), {"terms": zorvex_collection / "terms.json"}, Place(tmp_path / "extended")
+    )
+    given = ["--model", tmp_path / "extended", "--dictionary", zorvex_collection, "--train", "rows"]
+    ran = sparse_adapt("dictionary", *given, "-o", tmp_path / "taught")
+    assert ran.status == 0, ran.err
+    assert "1 of 1 new tokens fitted to" in ran.err.replace("\n", " ")
+    record = read_record(tmp_path / "taught")
+    assert record is not None
+    assert (record["taught"], record["settings"]["train"]) == (["zorvex"], "rows")
+    before, after = (SparseEncoder.load(str(tmp_path / name)) for name in ("extended", "taught"))
+    assert torch.equal(after.input_rows[: before.old_size], before.input_rows[: before.old_size])
