@@ -1,0 +1,134 @@
+"""How far rows alone carry: `python -m benchmarks.rows_alone [--models splade-tiny] [--corpora gatrocraptic coined]`.
+
+Each model is extended by the terms of a corpus and taught their definitions, once with rows alone and once with
+defaults, and measured on development queries, everyday texts and general questions that no stage learns from. What is
+done stays in benchmarks/results/NAME.json. Prints a table as Markdown.
+"""
+
+import argparse
+import itertools
+import statistics
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from benchmarks.stages import DEVELOPMENT, with_other_queries
+from benchmarks.tables import Results, line, spread
+from sparse_adapt.made_up.everyday import LIKE_QUERIES, made_up
+from sparse_adapt.made_up.general import pairs
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline.plan import settings_for
+from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
+from sparse_adapt.stages.parts.made_up_lessons import new_logits
+from sparse_adapt.stages.parts.texts import Texts
+from sparse_adapt.stages.runner import Place, carry_out
+
+ASKED, SEED = 1000, 65_537  # general questions, and everyday texts by a seed that no stage has
+AT_ONCE = 256
+TAUGHT: Mapping[str, Mapping[str, Any]] = {"rows alone": {"train": "rows"}, "every weight": {}}
+COLUMNS = ("hidden", "control", "area_control", "area_everyday", "area_questions", "first", "strays")
+
+
+def main() -> None:
+    """Teach and measure what isn't done yet."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", nargs="+", default=["splade-tiny"])
+    parser.add_argument("--corpora", nargs="+", default=["gatrocraptic", "coined"])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
+    parser.add_argument("--taught", nargs="+", choices=TAUGHT, default=list(TAUGHT))
+    parser.add_argument("--name", default="rows_alone")
+    given = parser.parse_args()
+    results = Results(given.name)
+    for cell in itertools.product(given.corpora, given.models, given.seeds, given.taught):
+        entry = dict(zip(("corpus", "model", "seed", "taught"), cell, strict=True))
+        if not results.holds(entry):
+            results.add(entry | one(**entry))
+            print(results.found[-1], flush=True)
+    results.conclude(table(results.found))
+
+
+def one(corpus: str, model: str, seed: int, taught: str) -> dict[str, Any]:
+    """The figures of one model that was taught, and the processor seconds that its lessons took."""
+    with tempfile.TemporaryDirectory() as work:
+        place = Path(work)
+        whole = with_other_queries(DEVELOPMENT / corpus, place / "corpus")
+        carry_out("extend", model, {"terms": f"{whole}/terms.json"}, Place(place / "extended"))
+        started = time.process_time()
+        settings = settings_for("dictionary", overrides={"seed": seed, **TAUGHT[taught]})
+        named = {"corpus": whole, "dictionary": f"{whole}/dictionary.jsonl"}
+        carry_out("dictionary", str(place / "extended"), named, Place(place / "taught"), settings)
+        seconds = round(time.process_time() - started)
+        encoder = SparseEncoder.load(str(place / "taught"))
+        return measured(encoder, read_collection(whole, "test")) | {"seconds": seconds}
+
+
+def measured(encoder: SparseEncoder, collection: Collection) -> dict[str, float]:
+    """Ranking, areas under the curve of hidden queries against others, right term first, questions that light one."""
+    vectors = encode(encoder, [each.full_text for each in collection.documents], "document")
+    found = evaluate_vectors(
+        encode(encoder, [each.text for each in collection.queries], "query"), vectors, collection
+    )
+    logits = {
+        kind: logits_of(encoder, [each.text for each in collection.queries if each.kind == kind])
+        for kind in ("hidden", "control")
+    }
+    logits["everyday"] = logits_of(encoder, made_up(ASKED, SEED)[LIKE_QUERIES])
+    logits["questions"] = logits_of(encoder, [question.text for _, question in pairs("judges")][:ASKED])
+    figures = {kind: found.means(kind)["ndcg@10"] for kind in ("hidden", "control")}
+    for kind in ("control", "everyday", "questions"):
+        figures[f"area_{kind}"] = area(logits["hidden"].max(axis=1), logits[kind].max(axis=1))
+    hidden = [each.query_id for each in collection.queries if each.kind == "hidden"]
+    figures["first"] = right_first(encoder, hidden, logits["hidden"])
+    figures["strays"] = float((logits["questions"].max(axis=1) > 0.0).mean())
+    return {key: round(float(value), 3) for key, value in figures.items()}
+
+
+@torch.no_grad()
+def logits_of(encoder: SparseEncoder, texts: Sequence[str]) -> NDArray[np.float32]:
+    """The largest logit of each new term in each text: (B, D)."""
+    ids, new = encoder.tokenize(texts, "query"), Texts(encoder, [])
+    parts = [
+        new_logits(encoder, ids[start : start + AT_ONCE], new).cpu().numpy()
+        for start in range(0, len(ids), AT_ONCE)
+    ]
+    return np.concatenate(parts)
+
+
+def area(above: NDArray[np.float32], below: NDArray[np.float32]) -> float:
+    """The chance that one of the first is larger than one of the second (Mann and Whitney 1947)."""
+    ranks = rankdata(np.concatenate([above, below]))[: len(above)]
+    return float((ranks.sum() - len(above) * (len(above) + 1) / 2) / (len(above) * len(below)))
+
+
+def right_first(encoder: SparseEncoder, names: Sequence[str], logits: NDArray[np.float32]) -> float:
+    """The share of hidden queries whose own term, which their name holds, has the largest logit."""
+    terms = [token.token.strip() for token in encoder.new_tokens]
+    first = [terms[int(row)] for row in logits.argmax(axis=1)]
+    if len(terms) == 1:
+        return 1.0
+    return statistics.fmean(
+        term.casefold() in name.casefold() for term, name in zip(first, names, strict=True)
+    )
+
+
+def table(found: Sequence[Mapping[str, Any]]) -> str:
+    """Means over the seeds, with the spread."""
+    lines = [line(["corpus", "model", "learns", *COLUMNS, "seconds"]), "| --- | --- | --- |" + " ---: |" * 8]
+    for key in dict.fromkeys((each["corpus"], each["model"], each["taught"]) for each in found):
+        own = [each for each in found if (each["corpus"], each["model"], each["taught"]) == key]
+        cells = [spread([each[column] for each in own]) for column in COLUMNS]
+        seconds = f"{statistics.fmean(each['seconds'] for each in own):.0f}"
+        lines.append(line([key[0], Path(key[1]).name, key[2], *cells, seconds]))
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()
