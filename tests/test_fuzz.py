@@ -61,6 +61,8 @@ from sparse_adapt.stages.runner import Place
 from sparse_adapt.suite.measure import training_of
 from sparse_adapt.suite.settings import read_suite
 from sparse_adapt.teachers.teacher import is_cross_encoder
+from sparse_adapt.term_packs.held import open_model
+from sparse_adapt.term_packs.pack import read_pack
 from sparse_adapt.terms.mining import read_terms
 from sparse_adapt.training.loop import read_history
 
@@ -241,6 +243,12 @@ def seeds(tmp_path_factory, tiny_model, zorvex_collection, twelve_documents) -> 
     dense = tiny_dense(tiny_model, folder / "dense")
     for path in sorted(dense.rglob("*.json")) + sorted(dense.rglob("*.safetensors")):
         readers[path] = [model_at(len(path.relative_to(dense).parts))]
+    sa.pack(stage.with_name("1-extend"), folder / "zorvex.pack", base=tiny_model)
+    readers[folder / "zorvex.pack"] = [read_pack]
+    packed = sa.unpack(folder / "zorvex.pack", tiny_model, folder / "packed").folder
+    (packed / "sparse-adapt.json").unlink()
+    for path in sorted((packed / "packs").iterdir()):
+        readers[path] = [lambda path: open_model(path.parents[1])]
     vectors = folder / "vectors"
     encode_corpus(SparseEncoder.load(tiny_model), twelve_documents, vectors, documents_a_shard=5)
     for path in sorted(vectors.iterdir()):

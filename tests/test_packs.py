@@ -19,6 +19,7 @@ from sparse_adapt.files.checksum import files_at
 from sparse_adapt.model.query_side import QuerySide
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.stages.record import extended_from
 from sparse_adapt.term_packs.base import checksum_of_base, difference
 from sparse_adapt.term_packs.held import open_model
 from sparse_adapt.term_packs.pack import HEADER, read_pack
@@ -214,6 +215,12 @@ def test_a_model_that_holds_packs_is_a_base_too(tied, tmp_path):
     assert [name for name, _ in both.found] == ["one", "quux"]
 
 
+def test_stages_go_on_from_the_base_that_packs_were_put_into(tied, tmp_path, zorvex_collection):
+    assert extended_from(str(tied / "with")) == str((tied / "base").resolve())
+    sa.train("behaviour", tied / "with", zorvex_collection, out=tmp_path / "behaves", **SHORT)
+    assert sa.packs(tmp_path / "behaves").terms == []
+
+
 def test_a_newer_pack_takes_the_place_of_an_older_one(tied, tmp_path):
     teach(tied / "base", tmp_path / "newer", ["kubectl"], 4)
     sa.pack(tmp_path / "newer", tmp_path / "two.pack")
@@ -335,9 +342,16 @@ def test_files_that_are_no_pack_for_this_model(tied, tmp_path):
     save_file(load_file(pack), tmp_path / "bare.pack")
     edited(pack, tmp_path / "newer.pack", format_version=2, more="of it")
     edited(pack, tmp_path / "lacking.pack", made=None)
+    tokens = read_pack(pack).header.model_dump()["tokens"]
+    edited(pack, tmp_path / "renamed.pack", tokens=[{**each, "term": "x"} for each in tokens])
+    edited(pack, tmp_path / "twice.pack", tokens=[*tokens, *tokens])
+    edited(pack, tmp_path / "beyond.pack", tokens=[{**each, "pieces": [200]} for each in tokens])
     problems = {
         "nowhere.pack": "can be read",
-        "flipped.pack": "by their checksum",
+        "flipped.pack": "by its checksum",
+        "renamed.pack": "by its checksum",
+        "twice.pack": "one twice",
+        "beyond.pack": "no token of its base",
         "cut.pack": "no term pack that can be read",
         "text.pack": "no term pack that can be read",
         "empty.pack": "no term pack that can be read",

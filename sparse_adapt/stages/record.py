@@ -32,6 +32,7 @@ from sparse_adapt.stages.made_from import (
 )
 
 RECORD_FILE = "stage.json"
+EXTENDING = ("extend", "unpack")  # what gives a model tokens: a stage, or term packs put into it
 Kind = TypeVar("Kind")
 PACKAGES = ("sparse-adapt", "torch", "transformers", "tokenizers", "accelerate")
 OF_KEYS = {each.key: each for each in vars(inputs).values() if isinstance(each, Input)}
@@ -129,7 +130,7 @@ def extended_from(model: str) -> str | None:
     place, seen = model, set[str]()
     while (record := read_record(place)) is not None:
         place = str(record["model"][PATH])
-        if record["stage"] == "extend":
+        if record["stage"] in EXTENDING:
             return place
         if place in seen:
             raise ConfigError(f"{model}: its record says that it was made from itself; name another --model")

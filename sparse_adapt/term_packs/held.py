@@ -21,8 +21,8 @@ from sparse_adapt.files.writing import write_bytes
 from sparse_adapt.model.origin import origin_of
 from sparse_adapt.model.saved import fetch, read_tokenizer
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.term_packs.base import check_takes_packs, checksum_of_base
-from sparse_adapt.term_packs.pack import Base, Header, Rows, TermPack, checksum_of_rows
+from sparse_adapt.term_packs.base import check_takes_packs, checksum_of_base, rows_of
+from sparse_adapt.term_packs.pack import Base, Header, Rows, TermPack, checksum_of
 from sparse_adapt.term_packs.putting import rows_at, spare_rows, take_out
 
 FOLDER, LIST_FILE, SPARE_FILE = "packs", "packs.json", "model.safetensors"
@@ -88,7 +88,10 @@ def open_model(source: str | Path) -> Opened:
         raise _changed(source, held)
     packs = tuple(_pack(encoder, each, source, held, tokens) for each in held.packs)
     place = folder / FOLDER
-    take_out(encoder, read_tokenizer(place, source), _read_spare(place), held.rows)
+    tokenizer, spare = read_tokenizer(place, source), _read_spare(place)
+    if not _leads_back(encoder, len(tokenizer), spare, held):
+        raise _changed(source, held)
+    take_out(encoder, tokenizer, spare, held.rows)
     sha256 = checksum_of_base(encoder)
     if sha256 != held.base.sha256:
         raise _changed(source, held)
@@ -138,9 +141,17 @@ def _pack(
 ) -> TermPack:
     """A pack with its rows out of the model that it is in."""
     rows = rows_at(encoder, [ids[token.token] for token in held.header.tokens])
-    if checksum_of_rows(rows) != held.header.rows_sha256:
+    if checksum_of(held.header, rows) != held.header.sha256:
         raise _changed(source, of)
     return TermPack(Path(held.file), held.header, rows)
+
+
+def _leads_back(encoder: SparseEncoder, tokens: int, spare: Rows, held: Held) -> bool:
+    """Whether a base of so many tokens, with these spare rows, can be in a model."""
+    behind = held.rows - tokens
+    wanted = {kind: (behind, *rows.shape[1:]) for kind, rows in rows_of(encoder).items()} if behind else {}
+    fits = {kind: tuple(rows.shape) for kind, rows in spare.items()} == wanted
+    return fits and tokens == held.base.tokens and tokens <= held.rows <= encoder.vocabulary_size
 
 
 def _read_spare(place: Path) -> Rows:

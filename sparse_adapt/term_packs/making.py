@@ -29,7 +29,7 @@ from sparse_adapt.term_packs.pack import (
     PackToken,
     TermPack,
     Whole,
-    checksum_of_rows,
+    checksum_of,
 )
 from sparse_adapt.term_packs.putting import rows_at
 
@@ -84,9 +84,10 @@ def make_pack(
             stages=tuple(_stages(since)),
         ),
         tokens=tuple(_tokens(encoder, found.base, chosen)),
-        rows_sha256=checksum_of_rows(rows),
+        sha256="",
     )
-    return TermPack(out, header, rows), found.model
+    whole = header.model_copy(update={"sha256": checksum_of(header, rows)})
+    return TermPack(out, whole, rows), found.model
 
 
 # -- the base -------------------------------------------------------------------------------------

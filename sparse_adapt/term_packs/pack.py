@@ -5,13 +5,14 @@ finds them, what taught them, who made it and when. Dimensions: T tokens of the 
 """
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, field_validator
+from pydantic import BaseModel, field_validator, model_validator
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from tokenizers import AddedToken
@@ -85,14 +86,22 @@ class Made(Record):
 
 
 class Header(Record):
-    """All that a pack says beside its rows; `rows_sha256` is over these."""
+    """All that a pack says beside its rows; `sha256` is over both."""
 
     format: str
     format_version: int
     base: Base
     made: Made
     tokens: tuple[PackToken, ...]
-    rows_sha256: str
+    sha256: str
+
+    @model_validator(mode="after")
+    def _is_of_its_base(self) -> "Header":
+        if not self.tokens or len({each.token for each in self.tokens}) < len(self.tokens):
+            raise ValueError("has no token, or one twice")
+        if not all(0 <= piece < self.base.tokens for each in self.tokens for piece in each.pieces):
+            raise ValueError("has a piece that is no token of its base")
+        return self
 
 
 class _Version(BaseModel):
@@ -166,17 +175,18 @@ def check_pack_place(path: Path, *, overwrite: bool) -> None:
 
 
 def check_rows(header: Header, rows: Rows, path: str | Path) -> None:
-    """Raise InputError for rows that aren't those which the header is about."""
-    if checksum_of_rows(rows) != header.rows_sha256:
-        raise InputError(path, f"damaged: its rows aren't what was written, by their checksum; {AGAIN}")
+    """Raise InputError for a header and rows that aren't what was written, or aren't a row for each token."""
+    if checksum_of(header, rows) != header.sha256:
+        raise InputError(path, f"damaged: it isn't what was written, by its checksum; {AGAIN}")
     for name, tensor in rows.items():
         if not tensor.isfinite().all() or len(tensor) != len(header.tokens):
             raise InputError(path, f"damaged: {name} isn't a row of numbers for each of its tokens; {AGAIN}")
 
 
-def checksum_of_rows(rows: Rows) -> str:
-    """SHA-256 of some tensors, by their names, shapes and bytes."""
-    digest = hashlib.sha256()
+def checksum_of(header: Header, rows: Rows) -> str:
+    """SHA-256 of all that a header says, but for its own, and of rows by their names, shapes and bytes."""
+    told = header.model_dump(mode="json", exclude={"sha256"})
+    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
     for name in sorted(rows):
         digest.update(f"{name} {checksum_of_tensor(rows[name])}\n".encode())
     return digest.hexdigest()

@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerFast
 
 from sparse_adapt.errors import InputError
 from sparse_adapt.model.encoder import NewToken
-from sparse_adapt.model.entries import with_entries
+from sparse_adapt.model.entries import is_wordpiece, with_entries
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import TermError, check_kept
 from sparse_adapt.term_packs.base import rows_of
@@ -62,10 +62,10 @@ def put_in(base: SparseEncoder, packs: Sequence[TermPack]) -> None:
     tokens = [token for pack in packs for token in pack.header.tokens]
     if not tokens:
         return
+    _check_shapes(packs, base)
     tokenizer = with_entries(base.tokenizer, [token.entry for token in tokens])
     new_tokens = _numbered(tokenizer, tokens)
     _check_whole(tokenizer, new_tokens, packs, first=len(base.tokenizer))
-    _check_shapes(packs, rows_of(base))
     base.tokenizer = tokenizer
     rows = max(base.vocabulary_size, 1 + new_tokens[-1].token_id)
     if rows > base.vocabulary_size:
@@ -133,8 +133,11 @@ def _check_whole(
         ) from error
 
 
-def _check_shapes(packs: Sequence[TermPack], rows: Rows) -> None:
-    wanted = {kind: tuple(held.shape[1:]) for kind, held in rows.items()}
+def _check_shapes(packs: Sequence[TermPack], base: SparseEncoder) -> None:
+    """Raise InputError for rows of other shapes than a base's, and for words that its tokenizer can't be given."""
+    wanted = {kind: tuple(held.shape[1:]) for kind, held in rows_of(base).items()}
     for pack in packs:
         if {kind: tuple(held.shape[1:]) for kind, held in pack.rows.items()} != wanted:
             raise InputError(pack.source, f"damaged: its rows aren't of its base's shapes; {AGAIN}")
+        if any(token.whole is None for token in pack.header.tokens) and not is_wordpiece(base.tokenizer):
+            raise InputError(pack.source, f"damaged: its words join no vocabulary of its base; {AGAIN}")
