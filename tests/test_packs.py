@@ -202,6 +202,20 @@ def test_the_way_through_stages_is_found_and_told(tied, tmp_path, zorvex_collect
     with pytest.raises(ModelError, match="isn't what it is in"):
         sa.pack(tmp_path / "moved", tmp_path / "moved.pack", base=tied / "base")
     assert not (tmp_path / "moved.pack").exists()
+    sa.train("extend", tmp_path / "moved", out=tmp_path / "more", terms=["kubectl"])
+    later = sa.pack(tmp_path / "more", tmp_path / "moved.pack")
+    assert (later.terms, later.base) == (["kubectl"], str(tmp_path / "moved"))
+    assert [stage["stage"] for stage in later.header.made.stages] == ["extend"]
+
+
+def test_the_stages_of_an_adaptation_are_told_one_by_one(tied, tmp_path):
+    shutil.copytree(tied / "one", tmp_path / "adapted")
+    record = json.loads((tmp_path / "adapted" / "stage.json").read_text())
+    stages = [{"stage": name, "settings": {}, "files": {}} for name in ("extend", "behaviour")]
+    adapted = {**record, "stage": "adapt", "stages": stages, "command": "sparse-adapt adapt"}
+    (tmp_path / "adapted" / "stage.json").write_text(json.dumps(adapted))
+    done = sa.pack(tmp_path / "adapted", tmp_path / "a.pack")
+    assert [each["stage"] for each in done.header.made.stages] == ["extend", "behaviour"]
 
 
 def test_a_model_that_holds_packs_is_a_base_too(tied, tmp_path):

@@ -159,8 +159,8 @@ def unpack(
 
     model: the base of the packs, or a model that other packs were put into. remove: names of packs that are taken out
     of it. Whatever the order in which packs are put in, the same texts have the same weights for the same tokens; the
-    tokens' ids follow the order. corpus: documents of which those are found that have another vector now, which takes
-    about as long as encoding them.
+    tokens' ids follow the order. corpus: documents of which those are found that have another vector now; the body of
+    the model reads each of them once.
 
     Raises InputError for a file that is no pack, is damaged or of a newer version, or is for another base, and for a
     term that the model or another pack has; ConfigError for a name that is none of the model's packs'.

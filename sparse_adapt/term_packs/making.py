@@ -18,7 +18,7 @@ from sparse_adapt.model.saved import model_at
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.card import in_short
 from sparse_adapt.stages.made_from import PATH
-from sparse_adapt.stages.record import read_record
+from sparse_adapt.stages.record import EXTENDING, read_record
 from sparse_adapt.term_packs.base import check_takes_packs, difference
 from sparse_adapt.term_packs.held import Opened, described, open_model
 from sparse_adapt.term_packs.pack import (
@@ -72,7 +72,6 @@ def make_pack(
         )
     chosen = _chosen(new, terms)
     rows = rows_at(encoder, [token.token_id for token in chosen])
-    since = [step for step in steps if not _same(step.model, found.model)]
     header = Header(
         format=FORMAT,
         format_version=VERSION,
@@ -81,7 +80,7 @@ def make_pack(
             author=author or _user(),
             at=time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime()),
             version=__version__,
-            stages=tuple(_stages(since)),
+            stages=tuple(_stages(_since(found.model, steps))),
         ),
         tokens=tuple(_tokens(encoder, found.base, chosen)),
         sha256="",
@@ -122,23 +121,28 @@ def _base_of(encoder: SparseEncoder, source: str, named: str | None, steps: Sequ
         faults[each] = difference(encoder, opened.base)
         if not faults[each]:
             return opened
-    first = there[0]
-    by = _mover(first, steps) if named is None else ""
+    extended = (step.before for step in reversed(steps) if step.record["stage"] in EXTENDING)
+    nearest = next((each for each in extended if each in faults), there[-1])
+    by = _mover(nearest, steps) if named is None else ""
     raise ModelError(
-        f"{source}: {faults[first]} isn't what it is in {first}{by}, so its body didn't stand still; teach the new "
+        f"{source}: {faults[nearest]} isn't what it is in {nearest}{by}, so its body didn't stand still; teach the new "
         "terms with --train new, as warmup does unasked"
     )
 
 
 def _mover(base: str, steps: Sequence[Step]) -> str:
     """By which stage the first weight of a base was moved, as far as the models between them are there."""
-    before = SparseEncoder.load(base)
-    for step in steps:
-        if not _is_there(step.model) or _same(step.model, base):
-            continue
-        if difference(SparseEncoder.load(step.model), before):
+    before, first = SparseEncoder.load(base), [step.before for step in steps].index(base)
+    for step in steps[first:]:
+        if _is_there(step.model) and difference(SparseEncoder.load(step.model), before):
             return f": the stage {step.record['stage']} moved it"
     return ""
+
+
+def _since(base: str, steps: Sequence[Step]) -> Sequence[Step]:
+    """The steps behind a model; all, where none of them made it."""
+    made = [number for number, step in enumerate(steps, start=1) if _same(step.model, base)]
+    return steps[max(made, default=0) :]
 
 
 def _is_there(model: str) -> bool:
@@ -159,11 +163,14 @@ def _chosen(new: Sequence[NewToken], terms: Sequence[str]) -> list[NewToken]:
     """The new tokens of some terms, by default all. Raises ConfigError for a term that is none."""
     if not terms:
         return list(new)
-    by_name = {name.casefold(): token for token in new for name in (token.token, token.term)}
+    exact = {name: token.token_id for token in new for name in (token.token, token.term)}
+    in_any_case = {name.casefold(): token_id for name, token_id in exact.items()}
+    wanted = set[int]()
     for term in terms:
-        if term.casefold() not in by_name:
+        token_id = exact.get(term, in_any_case.get(term.casefold()))
+        if token_id is None:
             raise ConfigError(unknown("term", term, [token.term for token in new]))
-    wanted = {by_name[term.casefold()].token_id for term in terms}
+        wanted.add(token_id)
     return [token for token in new if token.token_id in wanted]
 
 
@@ -187,8 +194,7 @@ def _tokens(encoder: SparseEncoder, base: SparseEncoder, chosen: Sequence[NewTok
 def _stages(steps: Sequence[Step]) -> Iterator[dict[str, Any]]:
     """The stages that taught a model, without a path of this machine; those of `adapt` are in its own record."""
     for step in steps:
-        for record in step.record.get("stages") or [step.record]:
-            yield in_short(record)
+        yield from map(in_short, step.record.get("stages", [step.record]))
 
 
 def _user() -> str:
