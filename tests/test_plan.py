@@ -184,3 +184,11 @@ def test_records_and_run_files_agree_on_settings(run_file):
     settings = read_plan(run_file(plan_text(make_plan("gatrocraptic")))).settings["distill"]
     stored = json.loads(json.dumps(settings_for("distill").model_dump(mode="json")))
     assert settings.model_dump(mode="json") == stored
+
+
+def test_a_run_file_may_name_the_model_that_a_stage_compares_with(run_file, tmp_path):
+    path = run_file('corpus = "gatrocraptic"\nstages = ["behaviour"]\n[behaviour]\nbefore = "splade-tiny"\n')
+    plan = read_plan(path)
+    assert plan.files_of("behaviour") == {"corpus": "gatrocraptic", "before": "splade-tiny"}
+    (tmp_path / "again.toml").write_text(plan_text(plan), encoding="utf-8")
+    assert read_plan(tmp_path / "again.toml") == plan

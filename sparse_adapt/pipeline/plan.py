@@ -36,13 +36,11 @@ class Plan:
     settings: Mapping[str, Training]  # by stage, for those that train
 
     def files_of(self, stage: str) -> dict[str, str]:
-        """What a stage is given to read, by the keys of its inputs: the files that it needs, and the corpus."""
+        """What a stage is given to read, by the keys of its inputs: the files that are named, and the corpus."""
         found, files = find_stage(stage), {}
-        for each in found.reads:
-            source = self.corpus if each.key == "corpus" else self.files[each.key] if each.needed else None
-            if source is not None:
-                files[each.key] = source
-        return files
+        if self.corpus is not None and any(each.key == "corpus" for each in found.reads):
+            files["corpus"] = self.corpus
+        return files | {each.key: self.files[each.key] for each in found.named if each.key in self.files}
 
 
 def make_plan(
@@ -109,6 +107,9 @@ def files_for(
                 advice = f'add {each.key} = "FILE" under [{name}]'
                 raise ConfigError(f"{place}: the stage {name} needs {each.key}, and {where}; {advice}")
             files[each.key] = named.get(each.key) or str(held)
+        for each in find_stage(name).named if name in stages else ():
+            if each.key in named:
+                files[each.key] = named[each.key]
     for name in stages:
         if corpus is None and find_stage(name).needs_corpus:
             raise ConfigError(f'{place}: the stage {name} needs a corpus; add corpus = "FOLDER"')
@@ -129,7 +130,9 @@ def plan_text(plan: Plan, folder: Path | None = None) -> str:
         lines.append(f"corpus = {toml(named(plan.corpus))}")
     lines += [f"stages = {toml(plan.stages)}", f"preset = {toml(plan.preset)}"]
     for name in dict.fromkeys(plan.stages):
-        fields = {each.key: named(plan.files[each.key]) for each in find_stage(name).needs}
+        fields = {
+            each.key: named(plan.files[each.key]) for each in find_stage(name).named if each.key in plan.files
+        }
         settings = plan.settings[name].model_dump(mode="json") if name in plan.settings else {}
         lines += ["", f"[{name}]"]
         written = {key: AUTO if value is None else value for key, value in (fields | settings).items()}

@@ -134,7 +134,7 @@ def _settings(
         if gone is not None:
             file.fail(str(gone), (written, *gone.keys[:-1]), gone.keys[-1])
         whole = laid_over(merged(preset_of(name, top.preset), seed if stage.trains else {}), said)
-        checked = file.validate(stage.settings, whole, (written,), also=[each.key for each in stage.needs])
+        checked = file.validate(stage.settings, whole, (written,), also=[each.key for each in stage.named])
         if stage.trains:
             settings[name] = settings_for(name, top.preset, laid_over(checked.model_dump(), overrides))
     return settings
@@ -144,7 +144,7 @@ def _named_files(file: "TomlFile", tables: Mapping[str, dict[str, Any]]) -> dict
     """The file that each key names, taken out of the tables. Raises ConfigError where two tables differ."""
     named: dict[str, str | None] = {}
     for name, table in tables.items():
-        for each in find_stage(name).needs:
+        for each in find_stage(name).named:
             found, before = file.take(table, name, each.key), named.get(each.key)
             if found is not None and before is not None and found != before:
                 file.fail(f"{each.key} is {before} for an earlier stage; a run has one", (name,), each.key)

@@ -86,6 +86,11 @@ class Stage(Generic[SettingsOf]):
         return tuple(each for each in self.reads if each.needed and each.key != "corpus")
 
     @property
+    def named(self) -> tuple[Input[Any], ...]:
+        """The inputs that a run file may name, but for the corpus: those that it needs, and a model to compare with."""
+        return (*self.needs, *(each for each in self.reads if each.source == "named"))
+
+    @property
     def needs_corpus(self) -> bool:
         """Whether it can't begin without a corpus."""
         return any(each.needed and each.key == "corpus" for each in self.reads)
