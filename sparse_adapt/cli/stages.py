@@ -53,7 +53,7 @@ BASE_MODEL = "splade-tiny"  # what a stage begins with that needs no stage befor
 OWN = "Settings of this stage"
 MARKS = {int: "N", float: "X", str: "NAME"}
 CHECKS = {"device": a_device, "judge": a_model_or_none}  # of settings that name what may not be there
-RESEARCH = ("dynamic", "joint", "triplets", "labelled", "plain")  # stages beside the main path
+RESEARCH = ("dynamic", "joint", "triplets", "labelled", "logits", "plain")  # stages beside the main path
 
 
 class Choice(NamedTuple):

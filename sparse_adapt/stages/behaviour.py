@@ -1,4 +1,7 @@
-"""Behaviour: an extended model says of every text what the model before the extension said."""
+"""Behaviour: an extended model says of every text what the model before the extension said.
+
+So does a grafted model, which has another body: what it is made to say is named with `before`.
+"""
 
 from typing import TYPE_CHECKING, Any
 

@@ -65,6 +65,11 @@ STAGES = (
         "Train the whole model to score documents as a teacher does.",
     ),
     Row(
+        "logits",
+        "sparse_adapt.stages.logits:LOGITS",
+        "Train each token's logits to be those of another model.",
+    ),
+    Row(
         "plain",
         "sparse_adapt.stages.plain:PLAIN",
         "Train with the six published loss terms, as they are.",
@@ -72,7 +77,7 @@ STAGES = (
 )
 USUAL = ("extend", "warmup", "dictionary", "distill")  # of a run that names none
 OF_ADAPT = tuple(
-    row.name for row in STAGES if row.name not in ("triplets", "labelled", "distill", "plain")
+    row.name for row in STAGES if row.name not in ("logits", "triplets", "labelled", "distill", "plain")
 )  # `adapt` makes their inputs
 
 
