@@ -31,6 +31,7 @@ __all__ = [
     "evaluate",
     "explain",
     "export",
+    "graft",
     "load",
     "mine_terms",
     "pack",
@@ -44,6 +45,7 @@ TYPE_CHECKING = False  # as typing has it, which takes a while to load
 if TYPE_CHECKING:
     from sparse_adapt.api.adapting import adapt
     from sparse_adapt.api.exporting import export
+    from sparse_adapt.api.grafting import graft
     from sparse_adapt.api.insight import diagnose, diagnose_model, explain
     from sparse_adapt.api.measuring import evaluate
     from sparse_adapt.api.models import Model, load
@@ -64,6 +66,7 @@ _PLACES = {
     "evaluate": "api.measuring",
     "explain": "api.insight",
     "export": "api.exporting",
+    "graft": "api.grafting",
     "load": "api.models",
     "mine_terms": "api.terms",
     "pack": "api.packing",

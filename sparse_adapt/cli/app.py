@@ -18,7 +18,7 @@ from typer.exceptions import TyperException
 from typer.main import get_command, get_command_from_info
 from typer.models import CommandInfo
 
-from sparse_adapt.cli import engines, packing, pages, prepare, search, stages, start, understand
+from sparse_adapt.cli import engines, grafting, packing, pages, prepare, search, stages, start, understand
 from sparse_adapt.cli.console import say
 from sparse_adapt.cli.options import WITH
 from sparse_adapt.cli.page import Command, Page
@@ -33,7 +33,7 @@ from sparse_adapt.stages.table import STAGES
 STAGE_ROWS = {row.name: row for row in STAGES}
 PANELS: dict[str, tuple[Callable[..., None] | str, ...]] = {  # a stage stands by its name
     "Start": (start.demo, start.adapt, start.check),
-    "Prepare": (prepare.terms, prepare.queries, prepare.candidates, prepare.pairs),
+    "Prepare": (prepare.terms, prepare.queries, prepare.candidates, prepare.pairs, grafting.graft),
     "Stages": (*(name for name in STAGE_ROWS if name not in RESEARCH), stages.run),
     "Term packs": (packing.pack, packing.unpack, packing.packs),
     "Understand": (

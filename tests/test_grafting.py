@@ -1,0 +1,227 @@
+"""A SPLADE model on the body of another encoder: what is taken over, what is refused, what a killed graft leaves."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from dense_models import tiny_dense
+from torch.testing import assert_close
+from transformers import BertConfig, BertForMaskedLM
+
+import sparse_adapt as sa
+from sparse_adapt.errors import ConfigError, ModelError
+from sparse_adapt.model.grafting import graft, head_of
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.stages.logits import Logits
+from sparse_adapt.stages.parts.logits import TokenLogits
+from sparse_adapt.stages.runner import Place, carry_out
+from sparse_adapt.terms.mining import Term, write_terms
+from sparse_adapt.training.loop import random_at, train
+
+TEXTS = [
+    "the team of the office reads a report",
+    "a backup copies the database",
+    "who owns the plan of the month",
+    "a company compares what a team spent",
+]
+QUICK = {
+    "logits": {"steps": 2, "batch_size": 2, "device": "cpu", "precision": "float32"},
+    "behaviour": {"steps": 2, "batch_size": 2, "device": "cpu", "precision": "float32"},
+}
+
+
+@pytest.fixture(scope="module")
+def wide(tiny_model, tmp_path_factory) -> Path:
+    """A dense encoder with the tiny model's tokens and a body of its own, twice as wide."""
+    folder = tmp_path_factory.mktemp("wide")
+    config = BertConfig.from_pretrained(tiny_model)
+    config.hidden_size, config.intermediate_size, config.num_hidden_layers = 32, 64, 3
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(21)
+        BertForMaskedLM(config).save_pretrained(folder / "masked")
+    for path in tiny_model.glob("tokenizer*"):
+        shutil.copy(path, folder / "masked")
+    return tiny_dense(folder / "masked", folder / "dense")
+
+
+@pytest.fixture
+def sparse(tiny_model) -> SparseEncoder:
+    return SparseEncoder.load(tiny_model)
+
+
+def test_the_decoder_is_the_sparse_models_and_the_body_the_encoders(wide, sparse, tmp_path):
+    made = graft(wide, sparse, sparse.tokenize(TEXTS))
+    assert made.output_rows.shape == (200, 32) and made.output_rows is not made.input_rows
+    assert torch.equal(made.output_rows[:, :16], sparse.output_rows)
+    assert torch.equal(made.output_bias, sparse.output_bias)
+    body = BertForMaskedLM.from_pretrained(wide.parent / "masked").bert.state_dict()
+    found = made.masked_lm.base_model.state_dict()
+    assert found.keys() == body.keys() and all(torch.equal(found[name], body[name]) for name in body)
+    norms = head_of(made.masked_lm, "made").norm, head_of(sparse.masked_lm, "sparse").norm
+    assert torch.equal(norms[0].weight[:16], norms[1].weight) and not norms[0].weight[16:].any()
+    made.save(tmp_path / "made")
+    again = SparseEncoder.load(tmp_path / "made")
+    ids = sparse.tokenize(TEXTS)
+    assert torch.equal(again.weights(ids), made.weights(ids)), "the folder is an ordinary model"
+    assert again.tokenizer.get_vocab() == sparse.tokenizer.get_vocab()
+
+
+def test_on_its_own_body_a_graft_is_the_model_itself(tiny_model, sparse, tmp_path):
+    """The ridge then finds the dense layer that is there, so that nothing is lost but what the penalty takes."""
+    dense = tiny_dense(tiny_model, tmp_path / "dense")
+    ids = sparse.tokenize(
+        [text for path in Path(__file__).parent.glob("test_g*.py") for text in path.read_text().split("\n\n")]
+    )
+    made = graft(dense, sparse, ids)
+    asked = sparse.tokenize(TEXTS)
+    with torch.no_grad():
+        gap = (made.weights(asked) - sparse.weights(asked)).abs().max()
+    assert gap < 0.05
+
+
+@pytest.mark.parametrize("change", ["other token", "more tokens", "other normalizer"])
+def test_tokenizers_that_differ_are_refused_by_the_token(change, wide, sparse, tmp_path):
+    folder = tmp_path / "other"
+    shutil.copytree(wide, folder)
+    path = folder / "tokenizer.json"
+    content = json.loads(path.read_text())
+    vocabulary = content["model"]["vocab"]
+    if change == "other token":
+        vocabulary["quux"] = vocabulary.pop("report")
+        said = "first in the token 'report'"
+    elif change == "more tokens":
+        vocabulary["quux"] = len(vocabulary)
+        said = "has 'quux', which the SPLADE model lacks"
+    else:
+        content["normalizer"]["lowercase"] = False
+        said = "its tokenizer's normalizer differs"
+    path.write_text(json.dumps(content))
+    with pytest.raises(ConfigError, match=said):
+        graft(folder, sparse, sparse.tokenize(TEXTS))
+
+
+def test_a_narrower_body_is_refused(wide, tiny_model, tmp_path):
+    narrow = tiny_dense(tiny_model, tmp_path / "narrow")
+    sparse = SparseEncoder.load(wide.parent / "masked")
+    with pytest.raises(ModelError, match="its body is 16 wide, the SPLADE model 32; choose a wider encoder"):
+        graft(narrow, sparse, sparse.tokenize(TEXTS))
+
+
+# -- logits of every token ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_distance_without_logits_is_that_of_the_logits(tied, wide, tiny_model, sparse):
+    student = SparseEncoder.load(tiny_model) if tied else graft(wide, sparse, sparse.tokenize(TEXTS))
+    with torch.no_grad():
+        student.output_rows[:, :16] += 0.1 * torch.randn(200, 16, generator=torch.Generator().manual_seed(3))
+    task = TokenLogits(student, sparse, TEXTS, Logits(batch_size=3, words=4, device="cpu"))
+    batch = task.batch(random_at(0, 0))
+    assert len(batch) == 3 and max(map(len, batch)) <= 64
+    found = task.terms(student, batch)["logits"]
+    ours, theirs = [], []
+    for ids in batch:
+        given = {
+            "input_ids": torch.tensor([ids]),
+            "attention_mask": torch.ones(1, len(ids), dtype=torch.long),
+        }
+        ours.append(student.masked_lm(**given).logits[0])
+        theirs.append(sparse.masked_lm(**given).logits[0])
+    own, wanted = torch.cat(ours), torch.cat(theirs)
+    gap = ((own - wanted).square() * task.counts).sum()
+    variance = ((wanted - wanted.mean(dim=0)).square() * task.counts).sum()
+    assert_close(found, gap / variance, rtol=1e-3, atol=1e-4)
+    assert float(task.counts.sum()) == pytest.approx(1.0)
+
+
+def test_logits_come_nearer_to_the_teachers(wide, sparse, tmp_path):
+    student = graft(wide, sparse, sparse.tokenize(TEXTS))
+    with torch.no_grad():  # what the ridge found is spoilt
+        head_of(student.masked_lm, "student").dense.weight.mul_(-0.5)
+    settings = Logits(steps=30, batch_size=4, words=8, device="cpu", learning_rate=5e-3)
+    history = train(student, TokenLogits(student, sparse, TEXTS, settings), tmp_path)
+    assert history[-1]["logits"] < 0.7 * history[0]["logits"]
+
+
+def test_the_stage_needs_a_teacher_with_the_same_tokens(tiny_model, zorvex_collection, tmp_path):
+    place, corpus = Place(tmp_path / "out"), {"corpus": zorvex_collection}
+    with pytest.raises(ConfigError, match="needs the model whose logits it learns; name it with --baseline"):
+        carry_out("logits", str(tiny_model), corpus, place)
+    write_terms(tmp_path / "terms.json", [Term("zorvex", "coined")])
+    extended = carry_out(
+        "extend", str(tiny_model), {"terms": tmp_path / "terms.json"}, Place(tmp_path / "more")
+    )
+    with pytest.raises(ConfigError, match="their vocabularies differ; name another --baseline"):
+        carry_out("logits", str(tiny_model), {**corpus, "before": extended.folder}, place)
+    assert not place.folder.exists()
+
+
+# -- the whole graft ------------------------------------------------------------------------------
+
+
+def test_a_graft_copies_the_sparse_model(wide, tiny_model, zorvex_collection, tmp_path):
+    out = tmp_path / "grafted"
+    given = {"encoder": str(wide), "sparse": str(tiny_model), "ranked": 0, "progress": False, **QUICK}
+    model = sa.graft([zorvex_collection, "gatrocraptic"], out, **given)
+    assert model.encoder.output_rows.shape == (200, 32)
+    assert {path.name for path in out.iterdir() if path.is_dir()} >= {
+        "text",
+        "grafted",
+        "1-logits",
+        "2-behaviour",
+        "model",
+    }
+    ids = [json.loads(line)["_id"] for line in (out / "text" / "corpus.jsonl").read_text().splitlines()]
+    assert len(ids) == len(set(ids)) and {name.partition("-")[0] for name in ids} == {"1", "2", "general"}
+    report = json.loads((out / "report.json").read_text())
+    assert [stage["stage"] for stage in report["stages"]] == ["logits", "behaviour"]
+    assert sa.graft([zorvex_collection, "gatrocraptic"], out, resume=True, **given).source == model.source
+    with pytest.raises(ConfigError, match="begun with"):
+        sa.graft([zorvex_collection], out, resume=True, **given)
+
+
+def test_a_graft_learns_to_rank(wide, tiny_model, tmp_path):
+    settings = {**QUICK, "imitate": {"steps": 2, "batch_size": 2, "device": "cpu", "precision": "float32"}}
+    given = {"encoder": str(wide), "sparse": str(tiny_model), "ranked": 64, "queries": 20, "progress": False}
+    sa.graft(["gatrocraptic"], tmp_path / "grafted", **given, **settings)
+    report = json.loads((tmp_path / "grafted" / "report.json").read_text())
+    assert report["graft"]["ranking"]["choice"]["queries"] > 0
+
+
+def test_unknown_settings_and_models_that_cant_be_grafted_are_refused(wide, tiny_model, tmp_path):
+    with pytest.raises(ConfigError, match="unknown setting 'effrt'; did you mean 'effort'"):
+        sa.graft(["gatrocraptic"], tmp_path / "out", effrt=2)
+    with pytest.raises(
+        ConfigError, match="its tokenizer differs from the SPLADE model's, first in the token"
+    ):
+        sa.graft(["gatrocraptic"], tmp_path / "out", encoder=str(wide), progress=False)
+    assert not list(tmp_path.glob("out*")), "nothing is written"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [5, 8])
+def test_a_killed_graft_goes_on_to_the_same_bits(seconds, wide, tiny_model, zorvex_collection, tmp_path):
+    code = (
+        "import sys, sparse_adapt as sa; from tests.test_grafting import QUICK; "
+        "sa.graft([sys.argv[1]], sys.argv[4], encoder=sys.argv[2], sparse=sys.argv[3], ranked=0, resume=True,"
+        " progress=False, **QUICK)"
+    )
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parent.parent)}
+    named = [str(zorvex_collection), str(wide), str(tiny_model)]
+    for name, kill in (("whole", None), ("killed", seconds)):
+        words = [sys.executable, "-c", code, *named, str(tmp_path / name)]
+        if kill is not None:
+            process = subprocess.Popen(words, env=environment)
+            time.sleep(kill)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        assert subprocess.run(words, env=environment, check=False).returncode == 0
+    bits = [(tmp_path / name / "model" / "model.safetensors").read_bytes() for name in ("whole", "killed")]
+    assert bits[0] == bits[1]
