@@ -95,7 +95,13 @@ def main() -> None:
     found = measure(given.data, given.work, given.collections)
     text = table(found, given.collections)
     RESULTS.mkdir(exist_ok=True)
-    results = {"effort": given.effort, "threads": torch.get_num_threads(), **took, "gate": GATE, "rows": found}
+    results = {
+        "effort": given.effort,
+        "threads": torch.get_num_threads(),
+        **took,
+        "gate": GATE,
+        "rows": found,
+    }
     (RESULTS / f"{given.name}.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     (RESULTS / f"{given.name}.md").write_text(text, encoding="utf-8")
     print(text)

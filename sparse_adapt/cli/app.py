@@ -79,6 +79,7 @@ class Commands(Page):
     panels: ClassVar[Mapping[str, tuple[str, ...]]] = {
         panel: tuple(map(_name, commands)) for panel, commands in PANELS.items()
     }
+    by_name: ClassVar[frozenset[str]] = frozenset({"Research"})
     summaries: ClassVar[Mapping[str, str]] = {row.name: row.summary for row in STAGES}
 
     def made(self, name: str) -> TyperCommand:

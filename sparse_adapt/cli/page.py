@@ -1,5 +1,6 @@
-"""The first page of help: every command on one screen, a line each, in panels."""
+"""The first page of help: every command on one screen, in panels: a line each, but for those of research."""
 
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -15,16 +16,19 @@ if TYPE_CHECKING:
 
 HEADING, COMMAND = "bold", "cyan"
 SHOWN_BY_INSTALLING = "--show-completion"  # left out: no line of 80 columns has room for both
+WIDTH = 80  # of the page, in columns
 MARGIN = 2  # spaces before a command's name, and after the longest
 
 
 class Page(TyperGroup):
     """The group of all commands, whose help has no frames: one line a command fits on a screen.
 
-    `panels`: the names of commands; `summaries`: what those do that are made when they are asked for.
+    `panels`: the names of commands; `by_name`: panels that show names alone; `summaries`: what those commands do that
+    are made when they are asked for.
     """
 
     panels: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    by_name: ClassVar[frozenset[str]] = frozenset()
     summaries: ClassVar[Mapping[str, str]] = {}
 
     def made(self, name: str) -> TyperCommand:
@@ -63,6 +67,10 @@ class Page(TyperGroup):
         width = max(map(len, self.list_commands(ctx))) + MARGIN
         for panel, names in self.panels.items():
             yield Text(panel, style=HEADING)
+            if panel in self.by_name:
+                for line in textwrap.wrap(" ".join(names), WIDTH - MARGIN):
+                    yield Text(" " * MARGIN).append(line, style=COMMAND)
+                continue
             for name in names:
                 summary = self._summary(ctx, name)
                 yield Text(" " * MARGIN).append(name.ljust(width), style=COMMAND).append(summary)
