@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from conftest import refused
 from families import build
 from test_meanings import EVERYDAY, Words
 
+from benchmarks import rows_alone as benchmark
 from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.sparse import SparseEncoder
@@ -142,3 +144,20 @@ def test_the_command_writes_a_model_and_says_what_it_taught(
     assert (record["taught"], record["settings"]["train"]) == (["zorvex"], "rows")
     before, after = (SparseEncoder.load(str(tmp_path / name)) for name in ("extended", "taught"))
     assert torch.equal(after.input_rows[: before.old_size], before.input_rows[: before.old_size])
+
+
+def test_the_area_is_the_share_of_pairs_in_order():
+    above, below = np.array([3.0, 1.0], np.float32), np.array([2.0, 0.0, 1.0], np.float32)
+    assert benchmark.area(above, below) == pytest.approx((3 + 1 + 0.5) / 6)  # a tie counts half
+
+
+def test_the_table_has_a_line_for_each_way_of_teaching():
+    figures = {"seconds": 60} | dict.fromkeys(benchmark.COLUMNS, 0.5)
+    cell = {"corpus": "coined", "model": "models/splade-tiny"}
+    found = [
+        {**cell, "seed": seed, "taught": taught, **figures} for taught in benchmark.TAUGHT for seed in (0, 1)
+    ]
+    lines = benchmark.table(found).splitlines()
+    assert len(lines) == 4
+    assert lines[2].startswith("| coined | splade-tiny | rows alone | 0.500 (0.500 to 0.500) |")
+    assert {line.count("|") for line in lines} == {12}
