@@ -126,7 +126,7 @@ def test_a_model_without_new_tokens_is_refused(sparse_adapt, tiny_model, zorvex_
     assert not (tmp_path / "out").exists()
 
 
-def test_the_command_writes_a_model_and_says_what_it_taught(
+def test_the_command_writes_a_model_that_a_pack_can_be_made_of(
     sparse_adapt, tiny_model, zorvex_collection, tmp_path
 ):
     from sparse_adapt.stages.record import read_record
@@ -144,6 +144,9 @@ def test_the_command_writes_a_model_and_says_what_it_taught(
     assert (record["taught"], record["settings"]["train"]) == (["zorvex"], "rows")
     before, after = (SparseEncoder.load(str(tmp_path / name)) for name in ("extended", "taught"))
     assert torch.equal(after.input_rows[: before.old_size], before.input_rows[: before.old_size])
+    ran = sparse_adapt("pack", tmp_path / "taught", "-o", tmp_path / "zorvex.pack")
+    assert ran.status == 0, ran.err
+    assert (tmp_path / "zorvex.pack").is_file()
 
 
 def test_the_area_is_the_share_of_pairs_in_order():
