@@ -47,7 +47,8 @@ def pack(
 ) -> None:
     """Write new terms of a model into a small file, a term pack.
 
-    Every weight that the base model brought has to be as it was: teach the terms with --train new, as warmup does.
+    Every weight that the base model brought has to be as it was: teach the terms with dictionary --train rows, or by a
+    stage with --train new, as warmup is unasked.
     """
     check_free_file(out, "pack", overwrite=overwrite, reads=[model])
     from sparse_adapt.api.packing import pack as pack_now

@@ -126,7 +126,7 @@ def _base_of(encoder: SparseEncoder, source: str, named: str | None, steps: Sequ
     by = _mover(nearest, steps) if named is None else ""
     raise ModelError(
         f"{source}: {faults[nearest]} isn't what it is in {nearest}{by}, so its body didn't stand still; teach the new "
-        "terms with --train new, as warmup does unasked"
+        "terms with `dictionary --train rows`, or by a stage with --train new, as warmup is unasked"
     )
 
 
