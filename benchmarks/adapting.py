@@ -13,7 +13,6 @@ comparison that takes less time, with a --work and a --name of its own.
 """
 
 import argparse
-import itertools
 import json
 import os
 import shutil
@@ -43,7 +42,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline import adapt
 from sparse_adapt.pipeline.choice import merge
 from sparse_adapt.pipeline.plan import merged
-from sparse_adapt.pipeline.request import Request
+from sparse_adapt.pipeline.request import WITH_WORDS, Request
 from sparse_adapt.pipeline.run import Silence
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.report.watching import unwatched
@@ -68,7 +67,7 @@ RANKERS = {
     "dense": SuiteRanker(dense=DENSE),
     "teacher": SuiteRanker(sum=["weighed", "bm25", "dense"]),
 }
-BEFORE_STAGES = ("terms.json", "dictionary.jsonl", "candidates.jsonl", "held.jsonl", "collection", "steps")
+BEFORE_STAGES = ("candidates.jsonl", "held.jsonl", "collection", "steps")
 
 Given = Mapping[str, Any]
 
@@ -99,12 +98,6 @@ class Recipe(NamedTuple):
         others = self.without or set(self.settings) - {"stages"} or self.back is not None
         return not others and not any(PAIRS in find_stage(name).reads for name in self.stages)
 
-    def begun(self) -> list[str]:
-        """Folders of the default's stages that this recipe needn't make again."""
-        pairs = enumerate(zip(self.stages, RECIPES["default"].stages, strict=False), start=1)
-        alike = itertools.takewhile(lambda pair: pair[1][0] == pair[1][1] != "imitate", pairs)
-        return [f"{number}-{stage}" for number, (stage, _) in alike]
-
 
 def _stages(*names: str) -> Recipe:
     return Recipe({"stages": names})
@@ -116,7 +109,7 @@ def _weights(**weights: float) -> Recipe:
 
 RECIPES = {
     "default": Recipe(),
-    "no new words": _stages("imitate"),
+    "with new words": _stages(*WITH_WORDS),
     "no behaviour": _stages("extend", "imitate"),
     "with warm-up": _stages("extend", "behaviour", "warmup", "imitate"),
     "with dictionary": _stages("extend", "behaviour", "dictionary", "imitate"),
@@ -126,7 +119,7 @@ RECIPES = {
     "with contrast, held fast": Recipe(
         {"stages": ("extend", "behaviour", "contrast", "imitate")}, contrast={"steps": 100, **HELD_FAST}
     ),
-    "with contradictions": Recipe(contradicted=2_000),
+    "with contradictions": Recipe({"stages": WITH_WORDS}, contradicted=2_000),
     "no distillation": _stages("extend", "behaviour"),
     "source among the candidates": Recipe({"candidates": {"source": "keep"}}),
     "no filter": Recipe({"candidates": {"consistent": 1_000_000}}),
@@ -220,12 +213,12 @@ def carry_out(job: Job, asked: Asked) -> None:
     recipe, folder = RECIPES[job.recipe], asked.run(job)
     default = asked.run(job._replace(recipe="default"))
     if recipe.back is not None:
-        before, after = (SparseEncoder.load(default / name) for name in ("2-behaviour", "3-imitate"))
+        before, after = (SparseEncoder.load(model) for model in (BASE, default / "1-imitate"))
         with output_folder(folder) as made:
             merge(before, after, recipe.back).save(made / "model")
         return
     if recipe.begins_alike and job.recipe != "default" and default.is_dir():
-        _begin_like(default, folder, recipe)
+        _begin_like(default, folder)
     request = Request(
         corpus=str(asked.source(job.collection)),
         model=BASE,
@@ -239,7 +232,7 @@ def carry_out(job: Job, asked: Asked) -> None:
     adapt.adapt(request, Place(folder, resume=True), Told(), kept=asked.kept)
 
 
-def _begin_like(default: Path, folder: Path, recipe: Recipe) -> None:
+def _begin_like(default: Path, folder: Path) -> None:
     """Take over what a finished run made before the two part, as if this one had made it."""
     partial = _partial(folder)
     if folder.exists() or partial.exists():
@@ -247,7 +240,7 @@ def _begin_like(default: Path, folder: Path, recipe: Recipe) -> None:
     copy = partial.with_name(f"{partial.name}.copying")
     shutil.rmtree(copy, ignore_errors=True)
     copy.mkdir(parents=True)
-    for name in (*BEFORE_STAGES, *recipe.begun()):
+    for name in BEFORE_STAGES:
         if (default / name).is_dir():
             shutil.copytree(default / name, copy / name)
         elif (default / name).is_file():
@@ -326,7 +319,6 @@ def measure(collection: str, jobs: Sequence[Job], asked: Asked) -> dict[str, Any
         rows[job.row] = SuiteRanker(model=str(asked.run(job) / "model"))
         if job.recipe == "default":
             rows[f"{job.row} + bm25"] = SuiteRanker(sum=[job.row, "bm25"])
-            rows[f"behaviour-{job.seed}"] = SuiteRanker(model=str(asked.run(job) / "2-behaviour"))
     return _measure(rows, collection, asked)
 
 
@@ -369,7 +361,6 @@ def coined(collection: str, terms: int, seed: int, asked: Asked) -> str:
 
 
 SHOWN = {name: name for name in RANKERS} | {
-    "behaviour": "behaviour-{}",
     "adapted": "default-{}",
     "adapted + bm25": "default-{} + bm25",
 }

@@ -25,7 +25,7 @@ from sparse_adapt.made_up.settings import QuerySettings
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.adapt import Stopped, adapt, said_plan
 from sparse_adapt.pipeline.choice import POWERS
-from sparse_adapt.pipeline.request import Request
+from sparse_adapt.pipeline.request import WITH_WORDS, Request
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.pipeline.verdict import tabulate, verdict
 from sparse_adapt.stages.runner import Place
@@ -52,6 +52,7 @@ SUBJECTS = [
 SETTINGS = AdaptSettings(
     queries=QuerySettings(count=12, held=8), candidates=CandidateSettings(consistent=40, count=4)
 )
+OF_WORDS = SETTINGS.model_copy(update={"stages": WITH_WORDS})
 SHORT = {"steps": 2, "batch_size": 2, "device": "cpu"}
 
 
@@ -108,7 +109,7 @@ def request_(corpus, tiny_model) -> Request:
         corpus=str(corpus),
         model=str(tiny_model),
         teacher=str(scores(corpus)),
-        settings=SETTINGS,
+        settings=OF_WORDS,
         overrides=SHORT,
     )
 
@@ -158,12 +159,25 @@ def test_all_steps_end_in_a_model(request_, tmp_path):
     assert adapt(request_, Place(out, resume=True), again).model == done.model and again.steps == {}
 
 
+def test_without_a_glossary_the_model_learns_to_rank_alone(request_, tmp_path):
+    heard, asked = Heard(), replace(request_, settings=SETTINGS)
+    done = adapt(asked, Place(tmp_path / "run"), heard)
+    assert list(heard.steps) == ["queries", "candidates", "held", "imitate", "choice", "keeps"]
+    assert heard.plan.startswith("imitate: the model learns to rank; no word gets a token")
+    tokenizers = [SparseEncoder.load(model).tokenizer.get_vocab() for model in (done.model, request_.model)]
+    assert tokenizers[0] == tokenizers[1]
+    assert "no terms added: the vocabulary stays as it is" in verdict(done.report)
+    with pytest.raises(ConfigError, match="--until terms: no word gets a token without a glossary"):
+        adapt(asked, Place(tmp_path / "other"), Heard(), until="terms")
+    assert not list(tmp_path.glob("other*")), "nothing is written"
+
+
 def test_the_adapted_model_reads_on_where_it_can(request_, tmp_path):
     base = SparseEncoder.load(request_.model)
     base.max_tokens = 16
     base.save(tmp_path / "short")
     for most, reads in ((24, 24), (10**6, base.masked_lm.config.max_position_embeddings)):
-        settings = SETTINGS.model_copy(update={"max_tokens": most})
+        settings = OF_WORDS.model_copy(update={"max_tokens": most})
         asked = replace(request_, model=str(tmp_path / "short"), settings=settings)
         with pytest.raises(Stopped) as stopped:
             adapt(asked, Place(tmp_path / f"run-{most}"), Heard(), until="stages")
@@ -227,7 +241,7 @@ def test_without_domain_terms_the_vocabulary_stays(tmp_path, tiny_model, request
         for number, name in enumerate(SUBJECTS[:-1])
     ]
     write_documents(folder / "corpus.jsonl", documents)
-    settings = SETTINGS.model_copy(update={"share": 1e9})
+    settings = OF_WORDS.model_copy(update={"share": 1e9})
     heard = Heard()
     plain = Request(
         corpus=str(folder),
@@ -393,7 +407,7 @@ def test_a_killed_run_goes_on_to_the_same_result(tmp_path, request_, seconds):
     whole = adapt(request_, Place(tmp_path / "whole"), Heard())
     code = (
         "import sys; from tests.test_adapting import *; "
-        "adapt(Request(corpus=sys.argv[1], model=sys.argv[2], teacher=sys.argv[3], settings=SETTINGS, overrides=SHORT),"
+        "adapt(Request(corpus=sys.argv[1], model=sys.argv[2], teacher=sys.argv[3], settings=OF_WORDS, overrides=SHORT),"
         " Place(Path(sys.argv[4]), resume=True), Heard())"
     )
     arguments = [request_.corpus, request_.model, request_.teacher, str(tmp_path / "killed")]
@@ -423,35 +437,36 @@ def test_queries_of_users_are_learnt_from(tmp_path, request_, corpus):
     assert '"given-1"' in (tmp_path / "run.partial" / "collection" / "queries.jsonl").read_text()
 
 
-def test_a_recipe_begins_with_what_the_default_made_before_they_part(request_, tmp_path):
+def test_a_recipe_begins_with_what_the_default_made_before_they_part(request_, tmp_path, monkeypatch):
     asked = Asked(tmp_path, tmp_path / "work", 1, 1)
     first, other = Job("corpus", 0, "default"), Job("corpus", 0, "no sparsity")
-    adapt(request_, Place(asked.run(first)), Heard())
-    benchmark._begin_like(asked.run(first), asked.run(other), benchmark.RECIPES[other.recipe])
+    plain = replace(request_, settings=SETTINGS)
+    adapt(plain, Place(asked.run(first)), Heard())
+    benchmark._begin_like(asked.run(first), asked.run(other))
     heard = Heard()
-    given = replace(request_, of_stages={"imitate": {"weights": {"sparsity": 0.0}}})
+    given = replace(plain, of_stages={"imitate": {"weights": {"sparsity": 0.0}}})
     done = adapt(given, Place(asked.run(other), resume=True), heard)
     assert heard.done() == {"imitate", "choice", "keeps"}
     settings = {
-        job.recipe: json.loads((asked.run(job) / "3-imitate" / "stage.json").read_text())["settings"]
+        job.recipe: json.loads((asked.run(job) / "1-imitate" / "stage.json").read_text())["settings"]
         for job in (first, other)
     }
     assert settings["no sparsity"]["weights"]["sparsity"] == 0.0 < settings["default"]["weights"]["sparsity"]
     text = "".join(path.read_text() for path in done.folder.rglob("*.json"))
     assert str(asked.run(first)) not in text and "partial" not in text
-    shorter = first._replace(recipe="no behaviour")
-    benchmark._begin_like(asked.run(first), asked.run(shorter), benchmark.RECIPES[shorter.recipe])
+    longer = first._replace(recipe="with new words")
+    benchmark._begin_like(asked.run(first), asked.run(longer))
     heard = Heard()
-    settings = SETTINGS.model_copy(update={"stages": benchmark.RECIPES[shorter.recipe].stages})
-    done = adapt(replace(request_, settings=settings), Place(asked.run(shorter), resume=True), heard)
-    assert heard.done() == {"imitate", "choice", "keeps"}
-    assert {path.name for path in done.folder.glob("[1-9]-*")} == {"1-extend", "2-imitate"}
+    done = adapt(request_, Place(asked.run(longer), resume=True), heard)
+    assert heard.done() == {"terms", "dictionary", "extend", "behaviour", "imitate", "choice", "keeps"}
+    assert {path.name for path in done.folder.glob("[1-9]-*")} == {"1-extend", "2-behaviour", "3-imitate"}
+    monkeypatch.setattr(benchmark, "BASE", request_.model)
     benchmark.carry_out(first._replace(recipe="half back"), asked)
     rows = [
         SparseEncoder.load(folder).output_rows.detach()
         for folder in (
-            asked.run(first) / "2-behaviour",
-            asked.run(first) / "3-imitate",
+            request_.model,
+            asked.run(first) / "1-imitate",
             asked.run(first._replace(recipe="half back")) / "model",
         )
     ]

@@ -23,10 +23,7 @@ def row(mean: float, size: float = 10.0) -> dict:
 
 @pytest.fixture
 def measured() -> dict:
-    rows = {
-        name: row(0.4)
-        for name in ("base", "weighed", "bm25", "dense", "teacher", "behaviour-0", "behaviour-1")
-    }
+    rows = {name: row(0.4) for name in ("base", "weighed", "bm25", "dense", "teacher")}
     rows |= {"default-0": row(0.44), "default-1": row(0.46), "no idf-1": row(0.45, size=20.0)}
     return {"collection": "first", "rows": rows | {f"default-{seed} + bm25": row(0.5) for seed in (0, 1)}}
 
@@ -89,8 +86,6 @@ def test_every_recipe_has_settings_that_exist():
         AdaptSettings.model_validate(recipe.settings)
     assert Recipe().begins_alike and not Recipe(without="BM25").begins_alike
     assert not benchmark.RECIPES["with contrast"].begins_alike  # pairs want sentences cut out of documents
-    assert benchmark.RECIPES["no sparsity"].begun() == ["1-extend", "2-behaviour"]
-    assert benchmark.RECIPES["no new words"].begun() == []
 
 
 def test_a_teacher_can_do_without_a_member(monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 from conftest import refused
 
 from sparse_adapt.made_up.settings import QuerySettings
-from sparse_adapt.pipeline.request import Request, begun
+from sparse_adapt.pipeline.request import WITH_GLOSSARY, Request, begun
 from sparse_adapt.pipeline.settings import AdaptSettings
 
 TEXTS = {
@@ -116,7 +116,9 @@ def test_help_shows_the_defaults_that_settings_have(sparse_adapt, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     shown = " ".join(sparse_adapt("adapt", "--help").out.split())
     assert f"[default: ({AdaptSettings().documents})]" in shown
-    assert f"[default: ({','.join(AdaptSettings().stages)}" in shown
+    assert (
+        f"[default: ({','.join(AdaptSettings().stages)}; with --glossary {','.join(WITH_GLOSSARY)})]" in shown
+    )
     shown = " ".join(sparse_adapt("queries", "--help").out.split())
     assert (
         f"[default: ({QuerySettings().count})]" in shown and f"[default: ({QuerySettings().held})]" in shown

@@ -6,7 +6,7 @@ from sparse_adapt.collection.readers import Document
 from sparse_adapt.pipeline import estimate
 from sparse_adapt.pipeline.estimate import Speeds, expected
 from sparse_adapt.pipeline.plan import settings_for
-from sparse_adapt.pipeline.request import Request
+from sparse_adapt.pipeline.request import WITH_WORDS, Request
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.stages.stage import Sizes
 from sparse_adapt.stages.table import find_stage, trained
@@ -32,7 +32,9 @@ def stages(rows: dict[str, float]) -> list[str]:
 
 
 def test_stages_that_arent_carried_out_cost_nothing():
-    assert stages(told()) == ["behaviour", "imitate"]
+    assert stages(told()) == ["imitate"]
+    assert not any("for terms" in what for what in told())
+    assert stages(told(stages=WITH_WORDS)) == ["behaviour", "imitate"]
     assert stages(told(stages=("extend", "imitate"))) == ["imitate"]
     assert stages(told(stages=("extend", "warmup", "contrast", "imitate"))) == [
         "warmup",
@@ -43,21 +45,21 @@ def test_stages_that_arent_carried_out_cost_nothing():
 
 
 def test_what_is_done_costs_nothing_again():
-    rows = told(done={"terms", "candidates", "behaviour"})
+    rows = told(done={"terms", "candidates", "behaviour"}, stages=WITH_WORDS)
     assert stages(rows) == ["imitate"]
     assert not any("by the base model" in what for what in rows)
 
 
 def test_steps_are_those_of_the_settings():
-    imitate = next(seconds for what, seconds in told().items() if what == "400 steps of imitate")
-    # 800 queries four times, 8 of them a step with 8 documents each, and 32 everyday texts; 400 documents before
-    assert imitate == pytest.approx(400 * (64 * 0.3 + 40 * 0.02) + 400 * 0.1)
+    imitate = next(seconds for what, seconds in told().items() if what == "300 steps of imitate")
+    # 8 of 800 queries a step with 8 documents each, and 32 everyday texts; 400 documents before
+    assert imitate == pytest.approx(300 * (64 * 0.3 + 40 * 0.02) + 400 * 0.1)
 
 
-def test_many_queries_take_no_more_than_600_steps():
+def test_many_queries_take_no_more_than_300_steps():
     settings = settings_for("imitate")
     steps = [settings.settled(queries).steps for queries in (1, 105, 2_400)]
-    assert steps == [1, 53, 600]
+    assert steps == [1, 53, 300]
     assert settings.model_copy(update={"steps": 7}).settled(2_400).steps == 7
 
 

@@ -71,7 +71,8 @@ CASES = {
     "run-odd": "run {odd-settings-file} -o {out}",
     "run-dense": "run {dense-file} -o {out}",
     "demo": "demo --corpus {zorvex} --model {tiny} --preset plain {short} --alone --json -o {out}",
-    "adapt": "adapt --corpus {mubrithal} --model {tiny} --teacher bm25 {shorter} --json -o {out}",
+    "adapt": "adapt --corpus {mubrithal} --model {tiny} --teacher bm25 "
+    "--stages extend,behaviour,imitate {shorter} --json -o {out}",
     "adapt-pairs": "adapt --corpus {mubrithal} --model {tiny} --teacher bm25 "
     "--stages extend,warmup,dynamic,joint,contrast --only-new {shorter} --json -o {out}",
     # what a model makes of texts

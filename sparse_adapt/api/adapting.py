@@ -119,7 +119,7 @@ def adapt(
     progress: bool | None = None,
     **settings: Any,  # noqa: ANN401 - those of every stage, checked by their own types
 ) -> Adaptation:
-    """Adapt a model to a corpus: mine its words, make up queries, teach, and keep the best model in `out`/model.
+    """Adapt a model to a corpus: make up queries, teach ranking or words, and keep the best model in `out`/model.
 
     corpus: a place, or documents in memory (texts, dictionaries, a data frame, `Document`); some dozens at least.
     out: the folder of the run, a folder a stage and the model in it. Things in memory are kept in `out`-inputs.
@@ -130,8 +130,8 @@ def adapt(
     candidates: queries with scored documents, to learn from instead of made-up ones.
     teacher: ensemble (by default), bm25, a dense model, a cross-encoder, or a file of scores.
     generator: a sequence-to-sequence model that writes queries, by folder or `hub:owner/name`.
-    stages: which stages are carried out; by default extend, behaviour and imitate, with a glossary extend and
-    dictionary.
+    stages: which stages are carried out; by default imitate, which teaches ranking, with a glossary extend and
+    dictionary. With extend, behaviour and imitate words of the corpus get a token that nothing defines.
     documents: how many documents of a larger corpus are learnt from; by default 20,000.
     max_tokens: tokens of a text that are read; by default as many as the model reads.
     query_side: what weighs queries of the adapted model, the model itself (by default) or a table of token weights.
@@ -149,8 +149,8 @@ def adapt(
 
     >>> import tempfile, sparse_adapt as sa
     >>> out = tempfile.mkdtemp() + "/adapted"
-    >>> sa.adapt("gatrocraptic", out, until="terms", teacher="bm25")  # doctest: +ELLIPSIS
-    <Adaptation: ...adapted.partial: stopped after terms>
+    >>> sa.adapt("gatrocraptic", out, until="queries", teacher="bm25")  # doctest: +ELLIPSIS
+    <Adaptation: ...adapted.partial: stopped after queries>
     """
     if until is not None and until not in STEPS:
         raise ConfigError(unknown("step", until, STEPS))

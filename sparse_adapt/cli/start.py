@@ -196,9 +196,10 @@ def adapt(
         typer.Option(
             "--stages",
             metavar="NAMES",
-            help=f"Stages to carry out, with commas between them. There are {', '.join(OF_ADAPT)}. With --glossary "
-            "they are extend,dictionary.",
-            show_default="extend,behaviour,imitate",
+            help=f"Stages to carry out, with commas between them. There are {', '.join(OF_ADAPT)}. By default the "
+            "model learns to rank, and with --glossary it learns the words instead. extend,behaviour,imitate gives "
+            "words of the corpus a token that nothing defines.",
+            show_default="imitate; with --glossary extend,dictionary",
         ),
     ] = None,
     query_side: Annotated[

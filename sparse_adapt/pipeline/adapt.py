@@ -42,7 +42,7 @@ from sparse_adapt.pipeline.preparing import (
     prepare_terms,
     sample,
 )
-from sparse_adapt.pipeline.request import REQUEST_FILE, Request
+from sparse_adapt.pipeline.request import REQUEST_FILE, WITH_WORDS, Request
 from sparse_adapt.pipeline.run import Finished, is_whole, read_finished, run_stages, write_report
 from sparse_adapt.pipeline.step import STEPS_FOLDER
 from sparse_adapt.pipeline.work import Watcher, Work, same_request
@@ -54,6 +54,7 @@ from sparse_adapt.teachers.teacher import make_teacher
 from sparse_adapt.terms.mining import Term, read_terms
 
 STEPS = ("terms", "dictionary", "queries", "candidates", "stages", "choice")
+OF_WORDS = ("terms", "dictionary")  # steps that are carried out where words get a token
 WITHOUT_TERMS = {
     "contrast",
     "table",
@@ -73,6 +74,11 @@ def adapt(
         tidy(place.folder)
         return _whole(request, place.folder)
     request.check()
+    if until in OF_WORDS and not request.extends:
+        raise ConfigError(
+            f"--until {until}: no word gets a token without a glossary; name --glossary, or --stages "
+            f"{','.join(WITH_WORDS)}"
+        )
     total = sum(1 for _ in read_documents(request.corpus))
     documents = sample(read_documents(request.corpus), request.settings.documents, request.settings.seed)
     watcher.tell("plan", said_plan(request))
@@ -101,6 +107,8 @@ def said_plan(request: Request) -> str:
     stages = ", ".join(request.stages)
     if request.ends_with_table:
         stages += " (a table weighs queries, and no model)"
+    if not request.extends:
+        return f"{stages}: the model learns to rank; no word gets a token, for no glossary is given"
     if request.glossary is not None:
         return f"{stages}: words that the glossary defines get a token and are taught by their definitions"
     return f"{stages}: words of the corpus get a token"
@@ -130,6 +138,8 @@ def _done_before(place: Place) -> set[str]:
 def _terms(work: Work) -> None:
     request, path = work.request, work.folder / "terms.json"
     sources = work.named("corpus", "model", "glossary")
+    if not request.extends:
+        return
 
     def do() -> str:
         path.unlink(missing_ok=True)
@@ -147,6 +157,8 @@ def _read_terms(work: Work) -> list[Term]:
 
 def _dictionary(work: Work) -> None:
     request, path = work.request, work.folder / "dictionary.jsonl"
+    if not request.extends:
+        return
     sources = {**work.named("corpus", "glossary"), "terms": work.made("terms.json")}
 
     def do() -> str:

@@ -50,7 +50,7 @@ def expected(
     pool = min(len(documents), held * settings.candidates.count)
     scored = (0 if request.candidates is not None else queries) + held
     parts = [
-        ("terms", f"reading {total:,} documents for terms", total * 1e-3),
+        ("terms", f"reading {total:,} documents for terms", total * 1e-3 if request.extends else 0.0),
         (
             "candidates",
             f"encoding {len(documents):,} documents with the base model",

@@ -34,6 +34,11 @@ WITH_GLOSSARY = (
     "extend",
     "dictionary",
 )  # where no others are named; what ranks afterwards unlearns what terms mean
+WITH_WORDS = ("extend", "behaviour", "imitate")  # that give mined words a token, where somebody asks for it
+NEW_ROWS = (
+    "extend",
+    "behaviour",
+)  # where rows of new words are all that may learn, and nothing defines the words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,16 +83,25 @@ class Request:
 
         A glossary is taught by `dictionary`, which has the place of the usual stages then; queries and candidates that
         are given beside it are learnt from by `imitate`, after it. A table for queries is learnt by `table`.
+        Without a glossary words get no token: collections without one ask in words that the base model knows.
         """
         named: set[str] = set(self.settings.stages)
-        if self.glossary is not None and self.settings.stages == AdaptSettings().stages:
+        usual = self.settings.stages == AdaptSettings().stages
+        if self.glossary is not None and usual:
             given = self.queries is not None or self.candidates is not None
             named = {*WITH_GLOSSARY, *(["imitate"] if given else [])}
+        elif self.settings.frozen and usual:
+            named = set(NEW_ROWS)
         if self.settings.query_side == "table":
             named.add("table")
         if self.settings.frozen:
             named.discard("imitate")
         return tuple(name for name in OF_ADAPT if name in named)
+
+    @property
+    def extends(self) -> bool:
+        """Whether words get a token."""
+        return "extend" in self.stages
 
     @property
     def ends_with_table(self) -> bool:

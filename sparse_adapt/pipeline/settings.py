@@ -29,8 +29,9 @@ class AdaptSettings(Settings):
         0.25, "Gain that one more term has to reach.", unit="share of the mean gain of those before it", ge=0
     )
     stages: tuple[AdaptStage, ...] = setting(
-        ("extend", "behaviour", "imitate"),
-        "Stages that are carried out where there is something to learn in them.",
+        ("imitate",),
+        "Stages that are carried out where there is something to learn in them; by default the ranking alone is "
+        "learnt, and with a glossary its words.",
     )
     queries: QuerySettings = setting(QuerySettings(), "How queries are made of the documents.")
     candidates: CandidateSettings = setting(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sparse_adapt.model.kinds import EitherEncoder
     from sparse_adapt.training.loop import Task
 
-PASSES, MOST_STEPS = 4, 600
+PASSES, MOST_STEPS = 4, 300
 EVERYDAY = 32  # everyday texts of a step
 PARTS = "sparse_adapt.stages.parts"
 
@@ -46,7 +46,7 @@ class Imitate(Training):
     train: Trained = setting("all")
     steps: int | None = setting(
         None,
-        "How many times the weights move; by default as often as four passes over the queries take, 600 at the most.",
+        "How many times the weights move; by default as often as four passes over the queries take, 300 at the most.",
         unit="steps",
         ge=1,
     )
