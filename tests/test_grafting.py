@@ -209,14 +209,14 @@ def test_unknown_settings_and_models_that_cant_be_grafted_are_refused(wide, tiny
 @pytest.mark.parametrize("seconds", [5, 8])
 def test_a_killed_graft_goes_on_to_the_same_bits(seconds, wide, tiny_model, zorvex_collection, tmp_path):
     code = (
-        "import sys, sparse_adapt as sa; from tests.test_grafting import QUICK; "
+        "import json, sys, sparse_adapt as sa; "
         "sa.graft([sys.argv[1]], sys.argv[4], encoder=sys.argv[2], sparse=sys.argv[3], ranked=0, resume=True,"
-        " progress=False, **QUICK)"
+        " progress=False, **json.loads(sys.argv[5]))"
     )
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parent.parent)}
     named = [str(zorvex_collection), str(wide), str(tiny_model)]
     for name, kill in (("whole", None), ("killed", seconds)):
-        words = [sys.executable, "-c", code, *named, str(tmp_path / name)]
+        words = [sys.executable, "-c", code, *named, str(tmp_path / name), json.dumps(QUICK)]
         if kill is not None:
             process = subprocess.Popen(words, env=environment)
             time.sleep(kill)

@@ -41,6 +41,7 @@ from sparse_adapt.pipeline.preparing import (
     prepare_pairs,
     prepare_terms,
     sample,
+    tokenizer_of,
 )
 from sparse_adapt.pipeline.request import REQUEST_FILE, WITH_WORDS, Request
 from sparse_adapt.pipeline.run import Finished, is_whole, read_finished, run_stages, write_report
@@ -79,6 +80,7 @@ def adapt(
             f"--until {until}: no word gets a token without a glossary; name --glossary, or --stages "
             f"{','.join(WITH_WORDS)}"
         )
+    tokenizer_of(request.model)  # a model that can't be taught is refused before anything is made
     total = sum(1 for _ in read_documents(request.corpus))
     documents = sample(read_documents(request.corpus), request.settings.documents, request.settings.seed)
     watcher.tell("plan", said_plan(request))

@@ -62,15 +62,15 @@ def prepare_terms(corpus: str, model: str, share: float, path: Path) -> tuple[li
 
     Nothing is written where there are none.
     """
-    tokenizer = _tokenizer(model)
+    tokenizer = tokenizer_of(model)
     chosen, said = paying(mine_terms(read_documents(corpus), tokenizer), share)
     if chosen:
         write_terms(path, chosen)
     return chosen, said
 
 
-def _tokenizer(model: str) -> PreTrainedTokenizerFast:
-    """The tokenizer of a model. Raises ConfigError, before anything is made, for one that no stage can teach."""
+def tokenizer_of(model: str) -> PreTrainedTokenizerFast:
+    """The tokenizer of a model. Raises ConfigError for a model that no stage can teach."""
     encoder = SparseEncoder.load(model)
     if encoder.query_encoder is not None:
         raise ConfigError(
@@ -84,7 +84,7 @@ def prepare_defined_terms(corpus: str, model: str, glossary: str, path: Path) ->
 
     Raises InputError where there is none, for then the glossary would be of no use.
     """
-    tokenizer = _tokenizer(model)
+    tokenizer = tokenizer_of(model)
     names = {definition.term.casefold(): definition.term for definition in read_dictionary(glossary)}
     mined = mine_terms(read_documents(corpus), tokenizer)
     chosen = [term for term in mined if term.text.casefold() in names]
