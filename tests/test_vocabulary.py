@@ -258,10 +258,11 @@ def test_ids_with_gaps_are_refused(tiny_model, tmp_path):
     state = json.loads((folder / "tokenizer.json").read_text())
     state["model"]["vocab"].pop("server")  # its id stays empty, as with double lines of some vocab.txt
     (folder / "tokenizer.json").write_text(json.dumps(state))
-    encoder = SparseEncoder.load(folder)
-    with pytest.raises(ModelError, match="gaps"):
-        extend(encoder, terms("zorvex"))
-    assert encoder.new_tokens == ()
+    for _ in range(8):  # which of two tokens with one id is told is chance
+        encoder = SparseEncoder.load(folder)
+        with pytest.raises(ModelError, match="gaps"):
+            extend(encoder, terms("zorvex"))
+        assert encoder.new_tokens == ()
 
 
 def test_special_tokens_and_settings_of_the_tokenizer_survive(tmp_path):
