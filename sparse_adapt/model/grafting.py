@@ -22,9 +22,8 @@ from sparse_adapt.errors import ConfigError, ModelError, first_line
 from sparse_adapt.model.batches import TokenIds, group_by_length, pad
 from sparse_adapt.model.dense_layout import check_modules
 from sparse_adapt.model.saved import fetch, longest_text, read_body, read_tokenizer
-from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.sparse import PADDED_TOKENS_A_PASS, SparseEncoder
 
-TOKENS_A_PASS = 4096
 RIDGE = 1e-3  # of the mean variance of a state's coordinates
 CUTS_BY = (
     "normalizer",
@@ -168,7 +167,7 @@ def _seen(
     """What reaches the dense layer (N, H), and what the SPLADE model's dense layer says of the same tokens (N, S)."""
     states, wanted = [], []
     pad_id = sparse.tokenizer.pad_token_id or 0
-    for group in group_by_length([len(ids) for ids in token_ids], TOKENS_A_PASS):
+    for group in group_by_length([len(ids) for ids in token_ids], PADDED_TOKENS_A_PASS):
         ids, mask = pad([token_ids[row] for row in group], pad_id)
         with _watched(dense) as ours, _watched(theirs) as of_theirs:
             for model in (masked_lm, sparse.masked_lm):

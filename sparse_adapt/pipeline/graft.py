@@ -37,8 +37,8 @@ from sparse_adapt.pipeline.preparing import sample
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.pipeline.run import Finished, is_whole, read_finished, run_stages, write_report
 from sparse_adapt.pipeline.settings import AdaptSettings
-from sparse_adapt.pipeline.step import Step, carry_out
-from sparse_adapt.pipeline.work import Watcher
+from sparse_adapt.pipeline.step import Step
+from sparse_adapt.pipeline.work import Watcher, carry_out_and_tell
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.made_from import Source, of_collection, of_model, of_path
 from sparse_adapt.stages.runner import Outcome, Place
@@ -147,14 +147,17 @@ def graft(request: GraftRequest, place: Place, watcher: Watcher) -> Finished:
     with output_folder(place.folder, overwrite=place.overwrite, resume=place.resume, reads=reads) as folder:
         check_same(folder / REQUEST_FILE, request.plain())
         write_json(folder / REQUEST_FILE, request.plain())
-        said = {name: _step(step, folder, watcher) for name, step in _steps(request, sources, folder).items()}
+        said = {
+            step.name: carry_out_and_tell(step, folder, watcher).said
+            for step in _steps(request, sources, folder)
+        }
         plan = _plan(request, folder)
         outcomes = run_stages(plan, folder, watcher, again=True)
         model, ranking = outcomes[-1].folder, None
         if request.settings.ranked:
             ranking = adapt(_ranking(request, model), Place(folder / "ranking", resume=True), watcher)
             model = ranking.model
-        _keep(model, request, folder)
+        _keep(model, folder)
         _report(
             request,
             plan,
@@ -165,13 +168,7 @@ def graft(request: GraftRequest, place: Place, watcher: Watcher) -> Finished:
     return read_finished(place.folder)
 
 
-def _step(step: Step, folder: Path, watcher: Watcher) -> str:
-    done, before = carry_out(step, folder)
-    watcher.tell(step.name, f"{done.said} (done before)" if before else done.said)
-    return done.said
-
-
-def _steps(request: GraftRequest, sources: Mapping[str, Source], folder: Path) -> dict[str, Step]:
+def _steps(request: GraftRequest, sources: Mapping[str, Source], folder: Path) -> Iterator[Step]:
     """What is made before anything is taught: the text, and a model of a body and a head that don't know each other."""
 
     def gather() -> str:
@@ -198,10 +195,8 @@ def _steps(request: GraftRequest, sources: Mapping[str, Source], folder: Path) -
     texts = {key: source for key, source in sources.items() if key.startswith("corpus")}
     own: dict[str, object] = {"documents": request.settings.documents, "seed": request.settings.seed}
     models = {key: sources[key] for key in ("encoder", "sparse")}
-    return {
-        "text": Step("text", {**texts, **own}, ["text"], gather),
-        "grafted": Step("grafted", {**models, "text": of_path(folder / "text")}, ["grafted"], join),
-    }
+    yield Step("text", {**texts, **own}, ["text"], gather)
+    yield Step("grafted", {**models, "text": of_path(folder / "text")}, ["grafted"], join)
 
 
 def _documents(request: GraftRequest) -> Iterator[Document]:
@@ -242,7 +237,7 @@ def _ranking(request: GraftRequest, model: Path) -> Request:
     )
 
 
-def _keep(model: Path, request: GraftRequest, folder: Path) -> None:
+def _keep(model: Path, folder: Path) -> None:
     """Save the last model as the run's."""
     making = folder / "model.making"
     for left in (making, folder / "model"):

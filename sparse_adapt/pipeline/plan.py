@@ -100,16 +100,15 @@ def files_for(
     """
     files = {}
     for name in names():
-        for each in find_stage(name).needs if name in stages else ():
-            held = None if corpus is None else beside(corpus, each.file)
-            if each.key not in named and held is None:
+        for each in find_stage(name).named if name in stages else ():
+            held = None if corpus is None or not each.needed else beside(corpus, each.file)
+            source = named.get(each.key) or held
+            if source is None and each.needed:
                 where = "no corpus is named" if corpus is None else f"{corpus} is no folder with {each.file}"
                 advice = f'add {each.key} = "FILE" under [{name}]'
                 raise ConfigError(f"{place}: the stage {name} needs {each.key}, and {where}; {advice}")
-            files[each.key] = named.get(each.key) or str(held)
-        for each in find_stage(name).named if name in stages else ():
-            if each.key in named:
-                files[each.key] = named[each.key]
+            if source is not None:
+                files[each.key] = str(source)
     for name in stages:
         if corpus is None and find_stage(name).needs_corpus:
             raise ConfigError(f'{place}: the stage {name} needs a corpus; add corpus = "FOLDER"')

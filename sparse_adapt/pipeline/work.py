@@ -30,6 +30,13 @@ class Watcher(Listener, Protocol):
         """How long it may take, before it begins."""
 
 
+def carry_out_and_tell(step: Step, folder: Path, watcher: Watcher) -> Done:
+    """Do a step in a run's folder unless it is done, and tell what came of it."""
+    done, before = carry_out(step, folder)
+    watcher.tell(step.name, f"{done.said} (done before)" if before else done.said)
+    return done
+
+
 @dataclass(slots=True)
 class Work:
     """An adaptation under way."""
@@ -47,9 +54,7 @@ class Work:
         self, name: str, sources: Mapping[str, object], makes: Sequence[str], do: Callable[[], str]
     ) -> None:
         """Do a step unless it is done, and tell what came of it."""
-        done, before = carry_out(Step(name, sources, makes, do), self.folder)
-        self.records[name] = done
-        self.watcher.tell(name, f"{done.said} (done before)" if before else done.said)
+        self.records[name] = carry_out_and_tell(Step(name, sources, makes, do), self.folder, self.watcher)
 
     def named(self, *keys: str) -> dict[str, Source | None]:
         """What a step reads of what was named; None for what wasn't."""
