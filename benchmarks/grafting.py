@@ -20,7 +20,8 @@ import torch
 import sparse_adapt as sa
 from benchmarks.adapting import BASE, COLLECTIONS, DENSE
 from benchmarks.tables import CONTROL, MEASURE, RESULTS, line
-from sparse_adapt.collection.glossary import read_dictionary
+from sparse_adapt.collection.glossary import definition_of
+from sparse_adapt.collection.lines import read_objects
 from sparse_adapt.collection.readers import Document, write_documents
 from sparse_adapt.pipeline.preparing import peak_memory
 from sparse_adapt.suite.measure import run_suite
@@ -35,9 +36,9 @@ ROWS = {
 
 
 def definitions(folder: Path) -> Iterator[Document]:
-    """The entries of all glossaries in a folder, each a document."""
+    """The entries of all glossaries in a folder, each a document. An entry that is there twice is read twice."""
     for path in sorted(folder.glob("*.jsonl")):
-        for number, entry in enumerate(read_dictionary(str(path))):
+        for number, entry in enumerate(map(definition_of, read_objects(path))):
             yield Document(f"{path.stem}-{number}", entry.definition, entry.term)
 
 

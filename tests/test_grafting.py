@@ -1,5 +1,6 @@
 """A SPLADE model on the body of another encoder: what is taken over, what is refused, what a killed graft leaves."""
 
+import inspect
 import json
 import os
 import shutil
@@ -16,9 +17,13 @@ from torch.testing import assert_close
 from transformers import BertConfig, BertForMaskedLM
 
 import sparse_adapt as sa
+from sparse_adapt.cli.grafting import graft as command
 from sparse_adapt.errors import ConfigError, ModelError
+from sparse_adapt.model.dense import SMALL
 from sparse_adapt.model.grafting import graft, head_of
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline.graft import GraftSettings
+from sparse_adapt.pipeline.plan import BASE_MODEL
 from sparse_adapt.stages.logits import Logits
 from sparse_adapt.stages.parts.logits import TokenLogits
 from sparse_adapt.stages.runner import Place, carry_out
@@ -198,11 +203,21 @@ def test_a_graft_learns_to_rank(wide, tiny_model, tmp_path):
 def test_unknown_settings_and_models_that_cant_be_grafted_are_refused(wide, tiny_model, tmp_path):
     with pytest.raises(ConfigError, match="unknown setting 'effrt'; did you mean 'effort'"):
         sa.graft(["gatrocraptic"], tmp_path / "out", effrt=2)
+    for stage in ("logits", "behaviour", "imitate"):  # the last of them, too, before the first begins
+        with pytest.raises(ConfigError, match=f"{stage}: learning_rate should be greater than 0"):
+            sa.graft(["gatrocraptic"], tmp_path / "out", **{stage: {"learning_rate": 0}})
     with pytest.raises(
         ConfigError, match="its tokenizer differs from the SPLADE model's, first in the token"
     ):
         sa.graft(["gatrocraptic"], tmp_path / "out", encoder=str(wide), progress=False)
     assert not list(tmp_path.glob("out*")), "nothing is written"
+
+
+def test_the_command_has_the_defaults_of_the_settings():
+    given = {name: each.default for name, each in inspect.signature(command).parameters.items()}
+    assert (given["encoder"], given["model"]) == (SMALL, BASE_MODEL)
+    for name in ("effort", "documents", "ranked", "seed"):
+        assert given[name] == getattr(GraftSettings(), name), name
 
 
 @pytest.mark.slow

@@ -8,7 +8,6 @@ roughly as the SPLADE model does, and the stages `logits` and `behaviour` teach 
 Dimensions: N tokens of all texts, V vocabulary, H width of the body, S width of the SPLADE model.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,15 +19,12 @@ from transformers import AutoModelForMaskedLM, PreTrainedModel, PreTrainedTokeni
 
 from sparse_adapt.errors import ConfigError, ModelError, first_line
 from sparse_adapt.model.batches import TokenIds, group_by_length, pad
+from sparse_adapt.model.cutting import differing_part
 from sparse_adapt.model.dense_layout import check_modules
 from sparse_adapt.model.saved import fetch, longest_text, read_body, read_tokenizer
 from sparse_adapt.model.sparse import PADDED_TOKENS_A_PASS, SparseEncoder
 
 RIDGE = 1e-3  # of the mean variance of a state's coordinates
-CUTS_BY = (
-    "normalizer",
-    "pre_tokenizer",
-)  # parts of a tokenizer that decide, beside its vocabulary, where it cuts
 
 
 class Head(NamedTuple):
@@ -75,10 +71,8 @@ def check_tokens(source: str | Path, other: PreTrainedTokenizerFast) -> None:
     more = first.keys() - second.keys()
     if more:
         raise ConfigError(f"{source}: its tokenizer has {min(more)!r}, which the SPLADE model lacks")
-    states = [json.loads(each.backend_tokenizer.to_str()) for each in (one, other)]
-    for part in CUTS_BY:
-        if states[0][part] != states[1][part]:
-            raise ConfigError(f"{source}: its tokenizer's {part} differs from the SPLADE model's")
+    if part := differing_part(one, other):
+        raise ConfigError(f"{source}: its tokenizer's {part} differs from the SPLADE model's")
 
 
 def head_of(masked_lm: PreTrainedModel, source: str | Path) -> Head:

@@ -19,12 +19,13 @@ from transformers import PreTrainedTokenizerFast
 from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.model.batches import TokenIds
+from sparse_adapt.model.cutting import BEFORE_PIECES, differing_part
 from sparse_adapt.model.idf import said_by
 from sparse_adapt.model.stored import read_json
 
 CONFIG_FILE, WEIGHTS_FILE, WEIGHT = "config.json", "model.safetensors", "weight"
 ALIKE = 1e-3  # share of the heaviest weight by which those of a table may differ that are called equal
-SAME = ("normalizer", "pre_tokenizer", "model", "added_tokens")  # of two tokenizers that cut alike
+SAME = (*BEFORE_PIECES, "model", "added_tokens")  # of two tokenizers that give the same tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +123,7 @@ def read_query_side(place: Path, tokenizer: PreTrainedTokenizerFast, size: int, 
 
 def check_same(one: PreTrainedTokenizerFast, other: PreTrainedTokenizerFast, source: str | Path) -> None:
     """Raise ModelError, naming `source`, where queries and documents would be cut into other tokens."""
-    states = [json.loads(each.backend_tokenizer.to_str()) for each in (one, other)]
-    if one.get_vocab() != other.get_vocab() or any(states[0][key] != states[1][key] for key in SAME):
+    if one.get_vocab() != other.get_vocab() or differing_part(one, other, SAME) is not None:
         raise ModelError(f"{source}: its queries and its documents have different tokenizers; fetch it again")
 
 

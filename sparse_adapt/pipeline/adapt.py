@@ -23,6 +23,7 @@ from functools import partial
 from pathlib import Path
 
 from sparse_adapt.collection.readers import read_candidates, read_documents
+from sparse_adapt.collection.sampling import sample
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.folders import output_folder, tidy
 from sparse_adapt.files.marker import marker_of, remove
@@ -40,7 +41,6 @@ from sparse_adapt.pipeline.preparing import (
     prepare_dictionary,
     prepare_pairs,
     prepare_terms,
-    sample,
     tokenizer_of,
 )
 from sparse_adapt.pipeline.request import REQUEST_FILE, WITH_WORDS, Request

@@ -10,13 +10,14 @@ Where the evidence lies within chance, the base model is kept. Dimensions: D ter
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.collection.readers import Document, Query
+from sparse_adapt.collection.sampling import evenly
 from sparse_adapt.made_up.reworded import Reworded, reworded
 from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.said import says
@@ -26,8 +27,6 @@ from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors
 from sparse_adapt.retrieve.keeping import DEPTH, MEANT, known_of, say_new
 from sparse_adapt.retrieve.significance import Values
-
-Thing = TypeVar("Thing")
 
 ONE_SIDED = 1.645  # standard errors beyond which 1 chance in 20 lies
 DOCUMENTS, DEFINITIONS, KNOWN = 2_000, 200, 500  # that are asked of at the most; known items, about
@@ -128,7 +127,7 @@ def weigh(
     tells whether other words mean the same.
     """
     base, model = results
-    both = encoded(*models, _evenly(documents, DOCUMENTS))
+    both = encoded(*models, evenly(documents, DOCUMENTS))
     rows = [*of_made_up(model, base), *of_known_items(both)]
     asks = taught.definitions and taught.judge != "none"
     meant, meaning = of_meaning(both, taught, seed) if asks else ([], {})
@@ -190,7 +189,7 @@ def of_known_items(both: Encoded) -> list[Evidence]:
 
 def of_meaning(both: Encoded, taught: Taught, seed: int) -> tuple[list[Evidence], dict[str, float]]:
     """Whether definitions in other words find documents that say their term; how many of them light it first."""
-    definitions = _evenly(taught.definitions, DEFINITIONS)
+    definitions = evenly(taught.definitions, DEFINITIONS)
     texts = reworded(definitions, DenseEncoder(taught.judge, rough=True), seed)
     adapted = both.models[1]
     says = _saying(adapted, both.documents)
@@ -245,8 +244,3 @@ def _found(both: Encoded, collection: Collection) -> Iterator[Result]:
     for model, vectors in zip(both.models, both.vectors, strict=True):
         asked = encode(model, [query.text for query in collection.queries], "query")
         yield evaluate_vectors(asked, vectors, collection, DEPTH)
-
-
-def _evenly(things: Sequence[Thing], most: int) -> list[Thing]:
-    """At most so many, evenly spaced."""
-    return list(things[:: max(1, -(-len(things) // most))])

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from sparse_adapt.collection.readers import DOCUMENT_FILES, Document, read_documents, write_documents
+from sparse_adapt.collection.sampling import evenly, sample
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.folders import output_folder, tidy, write_json
 from sparse_adapt.files.journal import check_same
@@ -33,7 +34,6 @@ from sparse_adapt.model.head.filter import exact_precision
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.adapt import adapt
 from sparse_adapt.pipeline.plan import BASE_MODEL, Plan, merged, settings_for
-from sparse_adapt.pipeline.preparing import sample
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.pipeline.run import Finished, is_whole, read_finished, run_stages, write_report
 from sparse_adapt.pipeline.settings import AdaptSettings
@@ -101,7 +101,11 @@ class GraftRequest:
         }
 
     def check(self) -> None:
-        """Raise, before anything is made, ConfigError for two models that don't go together, ModelError for none."""
+        """Raise, before anything is made, ConfigError for odd settings or two models that don't go together."""
+        for stage in STAGES:
+            settings_for(stage, overrides=self.of_stage(stage))
+        if self.settings.ranked:
+            self.ranking("", "").settings_of("imitate")
         sparse = SparseEncoder.load(self.sparse)
         for part in sorted(sparse.unusual - {"entries", "prompts"}):
             raise ConfigError(
@@ -123,6 +127,19 @@ class GraftRequest:
         steps = max(1, round(self.settings.effort * usual["steps"]))
         own = {"seed": self.settings.seed, "precision": fast_precision(), **usual, "steps": steps}
         return merged(own, self.of_stages.get(stage, {}))
+
+    def ranking(self, text: str, model: str) -> Request:
+        """The adaptation that teaches a model to rank, by what all three rankers find in a text together."""
+        settings = {"documents": self.settings.ranked, "stages": ("imitate",)}
+        own = merged(AdaptSettings.seeds(self.settings.seed), settings)
+        own = merged(own, {"queries": {"count": self.settings.queries}})
+        return Request(
+            corpus=text,
+            model=model,
+            teacher=self.encoder,
+            settings=AdaptSettings.model_validate(own),
+            of_stages={"imitate": self.of_stage("imitate")},
+        )
 
 
 def fast_precision() -> str:
@@ -155,7 +172,8 @@ def graft(request: GraftRequest, place: Place, watcher: Watcher) -> Finished:
         outcomes = run_stages(plan, folder, watcher, again=True)
         model, ranking = outcomes[-1].folder, None
         if request.settings.ranked:
-            ranking = adapt(_ranking(request, model), Place(folder / "ranking", resume=True), watcher)
+            asked = request.ranking(str(folder / "text"), str(model))
+            ranking = adapt(asked, Place(folder / "ranking", resume=True), watcher)
             model = ranking.model
         _keep(model, folder)
         _report(
@@ -179,8 +197,7 @@ def _steps(request: GraftRequest, sources: Mapping[str, Source], folder: Path) -
     def join() -> str:
         sparse = SparseEncoder.load(request.sparse)
         documents = list(read_documents(folder / "text"))
-        some = documents[:: max(1, -(-len(documents) // FITTED_ON))]
-        ids = sparse.tokenize([_beginning(document) for document in some])
+        ids = sparse.tokenize([_beginning(document) for document in evenly(documents, FITTED_ON)])
         shutil.rmtree(folder / "grafted", ignore_errors=True)
         made = graft_body(request.encoder, sparse, ids)
         made.save(folder / "grafted")
@@ -220,20 +237,6 @@ def _plan(request: GraftRequest, folder: Path) -> Plan:
         preset="default",
         files={"before": request.sparse},
         settings={stage: settings_for(stage, overrides=request.of_stage(stage)) for stage in STAGES},
-    )
-
-
-def _ranking(request: GraftRequest, model: Path) -> Request:
-    """The adaptation that teaches to rank, by what all three rankers find together."""
-    settings = {"documents": request.settings.ranked, "stages": ("imitate",)}
-    own = merged(AdaptSettings.seeds(request.settings.seed), settings)
-    own = merged(own, {"queries": {"count": request.settings.queries}})
-    return Request(
-        corpus=str(model.parent / "text"),
-        model=str(model),
-        teacher=request.encoder,
-        settings=AdaptSettings.model_validate(own),
-        of_stages={"imitate": request.of_stage("imitate")},
     )
 
 

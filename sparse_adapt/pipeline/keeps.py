@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import RootModel
 
 from sparse_adapt.collection.readers import Document
+from sparse_adapt.collection.sampling import evenly
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.evaluate import Collection
 from sparse_adapt.retrieve.keeping import (
@@ -43,7 +44,7 @@ class Keeps(RootModel[dict[str, dict[str, Any]]]):
 
 def measure_keeps(base: SparseEncoder, kept: SparseEncoder, documents: Sequence[Document]) -> dict[str, Any]:
     """Both models' means by kind and measure, differences and p-values. `documents`: of the corpus."""
-    some = documents[:: max(1, -(-len(documents) // DOCUMENTS))]
+    some = evenly(documents, DOCUMENTS)
     draws = max(1, KNOWN // len(some))
     saying = say_new([base, kept], some)
     known = known_of(some, saying, draws) or known_of(some, np.zeros_like(saying), draws)

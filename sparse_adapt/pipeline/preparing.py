@@ -2,11 +2,10 @@
 
 import resource
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.random import default_rng
 from transformers import PreTrainedTokenizerFast
 
 from sparse_adapt.collection.glossary import Definition, read_dictionary
@@ -43,18 +42,6 @@ from sparse_adapt.terms.definitions import mine_definitions, write_mined
 from sparse_adapt.terms.mining import Term, mine_terms, write_terms
 
 FEWEST_HELD = 5
-
-
-def sample(documents: Iterable[Document], most: int, seed: int) -> list[Document]:
-    """At most so many documents of a corpus in its order, each as likely as any other."""
-    random = default_rng([seed, 3])
-    kept: list[tuple[int, Document]] = []
-    for number, document in enumerate(documents):
-        if len(kept) < most:
-            kept.append((number, document))
-        elif (place := int(random.integers(number + 1))) < most:
-            kept[place] = (number, document)
-    return [document for _, document in sorted(kept, key=lambda pair: pair[0])]
 
 
 def prepare_terms(corpus: str, model: str, share: float, path: Path) -> tuple[list[Term], str]:

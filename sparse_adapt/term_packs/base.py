@@ -3,7 +3,6 @@
 Dimensions: V rows of a model, H width of a row.
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,12 +12,13 @@ from torch import Tensor
 
 from sparse_adapt.errors import ModelError
 from sparse_adapt.files.checksum import checksum_of_texts
+from sparse_adapt.model.cutting import BEFORE_PIECES, differing_part
 from sparse_adapt.model.idf import of_all
 from sparse_adapt.model.saved import bias_twins
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.term_packs.pack import BIAS, INPUT, OUTPUT, TABLE, checksum_of_tensor
 
-CUTTING = ("normalizer", "pre_tokenizer", "post_processor")  # parts of a tokenizer that no extension touches
+UNTOUCHED = (*BEFORE_PIECES, "post_processor")  # parts of a tokenizer that no extension touches
 
 
 def check_takes_packs(encoder: SparseEncoder, source: str | Path) -> None:
@@ -58,10 +58,8 @@ def difference(model: SparseEncoder, base: SparseEncoder) -> str:
     for token, token_id in base.tokenizer.get_vocab().items():
         if vocabulary.get(token) != token_id:
             return f"the id of the token {token!r}"
-    parts = [json.loads(each.tokenizer.backend_tokenizer.to_str()) for each in (model, base)]
-    for part in CUTTING:
-        if parts[0][part] != parts[1][part]:
-            return f"the tokenizer's {part}"
+    if part := differing_part(model.tokenizer, base.tokenizer, UNTOUCHED):
+        return f"the tokenizer's {part}"
     if model.form != base.form:
         return "the form, by which logits become weights"
     if not np.array_equal(model.factors_of(), of_all(base.factors, model.vocabulary_size)):

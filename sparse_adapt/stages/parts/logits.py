@@ -12,6 +12,7 @@ import torch
 from numpy.random import Generator
 from torch import Tensor
 
+from sparse_adapt.collection.sampling import evenly
 from sparse_adapt.model.batches import group_by_length, pad
 from sparse_adapt.model.sparse import PADDED_TOKENS_A_PASS, SparseEncoder
 from sparse_adapt.stages.logits import Logits
@@ -80,7 +81,7 @@ class TokenLogits:
     @torch.no_grad()
     def _counts(self, encoder: SparseEncoder, documents: Sequence[str]) -> Tensor:
         """What each token counts (V): in part alike, in part as often as the other model lights it; 1 in all."""
-        some = documents[:: max(1, -(-len(documents) // LOOKED_AT))]
+        some = evenly(documents, LOOKED_AT)
         ids = self.teacher.tokenize(some)
         lit = torch.zeros(encoder.vocabulary_size, device=encoder.device)
         for start in range(0, len(ids), 16):
