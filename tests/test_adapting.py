@@ -274,8 +274,20 @@ def test_the_usual_stages_teach_a_glossary(request_, corpus):
     assert "dictionary" not in usual.stages
     taught = Request(corpus=str(corpus), model=request_.model, glossary="glossary.jsonl")
     assert taught.stages == ("extend", "dictionary")
-    assert replace(taught, queries="asked.tsv").stages == ("extend", "dictionary", "imitate")
+    assert taught.all_stages == ("imitate", "extend", "dictionary"), "what ranks after words unlearns them"
+    assert said_plan(taught).endswith("; what the model learns of ranking is added")
     assert "are taught by their definitions" in said_plan(taught)
+    with_queries = replace(taught, queries="asked.tsv")
+    assert with_queries.ranking == replace(usual, queries="asked.tsv")
+    with_queries.check_use()
+
+
+@pytest.mark.parametrize(
+    "settings", [{"stages": ("extend", "dictionary")}, {"frozen": True}, {"query_side": "table"}]
+)
+def test_words_are_taught_alone_where_stages_are_named_or_old_rows_stay(request_, settings):
+    taught = replace(request_, glossary="glossary.jsonl", settings=AdaptSettings(**settings))
+    assert taught.ranking is None and taught.all_stages == taught.stages
 
 
 @pytest.mark.parametrize(
@@ -420,6 +432,55 @@ def test_a_killed_run_goes_on_to_the_same_result(tmp_path, request_, seconds):
     assert ended.returncode == 0
     for name in ("terms.json", "collection/queries.jsonl", "candidates.jsonl", "model/model.safetensors"):
         assert (tmp_path / "killed" / name).read_bytes() == (whole.folder / name).read_bytes(), name
+
+
+class Breaks(Heard):
+    """A watcher that breaks a run off, once each, after its ranking was chosen and before words are taught."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = ["choice", "extend"]
+
+    def begin(self, stage):
+        self._break(stage)
+        return super().begin(stage)
+
+    def tell(self, step, said):
+        super().tell(step, said)
+        self._break(step)
+
+    def _break(self, name: str) -> None:
+        if self.left and name == self.left[0]:
+            self.left.pop(0)
+            raise KeyboardInterrupt
+
+
+def test_words_are_taught_beside_ranking_and_a_run_that_was_broken_off_goes_on(tmp_path, request_, corpus):
+    """Without evidence for ranking, as with an untrained model, nothing is added to what words teach."""
+    glossary = tmp_path / "glossary.jsonl"
+    write_dictionary(glossary, [Definition("zorvex", "how a team decides what it may spend")])
+    asked = replace(
+        request_,
+        glossary=str(glossary),
+        settings=SETTINGS,
+        of_stages={"dictionary": {"judge": "none"}},
+    )
+    heard = Heard()
+    whole = adapt(asked, Place(tmp_path / "whole"), heard).folder
+    order = ["held", "imitate", "choice", "extend", "keeps"]
+    assert [name for name in heard.steps if name in order] == order
+    assert json.loads((whole / "ranking" / "choice.json").read_text())["refused"]
+    report = json.loads((whole / "report.json").read_text())
+    assert [stage["stage"] for stage in report["stages"]] == ["extend", "dictionary"]
+    assert report["adapt"]["choice"]["tried"][0]["name"] == "base"
+    watcher, broken = Breaks(), Place(tmp_path / "broken", resume=True)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            adapt(asked, broken, watcher)
+    adapt(asked, broken, watcher)
+    assert "done before" in watcher.steps["imitate"]
+    for name in ("ranking/model/model.safetensors", "choice.json", "model/model.safetensors"):
+        assert (tmp_path / "broken" / name).read_bytes() == (whole / name).read_bytes(), name
 
 
 def test_queries_of_users_are_learnt_from(tmp_path, request_, corpus):

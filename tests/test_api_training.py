@@ -159,7 +159,16 @@ def test_an_adaptation_from_memory(tiny_model, documents, teacher, tmp_path, mon
         sa.adapt(rows[:20], out, resume=True)
     done = sa.adapt(iter(rows), out, resume=True)
     assert done.model.terms == ["zorvex"], "what a glossary defines is taught, and kept"
-    assert [stage["stage"] for stage in done.report["stages"]] == list(WITH_GLOSSARY)
+    assert [stage["stage"] for stage in done.report["stages"]] == ["imitate", *WITH_GLOSSARY]
+    assert Path(done.report["model"]) == Path(tiny_model).resolve(), "what it is compared with"
+    ranked, taught = out / "ranking", json.loads((out / "1-extend" / "stage.json").read_text())
+    assert taught["model"]["path"] == str(Path(tiny_model).resolve()), "words are taught to the base model"
+    kept = json.loads((ranked / "choice.json").read_text())["kept"]
+    assert kept and done.report["stages"][0]["folder"] == "ranking/1-imitate"
+    tried = [row["name"] for row in done.rows() if row["weighed"] == ""]
+    assert tried == ["base", "dictionary", "dictionary and ranking at 50%", "dictionary and ranking"]
+    left = [path for path in out.rglob("*.json") if f"{out}.partial" in path.read_text()]
+    assert not left, "the run may be renamed"
     assert done.model.source == str(out / "model") and sa.load(out).source == str(out / "model")
     assert [row["kept"] for row in done.to_frame().to_dict("records")].count("*") == 1
     assert done.verdict[0] in str(done) and json.dumps(done.to_dict())

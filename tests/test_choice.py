@@ -4,11 +4,24 @@ from functools import partial
 
 import numpy as np
 import pytest
+import torch
+from torch.testing import assert_close
 
 from sparse_adapt.collection.readers import Candidates, Document
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.choice import Choice, Maker, Tried, choose, held_collection, keep, try_models
+from sparse_adapt.model.vocabulary import extend
+from sparse_adapt.pipeline.choice import (
+    Choice,
+    Maker,
+    Tried,
+    added,
+    choose,
+    held_collection,
+    keep,
+    try_models,
+)
 from sparse_adapt.retrieve.evaluate import Result
+from sparse_adapt.terms.mining import Term
 
 QUERIES = 16
 NOISE = np.tile([0.2, -0.2], QUERIES // 2)  # between two that differ by it, a standard error of .05
@@ -101,3 +114,20 @@ def test_models_are_chosen_by_what_the_teacher_ranks_high():
     held = held_collection(documents, [entry])
     assert [document.document_id for document in held.documents] == list(names)
     assert held.judgements["q"] == {f"d{11 - place}": 10 - place for place in range(10)}
+
+
+def test_what_ranking_changed_is_added_and_new_rows_stay(tiny_model):
+    base, ranked, words = (SparseEncoder.load(tiny_model) for _ in range(3))
+    extend(words, [Term("zorvex", "coined")])
+    with torch.no_grad():
+        ranked.input_rows[5] += 1.0
+        ranked.output_bias[7] -= 2.0
+        words.output_bias[9] += 0.5
+    ranked.factors = np.linspace(0.5, 1.5, base.vocabulary_size, dtype=np.float32)
+    rows, bias = words.input_rows.clone(), words.output_bias.clone()
+    model = added(words, base, ranked, 0.5)
+    size = base.vocabulary_size
+    assert_close(model.input_rows[5], rows[5] + 0.5)
+    assert_close(model.output_bias[[7, 9]], bias[[7, 9]] - torch.tensor([1.0, 0.0]))
+    assert model.vocabulary_size == size + 1 and (model.input_rows[size:] == rows[size:]).all()
+    assert (model.factors[:size] == ranked.factors).all() and model.factors[size] == 1.0

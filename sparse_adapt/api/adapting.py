@@ -130,7 +130,7 @@ def adapt(
     candidates: queries with scored documents, to learn from instead of made-up ones.
     teacher: ensemble (by default), bm25, a dense model, a cross-encoder, or a file of scores.
     generator: a sequence-to-sequence model that writes queries, by folder or `hub:owner/name`.
-    stages: which stages are carried out; by default imitate, which teaches ranking, with a glossary extend and
+    stages: which stages are carried out; by default imitate, which teaches ranking, and with a glossary also extend and
     dictionary. With extend, behaviour and imitate words of the corpus get a token that nothing defines.
     documents: how many documents of a larger corpus are learnt from; by default 20,000.
     max_tokens: tokens of a text that are read; by default as many as the model reads.

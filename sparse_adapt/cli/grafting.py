@@ -51,7 +51,7 @@ def graft(
         typer.Option(
             "--ranked", min=0, help="Documents among which it learns to rank. 0: it learns to copy alone."
         ),
-    ] = 6_000,
+    ] = 3_000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of every random draw.")] = 0,
     overwrite: Overwrite = False,
     resume: Resume = False,

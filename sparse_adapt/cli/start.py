@@ -197,9 +197,9 @@ def adapt(
             "--stages",
             metavar="NAMES",
             help=f"Stages to carry out, with commas between them. There are {', '.join(OF_ADAPT)}. By default the "
-            "model learns to rank, and with --glossary it learns the words instead. extend,behaviour,imitate gives "
+            "model learns to rank, and with --glossary it learns the words as well. extend,behaviour,imitate gives "
             "words of the corpus a token that nothing defines.",
-            show_default="imitate; with --glossary extend,dictionary",
+            show_default="imitate; with --glossary also extend,dictionary",
         ),
     ] = None,
     query_side: Annotated[

@@ -7,6 +7,8 @@
     RUN/candidates.jsonl            queries and documents with a teacher's scores, to learn from
     RUN/held.jsonl                  and to choose with
     RUN/pairs.jsonl                 queries and their documents, where a stage learns from pairs
+    RUN/ranking/                    beside words of a glossary: the model that learns to rank, with its stage and its
+                                    choice.json; what it changes is added
     RUN/1-extend/, 2-behaviour/...  a model a stage, as any run has them
     RUN/choice.json                 what each model reaches on the queries set aside
     RUN/model/                      the one that is kept
@@ -46,7 +48,7 @@ from sparse_adapt.pipeline.preparing import (
 from sparse_adapt.pipeline.request import REQUEST_FILE, WITH_WORDS, Request
 from sparse_adapt.pipeline.run import Finished, is_whole, read_finished, run_stages, write_report
 from sparse_adapt.pipeline.step import STEPS_FOLDER
-from sparse_adapt.pipeline.work import Watcher, Work, same_request
+from sparse_adapt.pipeline.work import RANKING, Watcher, Work, same_request
 from sparse_adapt.stages.inputs import PAIRS
 from sparse_adapt.stages.record import RECORD_FILE
 from sparse_adapt.stages.runner import Outcome, Place
@@ -88,31 +90,37 @@ def adapt(
     reads = [source.place for source in request.sources().values() if source is not None]
     with output_folder(place.folder, overwrite=place.overwrite, resume=place.resume, reads=reads) as folder:
         same_request(folder / REQUEST_FILE, request)
-        work = Work(request, folder, watcher, documents, kept or folder / "cache")
+        work = Work(request, folder, watcher, documents, kept or folder / "cache", folder)
         for name, do in zip(STEPS, (_terms, _dictionary, _queries, _candidates), strict=False):
             do(work)
             if name == until:
                 raise Stopped(folder, name)
         _pairs(work)
+        ranking = _ranking(work)
         plan = _plan(work)
-        outcomes = _stages(work, plan)
+        outcomes = [*ranking, *_stages(work, plan)]
         if until == "stages":
             raise Stopped(folder, until)
         choose_model(work, plan, outcomes)
-        measure_kept(work, plan)
+        measure_kept(work)
         _report(work, plan, outcomes)
     return read_finished(place.folder)
 
 
 def said_plan(request: Request) -> str:
     """What will be done, in words, before anything is."""
-    stages = ", ".join(request.stages)
+    stages = ", ".join(request.all_stages)
     if request.ends_with_table:
         stages += " (a table weighs queries, and no model)"
     if not request.extends:
         return f"{stages}: the model learns to rank; no word gets a token, for no glossary is given"
     if request.glossary is not None:
-        return f"{stages}: words that the glossary defines get a token and are taught by their definitions"
+        words = "words that the glossary defines get a token and are taught by their definitions"
+        return (
+            f"{stages}: {words}"
+            if request.ranking is None
+            else f"{stages}: {words}; what the model learns of ranking is added"
+        )
     return f"{stages}: words of the corpus get a token"
 
 
@@ -129,7 +137,8 @@ def _done_before(place: Place) -> set[str]:
     folder = place.folder.with_name(f"{place.folder.name}.partial")
     if not place.resume or not folder.is_dir():
         return set()
-    stages = (path.parent.name for path in folder.glob(f"[1-9]*-*/{RECORD_FILE}"))
+    parts = (folder, folder / RANKING)
+    stages = (path.parent.name for part in parts for path in part.glob(f"[1-9]*-*/{RECORD_FILE}"))
     made = {name.partition("-")[2] for name in stages if not name.endswith(".partial")}
     return made | {path.stem for path in (folder / STEPS_FOLDER).glob("*.json")}
 
@@ -246,6 +255,22 @@ def _gather(work: Work, split: str, file: str) -> str:
     return prepare_candidates(collection, work.teacher, settings, split, path, work.watcher.count)
 
 
+def _ranking(work: Work) -> list[Outcome]:
+    """Ranking, where words are taught as well: its stage and its choice. Nothing comes of it where the base is kept."""
+    ranking = work.ranking()
+    if ranking is None:
+        return []
+    ranking.folder.mkdir(exist_ok=True)
+    plan = _plan(ranking)
+    outcomes = _stages(ranking, plan)
+    choose_model(ranking, plan, outcomes)
+    work.records[RANKING] = ranking.records["choice"]
+    if not choice_made(ranking).kept:
+        return []
+    work.ranked = ranking.folder / "model"
+    return outcomes
+
+
 def _plan(work: Work) -> Plan:
     """The stages that there is something to do for."""
     request, folder = work.request, work.folder
@@ -256,11 +281,11 @@ def _plan(work: Work) -> Plan:
     if not stages and request.settings.frozen:
         raise ConfigError("frozen = true, and no new term: there is nothing to learn; choose another corpus")
     files = {"terms": terms, "dictionary": definitions}
-    files |= {"candidates": folder / "candidates.jsonl", "pairs": folder / "pairs.jsonl"}
+    files |= {"candidates": work.run / "candidates.jsonl", "pairs": folder / "pairs.jsonl"}
     settings = {name: request.settings_of(name) for name in stages if find_stage(name).trains}
     return Plan(
         model=absolute(request.model),
-        corpus=str(folder / "collection"),
+        corpus=str(work.run / "collection"),
         stages=tuple(stages),
         preset="corpus",
         files={key: str(path) for key, path in files.items() if path.is_file()},
@@ -274,11 +299,12 @@ def _stages(work: Work, plan: Plan) -> list[Outcome]:
     for folder in work.folder.glob("[1-9]*-*"):
         if folder.name.removesuffix(".partial") not in names and marker_of(folder) is not None:
             remove(folder)
-    return run_stages(plan, work.folder, work.watcher, again=True)
+    return run_stages(plan, work.folder, work.watcher, again=True, home=work.run)
 
 
 def _report(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
-    steps = {name: work.records[name] for name in (*STEPS, "held", "pairs", "keeps") if name in work.records}
+    named = (*STEPS, "held", "pairs", RANKING, "keeps")
+    steps = {name: work.records[name] for name in named if name in work.records}
     seconds = sum(step.seconds for step in steps.values())
     seconds += sum(float(outcome.record["seconds"]) for outcome in outcomes)
     more = {

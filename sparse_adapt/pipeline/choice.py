@@ -45,11 +45,16 @@ class Maker(NamedTuple):
 
 
 def makers_of(
-    plan: Plan, folder: Path, merges: Sequence[float], reading: Reading = AS_THEY_DO
+    plan: Plan,
+    folder: Path,
+    merges: Sequence[float],
+    reading: Reading = AS_THEY_DO,
+    ranked: Path | None = None,
 ) -> list[Maker]:
     """The models that could be kept: the base model, the one before distillation, merges, the distilled one.
 
-    `reading`: how they read documents.
+    `reading`: how they read documents; `ranked`: a model that learnt to rank from the same base model while the plan
+    taught words, and whose changes could be added.
     """
 
     def load(source: str | Path) -> SparseEncoder:
@@ -61,8 +66,17 @@ def makers_of(
     before = str(models[plan.stages[-2]]) if len(plan.stages) > 1 else plan.model
     makers = [Maker("base", None, partial(load, plan.model))]
     if plan.stages[-1] != "imitate":
-        last = plan.stages[-1]
-        return [*makers, Maker(last, None, partial(load, models[last]))]
+        last = partial(load, models[plan.stages[-1]])
+        makers.append(Maker(plan.stages[-1], None, last))
+        for back in () if ranked is None else (*merges, 0.0):
+            makers.append(
+                Maker(
+                    f"{plan.stages[-1]} and {'ranking' if back == 0.0 else f'ranking at {1 - back:.0%}'}",
+                    back,
+                    lambda back=back: added(last(), load(plan.model), load(ranked), 1 - back),  # type: ignore[misc, arg-type]
+                )
+            )
+        return makers
     if len(plan.stages) > 1:
         makers.append(Maker(plan.stages[-2], None, partial(load, before)))
     distilled = partial(load, models["imitate"])
@@ -137,6 +151,22 @@ def merge(towards: SparseEncoder, model: SparseEncoder, back: float) -> SparseEn
     if merged.query_side is not None and towards.query_side is not None:
         merged.query_side = merged.query_side.towards(towards.query_side, back)
     return merged
+
+
+def added(model: SparseEncoder, base: SparseEncoder, ranked: SparseEncoder, share: float) -> SparseEncoder:
+    """A model with so much of what another changed of the base model that both come from, and with its factors.
+
+    Rows that `model` has beyond those of the others stay as they are, and their tokens count once. Task arithmetic,
+    Ilharco et al. 2022, arXiv:2212.04089.
+    """
+    before, after = (dict(each.masked_lm.named_parameters()) for each in (base, ranked))
+    with torch.no_grad():
+        for name, value in model.masked_lm.named_parameters():  # shared ones once, not under every name
+            change = after[name] - before[name]
+            value[: len(change)].add_(share * change)
+    factors = ranked.factors_of()
+    model.factors = np.pad(factors, (0, model.vocabulary_size - len(factors)), constant_values=1.0)
+    return model
 
 
 def held_collection(

@@ -8,6 +8,7 @@ from sparse_adapt.collection.glossary import read_dictionary
 from sparse_adapt.collection.readers import read_candidates, read_documents
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.marker import vouching
+from sparse_adapt.files.paths import absolute
 from sparse_adapt.files.records import read_record
 from sparse_adapt.made_up.queries import read_pseudo_queries
 from sparse_adapt.model.sparse import SparseEncoder
@@ -27,7 +28,7 @@ from sparse_adapt.pipeline.work import Work
 from sparse_adapt.retrieve.touched import ids_saying, write_ids
 from sparse_adapt.stages.card import in_short, with_record, write_card
 from sparse_adapt.stages.dictionary import Dictionary
-from sparse_adapt.stages.made_from import of_model, stamp
+from sparse_adapt.stages.made_from import of_model, of_path, stamp
 from sparse_adapt.stages.record import write_record
 from sparse_adapt.stages.runner import Outcome
 
@@ -38,15 +39,17 @@ MAKE_AGAIN = "remove it and pass --resume, which makes it again"
 def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
     """Measure every model on the queries set aside, keep one, and list the documents to encode again."""
     folder, settings = work.folder, work.request.settings
-    collection = folder / "collection"
-    sources = {"held": work.made("held.jsonl"), "model": work.made(f"{len(plan.stages)}-{plan.stages[-1]}")}
+    collection, held_file = work.run / "collection", work.run / "held.jsonl"
+    sources = {"held": of_path(held_file), "model": work.made(f"{len(plan.stages)}-{plan.stages[-1]}")}
+    if work.ranked is not None:
+        sources["ranked"] = of_path(work.ranked)
 
     def do() -> str:
         documents = {each.document_id: each for each in read_documents(collection)}
         kinds = {query.query_id: query.kind for query in read_pseudo_queries(collection)}
-        entries = list(read_candidates(folder / "held.jsonl", document_ids=documents))
+        entries = list(read_candidates(held_file, document_ids=documents))
         held = held_collection(documents, entries, kinds)
-        makers = makers_of(plan, folder, settings.merges, work.request.reading)
+        makers = makers_of(plan, folder, settings.merges, work.request.reading, work.ranked)
         progress = work.watcher.count("models tried", len(makers))
         if settings.frozen:
             choice = compare_as_they_are(makers, held, progress, taught="table" in plan.stages)
@@ -63,10 +66,10 @@ def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
                 choice, makers, list(documents.values()), _taught(work, plan), settings.seed, partial_folder
             )
             tried = record(choice) | told
-        about = _record_of(work, plan, outcomes, tried)
+        about = _record_of(work, outcomes, tried)
         with vouching(partial_folder):
             write_card(partial_folder, with_record(about))
-            write_record(partial_folder, about, folder)
+            write_record(partial_folder, about, work.run)
         partial_folder.rename(folder / "model")
         write_json(folder / CHOICE_FILE, tried)
         said = f"{choice.best.label} is kept, of {len(choice.tried)} models on {len(held.queries):,} queries set aside"
@@ -84,7 +87,7 @@ def _taught(work: Work, plan: Plan) -> Taught:
     return Taught(read_dictionary(work.folder / "dictionary.jsonl"), settings.judge)
 
 
-def measure_kept(work: Work, plan: Plan) -> None:
+def measure_kept(work: Work) -> None:
     """What the kept model keeps of what the base model knew; nothing to tell where the base model is kept."""
     folder = work.folder
 
@@ -92,7 +95,7 @@ def measure_kept(work: Work, plan: Plan) -> None:
         kept = choice_made(work).kept
         keeps: dict[str, Any] = {}
         if kept != 0:
-            models = SparseEncoder.load(plan.model), SparseEncoder.load(folder / "model")
+            models = SparseEncoder.load(work.request.model), SparseEncoder.load(folder / "model")
             work.request.reading.apply(models[0])
             keeps = measure_keeps(*models, work.documents)
         write_json(folder / KEEPS_FILE, keeps)
@@ -111,16 +114,14 @@ def kept_made(work: Work) -> Keeps:
     return read_record(work.folder / KEEPS_FILE, Keeps, MAKE_AGAIN)
 
 
-def _record_of(
-    work: Work, plan: Plan, outcomes: Sequence[Outcome], tried: Mapping[str, Any]
-) -> dict[str, Any]:
+def _record_of(work: Work, outcomes: Sequence[Outcome], tried: Mapping[str, Any]) -> dict[str, Any]:
     """What the commands that take a model folder look for in it, and what its card tells."""
     request, kept = work.request, tried["tried"][tried["kept"]]
     rows = [tried["tried"][0], kept] if tried["kept"] else [kept]
     note = f"On {tried['queries']:,} made-up queries that were set aside; judge by queries of your own."
     return {
         "stage": "adapt",
-        "model": stamp(of_model(plan.model)),
+        "model": stamp(of_model(absolute(request.model))),
         "files": {"corpus": stamp(work.named("corpus")["corpus"])},
         "settings": request.settings.model_dump(mode="json"),
         "stages": [in_short(outcome.record) for outcome in outcomes] if tried["kept"] else [],

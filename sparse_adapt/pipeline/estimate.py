@@ -48,6 +48,7 @@ def expected(
     queries = min(settings.queries.count, len(documents) * settings.queries.per_document)
     held = min(settings.queries.held, len(documents) // 4)
     pool = min(len(documents), held * settings.candidates.count)
+    choices = 1 if request.ranking is None else 2
     scored = (0 if request.candidates is not None else queries) + held
     parts = [
         ("terms", f"reading {total:,} documents for terms", total * 1e-3 if request.extends else 0.0),
@@ -63,7 +64,11 @@ def expected(
         ),
         ("candidates", f"scoring documents for {scored:,} queries", scored * (speeds.encoding / 4 + 0.01)),
         *_stages(request, Sizes(len(documents), TERMS, queries, settings.candidates.count), speeds),
-        ("choice", "comparing models on the queries set aside", MODELS_TRIED * pool * speeds.encoding),
+        (
+            "choice",
+            "comparing models on the queries set aside",
+            choices * MODELS_TRIED * pool * speeds.encoding,
+        ),
     ]
     rows = [Expected(what, seconds) for name, what, seconds in parts if name not in done]
     return [row for row in rows if row.seconds >= 0.5]
@@ -71,7 +76,7 @@ def expected(
 
 def _stages(request: Request, sizes: Sizes, speeds: Speeds) -> Iterator[tuple[str, str, float]]:
     """Each stage that is carried out: its name, its steps in words, and seconds."""
-    for name in request.stages:
+    for name in request.all_stages:
         stage = find_stage(name)
         effort = stage.costs(request.settings_of(name), sizes) if stage.trains else None
         if effort is not None:

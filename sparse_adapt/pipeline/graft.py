@@ -75,7 +75,7 @@ class GraftSettings(Settings):
         60_000, "Documents that are learnt from, of all that is named.", unit="documents", ge=64
     )
     ranked: int = setting(
-        6_000, "Documents among which the model learns to rank; with 0 it doesn't.", unit="documents", ge=0
+        3_000, "Documents among which the model learns to rank; with 0 it doesn't.", unit="documents", ge=0
     )
     queries: int = setting(2_400, "Made-up queries by which it learns to rank.", unit="queries", ge=1)
 

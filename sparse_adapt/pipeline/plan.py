@@ -115,14 +115,14 @@ def files_for(
     return files
 
 
-def plan_text(plan: Plan, folder: Path | None = None) -> str:
+def plan_text(plan: Plan, folder: Path | None = None, home: Path | None = None) -> str:
     """The plan as a run file that reads back as the same plan, whatever the defaults will be by then.
 
-    What lies in the `folder` of the file is named from there.
+    What lies in the `folder` of the file, or in the run `home` that the folder is part of, is named from there.
     """
 
     def named(source: str) -> str:
-        return absolute(source) if folder is None else portable(source, folder, folder)
+        return absolute(source) if folder is None else portable(source, folder, home or folder)
 
     lines = [f"model = {toml(named(plan.model))}"]
     if plan.corpus is not None:

@@ -3,7 +3,7 @@
 import json
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ NAMED, MAY_LACK = ("corpus", "model", "teacher"), ("glossary", "queries", "candi
 WITH_GLOSSARY = (
     "extend",
     "dictionary",
-)  # where no others are named; what ranks afterwards unlearns what terms mean
+)  # where no others are named; ranking is learnt beside them, for what ranks afterwards unlearns what terms mean
 WITH_WORDS = ("extend", "behaviour", "imitate")  # that give mined words a token, where somebody asks for it
 NEW_ROWS = (
     "extend",
@@ -81,15 +81,14 @@ class Request:
     def stages(self) -> tuple[str, ...]:
         """The stages that are carried out where there is something to learn in them.
 
-        A glossary is taught by `dictionary`, which has the place of the usual stages then; queries and candidates that
-        are given beside it are learnt from by `imitate`, after it. A table for queries is learnt by `table`.
-        Without a glossary words get no token: collections without one ask in words that the base model knows.
+        A glossary is taught by `dictionary`, and ranking beside it (`ranking`). A table for
+        queries is learnt by `table`. Without a glossary words get no token: collections without one ask in words that
+        the base model knows.
         """
         named: set[str] = set(self.settings.stages)
         usual = self.settings.stages == AdaptSettings().stages
         if self.glossary is not None and usual:
-            given = self.queries is not None or self.candidates is not None
-            named = {*WITH_GLOSSARY, *(["imitate"] if given else [])}
+            named = set(WITH_GLOSSARY)
         elif self.settings.frozen and usual:
             named = set(NEW_ROWS)
         if self.settings.query_side == "table":
@@ -97,6 +96,22 @@ class Request:
         if self.settings.frozen:
             named.discard("imitate")
         return tuple(name for name in OF_ADAPT if name in named)
+
+    @property
+    def ranking(self) -> "Request | None":
+        """The adaptation beside the usual stages for a glossary: ranking, without new words.
+
+        None where stages are named, and where old rows are to stay as they are.
+        """
+        usual = self.settings.stages == AdaptSettings().stages
+        if self.glossary is None or not usual or self.settings.frozen or self.ends_with_table:
+            return None
+        return replace(self, glossary=None)
+
+    @property
+    def all_stages(self) -> tuple[str, ...]:
+        """The stages of the ranking beside them, if there is one, and then its own."""
+        return (*(() if self.ranking is None else self.ranking.stages), *self.stages)
 
     @property
     def extends(self) -> bool:
@@ -181,7 +196,7 @@ class Request:
 
     def check_use(self) -> None:
         """Raise ConfigError for a file that is given and that no stage reads."""
-        read = {each.key for name in self.stages for each in find_stage(name).needs}
+        read = {each.key for name in self.all_stages for each in find_stage(name).needs}
         for option, given, keys in (
             ("--glossary", self.glossary, {DICTIONARY.key}),
             ("--queries", self.queries, {CANDIDATES.key, PAIRS.key}),
@@ -192,7 +207,7 @@ class Request:
                     name for name in OF_ADAPT if keys & {each.key for each in find_stage(name).needs}
                 )
                 raise ConfigError(
-                    f"{option} {given}: none of the stages {', '.join(self.stages)} reads it; "
+                    f"{option} {given}: none of the stages {', '.join(self.all_stages)} reads it; "
                     f"leave it out, or have one of {readers} among --stages"
                 )
 

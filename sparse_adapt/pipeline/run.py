@@ -119,17 +119,20 @@ def read_by(plan: Plan) -> list[Location | None]:
     return [source.place for source in read]
 
 
-def run_stages(plan: Plan, work: Path, listener: Listener, *, again: bool = False) -> list[Outcome]:
+def run_stages(
+    plan: Plan, work: Path, listener: Listener, *, again: bool = False, home: Path | None = None
+) -> list[Outcome]:
     """Each stage in a folder of its own, from the model that the one before left. What is done stays.
 
-    `again`: what was made from something else is made again; else it is refused.
+    `again`: what was made from something else is made again; else it is refused. `home`: the run's folder, where
+    `work` is a part of it.
     """
     if is_main():
-        write_text(work / PLAN_FILE, plan_text(plan, work))
+        write_text(work / PLAN_FILE, plan_text(plan, work, home))
     model, outcomes = plan.model, []
     for number, stage in enumerate(plan.stages, start=1):
         folder = stage_folder(work, number, stage)
-        outcomes.append(run_stage(stage, plan, model, folder, listener, again=again))
+        outcomes.append(run_stage(stage, plan, model, folder, listener, again=again, home=home))
         model = str(folder)
     return outcomes
 
@@ -150,18 +153,19 @@ def run_stage(
     *,
     name: str = "",
     again: bool = False,
+    home: Path | None = None,
 ) -> Outcome:
     """One stage of a plan on a model of one's choice, in a folder of a run, unless it is done there.
 
-    `name`: what the listener hears it called. Raises ConfigError where it was made from something else, unless it is
-    to be made `again`.
+    `name`: what the listener hears it called; `home`: the run's folder, by default the one above.
+    Raises ConfigError where it was made from something else, unless it is to be made `again`.
     """
     progress, settings = listener.begin(name or stage), plan.settings.get(stage)
     outcome = done_before(stage, plan, model, folder, again=again)
     if outcome is None:
         if again and folder.is_dir() and is_main():
             remove(folder)
-        place = Place(folder, resume=True, home=folder.parent, again=again)
+        place = Place(folder, resume=True, home=home or folder.parent, again=again)
         outcome = carry_out(stage, model, plan.files_of(stage), place, settings, progress)
     listener.end(name or stage, outcome)
     return outcome
@@ -186,7 +190,7 @@ def write_report(work: Path, plan: Plan, outcomes: Sequence[Outcome], more: Mapp
 def _told_of(outcome: Outcome, work: Path) -> dict[str, Any]:
     record, entries = outcome.record, {"": outcome.record["model"], **outcome.record["files"]}
     near = kept(entries, work, work)
-    told = {"folder": outcome.folder.name, "said": outcome.said}
+    told = {"folder": str(outcome.folder.relative_to(work)), "said": outcome.said}
     return {**told, **record, "model": near.pop(""), "files": near}
 
 

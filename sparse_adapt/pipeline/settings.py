@@ -31,7 +31,7 @@ class AdaptSettings(Settings):
     stages: tuple[AdaptStage, ...] = setting(
         ("imitate",),
         "Stages that are carried out where there is something to learn in them; by default the ranking alone is "
-        "learnt, and with a glossary its words.",
+        "learnt, and with a glossary its words as well.",
     )
     queries: QuerySettings = setting(QuerySettings(), "How queries are made of the documents.")
     candidates: CandidateSettings = setting(

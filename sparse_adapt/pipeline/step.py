@@ -42,8 +42,11 @@ class Done(BaseModel):
     made_from: dict[str, Any]
 
 
-def carry_out(step: Step, folder: Path) -> tuple[Done, bool]:
-    """The record of a step in a run's folder, and whether it was done before: from the same, and all still there."""
+def carry_out(step: Step, folder: Path, home: Path | None = None) -> tuple[Done, bool]:
+    """The record of a step in a run's folder, and whether it was done before: from the same, and all still there.
+
+    `home`: the run's folder, where `folder` is a part of it.
+    """
     path = folder / STEPS_FOLDER / f"{step.name}.json"
     stamps = {key: stamp(source) for key, source in step.sources.items()}
     done = _recorded(path)
@@ -58,7 +61,7 @@ def carry_out(step: Step, folder: Path) -> tuple[Done, bool]:
     said = step.do()
     seconds = round(time.monotonic() - started, 1)
     made = tuple(name for name in step.makes if (folder / name).exists())
-    made_from = kept(stamps, path.parent, folder)
+    made_from = kept(stamps, path.parent, home or folder)
     done = Done(said=said, seconds=seconds, made=made, made_from=made_from)
     write_json(path, done.model_dump(mode="json"))
     return done, False

@@ -1,7 +1,7 @@
 """An adaptation under way: what was asked for, where it writes, and which of its steps are done."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -15,6 +15,8 @@ from sparse_adapt.pipeline.step import Done, Step, carry_out
 from sparse_adapt.report.watching import Heard
 from sparse_adapt.stages.made_from import Source, of_path
 from sparse_adapt.teachers.teacher import Teacher
+
+RANKING = "ranking"  # folder of the ranking that is learnt beside words
 
 
 class Watcher(Listener, Protocol):
@@ -30,9 +32,9 @@ class Watcher(Listener, Protocol):
         """How long it may take, before it begins."""
 
 
-def carry_out_and_tell(step: Step, folder: Path, watcher: Watcher) -> Done:
-    """Do a step in a run's folder unless it is done, and tell what came of it."""
-    done, before = carry_out(step, folder)
+def carry_out_and_tell(step: Step, folder: Path, watcher: Watcher, home: Path | None = None) -> Done:
+    """Do a step in a run's folder unless it is done, and tell what came of it. `home`: as in `step.carry_out`."""
+    done, before = carry_out(step, folder, home)
     watcher.tell(step.name, f"{done.said} (done before)" if before else done.said)
     return done
 
@@ -42,19 +44,22 @@ class Work:
     """An adaptation under way."""
 
     request: Request
-    folder: Path
+    folder: Path  # where this part writes
     watcher: Watcher
     documents: list[Document]
     kept: Path  # vectors of a dense teacher
+    run: Path  # the folder of the whole run, where queries and candidates are
     teacher: Teacher | None = None
     records: dict[str, Done] = field(default_factory=dict)
     with_new_terms: int = 0  # documents
+    ranked: Path | None = None  # the model that learnt to rank beside words
 
     def step(
         self, name: str, sources: Mapping[str, object], makes: Sequence[str], do: Callable[[], str]
     ) -> None:
         """Do a step unless it is done, and tell what came of it."""
-        self.records[name] = carry_out_and_tell(Step(name, sources, makes, do), self.folder, self.watcher)
+        step = Step(name, sources, makes, do)
+        self.records[name] = carry_out_and_tell(step, self.folder, self.watcher, self.run)
 
     def named(self, *keys: str) -> dict[str, Source | None]:
         """What a step reads of what was named; None for what wasn't."""
@@ -65,6 +70,13 @@ class Work:
         """A file or folder of this run as what a step reads; None where no step made it."""
         path = self.folder / name
         return of_path(path) if path.exists() else None
+
+    def ranking(self) -> "Work | None":
+        """The part of the work that teaches ranking beside words, in a folder of its own; None where none does."""
+        asked = self.request.ranking
+        return (
+            None if asked is None else replace(self, request=asked, folder=self.folder / RANKING, records={})
+        )
 
 
 def same_request(path: Path, request: Request) -> None:
