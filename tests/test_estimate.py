@@ -18,7 +18,7 @@ SIZES = Sizes(documents=400, terms=16, queries=100, candidates=8)
 @pytest.fixture(autouse=True)
 def speeds(monkeypatch):
     found = Speeds(encoding=0.1, learning=0.3, short=0.02, judging=0.2)
-    monkeypatch.setattr(estimate, "measured", lambda request, documents: found)
+    monkeypatch.setattr(estimate, "measured", lambda *given, **named: found)
 
 
 def told(done=(), **settings) -> dict[str, float]:
@@ -42,6 +42,14 @@ def test_stages_that_arent_carried_out_cost_nothing():
         "imitate",
     ]
     assert stages(told(frozen=True)) == ["behaviour"]
+
+
+def test_a_glossary_costs_the_ranking_before_it_and_a_second_choice():
+    request = Request(corpus="c", model="m", glossary="g")
+    with_words = {row.what: row.seconds for row in expected(request, DOCUMENTS, 400)}
+    assert stages(with_words) == ["imitate", "dictionary"]
+    choosing = "comparing models on the queries set aside"
+    assert with_words[choosing] == 2 * told()[choosing]
 
 
 def test_what_is_done_costs_nothing_again():

@@ -197,7 +197,11 @@ def test_a_graft_learns_to_rank(wide, tiny_model, tmp_path):
     given = {"encoder": str(wide), "sparse": str(tiny_model), "ranked": 64, "queries": 20, "progress": False}
     sa.graft(["gatrocraptic"], tmp_path / "grafted", **given, **settings)
     report = json.loads((tmp_path / "grafted" / "report.json").read_text())
-    assert report["graft"]["ranking"]["choice"]["queries"] > 0
+    assert [stage["folder"] for stage in report["stages"]] == ["1-logits", "2-behaviour", "3-imitate"]
+    assert report["stages"][-1]["files"]["candidates"]["path"] == "./ranking/candidates.jsonl"
+    assert SparseEncoder.load(tmp_path / "grafted" / "model").factors is not None, (
+        "what a match counts is learnt"
+    )
 
 
 def test_unknown_settings_and_models_that_cant_be_grafted_are_refused(wide, tiny_model, tmp_path):

@@ -70,3 +70,6 @@ class Reading:
 def windows_of(tokens: int, overlap: int | None = None) -> Windows:
     """Windows of so many tokens; by default they overlap by `OVERLAP`, or by half of a short one."""
     return Windows(tokens, min(OVERLAP, tokens // 2) if overlap is None else overlap)
+
+
+AS_THEY_DO = Reading()  # as the folders of models say

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from sparse_adapt.collection.readers import Candidates, Document, Query
 from sparse_adapt.model.idf import Factors, fourth_root, rows_for_idf, scaled
-from sparse_adapt.model.reading import Reading
+from sparse_adapt.model.reading import AS_THEY_DO, Reading
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.report.watching import Heard, silent
@@ -29,7 +29,6 @@ from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_model, e
 from sparse_adapt.retrieve.significance import randomisation_test
 
 MEASURE = "ndcg@10"
-AS_THEY_DO = Reading()  # as their folders say
 GRADES = 10  # documents of a query that are to be found
 LONGER = 1.1  # documents may have at most so many times the base model's non-zero weights
 Weighed = Literal["", "idf", "factors", "factors^3/4", "factors^1/2", "factors^1/4"]

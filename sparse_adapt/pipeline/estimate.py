@@ -4,13 +4,16 @@ import time
 from collections.abc import Callable, Container, Iterator, Sequence
 from typing import NamedTuple
 
+import torch
+
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.model.dense import SMALL, DenseEncoder
+from sparse_adapt.model.reading import AS_THEY_DO, Reading
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.report.watching import duration
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.stages.stage import Sizes
+from sparse_adapt.stages.stage import Effort, Sizes
 from sparse_adapt.stages.table import find_stage
 from sparse_adapt.teachers.names import ENSEMBLE
 
@@ -44,7 +47,13 @@ def expected(
     `documents`: those looked at; `total`: those of the corpus; `done`: steps and stages that were done before.
     """
     settings = request.settings
-    speeds = measured(request, documents)
+    speeds = measured(
+        request.model,
+        documents,
+        reading=request.reading,
+        longest=settings.longest,
+        dense=request.teacher == ENSEMBLE,
+    )
     queries = min(settings.queries.count, len(documents) * settings.queries.per_document)
     held = min(settings.queries.held, len(documents) // 4)
     pool = min(len(documents), held * settings.candidates.count)
@@ -80,32 +89,47 @@ def _stages(request: Request, sizes: Sizes, speeds: Speeds) -> Iterator[tuple[st
         stage = find_stage(name)
         effort = stage.costs(request.settings_of(name), sizes) if stage.trains else None
         if effort is not None:
-            learnt = effort.documents * speeds.learning + effort.short * speeds.short
-            step = learnt + effort.looked_at * speeds.encoding
-            yield (
-                name,
-                f"{effort.steps:,} steps of {name}",
-                effort.steps * step + effort.before * speeds.encoding,
-            )
+            yield name, f"{effort.steps:,} steps of {name}", seconds(effort, speeds)
 
 
-def measured(request: Request, documents: Sequence[Document]) -> Speeds:
-    """What some of the documents take, each kind of work once."""
-    encoder = SparseEncoder.load(request.model)
-    request.reading.apply(encoder)
+def seconds(effort: Effort, speeds: Speeds) -> float:
+    """What a stage may take."""
+    learnt = effort.documents * speeds.learning + effort.short * speeds.short
+    step = learnt + effort.looked_at * speeds.encoding
+    return effort.steps * step + effort.before * speeds.encoding
+
+
+def measured(
+    model: str,
+    documents: Sequence[Document],
+    *,
+    reading: Reading = AS_THEY_DO,
+    longest: int | None = None,
+    dense: bool = False,
+    precision: str = "float32",
+) -> Speeds:
+    """What some of the documents take, each kind of work once.
+
+    longest: tokens of a text that is learnt from; dense: whether a dense teacher reads documents, too; precision: in
+    which a model learns.
+    """
+    encoder = SparseEncoder.load(model)
+    reading.apply(encoder)
     texts = [document.full_text for document in documents[:: max(1, len(documents) // TRIED)][:TRIED]]
     short = [" ".join(text.split()[:SHORT_WORDS]) for text in texts]
     encode(encoder, texts[:1], "document")  # compiles, which counts once
     encoding = _seconds(lambda: encode(encoder, texts, "document")) / len(texts)
-    if request.settings.longest is not None:
-        encoder.read_up_to(request.settings.longest)
-    learning = _seconds(lambda: learn_once(encoder, texts)) / len(texts)
-    briefly = _seconds(lambda: learn_once(encoder, short)) / len(short)
+    if longest is not None:
+        encoder.read_up_to(longest)
+    low = torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16")
+    with low:
+        learning = _seconds(lambda: learn_once(encoder, texts)) / len(texts)
+        briefly = _seconds(lambda: learn_once(encoder, short)) / len(short)
     judging = 0.0
-    if request.teacher == ENSEMBLE:
-        dense = DenseEncoder(SMALL, rough=True)  # as the teacher has it
-        dense.encode(texts[:1])
-        judging = _seconds(lambda: dense.encode(texts[:4])) / min(4, len(texts))
+    if dense:
+        judge = DenseEncoder(SMALL, rough=True)  # as the teacher has it
+        judge.encode(texts[:1])
+        judging = _seconds(lambda: judge.encode(texts[:4])) / min(4, len(texts))
     return Speeds(encoding, learning, briefly, judging)
 
 

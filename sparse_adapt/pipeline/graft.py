@@ -5,8 +5,9 @@
     RUN/grafted/              the encoder's body with the SPLADE model's head, before it has learnt anything
     RUN/1-logits/             each token has the SPLADE model's logits
     RUN/2-behaviour/          each text has the SPLADE model's vector
-    RUN/ranking/              an adaptation of that model to the text: it ranks as the SPLADE model, BM25 and the dense
-                              encoder do together
+    RUN/ranking/              queries made of the text, and documents with what the SPLADE model's copy, BM25 and the
+                              dense encoder together score them
+    RUN/3-imitate/            it ranks as the three do together
     RUN/model/                the model that is kept
     RUN/report.json           what was done; its presence says that the run is whole
 
@@ -27,25 +28,37 @@ from sparse_adapt.files.folders import output_folder, tidy, write_json
 from sparse_adapt.files.journal import check_same
 from sparse_adapt.files.paths import absolute
 from sparse_adapt.made_up import general
+from sparse_adapt.made_up.queries import TRAIN
+from sparse_adapt.made_up.settings import QuerySettings
 from sparse_adapt.model.dense import SMALL
 from sparse_adapt.model.grafting import check_tokens
 from sparse_adapt.model.grafting import graft as graft_body
 from sparse_adapt.model.head.filter import exact_precision
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.adapt import adapt
+from sparse_adapt.pipeline.estimate import Expected, measured, seconds
 from sparse_adapt.pipeline.plan import BASE_MODEL, Plan, merged, settings_for
-from sparse_adapt.pipeline.request import Request
-from sparse_adapt.pipeline.run import Finished, is_whole, read_finished, run_stages, write_report
-from sparse_adapt.pipeline.settings import AdaptSettings
+from sparse_adapt.pipeline.preparing import prepare_candidates, prepare_collection
+from sparse_adapt.pipeline.run import (
+    Finished,
+    is_whole,
+    read_finished,
+    run_stage,
+    run_stages,
+    write_report,
+)
 from sparse_adapt.pipeline.step import Step
 from sparse_adapt.pipeline.work import Watcher, carry_out_and_tell
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.made_from import Source, of_collection, of_model, of_path
 from sparse_adapt.stages.runner import Outcome, Place
-from sparse_adapt.stages.stage import UNUSUAL
+from sparse_adapt.stages.stage import UNUSUAL, Sizes
+from sparse_adapt.stages.table import find_stage
+from sparse_adapt.teachers.settings import CandidateSettings
+from sparse_adapt.teachers.teacher import make_teacher
+from sparse_adapt.training.settings import Training
 
 REQUEST_FILE = "request.json"
-STAGES = ("logits", "behaviour")
+COPYING, RANKING = ("logits", "behaviour"), "imitate"  # stages
 OF_STAGES: Mapping[str, Mapping[str, Any]] = {
     "logits": {"steps": 1_000},
     "behaviour": {
@@ -57,6 +70,7 @@ OF_STAGES: Mapping[str, Mapping[str, Any]] = {
     },
     "imitate": {"steps": 300, "learning_rate": 1e-4, "longest": 128, "weights": {"anchor": 1.0}},
 }
+CANDIDATES = "candidates.jsonl"
 FITTED_ON = 2_000  # texts, for the head's first weights
 
 
@@ -102,10 +116,8 @@ class GraftRequest:
 
     def check(self) -> None:
         """Raise, before anything is made, ConfigError for odd settings or two models that don't go together."""
-        for stage in STAGES:
-            settings_for(stage, overrides=self.of_stage(stage))
-        if self.settings.ranked:
-            self.ranking("", "").settings_of("imitate")
+        for stage in self.stages:
+            self.settings_of(stage)
         sparse = SparseEncoder.load(self.sparse)
         for part in sorted(sparse.unusual - {"entries", "prompts"}):
             raise ConfigError(
@@ -121,25 +133,18 @@ class GraftRequest:
         }
         return {"encoder": of_model(self.encoder), "sparse": of_model(self.sparse), **corpora}
 
-    def of_stage(self, stage: str) -> dict[str, Any]:
-        """What differs from a stage's defaults: a graft's, and what was asked for on top."""
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The stages that are carried out."""
+        return (*COPYING, RANKING) if self.settings.ranked else COPYING
+
+    def settings_of(self, stage: str) -> Training:
+        """A stage's settings: its defaults, what a graft has otherwise, and what was asked for on top."""
         usual = OF_STAGES[stage]
         steps = max(1, round(self.settings.effort * usual["steps"]))
         own = {"seed": self.settings.seed, "precision": fast_precision(), **usual, "steps": steps}
-        return merged(own, self.of_stages.get(stage, {}))
-
-    def ranking(self, text: str, model: str) -> Request:
-        """The adaptation that teaches a model to rank, by what all three rankers find in a text together."""
-        settings = {"documents": self.settings.ranked, "stages": ("imitate",)}
-        own = merged(AdaptSettings.seeds(self.settings.seed), settings)
-        own = merged(own, {"queries": {"count": self.settings.queries}})
-        return Request(
-            corpus=text,
-            model=model,
-            teacher=self.encoder,
-            settings=AdaptSettings.model_validate(own),
-            of_stages={"imitate": self.of_stage("imitate")},
-        )
+        preset = "corpus" if stage == RANKING else "default"
+        return settings_for(stage, preset, merged(own, self.of_stages.get(stage, {})))
 
 
 def fast_precision() -> str:
@@ -168,21 +173,18 @@ def graft(request: GraftRequest, place: Place, watcher: Watcher) -> Finished:
             step.name: carry_out_and_tell(step, folder, watcher).said
             for step in _steps(request, sources, folder)
         }
+        watcher.expect(_expected(request, folder))
         plan = _plan(request, folder)
         outcomes = run_stages(plan, folder, watcher, again=True)
-        model, ranking = outcomes[-1].folder, None
         if request.settings.ranked:
-            asked = request.ranking(str(folder / "text"), str(model))
-            ranking = adapt(asked, Place(folder / "ranking", resume=True), watcher)
-            model = ranking.model
-        _keep(model, folder)
-        _report(
-            request,
-            plan,
-            folder,
-            outcomes,
-            said | ({} if ranking is None else {"ranking": ranking.report["adapt"]}),
-        )
+            copy = str(outcomes[-1].folder)
+            for step in _gathering(request, sources["encoder"], copy, folder, watcher):
+                said[step.name] = carry_out_and_tell(step, folder, watcher).said
+            made = folder / f"{len(request.stages)}-{RANKING}"
+            ranking = _plan_of_ranking(request, copy, folder)
+            outcomes.append(run_stage(RANKING, ranking, copy, made, watcher, again=True))
+        _keep(outcomes[-1].folder, folder)
+        _report(request, plan, folder, outcomes, said)
     return read_finished(place.folder)
 
 
@@ -228,15 +230,72 @@ def _beginning(document: Document) -> str:
     return " ".join(document.full_text.split()[:96])
 
 
+def _expected(request: GraftRequest, folder: Path) -> list[Expected]:
+    """How long each stage may take, from a moment's work on this machine; those that are done aside."""
+    documents = list(read_documents(folder / "text"))
+    sizes = Sizes(len(documents), 0, request.settings.queries, CandidateSettings().count)
+    settings = {stage: request.settings_of(stage) for stage in request.stages}
+    speeds = measured(str(folder / "grafted"), documents, precision=settings["logits"].precision)
+    rows = [
+        Expected(f"{effort.steps:,} steps of {stage}", seconds(effort, speeds))
+        for number, stage in enumerate(request.stages, start=1)
+        if not (folder / f"{number}-{stage}").is_dir()
+        and (effort := find_stage(stage).costs(settings[stage], sizes)) is not None
+    ]
+    if request.settings.ranked and not (folder / "ranking" / CANDIDATES).is_file():
+        ranked = min(request.settings.ranked, len(documents))
+        rows.insert(-1, Expected(f"encoding {ranked:,} documents", ranked * speeds.encoding))
+    return rows
+
+
 def _plan(request: GraftRequest, folder: Path) -> Plan:
     """The stages that copy the SPLADE model, which is their teacher."""
     return Plan(
         model=str(folder / "grafted"),
         corpus=str(folder / "text"),
-        stages=STAGES,
+        stages=COPYING,
         preset="default",
         files={"before": request.sparse},
-        settings={stage: settings_for(stage, overrides=request.of_stage(stage)) for stage in STAGES},
+        settings={stage: request.settings_of(stage) for stage in COPYING},
+    )
+
+
+def _gathering(
+    request: GraftRequest, encoder: Source, copy: str, folder: Path, watcher: Watcher
+) -> Iterator[Step]:
+    """What the last stage learns from: queries made of some of the text, and what all three rankers find for them."""
+    own, ranking = request.settings, folder / "ranking"
+    asked = QuerySettings(count=own.queries, seed=own.seed)
+
+    def ask() -> str:
+        shutil.rmtree(ranking, ignore_errors=True)
+        documents = sample(read_documents(folder / "text"), own.ranked, own.seed)
+        return prepare_collection(str(folder / "text"), documents, asked, None, None, ranking)
+
+    def score() -> str:
+        documents = list(read_documents(ranking))
+        student = SparseEncoder.load(copy)
+        teacher = make_teacher(student, documents, request.encoder, watch=watcher.count)
+        settings = CandidateSettings(seed=own.seed)
+        return prepare_candidates(ranking, teacher, settings, TRAIN, ranking / CANDIDATES, watcher.count)
+
+    text = of_path(folder / "text")
+    wanted = {"ranked": own.ranked, "queries": own.queries, "seed": own.seed}
+    yield Step("queries", {"text": text, **wanted}, ["ranking"], ask)
+    made = {name: of_path(ranking / f"{name}.jsonl") for name in ("corpus", "queries")}
+    yield Step(
+        "candidates", {**made, "encoder": encoder, "model": of_path(copy)}, [f"ranking/{CANDIDATES}"], score
+    )
+
+
+def _plan_of_ranking(request: GraftRequest, copy: str, folder: Path) -> Plan:
+    return Plan(
+        model=copy,
+        corpus=str(folder / "ranking"),
+        stages=(RANKING,),
+        preset="corpus",
+        files={"candidates": str(folder / "ranking" / CANDIDATES)},
+        settings={RANKING: request.settings_of(RANKING)},
     )
 
 
