@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from dense_models import tiny_dense
@@ -17,6 +18,7 @@ from torch.testing import assert_close
 from transformers import BertConfig, BertForMaskedLM
 
 import sparse_adapt as sa
+from sparse_adapt.api.verifying import verify
 from sparse_adapt.cli.grafting import graft as command
 from sparse_adapt.errors import ConfigError, ModelError
 from sparse_adapt.model.dense import SMALL
@@ -199,9 +201,12 @@ def test_a_graft_learns_to_rank(wide, tiny_model, tmp_path):
     report = json.loads((tmp_path / "grafted" / "report.json").read_text())
     assert [stage["folder"] for stage in report["stages"]] == ["1-logits", "2-behaviour", "3-imitate"]
     assert report["stages"][-1]["files"]["candidates"]["path"] == "./ranking/candidates.jsonl"
-    assert SparseEncoder.load(tmp_path / "grafted" / "model").factors is not None, (
-        "what a match counts is learnt"
-    )
+    made = (tmp_path / "grafted" / name for name in ("2-behaviour", "3-imitate", "model"))
+    copy, ranked, kept = map(SparseEncoder.load, made)
+    assert (copy.output_rows != ranked.output_rows).any()
+    assert_close(kept.output_rows, (copy.output_rows + ranked.output_rows) / 2)
+    np.testing.assert_allclose(kept.factors**2, ranked.factors, rtol=1e-3)
+    assert verify(tmp_path / "grafted" / "model").models == 1
 
 
 def test_unknown_settings_and_models_that_cant_be_grafted_are_refused(wide, tiny_model, tmp_path):
