@@ -124,7 +124,7 @@ print(made.contents)"""
     TEXT(
         """## All of it in one call
 
-`sa.adapt` makes up queries, teaches the ranking or, with a glossary, its words, and keeps the model that ranks queries
+`sa.adapt` makes up queries, teaches the ranking and, with a glossary, its words, and keeps the model that ranks queries
 set aside best. Forty documents are too few for it: use it with hundreds and more. It can stop after a step, so that you
 can read and edit what the step made, and go on with `resume=True`:"""
     ),
