@@ -58,8 +58,8 @@ def graft(
 ) -> None:
     """Make a larger base model of a dense encoder and a SPLADE model.
 
-    Both need the same vocabulary. The model ends in DIR/model. It takes an hour and a half of one core; a stopped run
-    goes on with --resume.
+    Both need the same vocabulary. The model ends in DIR/model. It takes an hour
+    and a half of one core; a stopped run goes on with --resume.
     """
     for corpus in corpora:
         a_corpus(corpus)
