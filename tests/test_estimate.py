@@ -44,7 +44,7 @@ def test_stages_that_arent_carried_out_cost_nothing():
     assert stages(told(frozen=True)) == ["behaviour"]
 
 
-def test_a_glossary_costs_the_ranking_before_it_and_a_second_choice():
+def test_a_glossary_costs_the_ranking_beside_it_and_a_second_choice():
     request = Request(corpus="c", model="m", glossary="g")
     with_words = {row.what: row.seconds for row in expected(request, DOCUMENTS, 400)}
     assert stages(with_words) == ["imitate", "dictionary"]

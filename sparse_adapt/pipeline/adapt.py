@@ -281,7 +281,7 @@ def _plan(work: Work) -> Plan:
     if not stages and request.settings.frozen:
         raise ConfigError("frozen = true, and no new term: there is nothing to learn; choose another corpus")
     files = {"terms": terms, "dictionary": definitions}
-    files |= {"candidates": work.run / "candidates.jsonl", "pairs": folder / "pairs.jsonl"}
+    files |= {"candidates": work.run / "candidates.jsonl", "pairs": work.run / "pairs.jsonl"}
     settings = {name: request.settings_of(name) for name in stages if find_stage(name).trains}
     return Plan(
         model=absolute(request.model),

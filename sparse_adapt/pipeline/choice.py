@@ -8,7 +8,7 @@ one nearest to where it came from is kept: what a corpus says of how much a word
 texts, and less of it is less wrong. Dimensions: V vocabulary."""
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -65,29 +65,31 @@ def makers_of(
     before = str(models[plan.stages[-2]]) if len(plan.stages) > 1 else plan.model
     makers = [Maker("base", None, partial(load, plan.model))]
     if plan.stages[-1] != "imitate":
-        last = partial(load, models[plan.stages[-1]])
-        makers.append(Maker(plan.stages[-1], None, last))
-        for back in () if ranked is None else (*merges, 0.0):
-            makers.append(
-                Maker(
-                    f"{plan.stages[-1]} and {'ranking' if back == 0.0 else f'ranking at {1 - back:.0%}'}",
-                    back,
-                    lambda back=back: added(last(), load(plan.model), load(ranked), 1 - back),  # type: ignore[misc, arg-type]
-                )
-            )
-        return makers
+        stage, last = plan.stages[-1], models[plan.stages[-1]]
+        makers.append(Maker(stage, None, partial(load, last)))
+        if ranked is None:
+            return makers
+
+        def both(back: float) -> SparseEncoder:
+            return added(load(last), load(plan.model), load(ranked), 1 - back)
+
+        return [*makers, *_on_the_way(f"{stage} and ranking", merges, both)]
     if len(plan.stages) > 1:
         makers.append(Maker(plan.stages[-2], None, partial(load, before)))
-    distilled = partial(load, models["imitate"])
-    for back in merges:
-        makers.append(
-            Maker(
-                f"imitate at {1 - back:.0%}",
-                back,
-                lambda back=back: merge(load(before), distilled(), back),  # type: ignore[misc]
-            )
-        )
-    return [*makers, Maker("imitate", 0.0, distilled)]
+
+    def distilled(back: float) -> SparseEncoder:
+        model = load(models["imitate"])
+        return merge(load(before), model, back) if back else model
+
+    return [*makers, *_on_the_way("imitate", merges, distilled)]
+
+
+def _on_the_way(
+    name: str, merges: Sequence[float], make: Callable[[float], SparseEncoder]
+) -> Iterator[Maker]:
+    """A model for each share of the way back (`merges`), the one that goes none of it last."""
+    for back in (*merges, 0.0):
+        yield Maker(f"{name} at {1 - back:.0%}" if back else name, back, partial(make, back))
 
 
 @dataclass(frozen=True, slots=True)

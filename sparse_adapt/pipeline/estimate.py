@@ -89,10 +89,10 @@ def _stages(request: Request, sizes: Sizes, speeds: Speeds) -> Iterator[tuple[st
         stage = find_stage(name)
         effort = stage.costs(request.settings_of(name), sizes) if stage.trains else None
         if effort is not None:
-            yield name, f"{effort.steps:,} steps of {name}", seconds(effort, speeds)
+            yield name, f"{effort.steps:,} steps of {name}", seconds_of(effort, speeds)
 
 
-def seconds(effort: Effort, speeds: Speeds) -> float:
+def seconds_of(effort: Effort, speeds: Speeds) -> float:
     """What a stage may take."""
     learnt = effort.documents * speeds.learning + effort.short * speeds.short
     step = learnt + effort.looked_at * speeds.encoding
@@ -121,8 +121,7 @@ def measured(
     encoding = _seconds(lambda: encode(encoder, texts, "document")) / len(texts)
     if longest is not None:
         encoder.read_up_to(longest)
-    low = torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16")
-    with low:
+    with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
         learning = _seconds(lambda: learn_once(encoder, texts)) / len(texts)
         briefly = _seconds(lambda: learn_once(encoder, short)) / len(short)
     judging = 0.0

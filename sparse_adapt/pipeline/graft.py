@@ -16,7 +16,7 @@ While it works, the folder is `RUN.partial`, and a stopped run goes on there.
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ from sparse_adapt.model.grafting import graft as graft_body
 from sparse_adapt.model.head.filter import exact_precision
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.choice import merge
-from sparse_adapt.pipeline.estimate import Expected, measured, seconds
+from sparse_adapt.pipeline.estimate import Expected, measured, seconds_of
 from sparse_adapt.pipeline.plan import BASE_MODEL, Plan, merged, settings_for
 from sparse_adapt.pipeline.preparing import prepare_candidates, prepare_collection
 from sparse_adapt.pipeline.run import (
@@ -48,7 +48,7 @@ from sparse_adapt.pipeline.run import (
     write_report,
 )
 from sparse_adapt.pipeline.step import Step
-from sparse_adapt.pipeline.work import Watcher, carry_out_and_tell
+from sparse_adapt.pipeline.work import RANKING, Watcher, carry_out_and_tell
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.made_from import Source, of_collection, of_model, of_path
 from sparse_adapt.stages.runner import Outcome, Place
@@ -59,7 +59,7 @@ from sparse_adapt.teachers.teacher import make_teacher
 from sparse_adapt.training.settings import Training
 
 REQUEST_FILE = "request.json"
-COPYING, RANKING = ("logits", "behaviour"), "imitate"  # stages
+COPYING, IMITATE = ("logits", "behaviour"), "imitate"  # stages
 OF_STAGES: Mapping[str, Mapping[str, Any]] = {
     "logits": {"steps": 1_000},
     "behaviour": {
@@ -138,15 +138,14 @@ class GraftRequest:
     @property
     def stages(self) -> tuple[str, ...]:
         """The stages that are carried out."""
-        return (*COPYING, RANKING) if self.settings.ranked else COPYING
+        return (*COPYING, IMITATE) if self.settings.ranked else COPYING
 
     def settings_of(self, stage: str) -> Training:
         """A stage's settings: its defaults, what a graft has otherwise, and what was asked for on top."""
         usual = OF_STAGES[stage]
         steps = max(1, round(self.settings.effort * usual["steps"]))
         own = {"seed": self.settings.seed, "precision": fast_precision(), **usual, "steps": steps}
-        preset = "corpus" if stage == RANKING else "default"
-        return settings_for(stage, preset, merged(own, self.of_stages.get(stage, {})))
+        return settings_for(stage, overrides=merged(own, self.of_stages.get(stage, {})))
 
 
 def fast_precision() -> str:
@@ -171,23 +170,25 @@ def graft(request: GraftRequest, place: Place, watcher: Watcher) -> Finished:
     with output_folder(place.folder, overwrite=place.overwrite, resume=place.resume, reads=reads) as folder:
         check_same(folder / REQUEST_FILE, request.plain())
         write_json(folder / REQUEST_FILE, request.plain())
-        said = {
-            step.name: carry_out_and_tell(step, folder, watcher).said
-            for step in _steps(request, sources, folder)
-        }
+        said = _told(_steps(request, sources, folder), folder, watcher)
         watcher.expect(_expected(request, folder))
-        plan = _plan(request, folder)
+        plan = _plan(request, COPYING, folder / "grafted", folder / "text", {"before": request.sparse})
         outcomes = run_stages(plan, folder, watcher, again=True)
         if request.settings.ranked:
-            copy = str(outcomes[-1].folder)
-            for step in _gathering(request, sources["encoder"], copy, folder, watcher):
-                said[step.name] = carry_out_and_tell(step, folder, watcher).said
-            made = folder / f"{len(request.stages)}-{RANKING}"
-            ranking = _plan_of_ranking(request, copy, folder)
-            outcomes.append(run_stage(RANKING, ranking, copy, made, watcher, again=True))
+            copy, ranking = outcomes[-1].folder, folder / RANKING
+            said |= _told(_gathering(request, sources["encoder"], copy, folder, watcher), folder, watcher)
+            found = {"candidates": str(ranking / CANDIDATES)}
+            after = _plan(request, (IMITATE,), copy, ranking, found)
+            made = folder / f"{len(request.stages)}-{IMITATE}"
+            outcomes.append(run_stage(IMITATE, after, str(copy), made, watcher, again=True))
         _keep(outcomes, folder)
         _report(request, plan, folder, outcomes, said)
     return read_finished(place.folder)
+
+
+def _told(steps: Iterable[Step], folder: Path, watcher: Watcher) -> dict[str, str]:
+    """Do steps, tell what came of each, and say it by their names."""
+    return {step.name: carry_out_and_tell(step, folder, watcher).said for step in steps}
 
 
 def _steps(request: GraftRequest, sources: Mapping[str, Source], folder: Path) -> Iterator[Step]:
@@ -233,40 +234,48 @@ def _beginning(document: Document) -> str:
 
 
 def _expected(request: GraftRequest, folder: Path) -> list[Expected]:
-    """How long each stage may take, from a moment's work on this machine; those that are done aside."""
-    documents = list(read_documents(folder / "text"))
-    sizes = Sizes(len(documents), 0, request.settings.queries, CandidateSettings().count)
-    settings = {stage: request.settings_of(stage) for stage in request.stages}
-    speeds = measured(str(folder / "grafted"), documents, precision=settings["logits"].precision)
-    rows = [
-        Expected(f"{effort.steps:,} steps of {stage}", seconds(effort, speeds))
+    """How long each stage may take that isn't done, from a moment's work on this machine."""
+    left = [
+        stage
         for number, stage in enumerate(request.stages, start=1)
         if not (folder / f"{number}-{stage}").is_dir()
-        and (effort := find_stage(stage).costs(settings[stage], sizes)) is not None
     ]
-    if request.settings.ranked and not (folder / "ranking" / CANDIDATES).is_file():
-        ranked = min(request.settings.ranked, len(documents))
-        rows.insert(-1, Expected(f"encoding {ranked:,} documents", ranked * speeds.encoding))
+    if not left:
+        return []
+    documents = list(read_documents(folder / "text"))
+    sizes = Sizes(len(documents), 0, request.settings.queries, CandidateSettings().count)
+    speeds = measured(str(folder / "grafted"), documents, precision=request.settings_of(left[0]).precision)
+    rows = []
+    for stage in left:
+        if stage == IMITATE and not (folder / RANKING / CANDIDATES).is_file():
+            ranked = min(request.settings.ranked, len(documents))
+            rows.append(Expected(f"encoding {ranked:,} documents", ranked * speeds.encoding))
+        effort = find_stage(stage).costs(request.settings_of(stage), sizes)
+        assert effort is not None, "each of these stages trains"
+        rows.append(Expected(f"{effort.steps:,} steps of {stage}", seconds_of(effort, speeds)))
     return rows
 
 
-def _plan(request: GraftRequest, folder: Path) -> Plan:
-    """The stages that copy the SPLADE model, which is their teacher."""
+def _plan(
+    request: GraftRequest, stages: tuple[str, ...], model: Path, text: Path, files: dict[str, str]
+) -> Plan:
+    """Some of the stages, from a model, with a text and what else they read."""
+    settings = {stage: request.settings_of(stage) for stage in stages}
     return Plan(
-        model=str(folder / "grafted"),
-        corpus=str(folder / "text"),
-        stages=COPYING,
+        model=str(model),
+        corpus=str(text),
+        stages=stages,
         preset="default",
-        files={"before": request.sparse},
-        settings={stage: request.settings_of(stage) for stage in COPYING},
+        files=files,
+        settings=settings,
     )
 
 
 def _gathering(
-    request: GraftRequest, encoder: Source, copy: str, folder: Path, watcher: Watcher
+    request: GraftRequest, encoder: Source, copy: Path, folder: Path, watcher: Watcher
 ) -> Iterator[Step]:
     """What the last stage learns from: queries made of some of the text, and what all three rankers find for them."""
-    own, ranking = request.settings, folder / "ranking"
+    own, ranking = request.settings, folder / RANKING
     asked = QuerySettings(count=own.queries, seed=own.seed)
 
     def ask() -> str:
@@ -283,21 +292,10 @@ def _gathering(
 
     text = of_path(folder / "text")
     wanted = {"ranked": own.ranked, "queries": own.queries, "seed": own.seed}
-    yield Step("queries", {"text": text, **wanted}, ["ranking"], ask)
+    yield Step("queries", {"text": text, **wanted}, [RANKING], ask)
     made = {name: of_path(ranking / f"{name}.jsonl") for name in ("corpus", "queries")}
     yield Step(
-        "candidates", {**made, "encoder": encoder, "model": of_path(copy)}, [f"ranking/{CANDIDATES}"], score
-    )
-
-
-def _plan_of_ranking(request: GraftRequest, copy: str, folder: Path) -> Plan:
-    return Plan(
-        model=copy,
-        corpus=str(folder / "ranking"),
-        stages=(RANKING,),
-        preset="corpus",
-        files={"candidates": str(folder / "ranking" / CANDIDATES)},
-        settings={RANKING: request.settings_of(RANKING)},
+        "candidates", {**made, "encoder": encoder, "model": of_path(copy)}, [f"{RANKING}/{CANDIDATES}"], score
     )
 
 

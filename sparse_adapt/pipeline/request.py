@@ -81,15 +81,13 @@ class Request:
     def stages(self) -> tuple[str, ...]:
         """The stages that are carried out where there is something to learn in them.
 
-        A glossary is taught by `dictionary`, and ranking beside it (`ranking`). A table for
-        queries is learnt by `table`. Without a glossary words get no token: collections without one ask in words that
-        the base model knows.
+        A glossary is taught by `dictionary`, and ranking beside it (`ranking`); a table for queries by `table`.
+        Without a glossary words get no token: collections without one ask in words that the base model knows.
         """
         named: set[str] = set(self.settings.stages)
-        usual = self.settings.stages == AdaptSettings().stages
-        if self.glossary is not None and usual:
+        if self.glossary is not None and self._usual:
             named = set(WITH_GLOSSARY)
-        elif self.settings.frozen and usual:
+        elif self.settings.frozen and self._usual:
             named = set(NEW_ROWS)
         if self.settings.query_side == "table":
             named.add("table")
@@ -101,12 +99,16 @@ class Request:
     def ranking(self) -> "Request | None":
         """The adaptation beside the usual stages for a glossary: ranking, without new words.
 
-        None where stages are named, and where old rows are to stay as they are.
+        None where stages are named, where old rows are to stay as they are, and where a table weighs queries.
         """
-        usual = self.settings.stages == AdaptSettings().stages
-        if self.glossary is None or not usual or self.settings.frozen or self.ends_with_table:
+        if self.glossary is None or not self._usual or self.settings.frozen or self.ends_with_table:
             return None
         return replace(self, glossary=None)
+
+    @property
+    def _usual(self) -> bool:
+        """Whether no stages are named."""
+        return self.settings.stages == AdaptSettings().stages
 
     @property
     def all_stages(self) -> tuple[str, ...]:

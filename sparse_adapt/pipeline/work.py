@@ -16,7 +16,9 @@ from sparse_adapt.report.watching import Heard
 from sparse_adapt.stages.made_from import Source, of_path
 from sparse_adapt.teachers.teacher import Teacher
 
-RANKING = "ranking"  # folder of the ranking that is learnt beside words
+RANKING = (
+    "ranking"  # folder of what ranking is learnt from, or of the ranking itself where words are learnt, too
+)
 
 
 class Watcher(Listener, Protocol):
