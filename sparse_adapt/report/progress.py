@@ -29,7 +29,7 @@ from sparse_adapt.report.watching import Before, Heard, duration
 
 T = TypeVar("T")
 LONG = 60.0  # seconds that are worth a warning
-SEEN = 3.0  # seconds of work before an estimate is one
+SEEN = 10.0  # seconds of work before an estimate is one: the first steps are slower than the others
 UNDRAWN = TaskID(-1)
 A_MINUTE = 60.0  # seconds between two lines where nobody sees bars
 
