@@ -164,3 +164,17 @@ def test_the_table_has_a_line_for_each_way_of_teaching():
     assert len(lines) == 4
     assert lines[2].startswith("| coined | splade-tiny | rows alone | 0.500 (0.500 to 0.500) |")
     assert {line.count("|") for line in lines} == {12}
+
+
+def test_rows_can_read_the_states_of_the_body() -> None:
+    """The head that is put between passes them on, scaled to mean 0 and variance 1, and no token of a text is lit."""
+    plain, bare = SparseEncoder.load("splade-tiny"), benchmark.of_states("splade-tiny")
+    ids = torch.tensor(plain.tokenize(["a wing in supersonic flow"]))
+    mask = torch.ones_like(ids)
+    with torch.no_grad():
+        states = plain.masked_lm.base_model(input_ids=ids, attention_mask=mask).last_hidden_state
+        found = bare.hidden(ids, mask)
+    wanted = (states - states.mean(-1, keepdim=True)) / states.std(-1, keepdim=True, unbiased=False)
+    torch.testing.assert_close(found, wanted, atol=1e-4, rtol=1e-4)
+    lit = bare.weights(ids.tolist())[0].nonzero().squeeze(1).tolist()
+    assert set(bare.tokenizer.convert_ids_to_tokens(lit)) <= set(benchmark.COMMON)
