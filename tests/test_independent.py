@@ -9,13 +9,14 @@ import ir_measures
 import pandas
 import pytest
 from bs4 import BeautifulSoup
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as some
 from lxml import etree
 
 from sparse_adapt.collection.glossary import read_dictionary
 from sparse_adapt.collection.pages import text_of_page
 from sparse_adapt.collection.readers import read_documents, read_judgements, read_queries, read_run
+from sparse_adapt.errors import InputError
 
 SIGNS = some.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\u2028\u2029\ufeff")
 WORDS = some.text(SIGNS, min_size=1, max_size=20).map(str.strip).filter(str)
@@ -58,11 +59,18 @@ def test_tables_as_pandas_reads_them(place, texts):
 @settings(often, max_examples=8)
 @given(texts=TEXTS)
 def test_workbooks_as_pandas_reads_them(place, texts):
+    assume(not any(cell.startswith("=") for row in texts.values() for cell in row))  # a formula
     rows = [{"_id": f"d{each}", "title": title, "text": text} for each, (title, text) in texts.items()]
     pandas.DataFrame(rows).to_excel(place / "c.xlsx", index=False)
     frame = pandas.read_excel(place / "c.xlsx", dtype=str, keep_default_na=False)
     trimmed = {each: (title.strip(), text.strip()) for each, (title, text) in told(frame).items()}
     assert found(place / "c.xlsx") == trimmed
+
+
+def test_a_formula_that_no_program_has_computed_is_no_text(place):
+    pandas.DataFrame([{"_id": "d1", "title": "", "text": "=0"}]).to_excel(place / "c.xlsx", index=False)
+    with pytest.raises(InputError, match=r'c\.xlsx:2: needs a string "text"'):
+        found(place / "c.xlsx")
 
 
 @often
