@@ -1,10 +1,10 @@
 """How far rows alone carry: `python -m benchmarks.rows_alone [--models splade-tiny] [--corpora gatrocraptic coined]`.
 
 Each model is extended by the terms of a corpus and taught their definitions, once with rows alone and once with
-defaults, and measured on development queries, everyday texts and general questions that no stage learns from. With
---states the rows read the last states of each model's body, or of a dense encoder with splade-tiny's tokens; such a
-model lights nothing but terms and some common words, so that its ranking means nothing. What is done stays in
-benchmarks/results/NAME.json. Prints a table as Markdown.
+defaults, and measured on development queries, everyday texts and general questions that no stage learns from.
+With `--taught "rows on states"` rows read the last states of each model's body, or of a dense encoder with
+splade-tiny's tokens; such a model lights nothing but terms and some common words, so that its ranking means nothing.
+What is done stays in benchmarks/results/NAME.json. Prints a table as Markdown.
 """
 
 import argparse
@@ -25,7 +25,9 @@ from benchmarks.stages import DEVELOPMENT, with_other_queries
 from benchmarks.tables import Results, line, spread
 from sparse_adapt.made_up.everyday import LIKE_QUERIES, made_up
 from sparse_adapt.made_up.general import pairs
+from sparse_adapt.model.dense_layout import is_dense
 from sparse_adapt.model.grafting import graft, head_of
+from sparse_adapt.model.saved import fetch
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.retrieve.encode import encode
@@ -39,6 +41,7 @@ AT_ONCE = 256
 LINEAR = 10.0  # what states are raised by, so that the head's activation passes them on as they are
 COMMON, LIT, SILENT = ("the", "of", "and", "to", "in"), 5.0, -50.0  # words that a head has to light; biases
 TAUGHT: Mapping[str, Mapping[str, Any]] = {"rows alone": {"train": "rows"}, "every weight": {}}
+ON_STATES = "rows on states"  # of the body, by a head that passes them on
 COLUMNS = ("hidden", "control", "area_control", "area_everyday", "area_questions", "first", "strays")
 
 
@@ -48,24 +51,24 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=["splade-tiny"])
     parser.add_argument("--corpora", nargs="+", default=["gatrocraptic", "coined"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
-    parser.add_argument("--taught", nargs="+", choices=TAUGHT, default=list(TAUGHT))
-    parser.add_argument("--states", action="store_true", help="rows read the body's last states")
+    parser.add_argument("--taught", nargs="+", choices=[*TAUGHT, ON_STATES], default=list(TAUGHT))
     parser.add_argument("--name", default="rows_alone")
     given = parser.parse_args()
     results = Results(given.name)
     for cell in itertools.product(given.corpora, given.models, given.seeds, given.taught):
         entry = dict(zip(("corpus", "model", "seed", "taught"), cell, strict=True))
         if not results.holds(entry):
-            results.add(entry | one(**entry, states=given.states))
+            results.add(entry | one(**entry))
             print(results.found[-1], flush=True)
     results.conclude(table(results.found))
 
 
-def one(corpus: str, model: str, seed: int, taught: str, states: bool = False) -> dict[str, Any]:
+def one(corpus: str, model: str, seed: int, taught: str) -> dict[str, Any]:
     """The figures of one model that was taught, and the processor seconds that its lessons took."""
     with tempfile.TemporaryDirectory() as work:
         place = Path(work)
-        if states:
+        if taught == ON_STATES:
+            taught = "rows alone"
             of_states(model).save(place / "states")
             model = str(place / "states")
         whole = with_other_queries(DEVELOPMENT / corpus, place / "corpus")
@@ -81,18 +84,21 @@ def one(corpus: str, model: str, seed: int, taught: str, states: bool = False) -
 
 def of_states(source: str) -> SparseEncoder:
     """A model whose head hands on the last states of a body, and lights common words alone."""
-    base = SparseEncoder.load("splade-tiny")
-    has_head = Path(source).is_dir() or source == "splade-tiny"
-    model = SparseEncoder.load(source) if has_head else graft(source, base, base.tokenize(COMMON))
-    head, decoder = head_of(model.masked_lm, source), model.masked_lm.get_output_embeddings()
+    if is_dense(fetch(source)):
+        base = SparseEncoder.load("splade-tiny")
+        model = graft(source, base, base.tokenize(COMMON))
+    else:
+        model = SparseEncoder.load(source)
+    head, bias = head_of(model.masked_lm, source), model.output_bias
+    assert bias is not None, "of a head like BERT's"
     common = [model.tokenizer.convert_tokens_to_ids(word) for word in COMMON]
     with torch.no_grad():
         head.dense.weight.copy_(torch.eye(head.dense.out_features))
         head.dense.bias.fill_(LINEAR)
         head.norm.weight.fill_(1.0)
         head.norm.bias.zero_()
-        decoder.bias.fill_(SILENT)
-        decoder.bias[common] = LIT
+        bias.fill_(SILENT)
+        bias[common] = LIT
     return model
 
 
