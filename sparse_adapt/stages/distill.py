@@ -114,10 +114,16 @@ class Distill(Training):
     )
     penalised: Literal["none", "frequent", "function"] = setting(
         "function",
-        "Tokens that cost more than others: none, frequent ones, or those and words that say nothing of a topic.",
+        "Tokens that cost more than others: none, frequent ones, or words that say nothing of a topic.",
         source="Porco et al. 2025, arXiv:2505.15070",
     )
     common: float = setting(10.0, "What penalised tokens cost within `sparsity`.", ge=0)
+    general_candidates: int = setting(
+        4,
+        "General passages among the candidates of each query, those that the model finds first; 0 for none.",
+        unit="passages",
+        ge=0,
+    )
     silence: float = setting(
         2.0,
         "Weight of texts that don't mean a term, beside those that do: a higher one gives fewer strays.",
@@ -139,8 +145,9 @@ def effort(settings: Distill, sizes: Sizes) -> Effort:
     settings = settings.settled(sizes.queries, sizes.terms)
     assert settings.batch_size is not None, "settled"
     batch = settings.batch_size * settings.gradient_accumulation
-    first = min(sizes.documents, sizes.queries * sizes.candidates)
-    documents = batch * (sizes.candidates + 0.5)
+    general = settings.general_candidates
+    first = min(sizes.documents, sizes.queries * sizes.candidates) + sizes.queries * general
+    documents = batch * (sizes.candidates + general + 0.5)
     return Effort(settings.steps_for(sizes.queries), documents, batch + 2 * settings.samples, before=first)
 
 
@@ -149,6 +156,7 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Distill) -> "Task[
     from sparse_adapt.model.sentence import SentenceEncoder
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.stages.parts.dense_scores import DenseScores
+    from sparse_adapt.stages.parts.general_candidates import with_general
     from sparse_adapt.stages.parts.scored import with_theirs
     from sparse_adapt.stages.parts.six_terms import SixTerms
 
@@ -156,6 +164,7 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Distill) -> "Task[
     documents = {document.document_id: document.full_text for document in inputs[CORPUS]}
     documents = with_theirs(documents, entries)
     if isinstance(encoder, SparseEncoder):
+        entries, documents = with_general(encoder, entries, documents, settings.general_candidates)
         return SixTerms(encoder, entries, documents, settings, inputs.get(DICTIONARY) or [])
     extended = inputs.model if settings.weights.anchor > 0.0 else None
     before = before_extension(extended, str(encoder.device), SentenceEncoder.load)

@@ -77,7 +77,7 @@ class Imitate(Training):
     )
     penalised: Literal["none", "frequent", "function"] = setting(
         "frequent",
-        "Tokens that cost more than others: none, frequent ones, or those and words that say nothing of a topic.",
+        "Tokens that cost more than others: none, frequent ones, or words that say nothing of a topic.",
         source="Porco et al. 2025, arXiv:2505.15070",
     )
     common: float = setting(1.0, "What penalised tokens cost within `sparsity`.", ge=0)

@@ -65,7 +65,7 @@ class Imitation:
         self.beside = self.factors or nn.Module()
         scale = first.scale(begun)
         self.comparison = Comparison(settings.kd, settings.temperature, scale if settings.calibrate else None)
-        costly = penalty(settings.penalised, encoder, first.share, len(documents))
+        costly = penalty(settings.penalised, encoder, first.share)
         first_new = self.matched.documents.first
         self.cost = Cost(settings.flops_query, settings.flops_document, settings.common, costly, first_new)
 

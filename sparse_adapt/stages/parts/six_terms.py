@@ -95,7 +95,7 @@ class SixTerms:
         self.hinges = Hinges(
             self.targets, settings.silence, settings.raw_logits, encoder.form, wanted, unknown
         )
-        costly = penalty(settings.penalised, encoder, share, len(documents))
+        costly = penalty(settings.penalised, encoder, share)
         first_new = self.matched.documents.first
         self.cost = Cost(settings.flops_query, settings.flops_document, settings.common, costly, first_new)
         self.anchor: CorpusAnchor | None = None

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from sparse_adapt.stages.parts.matching import Reading
 
 Penalised = Literal["none", "frequent", "function"]
-COMMON, MOST = 0.1, 0.5  # share of the documents at which a word is half a common one: published, and at most
-FEW = 10  # documents that a word may always be in: a page of results
 USUAL_BATCH = 8  # queries of a step for which the weight of sparsity stands
 
 
@@ -56,22 +54,18 @@ def sparsity(read: "Reading") -> Tensor:
     return fewer * (cost.common * (cross + common) + plain)
 
 
-def penalty(
-    kind: Penalised, encoder: SparseEncoder, share: NDArray[np.float64], documents: int
-) -> Tensor | None:
+def penalty(kind: Penalised, encoder: SparseEncoder, share: NDArray[np.float64]) -> Tensor | None:
     """How much more each token costs than others (V), in [0, 1]; None where none does.
 
-    share: (V) of the documents that give it weight. A tenth of a small corpus is three documents, and the
-    field's own words, which are in as many, tell them apart: a word of few documents costs no more than
-    others, and words that say nothing of a topic are known by name.
+    share: (V) of the documents that give it weight. A corpus's frequent words are rare in an index with other texts,
+    where a document without them sinks. Words that say nothing of a topic are known by name.
     """
-    shares = torch.from_numpy(share)
     match kind:
         case "none":
             return None
         case "frequent":
-            return losses.frequency_penalty(shares)
+            return losses.frequency_penalty(torch.from_numpy(share))
         case "function":
-            found = losses.frequency_penalty(shares, min(MOST, max(COMMON, FEW / documents)))
-            found[np.flatnonzero(function_tokens(encoder.tokenizer))] = 1.0
-            return found
+            costs = np.zeros(len(share), np.float32)
+            costs[np.flatnonzero(function_tokens(encoder.tokenizer))] = 1.0
+            return torch.from_numpy(costs)

@@ -1,0 +1,60 @@
+"""General passages among the candidates of queries: who asks a search box of everything sees such passages, too.
+
+A stage that compares a corpus's documents with each other alone may lower all of them at once. In an index with other
+texts, they then sink below these.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from sparse_adapt.collection.readers import Candidates
+from sparse_adapt.made_up.general import pairs
+from sparse_adapt.model.idf import scaled
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.stages.parts.texts import vectors
+
+
+def with_general(
+    encoder: SparseEncoder, candidates: Sequence[Candidates], documents: Mapping[str, str], most: int
+) -> tuple[list[Candidates], dict[str, str]]:
+    """Candidates, to each query's the general passages that the encoder finds first, and the documents of them all.
+
+    The teacher has not read the passages. Each has the score of the query's least relevant candidate.
+    documents: text of every document, by id; most: general passages of a query.
+    """
+    if not most:
+        return list(candidates), dict(documents)
+    passages = [passage.full_text for passage, _ in pairs("teaches")]
+    names = [_free(f"general passage {number}", documents) for number in range(len(passages))]
+    whole, beside = dict(documents), []
+    found = _found_first(encoder, [entry.query for entry in candidates], passages, most)
+    for entry, rows in zip(candidates, found, strict=True):
+        whole |= {names[row]: passages[row] for row in rows}
+        scores = (*entry.teacher_scores, *[min(entry.teacher_scores)] * len(rows))
+        ids = (*entry.document_ids, *(names[row] for row in rows))
+        beside.append(replace(entry, document_ids=ids, teacher_scores=scores, texts=()))
+    return beside, whole
+
+
+def _found_first(
+    encoder: SparseEncoder, queries: Sequence[str], passages: Sequence[str], most: int
+) -> Iterator[NDArray[np.int64]]:
+    """Rows of each query's best passages, best first; only of those that share a token with it."""
+    read = vectors(encoder, encoder.tokenize(passages, "document"))
+    asked = vectors(encoder, encoder.tokenize(queries, "query"))
+    if encoder.factors is not None:
+        read, asked = (scaled(each, encoder.factors_of()) for each in (read, asked))
+    for query in asked:
+        scores = torch.from_numpy((read @ query.T).toarray().ravel())
+        best = torch.sort(scores, descending=True, stable=True).indices[:most].numpy()
+        yield best[scores.numpy()[best] > 0]
+
+
+def _free(name: str, taken: Mapping[str, str]) -> str:
+    """A name that no document has."""
+    return next(free for free in (name + "'" * marks for marks in count()) if free not in taken)
