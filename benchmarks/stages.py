@@ -1,7 +1,8 @@
-"""What the stages reach on corpora of invented words, over several seeds: `python -m benchmarks.stages`.
+"""What the stages reach on corpora of invented words, over several seeds: `python -m benchmarks.stages --data DIR`.
 
-Each corpus is put through all stages with default settings; the rows are the criteria of the demo. What is done
-stays in benchmarks/results/NAME.json, so that a benchmark goes on where it stopped and later corpora join it.
+Each corpus is put through all stages with default settings; the base model and the model after each stage are measured
+as the demo measures them, and by general questions of `msmarco_pool` in DIR. What is done stays in
+benchmarks/results/NAME.json, so that a benchmark goes on where it stopped and later corpora join it.
 `--development` takes the corpora and queries that settings are chosen on, and leaves test queries alone.
 """
 
@@ -10,18 +11,36 @@ import itertools
 import shutil
 import statistics
 import tempfile
-import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.tables import Results, line, spread
+from benchmarks.tables import CONTROL, MEASURE, Results, line, spread
 from sparse_adapt.collection.sources import bundled
 from sparse_adapt.lab.demo.demo import run_demo
+from sparse_adapt.lab.demo.scorecard import KINDS
+from sparse_adapt.lab.demo.verdict import ALONE, BASE
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import make_plan
+from sparse_adapt.retrieve.evaluate import Collection, evaluate_model, read_collection
 from sparse_adapt.stages.runner import Place
 
-KINDS = ("hidden", "explicit", "control")
 DEVELOPMENT = Path(__file__).parent / "development"
+MIXED = "mixed index"
+SHOWN = {  # a figure of a row -> its name in the table, and its digits
+    "hidden": ("hidden", 3),
+    "explicit": ("explicit", 3),
+    "control": ("control", 3),
+    f"hidden, {MIXED}": ("hidden, mixed", 3),
+    f"control, {MIXED}": ("control, mixed", 3),
+    "two words": ("two words", 3),
+    "general": ("general questions", 3),
+    "general lit": ("they light a term", 2),
+    CONTROL: ("MS MARCO", 3),
+    "nonzero_document": ("non-zeros", 0),
+}
+
+Row = dict[str, Any]
 
 
 def main() -> None:
@@ -29,38 +48,68 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("corpora", nargs="*", default=["gatrocraptic", "coined"])
     parser.add_argument("--development", action="store_true", help="those of benchmarks/development instead")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--data", type=Path, required=True, help=f"folder that holds {CONTROL}")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument(
+        "--alone", action="store_true", help="beside them the last stage of the base model alone"
+    )
     parser.add_argument("--preset", default="default")
+    parser.add_argument(
+        "--runs", type=Path, help="folder that keeps the models, and from which whole runs are taken"
+    )
     parser.add_argument("--name", help="of the results; by default stages, or development")
     given = parser.parse_args()
     results = Results(given.name or ("development" if given.development else "stages"))
     folders = sorted(str(path.parent) for path in DEVELOPMENT.glob("*/queries.jsonl"))
     corpora = folders if given.development else given.corpora
-    for corpus, seed in itertools.product(corpora, range(given.seeds)):
-        if not results.holds({"corpus": Path(corpus).name, "seed": seed, "preset": given.preset}):
-            results.add(one(corpus, seed, given.preset))
+    general = read_collection(given.data / CONTROL)
+    for seed, corpus in itertools.product(given.seeds, corpora):
+        if results.holds({"corpus": Path(corpus).name, "seed": seed, "preset": given.preset}):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            runs = given.runs or Path(folder)
+            for row in one(corpus, seed, given.preset, runs, general, alone=given.alone):
+                results.add(row)
     results.conclude(table(results.found))
 
 
-def one(corpus: str, seed: int, preset: str) -> dict[str, Any]:
-    """All stages on one corpus with one seed: nDCG@10 of the base and of the result, and the criteria."""
-    started = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        whole = with_other_queries(Path(corpus), Path(folder) / "corpus")
-        plan = make_plan(whole, preset=preset, overrides={"seed": seed})
-        finished = run_demo(plan, Place(Path(folder) / "run"), alone=True)
-    demo = finished.report["demo"]
-    columns = {column["name"]: column for column in demo["columns"]}
-    shown = {"base": columns["base"], "alone": columns["alone"], "adapted": demo["columns"][-1]}
-    row: dict[str, Any] = {"corpus": Path(corpus).name, "seed": seed, "preset": preset}
-    for kind in KINDS:
-        for name, column in shown.items():
-            row[f"{kind}_{name}"] = round(column["ndcg@10"]["test"][kind], 3)
-    row["criteria"] = [criterion["holds"] for criterion in demo["criteria"]]
-    row["found"] = [criterion["found"] for criterion in demo["criteria"]]
-    row["seconds"] = round(time.monotonic() - started)
-    print(row, flush=True)
-    return row
+def one(
+    corpus: str, seed: int, preset: str, runs: Path, general: Collection, *, alone: bool = False
+) -> list[Row]:
+    """All stages on one corpus with one seed: what the base model reaches, and the model after each stage."""
+    whole = with_other_queries(Path(corpus), runs / "queries" / Path(corpus).name)
+    plan = make_plan(whole, preset=preset, overrides={"seed": seed})
+    place = Place(runs / f"{Path(corpus).name}-{seed}", resume=True)
+    columns = run_demo(plan, place, alone=alone).report["demo"]["columns"]
+    rows = []
+    for column in columns:
+        row = {"corpus": Path(corpus).name, "seed": seed, "preset": preset, "stage": column["name"]}
+        row |= figures(column)
+        if column in (columns[0], columns[-1]):
+            model = plan.model if column["name"] == BASE else str(place.folder / column["model"])
+            row[CONTROL] = evaluate_model(SparseEncoder.load(model), general).means()[MEASURE]
+        rows.append(
+            {name: round(value, 4) if isinstance(value, float) else value for name, value in row.items()}
+        )
+        print(rows[-1], flush=True)
+    return rows
+
+
+def figures(column: Mapping[str, Any]) -> dict[str, float]:
+    """What the benchmark keeps of a column of the demo."""
+    kept = column["general"]
+    return {
+        **{kind: column[MEASURE]["test"][kind] for kind in KINDS},
+        **{f"{kind}, {MIXED}": kept[f"{kind}, {MIXED}"][MEASURE] for kind in KINDS},
+        "two words": kept["known items"]["mrr@10"],
+        "general": kept["general"][MEASURE],
+        "general lit": kept["general"]["strays"],
+        "control_lit": column["control_lit"],
+        "everyday_lit": column["everyday_lit"],
+        "hard_queries_on_top": sum(query["all_on_top"] for query in column["hard_queries"].values()),
+        "nonzero_document": column["nonzero_document"],
+        "nonzero_query": column["nonzero_query"],
+    }
 
 
 def with_other_queries(given: Path, folder: Path) -> str:
@@ -74,27 +123,29 @@ def with_other_queries(given: Path, folder: Path) -> str:
     return str(folder)
 
 
-def table(rows: list[dict[str, Any]]) -> str:
-    """Means over the seeds of each corpus, with the spread, and with how many seeds each criterion holds."""
+def table(rows: Sequence[Row]) -> str:
+    """Each corpus before, and after the last stage: means over the seeds, from least to most."""
     lines = [
-        "| corpus | seeds | unseen queries | base | fine-tuned alone | adapted (least to most) |",
-        "| --- | ---: | --- | ---: | ---: | ---: |",
-    ]
-    held = [
-        "| corpus | finds what is meant | loses nothing | knows the term | stays short |",
-        "| --- |" + " ---: |" * 4,
+        line(["corpus", "seeds", "", *(name for name, _ in SHOWN.values())]),
+        "| --- | ---: | --- |" + " ---: |" * len(SHOWN),
     ]
     for corpus, preset in dict.fromkeys((row["corpus"], row["preset"]) for row in rows):
         own = [row for row in rows if (row["corpus"], row["preset"]) == (corpus, preset)]
         name = corpus if preset == "default" else f"{corpus}, {preset}"
-        for kind in KINDS:
-            alone = statistics.fmean(row[f"{kind}_alone"] for row in own)
-            adapted = spread([row[f"{kind}_adapted"] for row in own])
-            cells = [f"{own[0][f'{kind}_base']:.3f}", f"{alone:.3f}", adapted]
-            lines.append(line([name, str(len(own)), kind, *cells]))
-        counts = [sum(each) for each in zip(*(row["criteria"] for row in own), strict=True)]
-        held.append(line([name, *(f"{count} of {len(own)}" for count in counts)]))
-    return "\n".join([*lines, "", *held]) + "\n"
+        last = own[-1]["stage"]
+        for stage, said in ((BASE, "before"), (ALONE, "fine-tuned alone"), (last, "after")):
+            shown = [row for row in own if row["stage"] == stage]
+            if shown:
+                cells = (_cell([row.get(key) for row in shown], digits) for key, (_, digits) in SHOWN.items())
+                lines.append(line([name, str(len(shown)), said, *cells]))
+    return "\n".join(lines) + "\n"
+
+
+def _cell(values: Sequence[float | None], digits: int) -> str:
+    known = [value for value in values if value is not None]
+    if not known:
+        return ""
+    return spread(known, digits) if len(set(known)) > 1 else f"{statistics.fmean(known):.{digits}f}"
 
 
 if __name__ == "__main__":
