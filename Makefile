@@ -2,7 +2,7 @@
 # make test    lint, types and every test; `make quick` leaves out what trains or serves the real model
 # make nightly  every kill and ten thousand damaged files, at which the suite looks at some only; half an hour
 # make bench   speed and memory beside other implementations; DATA=DIR names a folder that holds medquad
-# make figures what the pages and the notebooks show, made anew: three demos, an hour at most
+# make figures what the pages and the notebooks show, made anew: two demos, a quarter of an hour
 # make docs    the pages in docs/, commands and settings made from the code; strict, needs no network
 # make lock    the hashes of every pinned package, written anew into requirements.lock; needs a package index
 # make setup   what the others do first: a virtual environment in .venv, pinned dependencies, the package
@@ -51,7 +51,6 @@ bench: setup
 
 figures: setup browser
 	$(BIN)/sparse-adapt demo --overwrite --preset plain -o runs/gatrocraptic-plain
-	$(BIN)/sparse-adapt demo --overwrite --corpus coined
 	$(BIN)/sparse-adapt demo --overwrite
 	$(BIN)/python tools/outputs.py
 	$(BIN)/python tools/screenshots.py runs/gatrocraptic
