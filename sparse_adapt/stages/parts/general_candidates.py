@@ -1,4 +1,4 @@
-"""General passages among the candidates of queries: who asks a search box of everything sees such passages, too.
+"""General passages among the candidates of queries, as in a search box that serves more than one corpus.
 
 A stage that compares a corpus's documents with each other alone may lower all of them at once. In an index with other
 texts, they then sink below these.
