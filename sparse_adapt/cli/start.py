@@ -65,7 +65,7 @@ NAMED = {  # what the function takes, and the options that name it
     },
     "generator": "query_generator",
 }
-DEMO_TAKES = "three to four minutes on two idle cores"
+DEMO_TAKES = "about four minutes on an idle machine"
 
 
 @trains
