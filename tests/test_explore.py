@@ -239,9 +239,12 @@ def test_a_query_is_asked_by_hand_and_a_term_followed(browser, address):
         assert "q=who+owns+zorvex" in seen.page.url
         seen.page.get_by_role("link", name="Terms").click()
         seen.page.get_by_role("link", name="zorvex").click()
+        seen.page.wait_for_url("**/term/**")
+        seen.page.wait_for_load_state()  # by then the page's script follows the slider
         slider = seen.page.get_by_label("Lowered by")
         slider.focus()
         slider.press("ArrowRight")
+        seen.page.wait_for_selector("output:not(:text-is('0'))")
         assert seen.page.locator("output").inner_text() == slider.input_value() != "0"
         assert seen.console == []
 
