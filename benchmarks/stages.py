@@ -12,6 +12,7 @@ import shutil
 import statistics
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from sparse_adapt.lab.demo.scorecard import KINDS
 from sparse_adapt.lab.demo.verdict import ALONE, BASE
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import make_plan
-from sparse_adapt.retrieve.evaluate import Collection, evaluate_model, read_collection
+from sparse_adapt.retrieve.evaluate import evaluate_model, read_collection
 from sparse_adapt.stages.runner import Place
 
 DEVELOPMENT = Path(__file__).parent / "development"
@@ -62,7 +63,7 @@ def main() -> None:
     results = Results(given.name or ("development" if given.development else "stages"))
     folders = sorted(str(path.parent) for path in DEVELOPMENT.glob("*/queries.jsonl"))
     corpora = folders if given.development else given.corpora
-    general = read_collection(given.data / CONTROL)
+    general = GeneralQuestions(given.data / CONTROL)
     for seed, corpus in itertools.product(given.seeds, corpora):
         if results.holds({"corpus": Path(corpus).name, "seed": seed, "preset": given.preset}):
             continue
@@ -74,7 +75,7 @@ def main() -> None:
 
 
 def one(
-    corpus: str, seed: int, preset: str, runs: Path, general: Collection, *, alone: bool = False
+    corpus: str, seed: int, preset: str, runs: Path, general: "GeneralQuestions", *, alone: bool = False
 ) -> list[Row]:
     """All stages on one corpus with one seed: what the base model reaches, and the model after each stage."""
     whole = with_other_queries(Path(corpus), runs / "queries" / Path(corpus).name)
@@ -87,12 +88,24 @@ def one(
         row |= figures(column)
         if column in (columns[0], columns[-1]):
             model = plan.model if column["name"] == BASE else str(place.folder / column["model"])
-            row[CONTROL] = evaluate_model(SparseEncoder.load(model), general).means()[MEASURE]
+            row[CONTROL] = general.base(model) if column["name"] == BASE else general.of(model)
         rows.append(
             {name: round(value, 4) if isinstance(value, float) else value for name, value in row.items()}
         )
         print(rows[-1], flush=True)
     return rows
+
+
+class GeneralQuestions:
+    """nDCG@10 of general questions; the base model, with which every run begins, is measured once."""
+
+    def __init__(self, source: Path) -> None:
+        self.collection = read_collection(source)
+        self.base = cache(self.of)
+
+    def of(self, model: str) -> float:
+        """What a model reaches."""
+        return evaluate_model(SparseEncoder.load(model), self.collection).means()[MEASURE]
 
 
 def figures(column: Mapping[str, Any]) -> dict[str, float]:
@@ -116,7 +129,7 @@ def with_other_queries(given: Path, folder: Path) -> str:
     """A corpus as it is; or, for a folder of queries alone, the bundled one of its name with these to measure by."""
     if not (given / "queries.jsonl").is_file() or (given / "corpus.jsonl").is_file():
         return str(given)
-    shutil.copytree(bundled(given.name), folder)
+    shutil.copytree(bundled(given.name), folder, dirs_exist_ok=True)  # each seed writes it anew
     shutil.copy(given / "qrels" / "test.tsv", folder / "qrels")
     with (folder / "queries.jsonl").open("a", encoding="utf-8") as queries:
         queries.write((given / "queries.jsonl").read_text(encoding="utf-8"))

@@ -37,6 +37,9 @@ def test_other_queries_of_a_bundled_corpus_are_others(name, tmp_path):
     kept = {query.text.lower() for query in read_collection(name, "test").queries}
     assert not (taught | kept) & chosen
     assert len(list(read_documents(corpus))) == len(list(read_documents(name)))
+    written = (Path(corpus) / "queries.jsonl").read_text()
+    assert with_other_queries(DEVELOPMENT / name, tmp_path / "corpus") == corpus  # for the next seed
+    assert (Path(corpus) / "queries.jsonl").read_text() == written
 
 
 def test_a_whole_corpus_is_taken_as_it_is(tmp_path):
