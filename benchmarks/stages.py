@@ -3,6 +3,7 @@
 Each corpus is put through all stages with default settings; the base model and the model after each stage are measured
 as the demo measures them, and by general questions of `msmarco_pool` in DIR. What is done stays in
 benchmarks/results/NAME.json, so that a benchmark goes on where it stopped and later corpora join it.
+Another base model is named by the last part of its path.
 `--development` takes the corpora and queries that settings are chosen on, and leaves test queries alone.
 """
 
@@ -14,7 +15,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.tables import CONTROL, MEASURE, Results, line, spread
 from sparse_adapt.collection.sources import bundled
@@ -22,7 +23,7 @@ from sparse_adapt.lab.demo.demo import run_demo
 from sparse_adapt.lab.demo.scorecard import KINDS
 from sparse_adapt.lab.demo.verdict import ALONE, BASE
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.plan import make_plan
+from sparse_adapt.pipeline.plan import BASE_MODEL, make_plan
 from sparse_adapt.retrieve.evaluate import evaluate_model, read_collection
 from sparse_adapt.stages.runner import Place
 
@@ -54,6 +55,7 @@ def main() -> None:
     parser.add_argument(
         "--alone", action="store_true", help="beside them the last stage of the base model alone"
     )
+    parser.add_argument("--model", default=BASE_MODEL, help="that is taught")
     parser.add_argument("--preset", default="default")
     parser.add_argument(
         "--runs", type=Path, help="folder that keeps the models, and from which whole runs are taken"
@@ -65,26 +67,39 @@ def main() -> None:
     corpora = folders if given.development else given.corpora
     general = GeneralQuestions(given.data / CONTROL)
     for seed, corpus in itertools.product(given.seeds, corpora):
-        if results.holds({"corpus": Path(corpus).name, "seed": seed, "preset": given.preset}):
+        asked = Asked(corpus, given.model, seed, given.preset)
+        if results.holds(asked.named):
             continue
         with tempfile.TemporaryDirectory() as folder:
-            runs = given.runs or Path(folder)
-            for row in one(corpus, seed, given.preset, runs, general, alone=given.alone):
+            for row in one(asked, given.runs or Path(folder), general, alone=given.alone):
                 results.add(row)
     results.conclude(table(results.found))
 
 
-def one(
-    corpus: str, seed: int, preset: str, runs: Path, general: "GeneralQuestions", *, alone: bool = False
-) -> list[Row]:
+class Asked(NamedTuple):
+    """What is taught to which model, and how."""
+
+    corpus: str
+    model: str
+    seed: int
+    preset: str
+
+    @property
+    def named(self) -> Row:
+        """What every row of it says, without the paths of one machine."""
+        return {**self._asdict(), "corpus": Path(self.corpus).name, "model": Path(self.model).name}
+
+
+def one(asked: Asked, runs: Path, general: "GeneralQuestions", *, alone: bool = False) -> list[Row]:
     """All stages on one corpus with one seed: what the base model reaches, and the model after each stage."""
-    whole = with_other_queries(Path(corpus), runs / "queries" / Path(corpus).name)
-    plan = make_plan(whole, preset=preset, overrides={"seed": seed})
-    place = Place(runs / f"{Path(corpus).name}-{seed}", resume=True)
+    name = asked.named["corpus"]
+    whole = with_other_queries(Path(asked.corpus), runs / "queries" / name)
+    plan = make_plan(whole, model=asked.model, preset=asked.preset, overrides={"seed": asked.seed})
+    place = Place(runs / f"{name}-{asked.seed}", resume=True)
     columns = run_demo(plan, place, alone=alone).report["demo"]["columns"]
     rows = []
     for column in columns:
-        row = {"corpus": Path(corpus).name, "seed": seed, "preset": preset, "stage": column["name"]}
+        row = {**asked.named, "stage": column["name"]}
         row |= figures(column)
         if column in (columns[0], columns[-1]):
             model = plan.model if column["name"] == BASE else str(place.folder / column["model"])
@@ -139,18 +154,20 @@ def with_other_queries(given: Path, folder: Path) -> str:
 def table(rows: Sequence[Row]) -> str:
     """Each corpus before, and after the last stage: means over the seeds, from least to most."""
     lines = [
-        line(["corpus", "seeds", "", *(name for name, _ in SHOWN.values())]),
-        "| --- | ---: | --- |" + " ---: |" * len(SHOWN),
+        line(["corpus", "model", "seeds", "", *(name for name, _ in SHOWN.values())]),
+        "| --- | --- | ---: | --- |" + " ---: |" * len(SHOWN),
     ]
-    for corpus, preset in dict.fromkeys((row["corpus"], row["preset"]) for row in rows):
-        own = [row for row in rows if (row["corpus"], row["preset"]) == (corpus, preset)]
+    kinds = ("corpus", "model", "preset")
+    for kind in dict.fromkeys(tuple(row[each] for each in kinds) for row in rows):
+        corpus, model, preset = kind
+        own = [row for row in rows if tuple(row[each] for each in kinds) == kind]
         name = corpus if preset == "default" else f"{corpus}, {preset}"
         last = own[-1]["stage"]
         for stage, said in ((BASE, "before"), (ALONE, "fine-tuned alone"), (last, "after")):
             shown = [row for row in own if row["stage"] == stage]
             if shown:
                 cells = (_cell([row.get(key) for row in shown], digits) for key, (_, digits) in SHOWN.items())
-                lines.append(line([name, str(len(shown)), said, *cells]))
+                lines.append(line([name, model, str(len(shown)), said, *cells]))
     return "\n".join(lines) + "\n"
 
 

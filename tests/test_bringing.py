@@ -9,6 +9,7 @@ from benchmarks import adapting as benchmark
 from benchmarks.adapting import Job, Recipe
 from sparse_adapt.pipeline import adapt
 from sparse_adapt.pipeline.plan import settings_for
+from sparse_adapt.pipeline.request import Request
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.teachers.teacher import Ranker, Teacher
 
@@ -104,7 +105,7 @@ def test_contradictions_teach_the_model_that_distils_and_its_record_stays(monkey
     asked = []
 
     def write(asking, file, *, resume):
-        asked.append((asking.corpus, asking.sentences, asking.seed))
+        asked.append((asking.corpus, asking.generator, asking.sentences, asking.seed))
         file.write_text("triplets")
 
     def carry_out(name, model, named, place, settings):
@@ -117,7 +118,7 @@ def test_contradictions_teach_the_model_that_distils_and_its_record_stays(monkey
     monkeypatch.setattr(benchmark, "write", write)
     monkeypatch.setattr(benchmark.runner, "carry_out", carry_out)
     for _ in range(2):  # a killed benchmark goes on
-        benchmark._contradict(7, "corpus", 1, tmp_path)
+        benchmark._contradict(7, Request(corpus="corpus", model="large"), 1, tmp_path)
         assert (before / "model.safetensors").read_text() == "taught"
         assert (before / "stage.json").read_text() == "of behaviour"
-    assert asked == [("corpus", 7, 1)]
+    assert asked == [("corpus", "large", 7, 1)]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.stages import DEVELOPMENT, table, with_other_queries
+from benchmarks.stages import DEVELOPMENT, Asked, table, with_other_queries
 from sparse_adapt.collection.readers import read_candidates, read_documents
 from sparse_adapt.lab.demo.scorecard import read_scene
 from sparse_adapt.retrieve.evaluate import read_collection
@@ -52,7 +52,8 @@ def test_a_whole_corpus_is_taken_as_it_is(tmp_path):
 
 def test_a_table_has_each_corpus_before_and_after_with_the_spread_of_its_seeds():
     def row(seed, stage, **figures):
-        return {"corpus": "zorvex", "seed": seed, "preset": "default", "stage": stage, **figures}
+        asked = Asked("folder/zorvex", "folder/large", seed, "default")
+        return {**asked.named, "stage": stage, **figures}
 
     rows = [
         row(0, "base", hidden=0.25, msmarco_pool=0.726),
@@ -63,6 +64,6 @@ def test_a_table_has_each_corpus_before_and_after_with_the_spread_of_its_seeds()
     ]
     lines = table(rows).splitlines()
     assert len(lines) == 4  # two of them the head
-    assert lines[2].startswith("| zorvex | 2 | before | 0.250 |")
-    assert lines[3].startswith("| zorvex | 2 | after | 0.550 (0.500 to 0.600) |")
+    assert lines[2].startswith("| zorvex | large | 2 | before | 0.250 |")
+    assert lines[3].startswith("| zorvex | large | 2 | after | 0.550 (0.500 to 0.600) |")
     assert "| 0.715 (0.710 to 0.720) |" in lines[3]
