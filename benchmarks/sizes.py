@@ -1,11 +1,13 @@
 """Head, training step and encoding at the sizes that people run: 22 M parameters (6 x 384) and 110 M (12 x 768).
 
     python -m benchmarks.sizes --data DIR [--size 22M] [--part step] [--threads 1] [--clock processor]
+    python -m benchmarks.sizes --data DIR --model splade-tiny GRAFT --name sizes-of-grafts
 
 The models are random, of BERT's shape, with the tokenizer of splade-tiny; the bias of their heads is such that a text
-lights about 200 tokens, as with a trained model. DIR holds the collection `medquad` in BEIR layout. Prints a Markdown
-table and saves it with all figures under benchmarks/results; what is there already of other sizes and parts stays. On a
-busy machine take one thread and the processor's clock; ratios are taken within a turn.
+lights about 200 tokens, as with a trained model. With --model the same is measured of models that exist, each with as
+much work as 22 M. DIR holds the collection `medquad` in BEIR layout. Prints a Markdown table and saves it with all
+figures under benchmarks/results; what is there already of other sizes and parts stays. On a busy machine take one
+thread and the processor's clock; ratios are taken within a turn.
 """
 
 import json
@@ -43,12 +45,14 @@ SHAPES = {"22M": Shape(6, 384, 32, 8), "110M": Shape(12, 768, 8, 4)}
 
 
 class Run(NamedTuple):
-    """What all parts are told: the collections, turns, clock, and the folder of the model of each size."""
+    """What all parts are told: the collections, turns, clock, the model and shape of each size, room for graphs."""
 
     data: Path
     turns: int
     clock: str
     models: dict[str, str]
+    shapes: dict[str, Shape]
+    folder: Path
 
 
 def make(name: str, data: Path, folder: Path) -> Path:
@@ -73,9 +77,15 @@ def make(name: str, data: Path, folder: Path) -> Path:
     return place
 
 
+def shape_of(model: str) -> Shape:
+    """That of a model that exists, of which as much is asked as of the smaller size."""
+    config = SparseEncoder.load(model).masked_lm.config
+    return SHAPES["22M"]._replace(layers=config.num_hidden_layers, width=config.hidden_size)
+
+
 def measure_head(name: str, run: Run) -> Row:
     """The head alone, at that width."""
-    return head.measure(head.SIZES[0][0], SHAPES[name].width, run.turns, run.clock)
+    return head.measure(head.SIZES[0][0], run.shapes[name].width, run.turns, run.clock)
 
 
 def measure_step(name: str, run: Run) -> Row:
@@ -89,15 +99,15 @@ def measure_low_step(name: str, run: Run) -> Row:
 
 
 def _step(name: str, run: Run, *, low: bool) -> Row:
-    batch = step.Batch(run.data / "medquad", SHAPES[name].queries, low=low)
+    batch = step.Batch(run.data / "medquad", run.shapes[name].queries, low=low)
     names = step.OURS, step.THEIRS
     return step.measure(batch, run.data, run.turns, run.clock, run.models[name], names)
 
 
 def measure_encoding(name: str, run: Run) -> Row:
     """Encoding at that size, beside sentence-transformers and ONNX Runtime in float32 and in 8 bits."""
-    source, texts = run.models[name], SHAPES[name].texts
-    folder = graphs.written(source, Path(f"{source}-graphs"))
+    source, texts = run.models[name], run.shapes[name].texts
+    folder = graphs.written(source, run.folder / f"{name}-graphs")
 
     def in_onnx_runtime(texts: list[str], batch_size: int) -> dict[str, Work]:
         return {each: graphs.runs(each, folder, texts, batch_size) for each in graphs.FILES}
@@ -107,7 +117,7 @@ def measure_encoding(name: str, run: Run) -> Row:
 
 def measure_estimate(name: str, run: Run) -> Row:
     """What `adapt` would expect the step of `measure_step` to take, from a part of its texts, and what it takes."""
-    batch, source = step.Batch(run.data / "medquad", SHAPES[name].queries), run.models[name]
+    batch, source = step.Batch(run.data / "medquad", run.shapes[name].queries), run.models[name]
     encoder = SparseEncoder.load(source)
     encoder.max_tokens = step.MAX_TOKENS
     some = batch.candidates[:: batch.size]
@@ -155,6 +165,7 @@ def main() -> None:
     parser.set_defaults(turns=2)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--size", choices=SHAPES, action="append", help="by default both")
+    parser.add_argument("--model", nargs="*", default=[], help="models that exist, in place of random ones")
     parser.add_argument("--part", choices=PARTS, action="append", help="by default all")
     parser.add_argument("--name", default="sizes", help="of the result files")
     given = parser.parse_args()
@@ -162,15 +173,18 @@ def main() -> None:
     path = RESULTS / f"{given.name}.json"
     found = json.loads(path.read_text())["rows"] if path.is_file() else {}
     with tempfile.TemporaryDirectory() as folder:
-        sizes = given.size or list(SHAPES)
-        models = {size: str(make(size, given.data, Path(folder))) for size in sizes}
-        run = Run(given.data, given.turns, given.clock, models)
-        for size in sizes:
+        if given.model:
+            models = {Path(model).name: model for model in given.model}
+            shapes = {name: shape_of(model) for name, model in models.items()}
+        else:
+            shapes = {size: SHAPES[size] for size in given.size or SHAPES}
+            models = {size: str(make(size, given.data, Path(folder))) for size in shapes}
+        run = Run(given.data, given.turns, given.clock, models, shapes, Path(folder))
+        for size in shapes:
             for part in given.part or PARTS:
                 found[f"{size}, {part}"] = PARTS[part](size, run)
                 write_json(path, {"machine": machine(given.clock), "rows": found})
-    named = [f"{size}, {part}" for size in SHAPES for part in PARTS]
-    table = tabulated([found[name] for name in named if name in found])
+    table = tabulated(list(found.values()))
     path.with_suffix(".md").write_text(table)
     print(table)
 
