@@ -4,13 +4,13 @@
 
 DIR holds the collections in BEIR layout, among them the control, and `glossaries/*.jsonl`. The graft learns from the
 documents of the collections and from the glossaries' definitions, never from a query, a judgement or the control. A
-graft that was stopped goes on. Prints a Markdown table, and saves it, and all figures, under benchmarks/results.
+graft that was stopped goes on. Prints a Markdown table, and saves it, all figures and a log of the losses under
+benchmarks/results.
 """
 
 import argparse
 import json
 import statistics
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -47,10 +47,34 @@ def make(data: Path, work: Path, collections: list[str], effort: float) -> dict[
     texts = work / "definitions" / "corpus.jsonl"
     if not texts.is_file():
         write_documents(texts, definitions(data / "glossaries"))
-    started = time.monotonic()
     corpora = [str(data / name) for name in collections]
     sa.graft([*corpora, str(texts.parent)], work / "grafted", effort=effort, resume=True)
-    return {"seconds": round(time.monotonic() - started), "peak_memory": peak_memory()}
+    took = [json.loads(path.read_text())["seconds"] for _, path in told(work / "grafted")]
+    return {"seconds": round(sum(took)), "peak_memory": peak_memory()}
+
+
+def told(run: Path) -> list[tuple[str, Path]]:
+    """What a run tells of each of its steps and stages, by their names, in their order."""
+    places = {name: run / "steps" / f"{name}.json" for name in ("text", "grafted", "queries", "candidates")}
+    places |= {name: run / name / "stage.json" for name in ("1-logits", "2-behaviour", "3-imitate")}
+    order = ("text", "grafted", "1-logits", "2-behaviour", "queries", "candidates", "3-imitate")
+    return [(name, places[name]) for name in order if places[name].is_file()]
+
+
+def log(run: Path) -> str:
+    """A line for each step, and of learning one for every hundred steps, with the losses there."""
+    lines = []
+    for name, path in told(run):
+        found, history = json.loads(path.read_text()), path.with_name("history.jsonl")
+        steps = history.read_text().splitlines() if history.is_file() else ()
+        for row in map(json.loads, steps):
+            if row["step"] % 100 == 0 or row["step"] == found["steps"]:
+                losses = {key: value for key, value in row.items() if key not in ("step", "learning_rate")}
+                values = ", ".join(f"{key} {value:.3g}" for key, value in losses.items())
+                lines.append(f"{name}: step {row['step']:,}: {values}")
+        said = found.get("said") or f"{found['steps']:,} steps"
+        lines.append(f"{name}: {said} ({found['seconds']:,.0f} s)")
+    return "\n".join(lines) + "\n"
 
 
 def measure(data: Path, work: Path, collections: list[str]) -> dict[str, dict[str, Any]]:
@@ -105,6 +129,7 @@ def main() -> None:
     }
     (RESULTS / f"{given.name}.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     (RESULTS / f"{given.name}.md").write_text(text, encoding="utf-8")
+    (RESULTS / f"{given.name}.log").write_text(log(given.work / "grafted"), encoding="utf-8")
     print(text)
 
 

@@ -18,6 +18,7 @@ from torch.testing import assert_close
 from transformers import BertConfig, BertForMaskedLM
 
 import sparse_adapt as sa
+from benchmarks.grafting import log
 from sparse_adapt.api.verifying import verify
 from sparse_adapt.cli.grafting import graft as command
 from sparse_adapt.errors import ConfigError, ModelError
@@ -207,6 +208,11 @@ def test_a_graft_learns_to_rank(wide, tiny_model, tmp_path):
     assert_close(kept.output_rows, (copy.output_rows + ranked.output_rows) / 2)
     np.testing.assert_allclose(kept.factors**2, ranked.factors, rtol=1e-3)
     assert verify(tmp_path / "grafted" / "model").models == 1
+    names = [line.split(":")[0] for line in log(tmp_path / "grafted").splitlines()]
+    steps = ["text", "grafted", "1-logits", "2-behaviour", "queries", "candidates", "3-imitate"]
+    assert (
+        list(dict.fromkeys(names)) == steps and names.count("3-imitate") == 2
+    )  # the last step, and what it took
 
 
 def test_unknown_settings_and_models_that_cant_be_grafted_are_refused(wide, tiny_model, tmp_path):
