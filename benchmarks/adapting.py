@@ -33,6 +33,7 @@ from benchmarks.tables import CONTROL, MEASURE, RESULTS, line, spread
 from benchmarks.teaching import HELD_FAST
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.files.marker import mark
+from sparse_adapt.files.paths import absolute
 from sparse_adapt.lab.coin import coining
 from sparse_adapt.lab.coin.recovery import measure_recovery, read_trial
 from sparse_adapt.lab.contradicting.writing import ContradictRequest as Asking
@@ -517,7 +518,7 @@ def main() -> None:
     parser.add_argument("--name", default="adapting", help="of the result files")
     parser.add_argument("--one", nargs=3, metavar=("COLLECTION", "SEED", "RECIPE"), help=argparse.SUPPRESS)
     given = parser.parse_args()
-    model = str(Path(given.model).resolve()) if Path(given.model).is_dir() else given.model
+    model = absolute(given.model)
     asked = Asked(given.data.resolve(), given.work.resolve(), given.jobs, given.threads, given.steps, model)
     if given.one:
         collection, seed, recipe = given.one

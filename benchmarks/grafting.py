@@ -27,6 +27,15 @@ from sparse_adapt.pipeline.preparing import peak_memory
 from sparse_adapt.suite.measure import run_suite
 from sparse_adapt.suite.settings import Suite, SuiteCollection, SuiteFile, SuiteRanker
 
+TOLD = (
+    "text",
+    "grafted",
+    "1-logits",
+    "2-behaviour",
+    "queries",
+    "candidates",
+    "3-imitate",
+)  # steps and stages
 GATE = 0.494  # mean of the four collections that is aimed at
 ROWS = {
     BASE: SuiteRanker(model=BASE),
@@ -55,10 +64,10 @@ def make(data: Path, work: Path, collections: list[str], effort: float) -> dict[
 
 def told(run: Path) -> list[tuple[str, Path]]:
     """What a run tells of each of its steps and stages, by their names, in their order."""
-    places = {name: run / "steps" / f"{name}.json" for name in ("text", "grafted", "queries", "candidates")}
-    places |= {name: run / name / "stage.json" for name in ("1-logits", "2-behaviour", "3-imitate")}
-    order = ("text", "grafted", "1-logits", "2-behaviour", "queries", "candidates", "3-imitate")
-    return [(name, places[name]) for name in order if places[name].is_file()]
+    places = {
+        name: run / (f"{name}/stage.json" if name[0].isdigit() else f"steps/{name}.json") for name in TOLD
+    }
+    return [(name, place) for name, place in places.items() if place.is_file()]
 
 
 def log(run: Path) -> str:
