@@ -498,8 +498,8 @@ def test_queries_of_users_are_learnt_from(tmp_path, request_, corpus):
     assert '"given-1"' in (tmp_path / "run.partial" / "collection" / "queries.jsonl").read_text()
 
 
-def test_a_recipe_begins_with_what_the_default_made_before_they_part(request_, tmp_path, monkeypatch):
-    asked = Asked(tmp_path, tmp_path / "work", 1, 1)
+def test_a_recipe_begins_with_what_the_default_made_before_they_part(request_, tmp_path):
+    asked = Asked(tmp_path, tmp_path / "work", 1, 1, model=request_.model)
     first, other = Job("corpus", 0, "default"), Job("corpus", 0, "no sparsity")
     plain = replace(request_, settings=SETTINGS)
     adapt(plain, Place(asked.run(first)), Heard())
@@ -521,7 +521,6 @@ def test_a_recipe_begins_with_what_the_default_made_before_they_part(request_, t
     done = adapt(request_, Place(asked.run(longer), resume=True), heard)
     assert heard.done() == {"terms", "dictionary", "extend", "behaviour", "imitate", "choice", "keeps"}
     assert {path.name for path in done.folder.glob("[1-9]-*")} == {"1-extend", "2-behaviour", "3-imitate"}
-    monkeypatch.setattr(benchmark, "BASE", request_.model)
     benchmark.carry_out(first._replace(recipe="half back"), asked)
     rows = [
         SparseEncoder.load(folder).output_rows.detach()
