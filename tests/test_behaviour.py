@@ -181,3 +181,18 @@ def test_a_weight_of_nothing_stays_nothing(tiny_model, texts):
     encoder, stage = stage_of(tiny_model, texts)
     stage.weights = {"old": 0.0, "new": 0.0, "extra": 0.0}
     assert balanced(encoder, stage) == {"old": 0.0, "new": 0.0, "extra": 0.0}
+
+
+def test_what_learns_beside_an_encoder_is_on_its_device_before_the_first_step(tiny_model, texts, monkeypatch):
+    encoder, stage = stage_of(tiny_model, texts)
+    stage.beside = torch.nn.Linear(2, 2)
+    monkeypatch.setattr(SparseEncoder, "device", torch.device("meta"))
+    places: list[str] = []
+
+    def terms(*_: object) -> dict[str, torch.Tensor]:
+        places.append(stage.beside.weight.device.type)
+        return {key: torch.zeros(()) for key in stage.weights}
+
+    monkeypatch.setattr(stage, "terms", terms)
+    balanced(encoder, stage)
+    assert set(places) == {"meta"}

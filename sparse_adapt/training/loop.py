@@ -123,7 +123,7 @@ def train(
     accelerator = _accelerator(settings)
     encoder.to(accelerator.device).eval()
     _choose_attention(encoder, accelerator)
-    beside = stage.beside.to(accelerator.device) if isinstance(stage, Accompanied) else nn.Module()
+    beside = beside_of(stage, accelerator.device)
     shared_features = stage.shared_features if isinstance(stage, Related) else None
     parameters = Parameters(encoder, settings, beside, shared_features)
     optimiser = torch.optim.AdamW(
@@ -157,6 +157,11 @@ def train(
     if scalars is not None:
         scalars.close()
     return history
+
+
+def beside_of(stage: Task[Any], device: torch.device) -> nn.Module:
+    """The module that learns beside an encoder, brought to its device; an empty one where a stage has none."""
+    return stage.beside.to(device) if isinstance(stage, Accompanied) else nn.Module()
 
 
 def device_of(settings: Training) -> str:

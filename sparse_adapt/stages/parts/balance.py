@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from sparse_adapt.model.encoder import Encoder
-from sparse_adapt.training.loop import Task, random_at
+from sparse_adapt.training.loop import Task, beside_of, random_at
 
 BATCHES = 4
 BEFORE_THE_FIRST = 1 << 40  # steps that no training reaches, so that these batches are none of its own
@@ -26,6 +26,7 @@ def balanced(encoder: Encoder, stage: Task[Any], apart: Collection[str] = ()) ->
     wanted = {key: weight for key, weight in stage.weights.items() if weight > 0 and key not in apart}
     if not wanted:
         return dict(stage.weights)
+    beside_of(stage, encoder.device)
     lengths = dict.fromkeys(wanted, 0.0)
     trained = {id(p): p for p in encoder.parameters()}
     needed = {key: parameter.requires_grad for key, parameter in trained.items()}
