@@ -28,8 +28,10 @@ from sparse_adapt.pipeline.choice import POWERS
 from sparse_adapt.pipeline.request import WITH_WORDS, Request
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.pipeline.verdict import tabulate, verdict
+from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.stages.runner import Place
 from sparse_adapt.teachers.settings import CandidateSettings
+from sparse_adapt.teachers.teacher import make_teacher
 from sparse_adapt.terms.mining import read_terms
 
 SUBJECTS = [
@@ -496,6 +498,38 @@ def test_queries_of_users_are_learnt_from(tmp_path, request_, corpus):
     with pytest.raises(Stopped):
         adapt(asked, Place(tmp_path / "run"), Heard(), until="queries")
     assert '"given-1"' in (tmp_path / "run.partial" / "collection" / "queries.jsonl").read_text()
+
+
+def test_texts_are_encoded_where_the_stages_train(request_, tmp_path, monkeypatch):
+    given, real = [], SparseEncoder.load.__func__
+
+    def load(cls, source, device="cpu"):
+        given.append((Path(source).name, device))
+        return real(cls, source, device)
+
+    monkeypatch.setattr(SparseEncoder, "load", classmethod(load))
+    monkeypatch.setattr("sparse_adapt.pipeline.request.choose", lambda device: f"{device}:0")
+    made: list[str] = []
+    monkeypatch.setattr(
+        "sparse_adapt.pipeline.adapt.make_teacher",
+        lambda student, *given, **more: (
+            made.append(str(student.device)) or make_teacher(student, *given, **more)
+        ),
+    )
+    adapt(request_, Place(tmp_path / "run"), Heard())
+    there = [name for name, device in given if device == "cpu:0"]
+    base = Path(request_.model).name
+    assert len(made) == 1 and there[0] == base  # the teacher's student, before anything is taught
+    assert {base, "2-behaviour", "3-imitate", "model"} <= set(there)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_all_steps_end_in_a_model_on_a_gpu(request_, tmp_path):
+    done = adapt(replace(request_, overrides={**SHORT, "device": "cuda"}), Place(tmp_path / "run"), Heard())
+    on_gpu, on_cpu = (SparseEncoder.load(done.model, device) for device in ("cuda", "cpu"))
+    texts = [document(number, name).full_text for number, name in enumerate(SUBJECTS[:4])]
+    found, expected = (encode(each, texts, "document").toarray() for each in (on_gpu, on_cpu))
+    torch.testing.assert_close(torch.from_numpy(found), torch.from_numpy(expected), rtol=1e-3, atol=1e-3)
 
 
 def test_a_recipe_begins_with_what_the_default_made_before_they_part(request_, tmp_path):

@@ -242,7 +242,7 @@ def _gather(work: Work, split: str, file: str) -> str:
     request, collection = work.request, work.folder / "collection"
     if work.teacher is None:
         documents = list(read_documents(collection))
-        student = SparseEncoder.load(request.model)
+        student = SparseEncoder.load(request.model, request.device)
         request.reading.apply(student)
         work.teacher = make_teacher(
             student,

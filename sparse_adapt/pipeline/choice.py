@@ -49,15 +49,16 @@ def makers_of(
     merges: Sequence[float],
     reading: Reading = AS_THEY_DO,
     ranked: Path | None = None,
+    device: str = "cpu",
 ) -> list[Maker]:
     """The models that could be kept: the base model, the one before distillation, merges, the distilled one.
 
     `reading`: how they read documents; `ranked`: a model that learnt to rank from the same base model while the plan
-    taught words, and whose changes could be added.
+    taught words, and whose changes could be added; `device`: where they are.
     """
 
     def load(source: str | Path) -> SparseEncoder:
-        encoder = SparseEncoder.load(source)
+        encoder = SparseEncoder.load(source, device)
         reading.apply(encoder)
         return encoder
 

@@ -38,7 +38,7 @@ MAKE_AGAIN = "remove it and pass --resume, which makes it again"
 
 def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
     """Measure every model on the queries set aside, keep one, and list the documents to encode again."""
-    folder, settings = work.folder, work.request.settings
+    folder, request, settings = work.folder, work.request, work.request.settings
     collection, held_file = work.run / "collection", work.run / "held.jsonl"
     sources = {"held": of_path(held_file), "model": work.made(f"{len(plan.stages)}-{plan.stages[-1]}")}
     if work.ranked is not None:
@@ -49,7 +49,7 @@ def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
         kinds = {query.query_id: query.kind for query in read_pseudo_queries(collection)}
         entries = list(read_candidates(held_file, document_ids=documents))
         held = held_collection(documents, entries, kinds)
-        makers = makers_of(plan, folder, settings.merges, work.request.reading, work.ranked)
+        makers = makers_of(plan, folder, settings.merges, request.reading, work.ranked, request.device)
         progress = work.watcher.count("models tried", len(makers))
         if settings.frozen:
             choice = compare_as_they_are(makers, held, progress, taught="table" in plan.stages)
@@ -58,7 +58,7 @@ def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
             choice = try_models(makers, held, progress, taught=taught)
         shutil.rmtree(folder / "model", ignore_errors=True)
         partial_folder = folder / "model.making"
-        if settings.frozen or work.request.ends_with_table:  # asked for whatever it gains
+        if settings.frozen or request.ends_with_table:  # asked for whatever it gains
             keep(choice, makers, None if settings.frozen else list(documents.values()), partial_folder)
             tried = record(choice)
         else:
@@ -89,15 +89,16 @@ def _taught(work: Work, plan: Plan) -> Taught:
 
 def measure_kept(work: Work) -> None:
     """What the kept model keeps of what the base model knew; nothing to tell where the base model is kept."""
-    folder = work.folder
+    folder, request = work.folder, work.request
 
     def do() -> str:
         kept = choice_made(work).kept
         keeps: dict[str, Any] = {}
         if kept != 0:
-            models = SparseEncoder.load(work.request.model), SparseEncoder.load(folder / "model")
-            work.request.reading.apply(models[0])
-            keeps = measure_keeps(*models, work.documents)
+            base = SparseEncoder.load(request.model, request.device)
+            request.reading.apply(base)
+            model = SparseEncoder.load(folder / "model", request.device)
+            keeps = measure_keeps(base, model, work.documents)
         write_json(folder / KEEPS_FILE, keeps)
         return keeps_lines(keeps)[0] if keeps else "the base model is kept, and so is all that it knew"
 

@@ -13,6 +13,7 @@ from sparse_adapt.collection.glossary import DICTIONARY_FILES
 from sparse_adapt.collection.readers import CANDIDATE_FILES, DOCUMENT_FILES, QUERY_FILES
 from sparse_adapt.errors import ConfigError, InputError, unknown
 from sparse_adapt.files.paths import absolute
+from sparse_adapt.model.devices import choose
 from sparse_adapt.model.reading import Reading
 from sparse_adapt.pipeline.plan import first_error, merged, settings_for
 from sparse_adapt.pipeline.settings import AdaptSettings
@@ -136,6 +137,11 @@ class Request:
     def reading(self) -> Reading:
         """How documents are read wherever they are encoded."""
         return self.settings.reading
+
+    @property
+    def device(self) -> str:
+        """Where texts are encoded: where the stages train. Raises ConfigError for a device that isn't there."""
+        return choose(str(self.overrides.get("device", "auto")))
 
     def command(self) -> str:
         """The command that asks for the same, files by their names alone; settings of stages aside."""

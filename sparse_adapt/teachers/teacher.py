@@ -112,19 +112,20 @@ def make_teacher(
 
     `teacher`: "ensemble", "bm25" (without a dense model), a dense model or a cross-encoder (a folder or Hub
     id), or a file of scores (candidates.jsonl or a TREC run). A dense model's cosines are rough, which standard
-    scores and the order of best ones hardly notice. Raises what reading it raises.
+    scores and the order of best ones hardly notice. All models run where the student is. Raises what reading it
+    raises.
     """
-    judge, dense = None, None
+    judge, dense, device = None, None, str(student.device)
     if teacher == ENSEMBLE:
-        dense = DenseEncoder(SMALL, cache=cache, rough=True)
+        dense = DenseEncoder(SMALL, device=device, cache=cache, rough=True)
     elif teacher == QUICK:
         pass
     elif is_score_file(teacher):
         judge = score_file(teacher)
     elif is_cross_encoder(teacher):
-        judge = cross_encoder(teacher)
+        judge = cross_encoder(teacher, device)
     else:
-        dense = DenseEncoder(teacher, cache=cache, rough=True)
+        dense = DenseEncoder(teacher, device=device, cache=cache, rough=True)
     texts = [document.full_text for document in documents]
     vectors = encode(student, texts, "document", progress=watch("documents by the base model", len(texts)))
     factors = sqrt_idf(vectors) if student.factors is None else np.ones(vectors.shape[1], np.float32)
@@ -179,7 +180,7 @@ def is_cross_encoder(teacher: str) -> bool:
     return any(str(kind).endswith("ForSequenceClassification") for kind in kinds)
 
 
-def cross_encoder(source: str) -> Reranker:
+def cross_encoder(source: str, device: str = "cpu") -> Reranker:
     """A model that reads query and document together. Safetensors only, no remote code."""
     from sentence_transformers import CrossEncoder
 
@@ -189,7 +190,7 @@ def cross_encoder(source: str) -> Reranker:
         model = CrossEncoder(
             str(folder),
             num_labels=1,
-            device="cpu",
+            device=device,
             trust_remote_code=False,
             local_files_only=True,
             model_kwargs={"use_safetensors": True},
