@@ -20,7 +20,8 @@ from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.stages.dictionary import Dictionary, dictionary
 from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.imitate import Imitate, ImitateWeights
-from sparse_adapt.stages.parts.about import AnsweredQuery, asked
+from sparse_adapt.stages.parts import made_up_lessons
+from sparse_adapt.stages.parts.about import AnsweredQuery, Sources, asked
 from sparse_adapt.stages.parts.anchors import anchor
 from sparse_adapt.stages.parts.everyday import SparseEveryday
 from sparse_adapt.stages.parts.factors import LearntFactors
@@ -173,6 +174,32 @@ def test_definitions_are_sources_of_made_up_texts_while_distilling(encoder):
     assert np.array_equal(stage.meanings.about[more:], without.meanings.about)
 
 
+def test_general_passages_are_sources_where_a_judge_compares_them(encoder, monkeypatch):
+    monkeypatch.setattr(made_up_lessons, "judge_named", lambda name: name)
+    monkeypatch.setattr(made_up_lessons, "JudgedMeanings", lambda *given: given)
+    given = Sources(encoder.tokenize(list(DOCUMENTS.values())), np.array([[True], [False], [True], [False]]))
+    _, token_ids, about, judge, _, documents = made_up_lessons.meanings(encoder, given, "dense", 0, range(2))
+    passages = general_passages(encoder).ids
+    assert (judge, documents) == ("dense", range(2))
+    assert token_ids == [*given.token_ids, *passages]
+    assert about.ravel().tolist() == [True, False, True, False, *[False] * len(passages)]
+    unjudged = made_up_lessons.meanings(encoder, given, "none", 0, range(2))
+    assert np.array_equal(unjudged.about, given.about)
+
+
+def test_no_texts_are_made_of_the_passages_among_the_candidates(encoder):
+    beside = {"p": "A zorvex of another meaning, in a passage of elsewhere."}
+    entry = replace(CANDIDATES[1], document_ids=("d", "b", "p"))
+    without, stage = (
+        SixTerms(encoder, [CANDIDATES[0], last], DOCUMENTS, Distill(**SHORT), (), passages)
+        for last, passages in ((CANDIDATES[1], {}), (entry, beside))
+    )
+    assert np.array_equal(stage.meanings.about, without.meanings.about)
+    assert np.array_equal(stage.meanings.document_share, without.meanings.document_share)
+    assert len(stage.matched.documents) == len(DOCUMENTS) + 1
+    assert len(stage.hinges.unknown) == len(DOCUMENTS) + 1 and not stage.hinges.unknown[-1].any()
+
+
 def test_the_dictionary_stage_takes_more_steps_for_more_terms():
     assert [Dictionary().settled(terms).steps for terms in (1, 16)] == [100, 200]  # 100 x 16^(1/4)
     assert Dictionary(steps=7).settled(16).steps == 7
@@ -318,20 +345,20 @@ def test_stop_words_cost_more_than_the_words_of_the_field(encoder):
     assert penalty("function", encoder, share)[valve] == costs["function"][valve] == 0.0
 
 
-def test_a_single_term_has_no_rival_and_is_lit_the_later():
-    one, many = Targets.of(1), Targets.of(28)
-    assert many.border > one.border > 0
-    assert Targets.of(1, judged=False).meant < one.meant  # what nobody judged isn't sure
-    for targets in (one, many):
-        assert targets.far < targets.quiet < 0 < targets.meant < targets.said
-    sure = [(targets.meant - targets.border) / targets.slope for targets in (one, many)]
-    assert sure == pytest.approx([0.1625, 0.1375])  # so near is what surely means it
+def test_what_nobody_judged_is_not_sure():
+    judged, unjudged = Targets.of(judged=True), Targets.of(judged=False)
+    assert unjudged.meant < judged.meant
+    for targets in (judged, unjudged):
+        assert targets.far < targets.quiet < 0 < targets.border < targets.meant < targets.said
+    assert (judged.meant - judged.border) / judged.slope == pytest.approx(
+        0.1375
+    )  # so near is what surely means it
 
 
 @pytest.mark.parametrize("given", [None, Targets(border=0.5)])
 def test_targets_that_are_given_stand(encoder, given):
     stage = SixTerms(encoder, CANDIDATES, DOCUMENTS, Distill(**SHORT, targets=given))
-    assert stage.targets == stage.settings.targets == (given or Targets.of(1, judged=False))
+    assert stage.targets == stage.settings.targets == (given or Targets.of(judged=False))
     assert the_warmup(encoder, targets=given).targets == stage.targets
 
 

@@ -164,8 +164,8 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Distill) -> "Task[
     documents = {document.document_id: document.full_text for document in inputs[CORPUS]}
     documents = with_theirs(documents, entries)
     if isinstance(encoder, SparseEncoder):
-        entries, documents = with_general(encoder, entries, documents, settings.general_candidates)
-        return SixTerms(encoder, entries, documents, settings, inputs.get(DICTIONARY) or [])
+        entries, passages = with_general(encoder, entries, documents, settings.general_candidates)
+        return SixTerms(encoder, entries, documents, settings, inputs.get(DICTIONARY) or [], passages)
     extended = inputs.model if settings.weights.anchor > 0.0 else None
     before = before_extension(extended, str(encoder.device), SentenceEncoder.load)
     settings = settings.settled(0, 0)  # the other pace was measured on sparse models

@@ -22,23 +22,24 @@ from sparse_adapt.stages.parts.texts import vectors
 def with_general(
     encoder: SparseEncoder, candidates: Sequence[Candidates], documents: Mapping[str, str], most: int
 ) -> tuple[list[Candidates], dict[str, str]]:
-    """Candidates, to each query's the general passages that the encoder finds first, and the documents of them all.
+    """Candidates, to each query's the general passages that the encoder finds first, and the text of these, by id.
 
     The teacher has not read the passages. Each has the score of the query's least relevant candidate.
     documents: text of every document, by id; most: general passages of a query.
     """
     if not most:
-        return list(candidates), dict(documents)
+        return list(candidates), {}
     passages = [passage.full_text for passage, _ in pairs("teaches")]
     names = [_free(f"general passage {number}", documents) for number in range(len(passages))]
-    whole, beside = dict(documents), []
+    read: dict[str, str] = {}
+    beside = []
     found = _found_first(encoder, [entry.query for entry in candidates], passages, most)
     for entry, rows in zip(candidates, found, strict=True):
-        whole |= {names[row]: passages[row] for row in rows}
+        read |= {names[row]: passages[row] for row in rows}
         scores = (*entry.teacher_scores, *[min(entry.teacher_scores)] * len(rows))
         ids = (*entry.document_ids, *(names[row] for row in rows))
         beside.append(replace(entry, document_ids=ids, teacher_scores=scores, texts=()))
-    return beside, whole
+    return beside, read
 
 
 def _found_first(

@@ -21,7 +21,7 @@ from sparse_adapt.model.head.pooling import splade_pool
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.parts.about import Sources
 from sparse_adapt.stages.parts.targets import Targets
-from sparse_adapt.stages.parts.texts import Texts
+from sparse_adapt.stages.parts.texts import Texts, general_passages
 from sparse_adapt.training import losses
 from sparse_adapt.training.sharing import shared_out
 
@@ -71,14 +71,15 @@ def meanings(
 ) -> MadeUpTexts:
     """Made-up texts from a stage's sources, judged by the dense encoder of that name; by nobody where it is "none".
 
-    `documents`: the rows of the sources that a search is to find.
+    The judge compares them with general passages, too, and others are made of these: what people write who mean no
+    term. `documents`: the rows of the sources that a search is to find.
     """
-    token_ids, about = sources.token_ids, sources.about
-    if judge == "none" or not about.shape[1]:
-        return Meanings(reference, token_ids, about)
-    return JudgedMeanings(
-        reference, token_ids, about, judge_named(judge), np.random.default_rng(seed), documents
-    )
+    if judge == "none" or not sources.about.shape[1]:
+        return Meanings(reference, sources.token_ids, sources.about)
+    passages = general_passages(reference)
+    sources += Sources(passages.ids, passages.says)
+    random = np.random.default_rng(seed)
+    return JudgedMeanings(reference, sources.token_ids, sources.about, judge_named(judge), random, documents)
 
 
 @lru_cache(maxsize=1)

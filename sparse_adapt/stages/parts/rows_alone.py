@@ -27,6 +27,7 @@ from sparse_adapt.stages.stage import Changed
 
 A_TERM = 500  # made-up texts for each term: of more, the fit draws no more
 FLOOR = 0.01  # share of the largest variance below which a direction of the states isn't widened further
+ALONE = Targets(border=1.5)  # of a single term: without a rival, it is on top wherever it is lit in doubt
 REREAD = 100  # steps of the fit after which texts that say a term are read again, where rows are tied
 
 
@@ -61,6 +62,6 @@ def _lessons(
     about = stage.about[:, stage.defined] | judged.unknown[: len(stage.texts)]
     read = fitted_texts(stage.texts, about, general_passages(encoder), stage.defined)
     samples = judged.draw(FITTED, np.random.default_rng(settings.seed)).beside(judged.everyday())
-    targets = settings.targets or Targets.of(len(stage.defined))
+    targets = settings.targets or (ALONE if len(stage.defined) == 1 else Targets.of(judged=True))
     lessons = FittedLessons(read.says, read.quiet, samples, targets, settings.silence)
     return [*read.token_ids, *samples.token_ids], lessons

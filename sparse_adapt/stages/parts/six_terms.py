@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -58,19 +59,20 @@ class SixTerms:
         documents: Mapping[str, str],
         settings: Distill,
         definitions: Sequence[Definition] = (),
+        passages: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """`documents`: text of every document, by id; the candidates are among them.
+        """`documents`, `passages`: texts of the corpus and of elsewhere, by id; the candidates are among them.
 
         `definitions`: what the judge knows besides of texts that mean a term.
         """
         terms = len(encoder.new_tokens)
-        self.targets = settings.targets or Targets.of(terms, judged=settings.judge != "none")
+        self.targets = settings.targets or Targets.of(judged=settings.judge != "none")
         settings = settings.settled(len(candidates), terms).model_copy(update={"targets": self.targets})
         self.settings = settings
         self.steps = settings.steps_for(len(candidates))
         self.weights: Mapping[str, float] = settings.weights.model_dump()
         self.functions = functions(type(settings.weights))
-        self.matched = Matched(encoder, candidates, documents, settings.longest)
+        self.matched = Matched(encoder, candidates, {**documents, **passages}, settings.longest)
         self.reference = copy.deepcopy(encoder).requires_grad_(False)
         first = self.matched.first_vectors(self.reference)
         own = None if self.reference.factors is None else self.reference.factors_of()
@@ -86,10 +88,11 @@ class SixTerms:
         )
         wanted = self._wanted(candidates)
         share, unknown = first.share, np.zeros_like(self.matched.documents.says)
-        sources, rows = self._sources(encoder, definitions, wanted)
+        sources, rows = self._sources(encoder, definitions, wanted, len(documents))
         self.meanings = self._meanings(sources, rows)
         if self.meanings is not None:
-            share, unknown = self.meanings.document_share, self.meanings.unknown[rows.start : rows.stop]
+            share = self.meanings.document_share
+            unknown[: len(rows)] = self.meanings.unknown[rows.start : rows.stop]
         known = self.meanings is not None and self.matched.documents.new > 0
         self.taught_by_made_up = known and self.weights["recall"] > 0.0
         self.hinges = Hinges(
@@ -155,18 +158,18 @@ class SixTerms:
         return np.array(found)
 
     def _sources(
-        self, encoder: SparseEncoder, definitions: Sequence[Definition], wanted: NDArray[np.bool_]
+        self, encoder: SparseEncoder, definitions: Sequence[Definition], wanted: NDArray[np.bool_], own: int
     ) -> tuple[Sources, range]:
         """What texts are made up of, in the order of the dictionary stage, so that these are the same texts.
 
-        Beside it which of them are documents that a search is to find.
+        Beside it which of them are documents that a search is to find: the first `own`, which are the corpus's.
         """
         said = Texts(encoder, sayings(definitions))
         documents, queries = self.matched.documents, self.matched.queries
         sources = Sources(said.ids, defined(definitions, said.says))
-        sources += Sources(documents.ids, documents.says)
+        sources += Sources(documents.ids[:own], documents.says[:own])
         sources += Sources(queries.ids, wanted | queries.says)
-        return sources, range(len(said), len(said) + len(documents))
+        return sources, range(len(said), len(said) + own)
 
     def _meanings(self, sources: Sources, documents: range) -> MadeUpTexts | None:
         """Made-up texts, where they teach anything or are held by the anchor."""

@@ -30,12 +30,6 @@ class Targets(Settings):
     )
 
     @classmethod
-    def of(cls, terms: int, *, judged: bool = True) -> "Targets":
-        """Those for so many terms, and for made-up texts that a dense encoder judges or nobody does.
-
-        Of many, the one that is meant comes out on top though others are lit in doubt. A single one has no rival:
-        where it is lit in doubt, it is lit where nobody means it. What nobody judged isn't sure.
-        """
-        if not judged:
-            return cls(meant=5.0)
-        return cls(border=1.5) if terms == 1 else cls()
+    def of(cls, *, judged: bool) -> "Targets":
+        """Those for made-up texts that a dense encoder judges or nobody does: what nobody judged isn't sure."""
+        return cls() if judged else cls(meant=5.0)

@@ -71,7 +71,7 @@ class TermLessons:
         that a search is to find.
         """
         self.name, self.steps = name, steps
-        self.targets = settings.targets or Targets.of(about.shape[1], judged=settings.judge != "none")
+        self.targets = settings.targets or Targets.of(judged=settings.judge != "none")
         self.settings = settings = settings.model_copy(update={"targets": self.targets})
         self.weights: Mapping[str, float] = settings.weights.model_dump()
         self.texts, self.about = texts, about
