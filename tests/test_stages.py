@@ -350,9 +350,8 @@ def test_what_nobody_judged_is_not_sure():
     assert unjudged.meant < judged.meant
     for targets in (judged, unjudged):
         assert targets.far < targets.quiet < 0 < targets.border < targets.meant < targets.said
-    assert (judged.meant - judged.border) / judged.slope == pytest.approx(
-        0.1375
-    )  # so near is what surely means it
+    surely = (judged.meant - judged.border) / judged.slope  # the nearness of what surely means it
+    assert surely == pytest.approx(0.1375)
 
 
 @pytest.mark.parametrize("given", [None, Targets(border=0.5)])

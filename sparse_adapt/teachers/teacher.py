@@ -180,7 +180,7 @@ def is_cross_encoder(teacher: str) -> bool:
     return any(str(kind).endswith("ForSequenceClassification") for kind in kinds)
 
 
-def cross_encoder(source: str, device: str = "cpu") -> Reranker:
+def cross_encoder(source: str, device: str) -> Reranker:
     """A model that reads query and document together. Safetensors only, no remote code."""
     from sentence_transformers import CrossEncoder
 
