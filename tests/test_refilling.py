@@ -52,4 +52,4 @@ def test_the_table_has_a_line_for_each_way():
 
 def test_the_page_shows_what_was_measured():
     found = json.loads((RESULTS / "refilling.json").read_text())
-    assert refilling.table(found) in (RESULTS.parent / "README.md").read_text()
+    assert refilling.table(found) in (RESULTS / "refilling.md").read_text()
