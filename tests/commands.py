@@ -58,7 +58,6 @@ OTHERS = {
     "export": "export anserini --model {model} --corpus {corpus} --device cpu",
     "export-vectors": "export opensearch --model {model} --vectors {vectors} --device cpu",
     "export-model": "export sentence-transformers --model {model} --vectors {vectors} --device cpu",
-    "query-table": "query-table --model {model} --vectors {vectors} --device cpu",
     "suite": "evaluate --suite {suite} --device cpu",
     "pack": "pack {extended} --author tests",
     "unpack": "unpack {packed} --model {model} --corpus {corpus}",

@@ -1,8 +1,7 @@
-"""The commands for engines: export, check-export and query-table, as a user runs them."""
+"""The commands for engines: export and check-export, as a user runs them."""
 
 import json
 
-import numpy as np
 import pytest
 
 from sparse_adapt.model.sparse import SparseEncoder
@@ -113,20 +112,6 @@ def test_a_fault_is_exit_status_1(
             ["export", "seismic", "-o", "x", "--vectors", ".", "--scale", "9"],
             "seismic keeps weights as they are",
         ),
-        (
-            [
-                "query-table",
-                "--model",
-                "splade-tiny",
-                "--vectors",
-                ".",
-                "-o",
-                "x",
-                "--queries",
-                "gatrocraptic",
-            ],
-            "needs both --queries and",
-        ),
     ],
 )
 def test_a_mistake_is_one_line(sparse_adapt, command, problem, tmp_path, monkeypatch):
@@ -149,17 +134,3 @@ def test_an_index_is_verified_before_it_is_searched(sparse_adapt, vectors, tiny_
     assert (ran.status, ran.errors) == (2, [f"error: {path}: isn't what was written; index again"])
     ran = sparse_adapt(*look, "--vectors", vectors)
     assert ran.errors == ["error: --verify checks an index; name one with --index INDEX"]
-
-
-def test_the_query_table_says_what_it_costs(sparse_adapt, vectors, tiny_model, zorvex_collection, tmp_path):
-    asked = ("--queries", zorvex_collection, "--qrels", zorvex_collection, "--learn", zorvex_collection)
-    table = tmp_path / "idf.json"
-    status, out, _ = sparse_adapt(
-        "query-table", "--model", tiny_model, "--vectors", vectors, "-o", table, *asked, "--json"
-    )
-    content = json.loads(out)
-    assert status == 0
-    assert [row["queries"] for row in content["measures"]] == ["model", "idf", "learnt"]
-    assert content["tokens"] == len(json.loads(table.read_text()))
-    assert all(0 <= row["ndcg@10"] <= 1 for row in content["measures"])
-    assert np.isfinite(list(json.loads(table.read_text()).values())).all()

@@ -98,14 +98,3 @@ def test_what_diagnose_advises_can_be_run_in_turn(sparse_adapt, places, tmp_path
         ran = sparse_adapt(*words, *(QUICK if words[0] in ("warmup", "dictionary", "distill") else ()))
         assert ran.status == 0, (command, ran.err)
     assert (tmp_path / "terms.json").read_text() == "edited for hours"
-
-
-def test_a_query_table_is_loaded_by_the_lines_it_prints(sparse_adapt, places, tmp_path):
-    done = sparse_adapt(
-        "query-table", "--model", places["tiny"], "--corpus", places["corpus"], "-o", "table.json"
-    )
-    assert done.status == 0, done.err
-    *most, last = (line.strip() for line in done.err.partition("\nnext:\n")[2].strip().splitlines())
-    names: dict[str, object] = {}
-    exec("\n".join([*most, f"made = {last}"]), names)
-    assert type(names["made"]).__name__ == "SparseStaticEmbedding"

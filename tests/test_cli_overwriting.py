@@ -73,11 +73,6 @@ REFUSED = [
 ]
 WITHOUT_FLAG = [  # of commands that replace a file of their own kind unasked
     (
-        "query-table --model {model} --corpus {corpus} -o {corpus}/corpus.jsonl",
-        "{corpus}",
-        "no table of tokens",
-    ),
-    (
         "search zorvex --model {model} --corpus {corpus} --run {corpus}/corpus.jsonl",
         "{corpus}",
         "holds no TREC run",

@@ -34,7 +34,6 @@ from sparse_adapt.collection.triplets import read_triplets
 from sparse_adapt.engines.loading import json_lines
 from sparse_adapt.engines.manifest import read_export
 from sparse_adapt.engines.milvus import read_part as milvus_rows
-from sparse_adapt.engines.query_table import read_weights
 from sparse_adapt.errors import SparseAdaptError
 from sparse_adapt.files.checksum import checksum_of_file
 from sparse_adapt.files.journal import noted
@@ -44,6 +43,7 @@ from sparse_adapt.lab.contradicting.contradict import read_written
 from sparse_adapt.lab.similarity import read_graded
 from sparse_adapt.made_up.queries import read_pseudo_queries
 from sparse_adapt.model.kinds import load_encoder
+from sparse_adapt.model.query_side import read_weights
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.choice import ChoiceMade
 from sparse_adapt.pipeline.keeps import Keeps

@@ -81,7 +81,6 @@ CASES = {
     "search": "search 'a log of the server' --model {warmup} --corpus {zorvex} --json",
     "evaluate": "evaluate --model {warmup} --collection {zorvex} --baseline {tiny} --json",
     "encode": "encode --model {warmup} --corpus {zorvex} --shard 5 -o {out}",
-    "query-table": "query-table --model {warmup} --vectors {encode} --learn {zorvex} --json -o {out}.json",
     # where it goes
     "anserini": "export anserini --model {warmup} --corpus {zorvex} --queries {zorvex} -o {out}",
     "ciff": "export ciff --vectors {encode} -o {out}",

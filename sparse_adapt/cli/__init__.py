@@ -10,7 +10,7 @@ Each module holds commands of one panel of `sparse-adapt --help`:
 | `understand` | diagnose, explain, evaluate, verify |
 | `pages` | report, explore, calibrate |
 | `search` | encode, index, search |
-| `engines` | export, check-export, query-table |
+| `engines` | export, check-export |
 | `research` | coin, recovery, contradict, groups, similarity, relevant-words (stages of the panel are in `stages`) |
 | `app` | the panels, and where every command begins and ends |
 | `options`, `devices` | what they share |

@@ -41,7 +41,7 @@ PANELS: dict[str, tuple[Callable[..., None] | str, ...]] = {  # a stage stands b
         *(pages.report, pages.explore, pages.calibrate),
     ),
     "Search": (search.encode, search.index, search.search),
-    "Engines": (engines.export, engines.check_export, engines.query_table),
+    "Engines": (engines.export, engines.check_export),
     "Research": (
         *(name for name in STAGE_ROWS if name in RESEARCH),
         *(contradictions.contradict, invented_words.coin, invented_words.recovery),

@@ -22,7 +22,6 @@ FILE_KINDS = {  # of which commands write one: in words, and what reads the firs
     "results": ("TREC run", "sparse_adapt.collection.readers:read_run"),
     "pack": ("term pack", "sparse_adapt.term_packs.pack:read_pack"),
     "page": ("page of sparse-adapt", "sparse_adapt.report.html.page:read_page"),
-    "query table": ("table of tokens and weights", "sparse_adapt.engines.query_table:read_weights"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Commands for engines: write vectors in a layout, check a loaded engine, weigh queries without a model."""
+"""Commands for engines: write vectors in a layout, and check a loaded engine."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +10,6 @@ from sparse_adapt.cli.checks import (
     a_file_or_folder,
     a_folder,
     a_model,
-    check_free_file,
     check_output,
     checked,
     some_queries,
@@ -223,96 +222,6 @@ def check_export(
         )
         raise SystemExit(FAULTS)
     say(f"{parity.queries:,} rankings are those of exact search, but for ties and rounding")
-
-
-@encodes
-def query_table(
-    model: Model,
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="File to write, JSON.")],
-    corpus: SomeCorpus = None,
-    vectors: SomeVectors = None,
-    learn: Annotated[
-        str | None,
-        typer.Option(
-            "--learn",
-            metavar="FILE",
-            help="Queries, made up or not, from which the table learns to score as the model does.",
-            callback=checked(some_queries),
-        ),
-    ] = None,
-    queries: Queries = None,
-    qrels: Annotated[str | None, QRELS] = None,
-    split: Split = "test",
-    device: Device = "auto",
-    json: Json = False,
-    *,
-    reading: "Reading",
-) -> None:
-    """Write a weight for each token, to search without a model.
-
-    The weights are inverse document frequencies over the documents' vectors, or learnt from queries (--learn).
-    With --queries and --qrels, both are measured: queries by the table, and by the model.
-    """
-    if (queries is None) != (qrels is None):
-        raise ConfigError("measuring needs both --queries and --qrels")
-    _one_source(corpus, vectors)
-    check_free_file(out, "query table", overwrite=True)
-    from sparse_adapt.cli.devices import load
-    from sparse_adapt.collection.readers import read_judgements, read_queries
-    from sparse_adapt.engines.query_table import idf_weights, learn_weights, token_queries, weigh, write_table
-    from sparse_adapt.model.saved import fetch
-    from sparse_adapt.report.progress import Bars
-    from sparse_adapt.report.tables import Column, Row, Table
-    from sparse_adapt.retrieve.encode import encode
-    from sparse_adapt.retrieve.evaluate import evaluate_run
-    from sparse_adapt.retrieve.search import search
-    from sparse_adapt.retrieve.vectors.folder import join_blocks
-    from sparse_adapt.retrieve.vectors.manifest import token_names
-
-    lessons = [query.text for query in read_queries(learn)] if learn is not None else []
-    asked = list(read_queries(queries)) if queries is not None else []
-    judgements = read_judgements(qrels, split) if qrels is not None else {}
-    encoder = load(model, device, reading)
-    with Bars() as bars:
-        documents = join_blocks(read_vectors_of(encoder, model, corpus, vectors, bars).blocks)
-        tables = {"idf": idf_weights([documents], encoder.vocabulary_size)}
-        if lessons:
-            own = encode(encoder, lessons, "query", progress=bars.count("queries", len(lessons)))
-            tables["learnt"] = learn_weights(
-                tables["idf"], token_queries(encoder, lessons), own, documents.vectors
-            )
-    weights = list(tables.values())[-1]
-    count = write_table(out, token_names(encoder), weights)
-    if asked:
-        ids, texts = [query.query_id for query in asked], [query.text for query in asked]
-        judged = {query_id: each for query_id, each in judgements.items() if query_id in set(ids)}
-        tokens = token_queries(encoder, texts)
-        kinds = {"model": encode(encoder, texts, "query")}
-        kinds |= {name: weigh(tokens, each) for name, each in tables.items()}
-        rows: list[Row] = []
-        for name, put in kinds.items():
-            run = search(put, ids, documents.vectors, documents.ids, 100)
-            rows.append({"queries": name, **evaluate_run(run, judged).means})
-        columns = (
-            Column("queries", "queries by", "text"),
-            Column("ndcg@10", "nDCG@10", decimals=4),
-            Column("recall@100", "recall@100", decimals=4),
-        )
-        table = Table("", columns, rows)
-        if json:
-            show_json({"file": str(out), "tokens": count, "measures": [dict(row) for row in rows]})
-        else:
-            show_table(table)
-    elif json:
-        show_json({"file": str(out), "tokens": count})
-    wrote(out, f"{count:,} tokens, {'learnt' if lessons else 'inverse document frequencies'}")
-    say("next:")
-    say("  from sentence_transformers.sparse_encoder.modules import SparseStaticEmbedding")
-    say("  from transformers import AutoTokenizer")
-    say(f"  tokenizer = AutoTokenizer.from_pretrained({str(fetch(model))!r})")
-    say(
-        f"  SparseStaticEmbedding.from_json({str(out)!r}, tokenizer=tokenizer)  # or OpenSearch's doc-only mode"
-    )
 
 
 def _one_source(corpus: str | None, vectors: Path | None) -> None:

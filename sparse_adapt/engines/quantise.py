@@ -76,7 +76,7 @@ def as_floats(block: EncodedBatch, largest: float = float(np.finfo(np.float32).m
     return _entries(block, np.where(values < np.finfo(np.float32).tiny, 0, values), largest, np.float32)
 
 
-def summed(vectors: csr_matrix) -> csr_matrix:
+def _summed(vectors: csr_matrix) -> csr_matrix:
     """The same rows with each token once: entries of one token in one row add up, as they do in scipy's arithmetic."""
     if vectors.has_canonical_format:
         return vectors
@@ -87,7 +87,7 @@ def summed(vectors: csr_matrix) -> csr_matrix:
 
 def _checked(block: EncodedBatch) -> EncodedBatch:
     """A block whose rows have each token once, all weights sound."""
-    vectors = summed(block.vectors)
+    vectors = _summed(block.vectors)
     wrong = ~((vectors.data >= 0) & np.isfinite(vectors.data))
     if wrong.any():
         entry = int(wrong.argmax())
