@@ -38,7 +38,7 @@ from sparse_adapt.lab.coin import coining
 from sparse_adapt.lab.coin.recovery import measure_recovery, read_trial
 from sparse_adapt.lab.contradicting.writing import ContradictRequest as Asking
 from sparse_adapt.lab.contradicting.writing import write
-from sparse_adapt.model.saved import fetch, read_tokenizer
+from sparse_adapt.model.saved import tokenizer_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline import adapt
 from sparse_adapt.pipeline.choice import merge
@@ -360,7 +360,7 @@ def coined(collection: str, terms: int, seed: int, asked: Asked) -> str:
     folder = asked.work / "coined" / name
     if not folder.is_dir():
         settings = coining.CoinSettings(collection=str(asked.data / collection), terms=terms, seed=seed)
-        coining.coin(settings, set(read_tokenizer(fetch(asked.model), asked.model).get_vocab()), folder)
+        coining.coin(settings, set(tokenizer_of(asked.model).get_vocab()), folder)
     return name
 
 

@@ -24,7 +24,7 @@ from benchmarks.measure import (
     take_turns,
 )
 from sparse_adapt.collection.readers import read_documents
-from sparse_adapt.model.addresses import resolve
+from sparse_adapt.model.folder import resolve
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 

@@ -26,8 +26,8 @@ from benchmarks.tables import Results, line, spread
 from sparse_adapt.made_up.everyday import LIKE_QUERIES, made_up
 from sparse_adapt.made_up.general import pairs
 from sparse_adapt.model.dense_layout import is_dense
+from sparse_adapt.model.folder import ModelFolder
 from sparse_adapt.model.grafting import graft, head_of
-from sparse_adapt.model.saved import fetch
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.retrieve.encode import encode
@@ -84,7 +84,7 @@ def one(corpus: str, model: str, seed: int, taught: str) -> dict[str, Any]:
 
 def of_states(source: str) -> SparseEncoder:
     """A model whose head hands on the last states of a body, and lights common words alone."""
-    if is_dense(fetch(source)):
+    if is_dense(ModelFolder.of(source).path):
         base = SparseEncoder.load("splade-tiny")
         model = graft(source, base, base.tokenize(COMMON))
     else:

@@ -24,7 +24,7 @@ from benchmarks.measure import Work, options, take_turns
 from benchmarks.run import Row, machine
 from benchmarks.tables import RESULTS, line
 from sparse_adapt.files.folders import write_json
-from sparse_adapt.model.saved import fetch, read_tokenizer
+from sparse_adapt.model.saved import tokenizer_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.estimate import learn_once
 
@@ -58,7 +58,7 @@ class Run(NamedTuple):
 def make(name: str, data: Path, folder: Path) -> Path:
     """A random model of that size, in a folder of its own under `folder`."""
     shape = SHAPES[name]
-    tokenizer = read_tokenizer(fetch(encoding.MODEL), encoding.MODEL)
+    tokenizer = tokenizer_of(encoding.MODEL)
     torch.manual_seed(0)
     config = BertConfig(
         vocab_size=len(tokenizer),

@@ -28,7 +28,7 @@ from sparse_adapt.made_up.queries import HELD, TRAIN, make_queries, write_collec
 from sparse_adapt.made_up.settings import QuerySettings
 from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.kinds import load_encoder
-from sparse_adapt.model.saved import fetch, read_tokenizer
+from sparse_adapt.model.saved import tokenizer_of
 from sparse_adapt.pipeline.plan import make_plan, settings_for
 from sparse_adapt.pipeline.run import run_stage
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_dense, evaluate_model, read_collection
@@ -131,7 +131,7 @@ def prepare(
         place = PLACES[words]
         if place is None or (folder / kind / place).is_dir():
             continue
-        tokenizer, documents = read_tokenizer(fetch(model), model), read_documents(data / collection)
+        tokenizer, documents = tokenizer_of(model), read_documents(data / collection)
         if words == "mined":
             found_terms, _ = paying(mine_terms(documents, tokenizer))
         else:

@@ -11,7 +11,7 @@ from sentence_transformers import SentenceTransformer, SparseEncoder
 
 import sparse_adapt as sa
 from sparse_adapt.errors import ModelError
-from sparse_adapt.model.origin import Origin, origin_of
+from sparse_adapt.model.folder import Origin, origin_of
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.stages.card import CARD_FILE, Making, making_of, write_card

@@ -4,7 +4,7 @@ import pytest
 from families import byte_level
 
 from sparse_adapt.collection.readers import Document
-from sparse_adapt.model.saved import fetch, read_tokenizer
+from sparse_adapt.model.saved import tokenizer_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.terms.wordpiece import trained_vocabulary
@@ -23,7 +23,7 @@ def documents() -> list[Document]:
 
 @pytest.fixture
 def tokenizer(tiny_model):
-    return read_tokenizer(fetch(tiny_model), tiny_model)
+    return tokenizer_of(tiny_model)
 
 
 def test_words_that_the_model_splits_are_found_and_nothing_else(documents, tokenizer):

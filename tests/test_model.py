@@ -11,9 +11,8 @@ import torch
 from torch.testing import assert_close
 
 from sparse_adapt.errors import ModelError
-from sparse_adapt.model import addresses, saved, sparse
-from sparse_adapt.model.addresses import resolve
-from sparse_adapt.model.saved import fetch
+from sparse_adapt.model import folder, sparse
+from sparse_adapt.model.folder import ModelFolder, resolve
 from sparse_adapt.model.sparse import NewToken, SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.retrieve.encode import encode
@@ -33,7 +32,7 @@ def encoder(tiny_model) -> SparseEncoder:
 
 def test_the_alias_finds_the_installed_package_first_and_the_hub_second(monkeypatch):
     assert (Path(resolve("splade-tiny")) / "model.safetensors").is_file()
-    monkeypatch.setattr(addresses, "find_spec", lambda _: None)
+    monkeypatch.setattr(folder, "find_spec", lambda _: None)
     assert resolve("splade-tiny") == "hub:rasyosef/splade-tiny"
 
 
@@ -41,8 +40,8 @@ def test_a_folder_goes_before_an_alias_or_a_hub_id(tmp_path, monkeypatch):
     (tmp_path / "splade-tiny").mkdir()
     (tmp_path / "owner" / "name").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    assert fetch("splade-tiny") == Path("splade-tiny")
-    assert fetch("owner/name") == Path("owner/name")
+    assert ModelFolder.of("splade-tiny").path == Path("splade-tiny")
+    assert ModelFolder.of("owner/name").path == Path("owner/name")
 
 
 def test_an_extended_model_from_the_hub_keeps_its_new_tokens(tiny_model, tmp_path, monkeypatch):
@@ -55,7 +54,7 @@ def test_an_extended_model_from_the_hub_keeps_its_new_tokens(tiny_model, tmp_pat
         asked.append(repository)
         return str(tmp_path / "copy")
 
-    monkeypatch.setattr(saved, "snapshot_download", download)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
     assert SparseEncoder.load("hub:owner/name").new_tokens == encoder.new_tokens
     assert asked == ["owner/name"]
 
@@ -80,8 +79,8 @@ def test_what_is_asked_of_the_hub_holds_no_pickles_and_no_other_formats(monkeypa
     others = ["pytorch_model.bin", "onnx/model.onnx", "openvino/config.json", "code.py"]
     kept = filter_repo_objects(
         [*files, *others],
-        allow_patterns=saved.HUB_FILES,
-        ignore_patterns=saved.HUB_FOLDERS,
+        allow_patterns=folder.HUB_FILES,
+        ignore_patterns=folder.HUB_FOLDERS,
     )
     assert sorted(kept) == sorted(files)
 
@@ -270,12 +269,3 @@ def test_factors_that_are_none_are_refused(tiny_model, tmp_path, text):
     (folder / "factors.json").write_text(text)
     with pytest.raises(ModelError, match=r"factors\.json: .*delete it to do without idf"):
         SparseEncoder.load(folder)
-
-
-def test_factors_saved_by_an_earlier_version_are_read(tiny_model, tmp_path):
-    folder = tmp_path / "model"
-    SparseEncoder.load(tiny_model).save(folder)
-    (folder / "idf.json").write_text('{"factors": [0.5, 1.5]}')
-    factors = SparseEncoder.load(folder).factors
-    assert factors is not None
-    assert factors.tolist() == [0.5, 1.5]

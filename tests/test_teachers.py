@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.errors import MissingExtraError, ModelError
-from sparse_adapt.model.dense import DenseEncoder, find_dense
+from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.idf import of_mean, scaled, sqrt_idf
 from sparse_adapt.teachers.bm25 import Bm25
 from sparse_adapt.teachers.ensemble import add_z_scores, best, z_scores
@@ -167,12 +167,12 @@ def test_rough_cosines_are_near_and_kept_apart_from_exact_ones(tmp_path, monkeyp
 @pytest.mark.parametrize("source", ["no-such-model", "./folder", "a/b/c"])
 def test_an_unknown_dense_model_is_one_line(source):
     with pytest.raises(ModelError, match="no such model folder; give a folder"):
-        find_dense(source)
+        DenseEncoder(source)
 
 
 def test_a_folder_without_a_model_is_one_line(tmp_path):
     with pytest.raises(ModelError, match=r"holds no modules\.json"):
-        find_dense(tmp_path)
+        DenseEncoder(tmp_path)
 
 
 def test_a_broken_dense_model_is_one_line(tmp_path):

@@ -16,7 +16,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from sparse_adapt.collection.readers import Document, read_documents
 from sparse_adapt.errors import InputError
-from sparse_adapt.model.addresses import resolve
+from sparse_adapt.model.folder import resolve
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.terms.mining import Evidence, Term, category_of, mine_terms, read_terms, write_terms

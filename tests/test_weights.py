@@ -11,8 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from sparse_adapt.errors import ModelError
-from sparse_adapt.model import addresses, saved
-from sparse_adapt.model.addresses import hub_id_in, resolve
+from sparse_adapt.model.folder import BUNDLED, ModelFolder, hub_id_in, resolve
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.weights import INDEX_FILE, check_weights
 
@@ -84,7 +83,7 @@ def test_an_adapter_is_refused(copy):
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
     """The packages of the bundled models, copied, so that they can be damaged."""
-    for bundled in addresses.BUNDLED.values():
+    for bundled in BUNDLED.values():
         shutil.copytree(bundled.folder, tmp_path / bundled.package / "model")
         (tmp_path / bundled.package / "__init__.py").touch()
         monkeypatch.delitem(sys.modules, bundled.package, raising=False)
@@ -93,10 +92,10 @@ def installed(tmp_path, monkeypatch):
 
 
 def test_a_model_of_a_package_is_the_one_that_was_recorded(installed):
-    for alias, bundled in addresses.BUNDLED.items():
+    for alias, bundled in BUNDLED.items():
         assert Path(resolve(alias)) == installed / bundled.package / "model"
         check_weights(Path(resolve(alias)), alias)
-    for bundled, name in itertools.product(addresses.BUNDLED.values(), ("config.json", "tokenizer.json")):
+    for bundled, name in itertools.product(BUNDLED.values(), ("config.json", "tokenizer.json")):
         before = (bundled.folder / name).read_bytes()
         (bundled.folder / name).write_bytes(before + b"\n")
         with pytest.raises(ModelError, match=f"{name}: isn't the file that was recorded") as caught:
@@ -181,7 +180,9 @@ def runs(tmp_path, monkeypatch):
     """A folder of runs in the current one, and a Hub that must not be asked."""
     (tmp_path / "runs" / "corpus" / "model").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(saved, "snapshot_download", lambda *_, **__: pytest.fail("the Hub was asked"))
+    monkeypatch.setattr(
+        "huggingface_hub.snapshot_download", lambda *_, **__: pytest.fail("the Hub was asked")
+    )
 
 
 @pytest.mark.parametrize(
@@ -203,7 +204,7 @@ def runs(tmp_path, monkeypatch):
 )
 def test_a_mistyped_path_is_one_line_and_goes_nowhere(runs, source, near):
     with pytest.raises(ModelError, match="no such model folder") as caught:
-        saved.fetch(source)
+        ModelFolder.of(source)
     wanted = f"did you mean {near}?" if near.startswith("runs/") else ""
     assert wanted in str(caught.value)
     if source == "typo/model":

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from sparse_adapt.collection.given import Corpus, DocumentsGiven
 from sparse_adapt.errors import ConfigError, OutputError, unknown
-from sparse_adapt.model.saved import fetch, read_tokenizer
+from sparse_adapt.model.saved import tokenizer_of
 from sparse_adapt.report.progress import watching
 from sparse_adapt.report.results import Result
 from sparse_adapt.report.tables import Column, Row, Table, to_rich
@@ -123,7 +123,7 @@ def mine_terms(
     if by not in CRITERIA:
         raise ConfigError(unknown("criterion", by, CRITERIA))
     documents = Corpus.of(corpus).read()
-    tokenizer = read_tokenizer(fetch(model), model)
+    tokenizer = tokenizer_of(model)
     with watching(progress) as bars:
         watched = bars.watch(documents, "documents")
         if by == WORDPIECE:

@@ -40,7 +40,7 @@ def checked(check: Callable[[str], object]) -> Callable[[typer.Context, Value], 
 
 def a_model(source: str) -> None:
     """Raise ModelError where no model can be of that name."""
-    from sparse_adapt.model.addresses import resolve
+    from sparse_adapt.model.folder import resolve
 
     resolve(source)
 

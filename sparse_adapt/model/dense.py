@@ -16,12 +16,11 @@ import torch
 from numpy.typing import NDArray
 
 from sparse_adapt.errors import ModelError, first_line
-from sparse_adapt.files.checksum import checksum, checksum_of_texts
+from sparse_adapt.files.checksum import checksum_of_texts
 from sparse_adapt.files.kept import keep_arrays, kept_arrays
-from sparse_adapt.model.addresses import resolve
-from sparse_adapt.model.dense_layout import FOLDERS_LEFT, check_modules
+from sparse_adapt.model.dense_layout import check_modules
+from sparse_adapt.model.folder import ModelFolder, ModelSource
 from sparse_adapt.model.head.filter import exact_precision
-from sparse_adapt.model.saved import fetch
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.vocabulary import Extension, extend
 from sparse_adapt.model.weights import check_finite, check_weights
@@ -41,7 +40,7 @@ class DenseEncoder:
 
     def __init__(
         self,
-        source: str | Path = SMALL,
+        source: ModelSource = SMALL,
         *,
         device: str = "cpu",
         cache: Path | None = None,
@@ -54,8 +53,10 @@ class DenseEncoder:
         `rough`: in bfloat16 where the processor multiplies it, in half the time, a cosine off by some .003 at most.
         Raises ModelError where there is no such model.
         """
-        self.source = str(source)
-        self.place = find_dense(source)
+        self.folder = ModelFolder.of(source)
+        local = self.folder.local
+        if local and not any((local / name).is_file() for name in ("config.json", "modules.json")):
+            raise ModelError(f"{source}: holds no modules.json, so it is no sentence-transformers model")
         self.device = device
         self.cache = cache
         self.old = old
@@ -65,7 +66,7 @@ class DenseEncoder:
         self._module: SentenceEncoder | None = None
 
     @classmethod
-    def load(cls, source: str | Path = SMALL, device: str = "cpu") -> "DenseEncoder":
+    def load(cls, source: ModelSource = SMALL, device: str = "cpu") -> "DenseEncoder":
         """Read a model that can be extended. Raises ModelError, at once, where there is none."""
         encoder = cls(source, device=device)
         encoder.module  # noqa: B018 - read now, so that what is wrong is known now
@@ -75,7 +76,7 @@ class DenseEncoder:
     def module(self) -> SentenceEncoder:
         """The model as one that stages train; from now on texts are encoded by it, and nothing is kept."""
         if self._module is None:
-            self._module = SentenceEncoder.load(self.place, self.device)
+            self._module = SentenceEncoder.load(self.folder, self.device)
         return self._module
 
     def extend(self, terms: Sequence[Term]) -> Extension:
@@ -90,8 +91,7 @@ class DenseEncoder:
     def stamp(self) -> str:
         """A checksum of the model's files, and of how it multiplies, by which its vectors are kept."""
         if not self._stamp:
-            held = checksum(self.place) if Path(self.place).is_dir() else str(self.place)
-            self._stamp = held + "-rough" * self.rough
+            self._stamp = self.folder.checksum + "-rough" * self.rough
         return self._stamp
 
     def encode(self, texts: Sequence[str], *, progress: Heard = silent) -> Vectors:
@@ -146,28 +146,15 @@ class DenseEncoder:
 
     def _loaded(self) -> Any:  # noqa: ANN401 - a class of a package that is slow to import
         if self._model is None:
-            self._model = _read(self.source, self.device)
+            self._model = _read(self.folder, self.device)
         return self._model
 
 
-def find_dense(source: str | Path) -> str:
-    """Where a dense model is: a folder stays itself, a name becomes its package's folder, `hub:owner/name` the Hub's.
-
-    Raises ModelError for what is none of them.
-    """
-    name = str(source)
-    if Path(name).is_dir():
-        if not (Path(name) / "config.json").is_file() and not (Path(name) / "modules.json").is_file():
-            raise ModelError(f"{name}: holds no modules.json, so it is no sentence-transformers model")
-        return name
-    return resolve(source)
-
-
 @lru_cache(maxsize=2)
-def _read(source: str, device: str) -> Any:  # noqa: ANN401
+def _read(source: ModelFolder, device: str) -> Any:  # noqa: ANN401
     from sentence_transformers import SentenceTransformer
 
-    folder = fetch(source, FOLDERS_LEFT)
+    folder = source.path
     check_weights(check_modules(folder, source), source)
     try:
         model = SentenceTransformer(

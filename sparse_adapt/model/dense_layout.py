@@ -18,13 +18,13 @@ import numpy as np
 from sparse_adapt import __version__
 from sparse_adapt.errors import ModelError
 from sparse_adapt.files.folders import write_json
+from sparse_adapt.model.folder import ModelSource
 from sparse_adapt.model.idf import Factors
 from sparse_adapt.model.stored import read_json, read_object
 
 MODULES_FILE = "modules.json"
 LENGTH_FILE = "sentence_bert_config.json"
 ABOUT_FILE = "config_sentence_transformers.json"
-FOLDERS_LEFT = ("onnx/*", "openvino/*")  # of the Hub, beside the folders of the modules
 MODES = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}  # as older versions wrote them
 KNOWN = ("Transformer", "Pooling", "Normalize")
 WEIGHTS = "WordWeights"  # where there is one, between the first two
@@ -47,7 +47,7 @@ def is_dense(folder: Path) -> bool:
     return (folder / MODULES_FILE).is_file() and "Pooling" in dict(_modules(folder))
 
 
-def read_layout(folder: Path, source: str | Path) -> Layout:
+def read_layout(folder: Path, source: ModelSource) -> Layout:
     """The layout of a folder. Raises ModelError, naming `source`, for one that this project can't train."""
     if not (folder / MODULES_FILE).is_file():
         raise ModelError(f"{source}: holds no {MODULES_FILE}, so it is no dense model; check --model")
@@ -118,7 +118,7 @@ def write_layout(
         write_json(folder / places[WEIGHTS] / "config.json", told)
 
 
-def check_modules(folder: Path, source: str | Path) -> Path:
+def check_modules(folder: Path, source: ModelSource) -> Path:
     """The folder of the transformer, which may be one of the modules' own.
 
     Raises ModelError for modules that sentence-transformers mustn't load: other code than its own, or pickles.
@@ -156,7 +156,7 @@ def _typed_modules(folder: Path) -> list[tuple[str, Path]]:
     return found
 
 
-def _mode(path: Path, source: str | Path) -> Mode:
+def _mode(path: Path, source: ModelSource) -> Mode:
     stored = read_object(path)
     found = stored.get("pooling_mode")
     if found is None:

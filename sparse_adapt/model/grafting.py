@@ -21,7 +21,8 @@ from sparse_adapt.errors import ConfigError, ModelError, first_line
 from sparse_adapt.model.batches import TokenIds, group_by_length, pad
 from sparse_adapt.model.cutting import differing_part
 from sparse_adapt.model.dense_layout import check_modules
-from sparse_adapt.model.saved import fetch, longest_text, read_body, read_tokenizer
+from sparse_adapt.model.folder import ModelFolder, ModelSource
+from sparse_adapt.model.saved import longest_text, read_body, read_tokenizer
 from sparse_adapt.model.sparse import PADDED_TOKENS_A_PASS, SparseEncoder
 
 RIDGE = 1e-3  # of the mean variance of a state's coordinates
@@ -34,16 +35,16 @@ class Head(NamedTuple):
     norm: nn.LayerNorm
 
 
-def graft(source: str | Path, sparse: SparseEncoder, token_ids: Sequence[TokenIds]) -> SparseEncoder:
+def graft(source: ModelSource, sparse: SparseEncoder, token_ids: Sequence[TokenIds]) -> SparseEncoder:
     """A SPLADE model with the body of the encoder at `source`, and the head of `sparse`, fitted on some texts.
 
     source: a folder, the name of an installed package or `hub:owner/name`; token_ids: texts in the tokens of `sparse`.
     Raises ConfigError where the two tokenizers differ, ModelError where the encoder has no body with a head of one
     dense layer and one norm, or a body narrower than `sparse`.
     """
-    place = check_modules(fetch(source), source)
+    source = ModelFolder.of(source)
     check_tokens(source, sparse.tokenizer)
-    masked_lm = _with_head(place, source)
+    masked_lm = _with_head(check_modules(source.path, source), source)
     width, narrow = masked_lm.get_output_embeddings().in_features, sparse.output_rows.shape[1]
     if width < narrow:
         raise ModelError(
@@ -58,9 +59,9 @@ def graft(source: str | Path, sparse: SparseEncoder, token_ids: Sequence[TokenId
     return SparseEncoder(masked_lm, sparse.tokenizer, (), longest, sparse.form).eval()
 
 
-def check_tokens(source: str | Path, other: PreTrainedTokenizerFast) -> None:
+def check_tokens(source: ModelSource, other: PreTrainedTokenizerFast) -> None:
     """Raise ConfigError, naming the first token that differs, where an encoder cuts texts differently."""
-    one = read_tokenizer(check_modules(fetch(source), source), source)
+    one = read_tokenizer(check_modules(ModelFolder.of(source).path, source), source)
     first, second = one.get_vocab(), other.get_vocab()
     for token, place in sorted(second.items(), key=lambda item: item[1]):
         if first.get(token) != place:
@@ -75,7 +76,7 @@ def check_tokens(source: str | Path, other: PreTrainedTokenizerFast) -> None:
         raise ConfigError(f"{source}: its tokenizer's {part} differs from the SPLADE model's")
 
 
-def head_of(masked_lm: PreTrainedModel, source: str | Path) -> Head:
+def head_of(masked_lm: PreTrainedModel, source: ModelSource) -> Head:
     """The head of a masked language model. Raises ModelError for one that is made in another way."""
     body, decoder = set(masked_lm.base_model.modules()), masked_lm.get_output_embeddings()
     outside = [each for each in masked_lm.modules() if each not in body and each is not decoder]
@@ -89,7 +90,7 @@ def head_of(masked_lm: PreTrainedModel, source: str | Path) -> Head:
     return Head(layers[0], norms[0])
 
 
-def _with_head(place: Path, source: str | Path) -> PreTrainedModel:
+def _with_head(place: Path, source: ModelSource) -> PreTrainedModel:
     """The body in a folder with a head for masked words of its family's kind, whose rows are its own."""
     body = read_body(place, source)
     try:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from sparse_adapt.errors import ModelError
+from sparse_adapt.model.folder import ModelSource
 from sparse_adapt.model.forms import USUAL, Form, Pooling
 from sparse_adapt.model.head.pooling import Activation
 from sparse_adapt.model.stored import read_json, read_object
@@ -69,7 +70,7 @@ class _Routes:
     queries: tuple[Module, ...] = ()  # of a second model
 
 
-def read_modules(folder: Path, source: str | Path) -> Modules:
+def read_modules(folder: Path, source: ModelSource) -> Modules:
     """What a folder says of its model. Raises ModelError, naming `source`, for a form that isn't understood."""
     if not (folder / MODULES_FILE).is_file():
         return Modules(folder, table=_table_beside(folder))
@@ -84,7 +85,7 @@ def read_modules(folder: Path, source: str | Path) -> Modules:
     return replace(_model(routes.documents, about, source), table=routes.table, queries=queries)
 
 
-def _model(modules: tuple[Module, ...], about: Mapping[str, Any], source: str | Path) -> Modules:
+def _model(modules: tuple[Module, ...], about: Mapping[str, Any], source: ModelSource) -> Modules:
     """What the modules of one model say, with what is said about both sides."""
     transformer, pooling = _pair(modules, source)
     form = _form(read_object(pooling.place / "config.json"), about, source)
@@ -94,14 +95,14 @@ def _model(modules: tuple[Module, ...], about: Mapping[str, Any], source: str | 
 # -- which modules ----------------------------------------------------------------------------------
 
 
-def _listed(folder: Path, source: str | Path) -> tuple[Module, ...]:
+def _listed(folder: Path, source: ModelSource) -> tuple[Module, ...]:
     modules = read_json(folder / MODULES_FILE)
     if not isinstance(modules, list) or not all(isinstance(each, dict) for each in modules):
         raise ModelError(f"{source}: {MODULES_FILE} is no list of modules; fetch the model again")
     return tuple(_module(folder, each.get("type"), each.get("path"), source) for each in modules)
 
 
-def _module(folder: Path, kind: object, path: object, source: str | Path) -> Module:
+def _module(folder: Path, kind: object, path: object, source: ModelSource) -> Module:
     """A module by its type, which is of sentence-transformers itself, and its path, which is inside the folder."""
     named = str(kind)
     if not named.startswith("sentence_transformers."):
@@ -120,7 +121,7 @@ def _is_name(part: str) -> bool:
     return part != ".." and "\0" not in part and len(part.encode("utf-8", "replace")) <= LONGEST_NAME
 
 
-def _pair(modules: tuple[Module, ...], source: str | Path) -> tuple[Module, Module]:
+def _pair(modules: tuple[Module, ...], source: ModelSource) -> tuple[Module, Module]:
     """The transformer and the pooling that make weights. Raises ModelError for anything else."""
     kinds = [module.kind for module in modules]
     strange = [kind for kind in kinds if kind not in (*TRANSFORMERS, POOLING)]
@@ -130,7 +131,7 @@ def _pair(modules: tuple[Module, ...], source: str | Path) -> tuple[Module, Modu
     return modules[0], modules[1]
 
 
-def _routes(folder: Path, source: str | Path) -> _Routes:
+def _routes(folder: Path, source: ModelSource) -> _Routes:
     """The two routes of a Router."""
     told = read_object(folder / ROUTER_FILE)
     types, structure, settings = (told.get(key) or {} for key in ("types", "structure", "parameters"))
@@ -159,12 +160,11 @@ def _routes(folder: Path, source: str | Path) -> _Routes:
 
 
 def _table_beside(folder: Path) -> Path | None:
-    """The table that lies in a plain folder: OpenSearch's; not a file of factors, as version 0.1 saved them."""
-    found = (folder / name for name in TABLE_FILES)
-    return next((path for path in found if path.is_file() and not holds_factors(path)), None)
+    """The table that lies in a plain folder, as OpenSearch's do."""
+    return next((folder / name for name in TABLE_FILES if (folder / name).is_file()), None)
 
 
-def _refuse_table_beside(folder: Path, source: str | Path) -> None:
+def _refuse_table_beside(folder: Path, source: ModelSource) -> None:
     table = _table_beside(folder)
     if table is not None:
         raise ModelError(
@@ -173,16 +173,10 @@ def _refuse_table_beside(folder: Path, source: str | Path) -> None:
         )
 
 
-def holds_factors(path: Path) -> bool:
-    """Whether a file is one of factors, as version 0.1 saved them, rather than a table for queries."""
-    content = read_json(path) if path.suffix == ".json" else None
-    return isinstance(content, dict) and set(content) == {"factors"}
-
-
 # -- what they say ----------------------------------------------------------------------------------
 
 
-def _form(pooling: Mapping[str, Any], about: Mapping[str, Any], source: str | Path) -> Form:
+def _form(pooling: Mapping[str, Any], about: Mapping[str, Any], source: ModelSource) -> Form:
     by, activation = pooling.get("pooling_strategy", "max"), pooling.get("activation_function", "relu")
     for key, found, known in (
         ("pooling_strategy", by, get_args(Pooling)),
@@ -209,7 +203,7 @@ def _form(pooling: Mapping[str, Any], about: Mapping[str, Any], source: str | Pa
     return Form(by, activation, entries, {name: prompt or "" for name, prompt in prompts.items()}, default)
 
 
-def _length(transformer: Module, source: str | Path) -> tuple[int | None, bool]:
+def _length(transformer: Module, source: ModelSource) -> tuple[int | None, bool]:
     """The longest text in tokens, where it is said, and whether texts are put into lower case."""
     paths = [path for pattern in LENGTH_FILES for path in sorted(transformer.place.glob(pattern))]
     told = read_object(paths[0]) if paths else {}

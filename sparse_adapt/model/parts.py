@@ -11,16 +11,16 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from sparse_adapt.errors import ModelError
 from sparse_adapt.files.folders import write_json
+from sparse_adapt.model.folder import ModelSource
 from sparse_adapt.model.idf import Factors
-from sparse_adapt.model.modules import Modules, holds_factors
+from sparse_adapt.model.modules import Modules
 from sparse_adapt.model.query_side import QuerySide, check_same, read_query_side
 from sparse_adapt.model.saved import lowers_case, read_masked_lm, read_tokenizer
 
 FACTORS_FILE = "factors.json"
-FORMER_FACTORS_FILE = "idf.json"  # of models saved by version 0.1
 
 
-def read_model(modules: Modules, source: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+def read_model(modules: Modules, source: ModelSource) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """The masked language model and the tokenizer that some modules name."""
     masked_lm = read_masked_lm(modules.place, source)
     tokenizer = read_tokenizer(modules.place, source)
@@ -36,7 +36,7 @@ def read_table(
     tokenizer: PreTrainedTokenizerFast,
     masked_lm: PreTrainedModel,
     max_tokens: int,
-    source: str | Path,
+    source: ModelSource,
 ) -> QuerySide | None:
     """The table that a folder's modules name, for the tokens of its model; its tokenizer cuts as the model's does."""
     if modules.table is None:
@@ -54,8 +54,6 @@ def read_factors(folder: Path, size: int) -> Factors | None:
     """The factor of each token, where a model's folder has them: never negative, at most `size`."""
     path = folder / FACTORS_FILE
     if not path.is_file():
-        path = folder / FORMER_FACTORS_FILE
-    if not path.is_file() or (path.name == FORMER_FACTORS_FILE and not holds_factors(path)):
         return None
     try:
         factors = np.array(json.loads(path.read_text(encoding="utf-8"))["factors"], np.float32)

@@ -20,6 +20,7 @@ from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.model.batches import TokenIds
 from sparse_adapt.model.cutting import BEFORE_PIECES, differing_part
+from sparse_adapt.model.folder import ModelSource
 from sparse_adapt.model.idf import said_by
 from sparse_adapt.model.stored import read_json
 
@@ -121,7 +122,7 @@ def read_query_side(place: Path, tokenizer: PreTrainedTokenizerFast, size: int, 
     return QuerySide(_checked(weights, size, path), longest, frozen)
 
 
-def check_same(one: PreTrainedTokenizerFast, other: PreTrainedTokenizerFast, source: str | Path) -> None:
+def check_same(one: PreTrainedTokenizerFast, other: PreTrainedTokenizerFast, source: ModelSource) -> None:
     """Raise ModelError, naming `source`, where queries and documents would be cut into other tokens."""
     if one.get_vocab() != other.get_vocab() or differing_part(one, other, SAME) is not None:
         raise ModelError(f"{source}: its queries and its documents have different tokenizers; fetch it again")

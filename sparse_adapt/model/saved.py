@@ -5,12 +5,11 @@ reads tokenizer.json alone; sentence-transformers adds modules.json, its two set
 other modules (`model.modules`). Weights are safetensors only, and no code is ever taken from a folder.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from huggingface_hub import snapshot_download, try_to_load_from_cache
 from torch import nn
 from transformers import (
     AutoModel,
@@ -24,7 +23,7 @@ from transformers.utils import logging as transformers_logging
 from sparse_adapt import __version__
 from sparse_adapt.errors import ModelError, first_line
 from sparse_adapt.files.folders import write_json
-from sparse_adapt.model.addresses import hub_id_in, resolve
+from sparse_adapt.model.folder import ModelFolder, ModelSource
 from sparse_adapt.model.forms import Form
 from sparse_adapt.model.names import names_of_all
 from sparse_adapt.model.query_side import QuerySide, write_query_side
@@ -33,17 +32,6 @@ from sparse_adapt.model.weights import check_finite, check_weights
 transformers_logging.disable_progress_bar()
 transformers_logging.set_verbosity_error()
 
-HUB_FILES = [
-    "*.json",
-    "model*.safetensors",
-    "*/model.safetensors",
-    "vocab.*",
-    "merges.txt",
-    "*.model",
-    "query_token_weights.txt",
-    "README.md",
-]
-HUB_FOLDERS = ["onnx/*", "openvino/*"]  # other formats of the same model
 TOKENIZERS = ("tokenizer.json", "vocab.*", "*.model")
 TRANSFORMER_TYPE = "sentence_transformers.base.modules.transformer.Transformer"
 POOLING_TYPE = "sentence_transformers.sparse_encoder.modules.splade_pooling.SpladePooling"
@@ -52,48 +40,17 @@ ROUTER_TYPE = "sentence_transformers.base.modules.router.Router"
 LOADING_NOTES = ("is_local", "local_files_only", "max_length", "stride", "truncation_strategy")
 
 
-# -- where a model is ----------------------------------------------------------------------------
-
-
-def model_at(source: str | Path) -> Path | None:
-    """The folder of a model on this machine: its own, an installed package's or the cached one of `hub:owner/name`."""
-    place = resolve(source)
-    if Path(place).is_dir():
-        return Path(place)
-    cached = try_to_load_from_cache(hub_id_in(place), "config.json")
-    return Path(cached).parent if isinstance(cached, str) else None
-
-
-def fetch(source: str | Path, without: Sequence[str] = HUB_FOLDERS) -> Path:
-    """The folder of a model, copied from the Hub (or its local cache) where `source` is `hub:owner/name`.
-
-    `without`: patterns of the Hub's files that aren't copied.
-    """
-    place = resolve(source)
-    if Path(place).is_dir():
-        return Path(place)
-    try:
-        return Path(
-            snapshot_download(hub_id_in(place), allow_patterns=HUB_FILES, ignore_patterns=list(without))
-        )
-    except (OSError, ValueError) as error:
-        raise ModelError(
-            f"{source}: the Hub didn't give a model ({first_line(error)}); "
-            "check the name and the connection, or give a folder or the alias splade-tiny"
-        ) from error
-
-
 # -- reading -------------------------------------------------------------------------------------
 
 
-def read_masked_lm(folder: Path, source: str | Path) -> PreTrainedModel:
+def read_masked_lm(folder: Path, source: ModelSource) -> PreTrainedModel:
     """The masked language model in a folder, as float32. Raises ModelError, naming `source`, without one."""
     masked_lm, report = _read(AutoModelForMaskedLM, folder, source, "a masked language model")
     _refuse_missing(masked_lm, set(report["missing_keys"]) - _restored_biases(masked_lm, report), source)
     return masked_lm
 
 
-def read_body(folder: Path, source: str | Path) -> PreTrainedModel:
+def read_body(folder: Path, source: ModelSource) -> PreTrainedModel:
     """The transformer in a folder without any head, as float32. Raises ModelError, naming `source`, without one."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)  # of a pooler that the folder may lack, and that nothing here asks
@@ -107,7 +64,7 @@ def read_body(folder: Path, source: str | Path) -> PreTrainedModel:
 def _read(
     kind: Any,  # noqa: ANN401 - transformers' auto classes are untyped
     folder: Path,
-    source: str | Path,
+    source: ModelSource,
     what: str,
 ) -> tuple[PreTrainedModel, dict[str, set[str]]]:
     """A model by one of transformers' auto classes, and what its weights lack or hold too much of."""
@@ -157,7 +114,7 @@ def _restored_biases(masked_lm: PreTrainedModel, report: dict[str, set[str]]) ->
     return restored
 
 
-def _refuse_missing(masked_lm: PreTrainedModel, missing: set[str], source: str | Path) -> None:
+def _refuse_missing(masked_lm: PreTrainedModel, missing: set[str], source: ModelSource) -> None:
     body = f"{masked_lm.base_model_prefix}."
     for name in sorted(missing):
         if name.startswith(body):
@@ -168,7 +125,13 @@ def _refuse_missing(masked_lm: PreTrainedModel, missing: set[str], source: str |
         )
 
 
-def read_tokenizer(folder: Path, source: str | Path) -> PreTrainedTokenizerFast:
+def tokenizer_of(source: ModelSource) -> PreTrainedTokenizerFast:
+    """The tokenizer of a model by its name. Raises ModelError where there is none, or it isn't fast."""
+    model = ModelFolder.of(source)
+    return read_tokenizer(model.path, model)
+
+
+def read_tokenizer(folder: Path, source: ModelSource) -> PreTrainedTokenizerFast:
     """The tokenizer in a folder. Raises ModelError, naming `source`, if none is there or it isn't fast."""
     if not any(path for pattern in TOKENIZERS for path in folder.glob(pattern)):  # transformers makes one up
         raise ModelError(f"{source}: holds no tokenizer.json; save the model together with its tokenizer")

@@ -23,11 +23,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from sparse_adapt.errors import ConfigError, ModelError, first_line
 from sparse_adapt.files.marker import vouching
 from sparse_adapt.model.batches import group_by_length, pad
-from sparse_adapt.model.dense_layout import FOLDERS_LEFT, Layout, read_layout, read_word_weights, write_layout
+from sparse_adapt.model.dense_layout import Layout, read_layout, read_word_weights, write_layout
 from sparse_adapt.model.encoder import Encoder, NewToken, read_vocabulary, write_vocabulary
+from sparse_adapt.model.folder import ModelFolder, ModelSource
 from sparse_adapt.model.reading import Windows
 from sparse_adapt.model.saved import (
-    fetch,
     longest_text,
     most_positions,
     read_body,
@@ -83,12 +83,13 @@ class SentenceEncoder(Encoder):
     # -- life: load, save ---------------------------------------------------------------------
 
     @classmethod
-    def load(cls, source: str | Path, device: str = "cpu") -> "SentenceEncoder":
+    def load(cls, source: ModelSource, device: str = "cpu") -> "SentenceEncoder":
         """Read a model from a folder, an alias or `hub:owner/name`. Safetensors only, no remote code.
 
         Raises ModelError where there is no such model, or one whose vectors are made in another way.
         """
-        folder = fetch(source, FOLDERS_LEFT)
+        source = ModelFolder.of(source)
+        folder = source.path
         layout = read_layout(folder, source)
         body = read_body(folder, source)
         tokenizer = read_tokenizer(folder, source)

@@ -28,6 +28,7 @@ from sparse_adapt.model.encoder import (
 )
 from sparse_adapt.model.encoder import VOCABULARY_FILE as VOCABULARY_FILE
 from sparse_adapt.model.encoder import NewToken as NewToken
+from sparse_adapt.model.folder import ModelFolder, ModelSource
 from sparse_adapt.model.forms import USUAL, Form, Side
 from sparse_adapt.model.head.pooling import splade_pool
 from sparse_adapt.model.head.summing import splade_sum
@@ -37,7 +38,6 @@ from sparse_adapt.model.parts import read_factors, read_model, read_table, write
 from sparse_adapt.model.query_side import QuerySide, check_same
 from sparse_adapt.model.reading import Windows
 from sparse_adapt.model.saved import (
-    fetch,
     longest_text,
     most_positions,
     write_masked_lm,
@@ -91,13 +91,14 @@ class SparseEncoder(Encoder):
     # -- life: load, save ---------------------------------------------------------------------
 
     @classmethod
-    def load(cls, source: str | Path, device: str = "cpu") -> "SparseEncoder":
+    def load(cls, source: ModelSource, device: str = "cpu") -> "SparseEncoder":
         """Read a model from a folder, an alias or `hub:owner/name`. Safetensors only, no remote code.
 
         Raises ModelError where there is no model, no masked-language-model head or no fast tokenizer, and
         for a dense model.
         """
-        folder = fetch(source)
+        source = ModelFolder.of(source)
+        folder = source.path
         if is_dense(folder):
             raise ModelError(
                 f"{source}: is a dense model, where a SPLADE model is needed, such as splade-tiny"
@@ -367,7 +368,7 @@ def _identity(hidden: Tensor) -> Tensor:
 
 
 def _query_encoder(
-    modules: Modules | None, encoder: SparseEncoder, source: str | Path
+    modules: Modules | None, encoder: SparseEncoder, source: ModelFolder
 ) -> SparseEncoder | None:
     """The second model, where one reads queries alone: with the tokens of `encoder`, which reads documents."""
     if modules is None:

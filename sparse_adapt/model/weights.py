@@ -18,7 +18,7 @@ from torch import nn
 from sparse_adapt.errors import ModelError
 from sparse_adapt.files.checksum import MARKER_FILE, MODEL_MARK, checksum_of_file, files_at
 from sparse_adapt.files.marker import faults
-from sparse_adapt.model.addresses import bundled_at
+from sparse_adapt.model.folder import ModelSource, bundled_at
 
 PICKLED = ("pytorch_model*.bin", "*.pt", "*.ckpt")
 INDEX_FILE = "model.safetensors.index.json"  # of weights in several files
@@ -36,7 +36,7 @@ POSITIONS = "position_embeddings.weight"
 Shapes = dict[str, tuple[int, ...]]
 
 
-def check_weights(folder: Path, source: str | Path) -> None:
+def check_weights(folder: Path, source: ModelSource) -> None:
     """Raise ModelError, naming `source`, for a folder whose weights mustn't be loaded."""
     if not (folder / MODEL_MARK).is_file():
         raise ModelError(f"{source}: holds no {MODEL_MARK}, so it is no model folder; check --model")
@@ -75,14 +75,14 @@ def _checksum(path: Path, written: int) -> str:
     return checksum_of_file(path)
 
 
-def check_finite(module: nn.Module, source: str | Path) -> None:
+def check_finite(module: nn.Module, source: ModelSource) -> None:
     """Raise ModelError, naming `source`, for a model with a weight that is no number."""
     for name, tensor in module.state_dict().items():
         if tensor.is_floating_point() and not tensor.isfinite().all():
             raise ModelError(f"{source}: {name} holds values that are no numbers; restore the model")
 
 
-def _files(folder: Path, source: str | Path) -> Iterator[Path]:
+def _files(folder: Path, source: ModelSource) -> Iterator[Path]:
     """The files that hold the weights, as transformers chooses them."""
     path = folder / INDEX_FILE
     if (folder / "model.safetensors").is_file() or not path.is_file():
@@ -100,7 +100,7 @@ def _files(folder: Path, source: str | Path) -> Iterator[Path]:
         yield folder / name
 
 
-def _shapes(files: list[Path], source: str | Path) -> Shapes:
+def _shapes(files: list[Path], source: ModelSource) -> Shapes:
     """The shape of each tensor, from the heads of the files alone."""
     shapes: Shapes = {}
     for path in files:
@@ -113,7 +113,7 @@ def _shapes(files: list[Path], source: str | Path) -> Shapes:
     return shapes
 
 
-def _check_size(folder: Path, shapes: Shapes, source: str | Path) -> None:
+def _check_size(folder: Path, shapes: Shapes, source: ModelSource) -> None:
     """Refuse a configuration that would have more built, and filled with nothing, than there are weights for."""
     path = folder / MODEL_MARK
     try:

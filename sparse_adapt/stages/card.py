@@ -17,7 +17,7 @@ from sparse_adapt.files.folders import write_text
 from sparse_adapt.files.toml import toml
 from sparse_adapt.model.dense_layout import is_dense
 from sparse_adapt.model.encoder import NewToken, read_vocabulary
-from sparse_adapt.model.origin import CARD_FILE, UNKNOWN, Origin, origin_of
+from sparse_adapt.model.folder import CARD_FILE, UNKNOWN, Origin, origin_of
 from sparse_adapt.model.parts import FACTORS_FILE
 from sparse_adapt.report.tables import Column, Table, to_markdown
 from sparse_adapt.stages.made_from import PATH

@@ -15,6 +15,7 @@ from sparse_adapt.errors import InputError
 from sparse_adapt.files.checksum import checksum
 from sparse_adapt.files.journal import other
 from sparse_adapt.files.paths import absolute, found, is_path, portable
+from sparse_adapt.model.folder import ModelFolder, ModelSource
 
 PATH, SHA256 = "path", "sha256"  # keys of a source's stamp
 
@@ -28,6 +29,7 @@ class Source(NamedTuple):
     named: str
     place: Location | None = None
     loose: bool = False
+    model: ModelFolder | None = None  # whose checksum is taken once
 
 
 def of_collection(named: str | Path, names: Sequence[str]) -> Source:
@@ -36,11 +38,10 @@ def of_collection(named: str | Path, names: Sequence[str]) -> Source:
     return Source(str(named), place, isinstance(place, Path) and place.is_dir())
 
 
-def of_model(named: str) -> Source:
+def of_model(named: ModelSource) -> Source:
     """A model folder, an alias or `hub:owner/name`."""
-    from sparse_adapt.model.saved import model_at  # loads torch
-
-    return Source(named, model_at(named))
+    model = ModelFolder.of(named)
+    return Source(model.source, model.local, model=model)
 
 
 def of_path(named: str | Path) -> Source:
@@ -56,15 +57,17 @@ def stamp(source: object) -> Any:  # noqa: ANN401 - as JSON has it
     if not isinstance(source, Source):
         return source
     held = {PATH: absolute(source.named)}
-    return held if source.place is None else {**held, SHA256: _checksum_at(source.place, source.loose)}
+    return held if source.place is None else {**held, SHA256: _checksum_of(source, source.place)}
 
 
-def _checksum_at(place: Location, loose: bool) -> str:
+def _checksum_of(source: Source, place: Location) -> str:
     """The checksum of a place here, or what a remote file system tells a change of its file by."""
     if isinstance(place, Address):
         return fingerprint(place)
     try:
-        return checksum(place, texts_in(place) if loose else None)
+        if source.model is not None:
+            return source.model.checksum
+        return checksum(place, texts_in(place) if source.loose else None)
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(place, f"can't be read ({reason}); check the file") from error

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sparse_adapt.errors import ModelError, first_line
 from sparse_adapt.made_up.queries import Generate
-from sparse_adapt.model.saved import fetch
+from sparse_adapt.model.folder import ModelFolder
 from sparse_adapt.model.weights import check_weights
 
 TEXTS_AT_ONCE = 16
@@ -19,7 +19,7 @@ def generator(source: str) -> Generate:
     import torch
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-    folder = fetch(source)
+    folder = ModelFolder.of(source).path
     check_weights(folder, source)
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)

@@ -19,8 +19,8 @@ from scipy.sparse import csr_matrix
 from sparse_adapt.collection.readers import Document, read_candidates, read_run
 from sparse_adapt.errors import InputError, MissingExtraError, ModelError, first_line
 from sparse_adapt.model.dense import SMALL, DenseEncoder
+from sparse_adapt.model.folder import ModelFolder
 from sparse_adapt.model.idf import scaled, sqrt_idf
-from sparse_adapt.model.saved import fetch
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.weights import check_weights
 from sparse_adapt.report.watching import Watch, unwatched
@@ -136,8 +136,10 @@ def make_teacher(
     if statistics is not None:
         members.append(Ranker("BM25", statistics.scores))
     if dense is not None:
-        held = dense.encode(texts, progress=watch(f"documents by {_short(dense.source)}", len(texts))).T
-        members.append(Ranker(_short(dense.source), lambda queries: dense.encode(queries) @ held))
+        held = dense.encode(
+            texts, progress=watch(f"documents by {_short(dense.folder.source)}", len(texts))
+        ).T
+        members.append(Ranker(_short(dense.folder.source), lambda queries: dense.encode(queries) @ held))
     name = f"{_short(teacher)} over what {' + '.join(member.name for member in members)} finds"
     return Teacher(
         tuple(members), lambda queries: _product(student, queries, plain), judge, name if judge else ""
@@ -184,7 +186,7 @@ def cross_encoder(source: str, device: str) -> Reranker:
     """A model that reads query and document together. Safetensors only, no remote code."""
     from sentence_transformers import CrossEncoder
 
-    folder = fetch(source)
+    folder = ModelFolder.of(source).path
     check_weights(folder, source)
     try:
         model = CrossEncoder(

@@ -18,8 +18,8 @@ from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.paths import absolute
 from sparse_adapt.files.records import Record, read_record
 from sparse_adapt.files.writing import write_bytes
-from sparse_adapt.model.origin import origin_of
-from sparse_adapt.model.saved import fetch, read_tokenizer
+from sparse_adapt.model.folder import ModelFolder, origin_of
+from sparse_adapt.model.saved import read_tokenizer
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.term_packs.base import check_takes_packs, checksum_of_base, rows_of
 from sparse_adapt.term_packs.pack import Base, Header, Rows, TermPack, checksum_of
@@ -75,7 +75,7 @@ def open_model(source: str | Path) -> Opened:
 
     Raises ModelError for one that isn't what it was when packs were put in.
     """
-    folder = fetch(source)
+    folder = ModelFolder.of(source).path
     encoder = SparseEncoder.load(source)
     check_takes_packs(encoder, source)
     held = read_held(folder)

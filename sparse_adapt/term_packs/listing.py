@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sparse_adapt.model.saved import fetch
+from sparse_adapt.model.folder import ModelFolder
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.term_packs.held import read_held
 from sparse_adapt.term_packs.pack import Header, read_pack
@@ -27,7 +27,7 @@ def packs_of(source: str | Path) -> list[Named]:
     if Path(source).is_file():
         pack = read_pack(source)
         return [(pack.name, pack.header)]
-    held = read_held(fetch(source))
+    held = read_held(ModelFolder.of(source).path)
     return [] if held is None else [(Path(each.file).stem, each.header) for each in held.packs]
 
 

@@ -13,8 +13,7 @@ from sparse_adapt import __version__
 from sparse_adapt.errors import ConfigError, ModelError, unknown
 from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.entries import entries_of, pieces_of
-from sparse_adapt.model.origin import UNKNOWN
-from sparse_adapt.model.saved import model_at
+from sparse_adapt.model.folder import UNKNOWN, ModelFolder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.card import in_short
 from sparse_adapt.stages.made_from import PATH
@@ -147,7 +146,7 @@ def _since(base: str, steps: Sequence[Step]) -> Sequence[Step]:
 
 def _is_there(model: str) -> bool:
     try:
-        return model_at(model) is not None
+        return ModelFolder.of(model).local is not None
     except ModelError:
         return False
 

@@ -73,10 +73,10 @@ def coin(
     check_output(out, overwrite=overwrite, resume=False)
     from sparse_adapt.lab.coin.coining import GLOSSARY_FILE, CoinSettings
     from sparse_adapt.lab.coin.coining import coin as replace_words
-    from sparse_adapt.model.saved import fetch, read_tokenizer
+    from sparse_adapt.model.saved import tokenizer_of
     from sparse_adapt.report.progress import Bars
 
-    vocabulary = set(read_tokenizer(fetch(model), model).get_vocab())
+    vocabulary = set(tokenizer_of(model).get_vocab())
     with Bars() as bars:
         report = replace_words(
             CoinSettings(collection=collection, terms=terms, seed=seed, split=split, glossary=glossary),

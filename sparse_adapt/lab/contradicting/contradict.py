@@ -250,10 +250,10 @@ def load_filler(source: str | Path, between_words: str, device: str = "cpu") -> 
     """
     from sparse_adapt.lab.contradicting.masked import MaskedFiller
     from sparse_adapt.lab.contradicting.spans import SpanFiller, is_sequence_to_sequence
+    from sparse_adapt.model.folder import ModelFolder
     from sparse_adapt.model.kinds import load_encoder
-    from sparse_adapt.model.saved import fetch
 
-    folder = fetch(source)
+    folder = ModelFolder.of(source).path
     if is_sequence_to_sequence(folder):
         return SpanFiller(folder, source, device)
     return MaskedFiller(load_encoder(source, device), between_words)

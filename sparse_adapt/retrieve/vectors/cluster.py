@@ -19,8 +19,8 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.errors import ConfigError, MissingExtraError, OutputError, SparseAdaptError, first_line
 from sparse_adapt.files.checksum import files_at
+from sparse_adapt.model.folder import ModelFolder
 from sparse_adapt.model.reading import Reading
-from sparse_adapt.model.saved import fetch
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.retrieve.encode import encode
@@ -106,7 +106,7 @@ def on_cluster(
     """
     import ray
 
-    folder = fetch(model)
+    folder = ModelFolder.of(model).path
     files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(files_at(folder))}
     task = ray.remote(num_cpus=1, num_gpus=1 if cluster.gpus else 0, max_retries=ATTEMPTS - 1)(_encode_chunk)
 
