@@ -57,7 +57,6 @@ OTHERS = {
     "index": "index --vectors {vectors} --threads 1",
     "export": "export anserini --model {model} --corpus {corpus} --device cpu",
     "export-vectors": "export opensearch --model {model} --vectors {vectors} --device cpu",
-    "export-model": "export sentence-transformers --model {model} --vectors {vectors} --device cpu",
     "suite": "evaluate --suite {suite} --device cpu",
     "pack": "pack {extended} --author tests",
     "unpack": "unpack {packed} --model {model} --corpus {corpus}",
@@ -73,7 +72,6 @@ RESUMABLE = {
     "encode",
     "export",
     "export-vectors",
-    "export-model",
     "suite",
 } - {"extend"}
 

@@ -12,11 +12,7 @@ from torch.testing import assert_close
 import sparse_adapt as sa
 from diagnostics.matches import explain
 from diagnostics.token import diagnose
-from sparse_adapt.collection.readers import Query
-from sparse_adapt.engines.exporting import export_corpus
 from sparse_adapt.engines.onnx import OnnxEncoder
-from sparse_adapt.engines.sentence_transformers import SemanticSearch
-from sparse_adapt.engines.writing import ExportOptions
 from sparse_adapt.model.head.summing import plain_splade_sum, splade_sum
 from sparse_adapt.model.query_side import QuerySide
 from sparse_adapt.model.sparse import SparseEncoder
@@ -24,7 +20,6 @@ from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
-from sparse_adapt.retrieve.vectors.shards import encode_queries
 from sparse_adapt.stages.behaviour import Behaviour
 from sparse_adapt.stages.parts.behaviour import BehaviourBatch, SparseBehaviour
 from sparse_adapt.stages.runner import Place, carry_out
@@ -108,25 +103,6 @@ def test_explained_and_diagnosed_its_numbers_are_those_of_the_encoder(name, fold
         @ encode(model, [document.full_text for document in twelve_documents], "document").T
     )
     assert found.matches[0].score == pytest.approx(scores.max(), rel=1e-5)
-
-
-@pytest.mark.parametrize("name", FORMS)
-def test_sentence_transformers_export_encodes_queries_as_we_do(name, folders, twelve_documents, tmp_path):
-    model = SparseEncoder.load(folders[name])
-    texts = ["the server of a client", "zorvex"]
-    queries = encode_queries(model, [Query(str(row), text) for row, text in enumerate(texts)])
-    export_corpus(
-        "sentence-transformers",
-        model,
-        lambda: twelve_documents,
-        tmp_path / "out",
-        queries=queries,
-        options=ExportOptions(),
-    )
-    encoded = SemanticSearch(tmp_path / "out").encode(texts)
-    assert_close(
-        torch.from_numpy(encoded.toarray()), torch.from_numpy(queries.vectors.toarray()), atol=1e-5, rtol=1e-5
-    )
 
 
 @pytest.mark.parametrize("name", ["log1p_relu", "sum"])

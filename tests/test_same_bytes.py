@@ -90,7 +90,6 @@ CASES = {
     "milvus": "export milvus --vectors {encode} -o {out}",
     "vespa": "export vespa --vectors {encode} -o {out}",
     "seismic": "export seismic --vectors {encode} --queries {zorvex} --model {warmup} -o {out}",
-    "sentence-transformers": "export sentence-transformers --model {warmup} --vectors {encode} -o {out}",
     "onnx": "export onnx --model {warmup} -o {out}",
     "opensearch-model": "export opensearch-model --model {warmup} -o {out}",
 }

@@ -112,14 +112,14 @@ def export(
         texts=texts is not False,
         scaled=quantisation is not None,
     )
-    if row.holds_vectors and corpus is None:
+    if row.holds == "vectors" and corpus is None:
         raise ConfigError(f"{format} holds documents; name a corpus, or vectors that were encoded")
-    if not row.holds_vectors and corpus is not None:
+    if row.holds == "encoder" and corpus is not None:
         raise ConfigError(f"{format} holds the encoder alone; leave the corpus and vectors out")
     ready = isinstance(corpus, str | Path) and is_vectors(corpus)
     if ready and texts is True:
         raise ConfigError("vectors hold no texts; name the documents that have them")
-    if model is None and (not ready or queries is not None or row.holds_encoder):
+    if model is None and (not ready or queries is not None or row.holds == "encoder"):
         raise ConfigError("name the model that made the vectors; only vectors alone need none")
     asked = None if queries is None else queries_of(queries)
     held, encoder = (None, None) if model is None else load_sparse(model, device)

@@ -122,7 +122,7 @@ def export(
     scaled = scale is not None or largest is not None
     check_takes(row, queries=queries is not None, texts=text, scaled=scaled)
     _check_sources(row, corpus, vectors, text)
-    if model is None and (vectors is None or queries is not None or row.holds_encoder):
+    if model is None and (vectors is None or queries is not None or row.holds == "encoder"):
         raise ConfigError("--model: name the model that made the vectors; only vectors alone need none")
     check_output(out, overwrite=overwrite, resume=resume)
     from sparse_adapt.api.exporting import export as export_now
@@ -233,7 +233,7 @@ def _one_source(corpus: str | None, vectors: Path | None) -> None:
 
 def _check_sources(row: "EngineRow", corpus: str | None, vectors: Path | None, text: bool) -> None:
     """Where documents come from, once; texts beside vectors come from the corpus that they were encoded from."""
-    if not row.holds_vectors:
+    if row.holds == "encoder":
         if corpus is not None or vectors is not None:
             raise ConfigError(f"{row.name} holds the encoder alone; leave out --corpus and --vectors")
     elif not text:

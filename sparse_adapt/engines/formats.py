@@ -37,23 +37,13 @@ class EngineRow(NamedTuple):
     title: str
     summary: str
     weights: Literal["impacts", "floats"] = "floats"
-    holds: Literal["vectors", "vectors and encoder", "encoder"] = "vectors"
+    holds: Literal["vectors", "encoder"] = "vectors"
     address: str = ""
     in_process: bool = True
     keeps_texts: bool = False
     opens: bool = True
     to_write: Needs | None = None
     to_open: Needs | None = None
-
-    @property
-    def holds_encoder(self) -> bool:
-        """Whether an export holds the model, which writing it then takes."""
-        return self.holds != "vectors"
-
-    @property
-    def holds_vectors(self) -> bool:
-        """Whether an export holds documents."""
-        return self.holds != "encoder"
 
 
 ENGINES = (
@@ -124,14 +114,6 @@ ENGINES = (
         to_open=Needs("seismic", ("seismic",)),
     ),
     EngineRow(
-        "sentence-transformers",
-        "sparse_adapt.engines.sentence_transformers",
-        "sentence-transformers",
-        "a SparseEncoder's folder and its vectors",
-        holds="vectors and encoder",
-        to_open=Needs("sentence-transformers", ("sentence_transformers",)),
-    ),
-    EngineRow(
         "onnx",
         "sparse_adapt.engines.onnx",
         "ONNX Runtime",
@@ -169,7 +151,7 @@ def check_takes(row: EngineRow, *, queries: bool, texts: bool, scaled: bool) -> 
     require(row.to_write)
     if scaled and row.weights == "floats":
         raise ConfigError(f"{row.name} keeps weights as they are; leave out --scale and --largest")
-    if queries and not row.holds_vectors:
+    if queries and row.holds == "encoder":
         raise ConfigError(f"{row.name} holds an encoder and no vectors; leave out --queries")
     if texts and not row.keeps_texts:
         keeping = " and ".join(each.name for each in ENGINES if each.keeps_texts)

@@ -41,25 +41,18 @@ class ExportSource(NamedTuple):
     texts: Iterable[Document] | None = None
 
 
-def as_they_are(queries: EncodedBatch) -> EncodedBatch:
-    """Leave the queries as they are."""
-    return queries
-
-
 @dataclass(frozen=True, kw_only=True)
 class ExportLayout:
     """The files of an export, as one engine reads them.
 
-    `documents` writes those of the documents. `query_lines` are the lines of `queries_file`, of queries that
-    `reweigh` has given the weights that the engine wants. `settings`: texts, or JSON, by the path of further files.
-    `largest_weight`: the largest that the engine keeps, where it keeps floats. `facts`: what the manifest says of this
-    engine alone.
+    `documents` writes those of the documents. `query_lines` are the lines of `queries_file`. `settings`: texts,
+    or JSON, by the path of further files. `largest_weight`: the largest that the engine keeps, where it keeps floats.
+    `facts`: what the manifest says of this engine alone.
     """
 
     documents: WriteDocuments
     query_lines: Lines | None = None
     queries_file: str = QUERIES_FILE
-    reweigh: Callable[[EncodedBatch], EncodedBatch] = as_they_are
     settings: Mapping[str, object] = field(default_factory=dict)
     largest_weight: float | None = None
     facts: Mapping[str, Fact] = field(default_factory=dict)

@@ -96,7 +96,7 @@ def _write_encoder(
     if not difference <= BOUND:
         raise ModelError(
             f"{manifest.model.name}: ONNX Runtime's weights differ from torch's by {difference:.1e}, which is "
-            f"more than {BOUND:.0e}; export for sentence-transformers instead"
+            f"more than {BOUND:.0e}; load the model in sentence-transformers instead"
         )
     write_tokenizer(work, encoder.tokenizer, encoder.max_tokens)
     files = sorted(path.name for path in work.iterdir() if path.name != MARKER_FILE)
@@ -109,7 +109,7 @@ def check_form(encoder: SparseEncoder, engine: str, name: str, cannot: Container
     for part, words in FORMS.items():
         if part in encoder.unusual and part in cannot:
             raise ModelError(
-                f"{name}: {words}, which {engine} can't do; export for sentence-transformers instead"
+                f"{name}: {words}, which {engine} can't do; load the model in sentence-transformers instead"
             )
 
 

@@ -170,7 +170,7 @@ def _write_queries(
 ) -> ExportManifest:
     """Write the queries that have an entry left, as many lines as the engine wants, into one file."""
     assert layout.query_lines is not None, manifest.format
-    entries = manifest.take(layout.reweigh(queries))
+    entries = manifest.take(queries)
     rows, digest = _write_lines(work / layout.queries_file, layout.query_lines(entries))
     return manifest.model_copy(
         update={

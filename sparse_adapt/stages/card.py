@@ -176,8 +176,8 @@ def _loading(folder: Path) -> str:
     kind, made = ("SentenceTransformer", "dense") if is_dense(folder) else ("SparseEncoder", "sparse")
     factors = (
         f"\n`{FACTORS_FILE}` holds a factor for each token, with which sparse-adapt multiplies its weights. "
-        "sentence-transformers does without; `sparse-adapt export sentence-transformers` puts the factors into the "
-        "documents' vectors.\n"
+        "sentence-transformers knows none: there, multiply the vectors of queries by the squares of the factors, "
+        "and the scores are the same.\n"
         if (folder / FACTORS_FILE).is_file()
         else ""
     )
