@@ -13,9 +13,8 @@ from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.files.checksum import checksum_of_texts
 from sparse_adapt.files.folders import output_folder
-from sparse_adapt.model.devices import choose
 from sparse_adapt.model.forms import Side
-from sparse_adapt.model.kinds import EitherEncoder, load_encoder
+from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.reading import Reading
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import Extension, extend
@@ -191,9 +190,7 @@ def load(
     place = Path(source)
     if (place / REPORT_FILE).is_file() and not (place / "config.json").is_file():
         source = read_finished(place).model
-    model = Model(load_encoder(source, choose(device)), str(source))
-    Reading(max_tokens, windows, overlap).apply(model.encoder)
-    return model
+    return Model(Reading(max_tokens, windows, overlap, device).load(source), str(source))
 
 
 def load_sparse(source: ModelGiven, device: str = "auto") -> tuple[Model, SparseEncoder]:

@@ -65,7 +65,7 @@ def a_teacher(source: str) -> None:
 
 def a_device(name: str) -> None:
     """Raise ConfigError for a device of another name."""
-    from sparse_adapt.model.devices import DEVICES
+    from sparse_adapt.model.reading import DEVICES
 
     if name not in DEVICES:
         raise ConfigError(f"--device {name}: choose {', '.join(DEVICES)}")

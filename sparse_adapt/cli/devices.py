@@ -1,5 +1,6 @@
 """A model on the device that was asked for."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -9,25 +10,14 @@ if TYPE_CHECKING:
     from sparse_adapt.model.sparse import SparseEncoder
 
 
-def load(model: str, device: str, reading: "Reading | None" = None) -> "SparseEncoder":
+def load(model: str, device: str, reading: "Reading") -> "SparseEncoder":
     """Load a model for encoding; `auto` takes the fastest device there is. `reading`: how much of a text is read."""
-    from sparse_adapt.model.devices import choose
-    from sparse_adapt.model.sparse import SparseEncoder
-
-    encoder = SparseEncoder.load(model, choose(device))
-    if reading is not None:
-        reading.apply(encoder)
-    return encoder
+    return replace(reading, device=device).load_sparse(model)
 
 
 def load_either(model: str, device: str, reading: "Reading") -> "EitherEncoder":
     """The same for a SPLADE model or a dense one."""
-    from sparse_adapt.model.devices import choose
-    from sparse_adapt.model.kinds import load_encoder
-
-    encoder = load_encoder(model, choose(device))
-    reading.apply(encoder)
-    return encoder
+    return replace(reading, device=device).load(model)
 
 
 def load_to_read(model: str, device: str, reading: "Reading") -> "Model":

@@ -329,7 +329,7 @@ def measure_suite(
     path: Path, out: Path | None, *, explain: bool, overwrite: bool, resume: bool, device: str, json: bool
 ) -> None:
     """What `evaluate --suite` does: every row on every collection, in tables, a file for each form, a plot."""
-    from sparse_adapt.model.devices import choose
+    from sparse_adapt.model.reading import choose_device
     from sparse_adapt.report.progress import Bars
     from sparse_adapt.suite.measure import run_suite
     from sparse_adapt.suite.settings import read_suite
@@ -343,7 +343,7 @@ def measure_suite(
             overwrite=overwrite,
             resume=resume,
             explain=explain,
-            device=choose(device),
+            device=choose_device(device),
             watch=bars.count,
             finish=write_results,
         )

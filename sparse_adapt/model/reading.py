@@ -1,9 +1,19 @@
-"""How much of a text is read: up to a length, or, of a document, all of it by windows. Loads fast: settings name it."""
+"""How a model reads texts: on which device, and how much of a text: up to a length, or all of a document by windows.
+
+Settings and commands name these, so nothing heavy loads with this module.
+"""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sparse_adapt.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sparse_adapt.model.folder import ModelSource
+    from sparse_adapt.model.kinds import EitherEncoder
+    from sparse_adapt.model.sparse import SparseEncoder
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
 
 OVERLAP = 32  # tokens, by default
 
@@ -48,7 +58,7 @@ class Reads(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How much of each text is read, where it isn't as much as the model's folder says.
+    """The device that texts are encoded on, and how much of each is read where the model's folder says otherwise.
 
     `windows`: tokens of a window of a document, 0 for none at all; `overlap`: tokens that the next window repeats.
     """
@@ -56,6 +66,7 @@ class Reading:
     max_tokens: int | None = None
     windows: int | None = None
     overlap: int | None = None
+    device: str = "auto"
 
     def apply(self, encoder: Reads) -> None:
         """Have an encoder read so. Raises ConfigError for windows that it can't read."""
@@ -65,6 +76,36 @@ class Reading:
             raise ConfigError("an overlap is of windows; say how many tokens a window has: --windows N")
         if self.windows is not None:
             encoder.read_by(None if self.windows == 0 else windows_of(self.windows, self.overlap))
+
+    def load(self, source: "ModelSource") -> "EitherEncoder":
+        """A SPLADE model, or a dense one, that reads so. Raises ModelError for what is neither."""
+        from sparse_adapt.model.kinds import load_encoder
+
+        encoder = load_encoder(source, choose_device(self.device))
+        self.apply(encoder)
+        return encoder
+
+    def load_sparse(self, source: "ModelSource") -> "SparseEncoder":
+        """A SPLADE model that reads so. Raises ModelError for any other."""
+        from sparse_adapt.model.sparse import SparseEncoder
+
+        encoder = SparseEncoder.load(source, choose_device(self.device))
+        self.apply(encoder)
+        return encoder
+
+
+def choose_device(device: str) -> str:
+    """The device that a name means; `auto` is the fastest there is. Raises ConfigError for one that isn't there."""
+    if device not in DEVICES:
+        raise ConfigError(f"--device {device}: choose {', '.join(DEVICES)}")
+    import torch
+
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if device == "auto":
+        device = next(name for name in ("cuda", "mps", "cpu") if there[name])
+    if not there[device]:
+        raise ConfigError(f"--device {device}: no such device is visible; use --device cpu")
+    return device
 
 
 def windows_of(tokens: int, overlap: int | None = None) -> Windows:

@@ -31,7 +31,6 @@ from sparse_adapt.files.folders import output_folder, tidy
 from sparse_adapt.files.marker import marker_of, remove
 from sparse_adapt.files.paths import absolute
 from sparse_adapt.made_up.queries import HELD, TRAIN
-from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.choosing import choice_made, choose_model, kept_made, measure_kept
 from sparse_adapt.pipeline.estimate import expected
 from sparse_adapt.pipeline.plan import Plan
@@ -242,8 +241,7 @@ def _gather(work: Work, split: str, file: str) -> str:
     request, collection = work.request, work.folder / "collection"
     if work.teacher is None:
         documents = list(read_documents(collection))
-        student = SparseEncoder.load(request.model, request.device)
-        request.reading.apply(student)
+        student = request.reading.load_sparse(request.model)
         work.teacher = make_teacher(
             student,
             documents,

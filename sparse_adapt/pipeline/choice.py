@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from sparse_adapt.collection.readers import Candidates, Document, Query
 from sparse_adapt.model.idf import Factors, fourth_root, rows_for_idf, scaled
-from sparse_adapt.model.reading import AS_THEY_DO, Reading
+from sparse_adapt.model.reading import Reading
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.report.watching import Heard, silent
@@ -47,21 +47,15 @@ def makers_of(
     plan: Plan,
     folder: Path,
     merges: Sequence[float],
-    reading: Reading = AS_THEY_DO,
+    reading: Reading,
     ranked: Path | None = None,
-    device: str = "cpu",
 ) -> list[Maker]:
     """The models that could be kept: the base model, the one before distillation, merges, the distilled one.
 
-    `reading`: how they read documents; `ranked`: a model that learnt to rank from the same base model while the plan
-    taught words, and whose changes could be added; `device`: where they are.
+    `reading`: how they read documents, and on which device; `ranked`: a model that learnt to rank from the same base
+    model while the plan taught words, and whose changes could be added.
     """
-
-    def load(source: str | Path) -> SparseEncoder:
-        encoder = SparseEncoder.load(source, device)
-        reading.apply(encoder)
-        return encoder
-
+    load = reading.load_sparse
     models = {stage: folder / f"{number}-{stage}" for number, stage in enumerate(plan.stages, start=1)}
     before = str(models[plan.stages[-2]]) if len(plan.stages) > 1 else plan.model
     makers = [Maker("base", None, partial(load, plan.model))]

@@ -49,7 +49,7 @@ def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
         kinds = {query.query_id: query.kind for query in read_pseudo_queries(collection)}
         entries = list(read_candidates(held_file, document_ids=documents))
         held = held_collection(documents, entries, kinds)
-        makers = makers_of(plan, folder, settings.merges, request.reading, work.ranked, request.device)
+        makers = makers_of(plan, folder, settings.merges, request.reading, work.ranked)
         progress = work.watcher.count("models tried", len(makers))
         if settings.frozen:
             choice = compare_as_they_are(makers, held, progress, taught="table" in plan.stages)
@@ -95,8 +95,7 @@ def measure_kept(work: Work) -> None:
         kept = choice_made(work).kept
         keeps: dict[str, Any] = {}
         if kept != 0:
-            base = SparseEncoder.load(request.model, request.device)
-            request.reading.apply(base)
+            base = request.reading.load_sparse(request.model)
             model = SparseEncoder.load(folder / "model", request.device)
             keeps = measure_keeps(base, model, work.documents)
         write_json(folder / KEEPS_FILE, keeps)

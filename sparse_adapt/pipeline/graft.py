@@ -31,10 +31,10 @@ from sparse_adapt.made_up import general
 from sparse_adapt.made_up.queries import TRAIN
 from sparse_adapt.made_up.settings import QuerySettings
 from sparse_adapt.model.dense import SMALL
-from sparse_adapt.model.devices import choose
 from sparse_adapt.model.grafting import check_tokens
 from sparse_adapt.model.grafting import graft as graft_body
 from sparse_adapt.model.head.filter import exact_precision
+from sparse_adapt.model.reading import choose_device
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.choice import merge
 from sparse_adapt.pipeline.estimate import Expected, measured, seconds_of
@@ -286,7 +286,7 @@ def _gathering(
 
     def score() -> str:
         documents = list(read_documents(ranking))
-        student = SparseEncoder.load(copy, choose(request.settings_of(IMITATE).device))
+        student = SparseEncoder.load(copy, choose_device(request.settings_of(IMITATE).device))
         teacher = make_teacher(student, documents, request.encoder, watch=watcher.count)
         settings = CandidateSettings(seed=own.seed)
         return prepare_candidates(ranking, teacher, settings, TRAIN, ranking / CANDIDATES, watcher.count)

@@ -13,8 +13,7 @@ from sparse_adapt.collection.glossary import DICTIONARY_FILES
 from sparse_adapt.collection.readers import CANDIDATE_FILES, DOCUMENT_FILES, QUERY_FILES
 from sparse_adapt.errors import ConfigError, InputError, unknown
 from sparse_adapt.files.paths import absolute
-from sparse_adapt.model.devices import choose
-from sparse_adapt.model.reading import Reading
+from sparse_adapt.model.reading import Reading, choose_device
 from sparse_adapt.pipeline.plan import first_error, merged, settings_for
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.stages.inputs import CANDIDATES, DICTIONARY, PAIRS
@@ -135,13 +134,13 @@ class Request:
 
     @property
     def reading(self) -> Reading:
-        """How documents are read wherever they are encoded."""
-        return self.settings.reading
+        """How documents are read wherever they are encoded. Raises ConfigError for a device that isn't there."""
+        return replace(self.settings.reading, device=self.device)
 
     @property
     def device(self) -> str:
         """Where texts are encoded: where the stages train. Raises ConfigError for a device that isn't there."""
-        return choose(str(self.overrides.get("device", "auto")))
+        return choose_device(str(self.overrides.get("device", "auto")))
 
     def command(self) -> str:
         """The command that asks for the same, files by their names alone; settings of stages aside."""

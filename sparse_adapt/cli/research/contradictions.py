@@ -107,7 +107,7 @@ def contradict(
     if not resume:
         check_free_file(out, "triplets", overwrite=overwrite)
     from sparse_adapt.lab.contradicting.writing import ContradictRequest, write
-    from sparse_adapt.model.devices import choose
+    from sparse_adapt.model.reading import choose_device
     from sparse_adapt.report.progress import Bars
 
     asked = ContradictRequest(
@@ -130,7 +130,7 @@ def contradict(
             overwrite=overwrite,
             resume=resume,
             tuned=tuned,
-            device=choose(device),
+            device=choose_device(device),
             watch=bars.count,
         )
     if json:
