@@ -1,6 +1,6 @@
 # make demo    the whole path on the bundled corpus, then a table of what each stage buys and costs
-# make test    lint, types and every test; `make quick` leaves out what trains or serves the real model
-# make nightly  every kill and ten thousand damaged files, at which the suite looks at some only; half an hour
+# make test    lint, types, pages and tests side by side; `make quick` leaves out what trains or serves the real model
+# make nightly  what takes long: every engine, every kill, ten thousand damaged files, notebooks, browsers
 # make bench   speed and memory beside other implementations; DATA=DIR names a folder that holds medquad
 # make figures what the pages and the notebooks show, made anew: two demos, a quarter of an hour
 # make docs    the pages in docs/, commands and settings made from the code; strict, needs no network
@@ -13,14 +13,21 @@ WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+UV := $(BIN)/uv
+INSTALL := $(UV) pip install --quiet --python $(BIN)/python
+LINKS := $(if $(PIP_FIND_LINKS),--find-links $(PIP_FIND_LINKS))
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(WORKERS)
 
-.PHONY: setup browser demo test quick nightly lint docs bench figures constraints lock clean
+.PHONY: setup browser demo test quick nightly lint docs tests bench figures constraints lock clean
 
 setup: $(READY)
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt requirements.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
+	$(INSTALL) $(LINKS) --constraint constraints.txt torch
+	$(INSTALL) --no-deps --require-hashes --requirements requirements.lock
+	$(INSTALL) --no-deps --editable .
 	touch $@
 
 demo: setup
@@ -37,14 +44,17 @@ docs: setup
 browser: setup
 	tools/browser.sh $(VENV)/axe
 
-test: lint docs browser
-	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(WORKERS) --durations 10
+test: setup browser
+	$(MAKE) --jobs 3 lint docs tests
+
+tests: setup
+	$(PYTEST) --durations 10
 
 quick: lint
-	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(WORKERS) -m 'not slow'
+	$(PYTEST) -m 'not slow'
 
-nightly: setup
-	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(WORKERS) -m nightly -rP
+nightly: setup browser
+	$(PYTEST) -m nightly -rP
 
 bench: setup
 	$(BIN)/python -m benchmarks.run --data $(DATA)
@@ -58,11 +68,10 @@ figures: setup browser
 	$(BIN)/python notebooks/build_your_corpus.py
 
 constraints:
-	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu$$//' > constraints.txt
+	$(UV) pip freeze --python $(BIN)/python --exclude-editable | sed 's/+cpu$$//' > constraints.txt
 
 lock: setup
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --extra dev --constraint constraints.txt \
+	$(UV) pip compile --quiet --universal --generate-hashes --extra dev --constraint constraints.txt \
 		--python-version 3.11.5 --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
 		pyproject.toml --output-file requirements.all
 	$(BIN)/python tools/lock.py requirements.all requirements.lock
