@@ -15,6 +15,7 @@ from diagnostics.groups_report import apart, plot_groups
 from sparse_adapt.collection.groups import GroupedText, read_members
 from sparse_adapt.errors import InputError, MissingExtraError
 from sparse_adapt.model.kinds import load_encoder
+from sparse_adapt.retrieve.clusters import v_measure
 
 LINES = [
     {"group": "spending", "text": "zorvex reports", "seen": True},
@@ -84,6 +85,12 @@ def test_clusters_nearest_texts_and_what_changed_by_hand():
     assert [row["apart"] for row in rows] == [0.0, 0.0]
     changed = np.abs(np.array(good.similarity) - np.array(mixed.similarity)).mean()
     assert apart({"before": good, "after": mixed}).rows[1]["apart"] == pytest.approx(changed)
+
+
+def test_without_scikit_learn_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'sparse-adapt\[research\]'"):
+        v_measure(csr_matrix(np.eye(2)), np.array([0, 1]))
 
 
 def test_lengths_and_the_order_of_texts_are_nothing():

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from sparse_adapt.errors import MissingExtraError
+
 
 def of_length_one(vectors: csr_matrix) -> csr_matrix:
     """The same vectors (T, V) divided by their lengths; an empty one stays empty."""
@@ -23,10 +25,15 @@ def v_measure(units: csr_matrix, of: NDArray[np.int64]) -> float:
 
     units: (T, V) vectors of length 1; of: (T) the number of each text's group. There are as many clusters as groups.
     The harmonic mean of homogeneity and completeness: Rosenberg and Hirschberg 2007.
+
+    Raises MissingExtraError, with its pip line, without scikit-learn.
     """
-    from sklearn.cluster import KMeans  # which takes a second to load
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.metrics import v_measure_score
+    try:
+        from sklearn.cluster import KMeans  # which takes a second to load
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.metrics import v_measure_score
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("scikit-learn", "research") from error
 
     means = KMeans(n_clusters=int(of.max()) + 1, n_init=10, random_state=0)
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # where texts are the same
