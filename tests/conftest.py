@@ -294,9 +294,9 @@ def zorvex_collection(tmp_path_factory: pytest.TempPathFactory, twelve_documents
 @pytest.fixture(scope="session")
 def tiny_run(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path, zorvex_collection: Path) -> Path:
     """A whole run of four stages of four steps, from the tiny model. Read only: copy it before changing a file."""
+    from sparse_adapt.files.place import Place
     from sparse_adapt.pipeline.plan import make_plan
     from sparse_adapt.pipeline.run import run
-    from sparse_adapt.stages.runner import Place
 
     quick = {"steps": 4, "batch_size": 4, "checkpoint_every": 2, "device": "cpu", "judge": "none"}
     plan = make_plan(str(zorvex_collection), model=str(tiny_model), overrides=quick)

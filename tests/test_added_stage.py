@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import make_plan, presets, settings_for
 from sparse_adapt.pipeline.run import run
 from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.stages import table
-from sparse_adapt.stages.runner import Place
 
 ROW = table.Row("shorten", "added_stage:SHORTEN", "Train documents to be short.")
 QUICK = {"steps": 3, "batch_size": 4, "device": "cpu", "learning_rate": 1e-3}

@@ -7,6 +7,7 @@ import torch
 from dense_models import tiny_dense
 
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.files.place import Place
 from sparse_adapt.model import vocabulary
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import Pooled, SparseEncoder
@@ -14,7 +15,7 @@ from sparse_adapt.stages.behaviour import Behaviour
 from sparse_adapt.stages.parts.balance import balanced
 from sparse_adapt.stages.parts.behaviour import BehaviourBatch, DenseBehaviour, SparseBehaviour, reaching
 from sparse_adapt.stages.record import extended_from
-from sparse_adapt.stages.runner import Place, carry_out
+from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training.loop import random_at, train
 

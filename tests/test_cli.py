@@ -63,7 +63,8 @@ TRAINING = {
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory, tiny_model, zorvex_collection):
     """The tiny model with a token for "zorvex"."""
-    from sparse_adapt.stages.runner import Place, carry_out
+    from sparse_adapt.files.place import Place
+    from sparse_adapt.stages.runner import carry_out
 
     folder = tmp_path_factory.mktemp("extended") / "model"
     carry_out("extend", str(tiny_model), {"terms": zorvex_collection / "terms.json"}, Place(folder))

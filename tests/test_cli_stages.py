@@ -19,7 +19,8 @@ from sparse_adapt.training.settings import Training
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory, tiny_model, zorvex_collection):
     """The tiny model with a token for "zorvex"."""
-    from sparse_adapt.stages.runner import Place, carry_out
+    from sparse_adapt.files.place import Place
+    from sparse_adapt.stages.runner import carry_out
 
     folder = tmp_path_factory.mktemp("extended") / "model"
     carry_out("extend", str(tiny_model), {"terms": zorvex_collection / "terms.json"}, Place(folder))

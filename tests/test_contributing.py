@@ -15,11 +15,12 @@ from scipy.sparse import random as random_matrix
 from sparse_adapt.engines import formats
 from sparse_adapt.engines.opening import open_engine
 from sparse_adapt.engines.parity import check_engine
+from sparse_adapt.files.place import Place
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.stages import table
 from sparse_adapt.stages.distill import Distill, DistillWeights
-from sparse_adapt.stages.runner import Place, carry_out
+from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.stages.terms import term
 
 PAGE = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")

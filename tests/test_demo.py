@@ -8,6 +8,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.files.place import Place
 from sparse_adapt.lab.demo import scorecard
 from sparse_adapt.lab.demo.demo import run_demo
 from sparse_adapt.lab.demo.scorecard import function_share, measure, read_scene
@@ -19,7 +20,6 @@ from sparse_adapt.pipeline.run import run
 from sparse_adapt.report.tables import to_json
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.keeping import EVERYDAY_SEED
-from sparse_adapt.stages.runner import Place
 
 QUICK = {"steps": 2, "batch_size": 4, "checkpoint_every": 1, "device": "cpu", "judge": "none"}
 

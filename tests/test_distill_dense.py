@@ -10,12 +10,13 @@ import torch
 from dense_models import tiny_dense
 
 from sparse_adapt.collection.readers import Candidates, Document, write_candidates, write_documents
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.parts.dense_scores import SCALE, DenseScores
-from sparse_adapt.stages.runner import Place, carry_out
+from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training import losses
 from sparse_adapt.training.loop import random_at, train

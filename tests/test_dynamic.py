@@ -19,6 +19,7 @@ from torch.testing import assert_close
 from sparse_adapt.collection.pairs import Pair, write_pairs
 from sparse_adapt.collection.readers import Document, write_documents
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.vocabulary import extend
@@ -29,7 +30,7 @@ from sparse_adapt.stages.dynamic import Dynamic as DynamicSettings
 from sparse_adapt.stages.parts.dynamic import Dynamic
 from sparse_adapt.stages.parts.masked import SHOWN
 from sparse_adapt.stages.parts.sentences import Sentences
-from sparse_adapt.stages.runner import Place, carry_out
+from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training.loop import random_at, train
 
@@ -268,7 +269,8 @@ from pathlib import Path
 sys.path.insert(0, {tests!r})
 from test_dynamic import QUICK
 from sparse_adapt.stages.dynamic import Dynamic as DynamicSettings
-from sparse_adapt.stages.runner import Place, carry_out
+from sparse_adapt.files.place import Place
+from sparse_adapt.stages.runner import carry_out
 
 def progress(step, *_):
     if step == 5:

@@ -20,6 +20,7 @@ from sparse_adapt.engines.quantise import Quantisation
 from sparse_adapt.engines.writing import ExportOptions, write_export
 from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.files.folders import output_folder
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.retrieve.vectors.shards import encode_corpus
@@ -128,7 +129,7 @@ def test_a_weight_that_no_model_should_make_is_refused_by_document(name, weight,
 @pytest.mark.parametrize("name", HOLDING)
 def test_two_exports_into_one_folder_at_once(name, tmp_path):
     with (
-        output_folder(tmp_path / "out", resumable=False),
+        output_folder(Place(tmp_path / "out", resumable=False)),
         pytest.raises(OutputError, match="another process is writing here"),
     ):
         export(name, tmp_path / "out", ["a", "b"], one_each(2))
@@ -194,7 +195,7 @@ def test_a_token_that_the_engine_can_not_hold_is_told_before_anything_is_encoded
 
 def test_what_a_killed_export_of_vectors_left_goes_unasked(tmp_path):
     source, out = ExportSource(vectors_of(["a", "b"], one_each(2))), tmp_path / "out"
-    with pytest.raises(KeyboardInterrupt), output_folder(out, resumable=False) as work:
+    with pytest.raises(KeyboardInterrupt), output_folder(Place(out, resumable=False)) as work:
         (work / "documents").mkdir()
         raise KeyboardInterrupt
     assert write_export("qdrant", source, out).manifest.documents == 3

@@ -25,6 +25,7 @@ from sparse_adapt.files.folders import (
     way_to_file,
 )
 from sparse_adapt.files.marker import vouch
+from sparse_adapt.files.place import Place
 from sparse_adapt.files.writing import open_output, write_bytes, write_json, write_text
 
 
@@ -59,8 +60,10 @@ def run_python(code: str, *arguments: object, wait_for: str = "ready") -> subpro
 HALFWAY = """
     import sys
     from pathlib import Path
+    from pathlib import Path
     from sparse_adapt.files.folders import output_folder
-    with output_folder(sys.argv[1], overwrite=len(sys.argv) > 2) as folder:
+    from sparse_adapt.files.place import Place
+    with output_folder(Place(Path(sys.argv[1]), overwrite=len(sys.argv) > 2)) as folder:
         (folder / "half").write_text("half")
         print("ready", flush=True)
         sys.stdin.readline()
@@ -84,7 +87,7 @@ def small_disk(tmp_path: Path):
 class TestOutputFolder:
     def test_appears_only_when_complete(self, tmp_path):
         place = tmp_path / "deep" / "model"
-        with output_folder(place) as folder:
+        with output_folder(Place(place)) as folder:
             (folder / "a").write_text("1")
             assert not place.exists()
             assert folder == tmp_path / "deep" / "model.partial"
@@ -93,7 +96,7 @@ class TestOutputFolder:
 
     def test_an_empty_folder_is_no_obstacle(self, tmp_path):
         (tmp_path / "model").mkdir()
-        with output_folder(tmp_path / "model") as folder:
+        with output_folder(Place(tmp_path / "model")) as folder:
             (folder / "a").write_text("1")
         assert contents(tmp_path / "model") == {"a": "1"}
 
@@ -102,7 +105,7 @@ class TestOutputFolder:
         result(tmp_path / "model")
         with (
             pytest.raises(OutputError, match=r"model: already there; choose another -o or pass --overwrite$"),
-            output_folder(tmp_path / "model", resume=resume),
+            output_folder(Place(tmp_path / "model", resume=resume)),
         ):
             pytest.fail("the block must not run")
         assert contents(tmp_path / "model") == {"old": "old"}
@@ -112,14 +115,14 @@ class TestOutputFolder:
         (tmp_path / "model").write_text("precious")
         with (
             pytest.raises(OutputError, match="model: a file is there; choose another -o"),
-            output_folder(tmp_path / "model", overwrite=True),
+            output_folder(Place(tmp_path / "model", overwrite=True)),
         ):
             pytest.fail("the block must not run")
         assert (tmp_path / "model").read_text() == "precious"
 
     def test_overwrite_replaces_only_at_the_end(self, tmp_path):
         result(tmp_path / "model")
-        with output_folder(tmp_path / "model", overwrite=True) as folder:
+        with output_folder(Place(tmp_path / "model", overwrite=True)) as folder:
             (folder / "new").write_text("new")
             assert contents(tmp_path / "model") == {"old": "old"}
         assert contents(tmp_path / "model") == {"new": "new"}
@@ -127,7 +130,10 @@ class TestOutputFolder:
 
     def test_the_old_folder_survives_a_failed_overwrite(self, tmp_path):
         result(tmp_path / "model")
-        with pytest.raises(ZeroDivisionError), output_folder(tmp_path / "model", overwrite=True) as folder:
+        with (
+            pytest.raises(ZeroDivisionError),
+            output_folder(Place(tmp_path / "model", overwrite=True)) as folder,
+        ):
             (folder / "new").write_text("new")
             raise ZeroDivisionError
         assert contents(tmp_path / "model") == {"old": "old"}
@@ -143,7 +149,7 @@ class TestOutputFolder:
             return rename(self, target)
 
         monkeypatch.setattr(Path, "rename", failing)
-        with pytest.raises(OSError), output_folder(tmp_path / "model", overwrite=True) as folder:
+        with pytest.raises(OSError), output_folder(Place(tmp_path / "model", overwrite=True)) as folder:
             (folder / "new").write_text("new")
         assert contents(tmp_path / "model") == {"old": "old"}
         assert contents(tmp_path / "model.partial") == {"new": "new"}
@@ -152,10 +158,10 @@ class TestOutputFolder:
         """What is on disk then: the old folder set aside, the new one complete but not yet in place."""
         result(tmp_path / ".model.replaced")
         result(tmp_path / "model.partial", "new", "new")
-        with pytest.raises(OutputError, match="already there"), output_folder(tmp_path / "model"):
+        with pytest.raises(OutputError, match="already there"), output_folder(Place(tmp_path / "model")):
             pass
         assert contents(tmp_path / "model") == {"old": "old"}
-        with output_folder(tmp_path / "model", overwrite=True, resume=True):
+        with output_folder(Place(tmp_path / "model", overwrite=True, resume=True)):
             pass
         assert contents(tmp_path / "model") == {"new": "new"}
         assert names(tmp_path) == ["model"]
@@ -163,7 +169,7 @@ class TestOutputFolder:
     def test_a_kill_before_the_old_folder_is_deleted_keeps_the_new_one(self, tmp_path):
         for name in ("model", ".model.replaced"):
             result(tmp_path / name, "from", name)
-        with output_folder(tmp_path / "model", overwrite=True) as folder:
+        with output_folder(Place(tmp_path / "model", overwrite=True)) as folder:
             assert contents(tmp_path / "model") == {"from": "model"}
             (folder / "from").write_text("newest")
         assert contents(tmp_path / "model") == {"from": "newest"}
@@ -182,10 +188,10 @@ class TestOutputFolder:
             pytest.raises(
                 OutputError, match="already there" if old else "an unfinished run is in .*--resume"
             ),
-            output_folder(tmp_path / "model"),
+            output_folder(Place(tmp_path / "model")),
         ):
             pytest.fail("the block must not run")
-        with output_folder(tmp_path / "model", resume=True, overwrite=old) as folder:
+        with output_folder(Place(tmp_path / "model", resume=True, overwrite=old)) as folder:
             assert contents(folder) == {"half": "half"}
             (folder / "whole").write_text("whole")
         assert contents(tmp_path / "model") == {"half": "half", "whole": "whole"}
@@ -193,13 +199,13 @@ class TestOutputFolder:
 
     def test_overwrite_starts_an_unfinished_run_again(self, tmp_path):
         result(tmp_path / "model.partial", "half", "half")
-        with output_folder(tmp_path / "model", overwrite=True) as folder:
+        with output_folder(Place(tmp_path / "model", overwrite=True)) as folder:
             assert names(folder) == []
         assert names(tmp_path) == ["model"]
 
     def test_the_message_about_an_unfinished_run_names_the_ways_on(self, tmp_path):
         result(tmp_path / "model.partial", "half", "half")
-        with pytest.raises(OutputError) as caught, output_folder(tmp_path / "model"):
+        with pytest.raises(OutputError) as caught, output_folder(Place(tmp_path / "model")):
             pass
         assert str(caught.value) == (
             f"{tmp_path}/model: an unfinished run is in {tmp_path}/model.partial; "
@@ -211,7 +217,7 @@ class TestOutputFolder:
         for options in ({}, {"overwrite": True}, {"resume": True}):
             with (
                 pytest.raises(OutputError, match="model: another process is writing here"),
-                output_folder(tmp_path / "model", **options),
+                output_folder(Place(tmp_path / "model", **options)),
             ):
                 pytest.fail("the block must not run")
         assert contents(tmp_path / "model.partial") == {"half": "half"}
@@ -221,18 +227,21 @@ class TestOutputFolder:
         assert names(tmp_path) == ["model"]
 
     def test_a_failure_before_anything_is_written_leaves_no_trace(self, tmp_path):
-        with pytest.raises(ZeroDivisionError), output_folder(tmp_path / "model"):
+        with pytest.raises(ZeroDivisionError), output_folder(Place(tmp_path / "model")):
             raise ZeroDivisionError
         assert names(tmp_path) == []
 
     def test_what_cannot_be_resumed_is_removed(self, tmp_path):
-        with pytest.raises(ZeroDivisionError), output_folder(tmp_path / "model", resumable=False) as folder:
+        with (
+            pytest.raises(ZeroDivisionError),
+            output_folder(Place(tmp_path / "model", resumable=False)) as folder,
+        ):
             (folder / "half").write_text("half")
             raise ZeroDivisionError
         assert names(tmp_path) == []
 
     def test_an_interrupted_run_can_be_resumed(self, tmp_path):
-        with pytest.raises(KeyboardInterrupt), output_folder(tmp_path / "model") as folder:
+        with pytest.raises(KeyboardInterrupt), output_folder(Place(tmp_path / "model")) as folder:
             (folder / "half").write_text("half")
             raise KeyboardInterrupt
         assert names(tmp_path) == ["model.partial"]
@@ -243,7 +252,7 @@ class TestOutputFolder:
         with pytest.raises(OutputError, match=r"file/model: can't be written \(.*\); choose another -o$"):
             if write == "write_text":
                 write_text(tmp_path / "file" / "model", "text")
-            with output_folder(tmp_path / "file" / "model"):
+            with output_folder(Place(tmp_path / "file" / "model")):
                 pytest.fail("the block must not run")
         assert contents(tmp_path) == {"file": "precious"}
 
@@ -252,7 +261,7 @@ class TestOutputFolder:
         (tmp_path / "closed").mkdir(mode=0o555)
         with (
             pytest.raises(OutputError, match="can't be written"),
-            output_folder(tmp_path / "closed" / "model"),
+            output_folder(Place(tmp_path / "closed" / "model")),
         ):
             pytest.fail("the block must not run")
 
@@ -265,7 +274,7 @@ class TestOutputFolder:
         ):
             if write == "write_text":
                 write_text(small_disk / "terms.json", "new")
-            with output_folder(small_disk / "model"):
+            with output_folder(Place(small_disk / "model")):
                 pytest.fail("the block must not run")
         assert contents(small_disk) == {"terms.json": "old"}
 
@@ -276,7 +285,7 @@ class TestOutputFolder:
         for path in (".", tmp_path):
             with (
                 pytest.raises(OutputError, match="holds the folder you are in"),
-                output_folder(path, overwrite=True),
+                output_folder(Place(Path(path), overwrite=True)),
             ):
                 pytest.fail("the block must not run")
         assert names(tmp_path) == ["work"]
@@ -284,7 +293,7 @@ class TestOutputFolder:
     def test_a_link_keeps_pointing_to_its_folder(self, tmp_path):
         result(tmp_path / "real")
         (tmp_path / "link").symlink_to(tmp_path / "real")
-        with output_folder(tmp_path / "link", overwrite=True) as folder:
+        with output_folder(Place(tmp_path / "link", overwrite=True)) as folder:
             (folder / "new").write_text("new")
         assert (tmp_path / "link").is_symlink()
         assert contents(tmp_path / "real") == {"new": "new"}
@@ -296,11 +305,11 @@ class TestOverwriting:
     def left_alone(self, tmp_path: Path, match: str, **options: Any) -> None:
         """A result at `out` is refused, and every file is as it was."""
         before = {path: path.read_text() for path in tmp_path.rglob("*") if path.is_file()}
-        with pytest.raises(OutputError, match=match), output_folder(tmp_path / "out", **options):
+        with pytest.raises(OutputError, match=match), output_folder(Place(tmp_path / "out", **options)):
             pytest.fail("the block must not run")
         if "resume" not in options:
             with pytest.raises(OutputError, match=match):
-                check_free(tmp_path / "out", **options)
+                check_free(Place(tmp_path / "out", **{"resumable": False, **options}))
         assert {path: path.read_text() for path in tmp_path.rglob("*") if path.is_file()} == before
 
     def test_a_folder_that_nothing_of_ours_wrote_is_never_replaced(self, tmp_path):
@@ -327,7 +336,7 @@ class TestOverwriting:
         result(tmp_path / "out")
         (tmp_path / "out" / "old").write_text("edited")
         (tmp_path / "out" / ".DS_Store").write_text("")
-        with output_folder(tmp_path / "out", overwrite=True) as folder:
+        with output_folder(Place(tmp_path / "out", overwrite=True)) as folder:
             (folder / "new").write_text("new")
         assert contents(tmp_path / "out") == {"new": "new"}
 
@@ -338,7 +347,7 @@ class TestOverwriting:
         self.left_alone(tmp_path, "out.partial: holds no sparse-adapt.json", **{how: True})
         with (
             pytest.raises(OutputError, match=r"out\.partial: holds no sparse-adapt\.json"),
-            way_to_file(tmp_path / "out", **{how: True}),
+            way_to_file(Place(tmp_path / "out", **{how: True})),
         ):
             pytest.fail("the block must not run")
         discard(tmp_path / "out.partial")
@@ -360,17 +369,19 @@ class TestOverwriting:
         result(tmp_path / "model")
         with (
             pytest.raises(OutputError, match="lies in what this command reads"),
-            output_folder(tmp_path / "model" / "out", reads=["splade-tiny", None, tmp_path / "model"]),
+            output_folder(Place(tmp_path / "model" / "out", reads=["splade-tiny", None, tmp_path / "model"])),
         ):
             pytest.fail("the block must not run")
-        with output_folder(tmp_path / "beside", reads=["splade-tiny", None, tmp_path / "model" / "old"]):
+        with output_folder(
+            Place(tmp_path / "beside", reads=["splade-tiny", None, tmp_path / "model" / "old"])
+        ):
             pass
 
     def test_what_came_meanwhile_stays(self, tmp_path):
         result(tmp_path / "out")
         with (
             pytest.raises(OutputError, match="something was put there meanwhile"),
-            output_folder(tmp_path / "out", overwrite=True) as folder,
+            output_folder(Place(tmp_path / "out", overwrite=True)) as folder,
         ):
             (folder / "new").write_text("new")
             (tmp_path / "out" / "mine").write_text("mine")
@@ -402,7 +413,7 @@ class TestWholeResults:
     """What a finished folder has, whatever was killed on the way."""
 
     def test_nothing_half_written_stays(self, tmp_path):
-        with output_folder(tmp_path / "out") as folder:
+        with output_folder(Place(tmp_path / "out")) as folder:
             (folder / "in").mkdir()
             for name in (".a.0123456789abcdef.partial", ".a.4711.partial", "in/.b.lock", "in/.b.1.partial"):
                 (folder / name).write_text("left")
@@ -414,7 +425,7 @@ class TestWholeResults:
     def test_files_have_ordinary_modes(self, tmp_path):
         before = os.umask(0o027)
         try:
-            with output_folder(tmp_path / "out") as folder:
+            with output_folder(Place(tmp_path / "out")) as folder:
                 (folder / "weights").write_text("of a library that writes for the owner alone")
                 (folder / "weights").chmod(0o600)
         finally:
@@ -435,11 +446,11 @@ class TestWholeResults:
             unlink(self, missing_ok)
 
         monkeypatch.setattr(Path, "unlink", killed)
-        with pytest.raises(KeyboardInterrupt), output_folder(tmp_path / "out", overwrite=True):
+        with pytest.raises(KeyboardInterrupt), output_folder(Place(tmp_path / "out", overwrite=True)):
             pytest.fail("the block must not run")
         monkeypatch.setattr(Path, "unlink", unlink)
         assert done == ["half"], "the marker goes last"
-        with output_folder(tmp_path / "out", overwrite=True) as folder:
+        with output_folder(Place(tmp_path / "out", overwrite=True)) as folder:
             (folder / "new").write_text("new")
         assert contents(tmp_path / "out") == {"new": "new"}
         assert names(tmp_path) == ["out"]
@@ -450,7 +461,7 @@ class TestFullDisk:
         result(small_disk / "model")
         with (
             pytest.raises(OutputError, match=r"the disk is full; what was done is kept in .*pass --resume"),
-            output_folder(small_disk / "model", overwrite=True) as folder,
+            output_folder(Place(small_disk / "model", overwrite=True)) as folder,
         ):
             (folder / "first").write_text("first")
             (folder / "big").write_bytes(bytes(1_000_000))
@@ -479,7 +490,7 @@ class TestFullDisk:
         for name, save in saves.items():
             with (
                 pytest.raises(OutputError, match="the disk is full"),
-                output_folder(small_disk / name, resumable=False) as folder,
+                output_folder(Place(small_disk / name, resumable=False)) as folder,
             ):
                 save(folder)
             assert names(small_disk) == [], name
@@ -489,10 +500,12 @@ class TestFullDisk:
         code = """
             import sys
             from sparse_adapt.errors import OutputError
+            from pathlib import Path
+            from sparse_adapt.files.place import Place
             from sparse_adapt.files.folders import (output_folder, write_text)
             write_text(sys.argv[1] + "/terms.json", "old")
             try:
-                with output_folder(sys.argv[1] + "/model") as folder:
+                with output_folder(Place(Path(sys.argv[1] + "/model"))) as folder:
                     (folder / "big").write_bytes(bytes(100_000))
             except OutputError as error:
                 print(error)
@@ -520,7 +533,7 @@ class TestFullDisk:
         assert (tmp_path / "terms.json").read_text() == "old"
 
     def test_other_errors_are_not_taken_for_a_full_disk(self, tmp_path):
-        with pytest.raises(FileNotFoundError), output_folder(tmp_path / "model"):
+        with pytest.raises(FileNotFoundError), output_folder(Place(tmp_path / "model")):
             (tmp_path / "missing").read_text()
 
 
@@ -613,7 +626,7 @@ class TestSingleFiles:
 @pytest.mark.parametrize("place", ["s3://bucket/model", "gs://bucket/model", Path("s3://bucket/model")])
 def test_an_address_is_no_place_to_write_to(place, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(OutputError, match="local folder"), output_folder(place):
+    with pytest.raises(OutputError, match="local folder"), output_folder(Place(Path(place))):
         pass
     with pytest.raises(OutputError, match="local folder"):
         write_text(place, "text")

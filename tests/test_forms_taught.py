@@ -13,6 +13,7 @@ import sparse_adapt as sa
 from diagnostics.matches import explain
 from diagnostics.token import diagnose
 from sparse_adapt.engines.onnx import OnnxEncoder
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.head.summing import plain_splade_sum, splade_sum
 from sparse_adapt.model.query_side import QuerySide
 from sparse_adapt.model.sparse import SparseEncoder
@@ -22,7 +23,7 @@ from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.stages.behaviour import Behaviour
 from sparse_adapt.stages.parts.behaviour import BehaviourBatch, SparseBehaviour
-from sparse_adapt.stages.runner import Place, carry_out
+from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.terms.mining import Term
 
 FORMS = {

@@ -38,6 +38,7 @@ from sparse_adapt.errors import SparseAdaptError
 from sparse_adapt.files.checksum import checksum_of_file
 from sparse_adapt.files.journal import noted
 from sparse_adapt.files.kept import kept_vectors
+from sparse_adapt.files.place import Place
 from sparse_adapt.files.records import read_record
 from sparse_adapt.lab.contradicting.contradict import read_written
 from sparse_adapt.lab.similarity import read_graded
@@ -57,7 +58,6 @@ from sparse_adapt.retrieve.vectors.folder import open_vectors, read_vectors
 from sparse_adapt.retrieve.vectors.shards import encode_corpus
 from sparse_adapt.stages.record import extended_from, read_before
 from sparse_adapt.stages.record import read_record as read_stage
-from sparse_adapt.stages.runner import Place
 from sparse_adapt.suite.measure import training_of
 from sparse_adapt.suite.settings import read_suite
 from sparse_adapt.teachers.teacher import is_cross_encoder

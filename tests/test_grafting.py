@@ -22,6 +22,7 @@ from benchmarks.grafting import log
 from sparse_adapt.api.verifying import verify
 from sparse_adapt.cli.grafting import graft as command
 from sparse_adapt.errors import ConfigError, ModelError
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.dense import SMALL
 from sparse_adapt.model.grafting import graft, head_of
 from sparse_adapt.model.sparse import SparseEncoder
@@ -29,7 +30,7 @@ from sparse_adapt.pipeline.graft import GraftSettings
 from sparse_adapt.pipeline.plan import BASE_MODEL
 from sparse_adapt.stages.logits import Logits
 from sparse_adapt.stages.parts.logits import TokenLogits
-from sparse_adapt.stages.runner import Place, carry_out
+from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training.loop import random_at, train
 

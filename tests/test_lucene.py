@@ -25,6 +25,7 @@ from sparse_adapt.engines.writing import write_export
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, OutputError
 from sparse_adapt.files.checksum import checksum_of_bytes
 from sparse_adapt.files.folders import output_folder
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
@@ -384,7 +385,7 @@ def test_a_killed_build_is_begun_anew(shards, index, tmp_path):
 
 
 def test_what_another_command_left_unfinished_is_not_thrown_away(shards, tmp_path):
-    with pytest.raises(KeyboardInterrupt), output_folder(tmp_path / "index") as work:
+    with pytest.raises(KeyboardInterrupt), output_folder(Place(tmp_path / "index")) as work:
         (work / "days of work").write_text("")
         raise KeyboardInterrupt
     with pytest.raises(OutputError, match="an unfinished run is in"):

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.files.place import Place
 from sparse_adapt.pipeline.plan import make_plan, settings_for
 from sparse_adapt.pipeline.run import run
 from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.stages.older import settings_now
-from sparse_adapt.stages.runner import Place
 
 RECORDED = Path(__file__).parent / "older"  # of a run as the first version left it
 QUICK = {"steps": 3, "batch_size": 4, "device": "cpu"}

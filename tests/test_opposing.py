@@ -12,12 +12,13 @@ from torch.testing import assert_close
 
 from sparse_adapt.collection.triplets import Triplet, write_triplets
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.pipeline.run import run
 from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.stages.parts.triplets import Contradictions, dropping_out
-from sparse_adapt.stages.runner import Place, carry_out
+from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.stages.triplets import Triplets
 from sparse_adapt.training import losses
 from sparse_adapt.training.loop import random_at, train

@@ -19,6 +19,7 @@ from torch.testing import assert_close
 from sparse_adapt.collection.pairs import Pair, write_pairs
 from sparse_adapt.collection.readers import Document, write_documents
 from sparse_adapt.errors import ConfigError, InputError, ModelError
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.batches import pad
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.kinds import load_encoder
@@ -30,7 +31,7 @@ from sparse_adapt.stages.pairs import Contrast, Joint
 from sparse_adapt.stages.parts import pairing
 from sparse_adapt.stages.parts.pairing import SHOWN, PairBatch, Pairing, related
 from sparse_adapt.stages.parts.projection import Projection
-from sparse_adapt.stages.runner import Place, carry_out
+from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.stages.warmup import Warmup
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training import losses
@@ -461,7 +462,8 @@ from test_pairing import QUICK
 from sparse_adapt.stages.pairs import Contrast
 from sparse_adapt.stages.pairs import Joint
 from sparse_adapt.stages.warmup import Warmup
-from sparse_adapt.stages.runner import Place, carry_out
+from sparse_adapt.files.place import Place
+from sparse_adapt.stages.runner import carry_out
 
 def progress(step, *_):
     if step == 3:

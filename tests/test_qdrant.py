@@ -26,6 +26,7 @@ from sparse_adapt.engines.opening import open_engine
 from sparse_adapt.engines.qdrant import VECTOR, load, open_client, point_id
 from sparse_adapt.errors import InputError, OutputError
 from sparse_adapt.files.folders import output_folder
+from sparse_adapt.files.place import Place
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 
@@ -146,7 +147,7 @@ def test_a_folder_takes_one_process_at_a_time(tmp_path):
     ):
         pass
     with (
-        output_folder(tmp_path / "out"),
+        output_folder(Place(tmp_path / "out")),
         pytest.raises(OutputError, match="another process is writing here"),
     ):
         export("qdrant", tmp_path / "out", TOKENS, BLOCK)

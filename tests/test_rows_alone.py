@@ -117,7 +117,8 @@ def test_stages_without_a_fit_refuse_it(stage):
 
 @pytest.mark.parametrize("given", [{"judge": "none"}, {"weights": {"recall": 0.0}}])
 def test_without_a_judge_or_its_lessons_it_is_refused(given, tiny_model, zorvex_collection, tmp_path):
-    from sparse_adapt.stages.runner import Place, carry_out
+    from sparse_adapt.files.place import Place
+    from sparse_adapt.stages.runner import carry_out
 
     settings = settings_for("dictionary", overrides={"train": "rows", **given})
     with pytest.raises(ConfigError, match="name a judge"):
@@ -141,8 +142,9 @@ def test_a_model_without_new_tokens_is_refused(sparse_adapt, tiny_model, zorvex_
 def test_the_command_writes_a_model_that_a_pack_can_be_made_of(
     sparse_adapt, tiny_model, zorvex_collection, tmp_path
 ):
+    from sparse_adapt.files.place import Place
     from sparse_adapt.stages.record import read_record
-    from sparse_adapt.stages.runner import Place, carry_out
+    from sparse_adapt.stages.runner import carry_out
 
     carry_out(
         "extend", str(tiny_model), {"terms": zorvex_collection / "terms.json"}, Place(tmp_path / "extended")

@@ -16,13 +16,14 @@ import torch
 from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.files import folders
 from sparse_adapt.files.folders import write_json
+from sparse_adapt.files.place import Place
 from sparse_adapt.pipeline import run as pipeline_run
 from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.pipeline.run import latest_run, read_finished, run
 from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.stages import record as stage_record
 from sparse_adapt.stages.record import extended_from, read_before
-from sparse_adapt.stages.runner import Place, carry_out
+from sparse_adapt.stages.runner import carry_out
 
 QUICK = {"steps": 4, "batch_size": 4, "checkpoint_every": 1, "device": "cpu", "judge": "none"}
 

@@ -13,12 +13,13 @@ from safetensors.torch import load_file
 
 from sparse_adapt.errors import ConfigError, OutputError
 from sparse_adapt.files import processes
+from sparse_adapt.files.place import Place
 from sparse_adapt.files.processes import common_folder
 from sparse_adapt.made_up import judged
 from sparse_adapt.made_up.everyday import like_queries
 from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.distill import Distill
-from sparse_adapt.stages.runner import Place, carry_out
+from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.stages.warmup import Warmup
 from sparse_adapt.training.loop import device_of
 from sparse_adapt.training.sharing import own_share, shared_out, sharing, summed_over_processes
@@ -194,7 +195,7 @@ def test_alone_nothing_is_shared_out(tmp_path):
     encoder = object()
     assert sharing(encoder) is encoder  # type: ignore[arg-type]
     assert processes.is_main() and not processes.several()
-    with common_folder(tmp_path / "out") as folder:
+    with common_folder(Place(tmp_path / "out")) as folder:
         (folder / "file").write_text("content")
     assert (tmp_path / "out" / "file").read_text() == "content"
 
@@ -208,7 +209,7 @@ def test_a_follower_takes_over_the_first_ones_error(tmp_path, monkeypatch):
     monkeypatch.setenv("MASTER_PORT", "29500")
     assert processes.several() and not processes.is_main()
     monkeypatch.setattr(processes, "from_first", lambda _: (Path(), "out: already there"))
-    with pytest.raises(OutputError, match="out: already there"), common_folder(tmp_path / "out"):
+    with pytest.raises(OutputError, match="out: already there"), common_folder(Place(tmp_path / "out")):
         raise AssertionError
     assert not list(tmp_path.iterdir())
 

@@ -8,10 +8,11 @@ import pytest
 
 from sparse_adapt.collection.readers import Document, write_documents
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.files.place import Place
 from sparse_adapt.pipeline.plan import settings_for, stage_under
 from sparse_adapt.stages import inputs
 from sparse_adapt.stages.inputs import CANDIDATES, CORPUS, DICTIONARY, Inputs
-from sparse_adapt.stages.runner import Place, carry_out, found
+from sparse_adapt.stages.runner import carry_out, found
 from sparse_adapt.stages.table import OF_ADAPT, find_stage, names
 
 MADE_BY_ADAPT = {"terms", "corpus", "dictionary", "candidates", "pairs", "before"}

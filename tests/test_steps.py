@@ -13,12 +13,13 @@ from sparse_adapt.collection.glossary import Definition, write_dictionary
 from sparse_adapt.collection.readers import Candidates, Document, write_candidates, write_documents
 from sparse_adapt.errors import OutputError
 from sparse_adapt.files.folders import output_folder
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.parts.targets import Targets
 from sparse_adapt.stages.record import read_before
-from sparse_adapt.stages.runner import Outcome, Place, carry_out
+from sparse_adapt.stages.runner import Outcome, carry_out
 from sparse_adapt.stages.warmup import Warmup
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training.loop import HISTORY_FILE
@@ -91,13 +92,15 @@ LIMITED = """
 import resource, sys
 from pathlib import Path
 from sparse_adapt.errors import OutputError
+from pathlib import Path
 from sparse_adapt.files.folders import output_folder
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 
 encoder = SparseEncoder.load({model!r})
 resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))
 try:
-    with output_folder({place!r}, resumable=False) as work:
+    with output_folder(Place(Path({place!r}), resumable=False)) as work:
         encoder.save(work)
 except OutputError as error:
     sys.exit(str(error))
@@ -109,7 +112,7 @@ def test_a_file_that_finds_no_space_is_one_line(files, name):
     encoder = SparseEncoder.load(files / "model")
     with (
         pytest.raises(OutputError, match="the disk is full"),
-        output_folder(files / "out", resumable=False) as work,
+        output_folder(Place(files / "out", resumable=False)) as work,
     ):
         (work / name).symlink_to("/dev/full")
         encoder.save(work)

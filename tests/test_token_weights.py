@@ -11,6 +11,7 @@ from test_adapting import SETTINGS, Heard, corpus, request_  # noqa: F401 - fixt
 
 from sparse_adapt.collection.readers import Candidates
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.query_side import QuerySide, idf_side
 from sparse_adapt.model.reading import Windows
 from sparse_adapt.model.sparse import SparseEncoder
@@ -20,7 +21,7 @@ from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.stages.parts.token_weights import TableReading, TokenWeights, hold
 from sparse_adapt.stages.query_side import QueryTable
-from sparse_adapt.stages.runner import Place, carry_out
+from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.training.loop import train
 
 QUERY = "the server"  # of its two tokens, the first stands in what the teacher likes, the second in what it doesn't

@@ -10,11 +10,11 @@ from conftest import refused
 from sparse_adapt.api.verifying import Verified, verify
 from sparse_adapt.errors import InputError, ModelError, SparseAdaptError
 from sparse_adapt.files.marker import vouch
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.pipeline.run import run
 from sparse_adapt.retrieve.vectors.shards import encode_corpus
-from sparse_adapt.stages.runner import Place
 
 
 @pytest.fixture(scope="module")

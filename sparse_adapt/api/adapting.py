@@ -12,6 +12,7 @@ from sparse_adapt.api.inputs import Given, InputFolder
 from sparse_adapt.api.models import Model, ModelGiven, load
 from sparse_adapt.collection.given import Corpus, DefinitionsGiven, DocumentsGiven, QueriesGiven
 from sparse_adapt.errors import ConfigError, InputError, unknown
+from sparse_adapt.files.place import Place
 from sparse_adapt.pipeline.adapt import STEPS, Stopped
 from sparse_adapt.pipeline.adapt import adapt as carry_out
 from sparse_adapt.pipeline.estimate import Expected, told
@@ -21,7 +22,6 @@ from sparse_adapt.pipeline.verdict import tabulate, verdict
 from sparse_adapt.report.progress import Bars, is_watched
 from sparse_adapt.report.results import Result
 from sparse_adapt.report.tables import Row, to_rich
-from sparse_adapt.stages.runner import Place
 from sparse_adapt.terms.mining import Term, read_terms
 
 KEYS = {"glossary": "dictionary"}  # what a file of a corpus folder is called, where it is called otherwise

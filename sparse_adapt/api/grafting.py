@@ -9,12 +9,12 @@ from pydantic import ValidationError
 from sparse_adapt.api.adapting import AdaptBars
 from sparse_adapt.api.models import Model, load
 from sparse_adapt.errors import ConfigError, unknown
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.dense import SMALL
 from sparse_adapt.pipeline.graft import OF_STAGES, GraftRequest, GraftSettings
 from sparse_adapt.pipeline.graft import graft as carry_out
 from sparse_adapt.pipeline.plan import BASE_MODEL, first_error
 from sparse_adapt.report.progress import is_watched
-from sparse_adapt.stages.runner import Place
 
 
 def graft(

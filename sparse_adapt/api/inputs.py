@@ -17,6 +17,7 @@ from sparse_adapt.collection.readers import Candidates, write_candidates, write_
 from sparse_adapt.collection.triplets import Triplet, write_triplets
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import check_free
+from sparse_adapt.files.place import Place
 from sparse_adapt.terms.given import terms_of
 from sparse_adapt.terms.mining import write_terms
 
@@ -43,7 +44,7 @@ class InputFolder:
     def __init__(self, result: Path, *, overwrite: bool, resume: bool) -> None:
         """Raises OutputError for a result that is there, or begun, where the call doesn't say what becomes of it."""
         if not resume:
-            check_free(result, overwrite=overwrite)
+            check_free(Place(result, overwrite=overwrite, resumable=False))
         self.folder, self.resume = result.with_name(f"{result.name}-inputs"), resume
 
     def place(self, key: str, given: Given | Corpus) -> str:

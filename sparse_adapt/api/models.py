@@ -13,6 +13,7 @@ from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.files.checksum import checksum_of_texts
 from sparse_adapt.files.folders import output_folder
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.forms import Side
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.reading import Reading
@@ -149,7 +150,7 @@ class Model:
         Raises OutputError for a place that is taken, unless `overwrite` says that it may be replaced.
         """
         place = Path(folder)
-        with output_folder(place, overwrite=overwrite, resumable=False) as work:
+        with output_folder(Place(place, overwrite=overwrite, resumable=False)) as work:
             record = self.record
             if self.extended:
                 record = new_record("extend", self.source, {}, {}, time.monotonic())

@@ -8,9 +8,10 @@ from sparse_adapt.api.inputs import InputFolder
 from sparse_adapt.api.models import Model, ModelGiven, load
 from sparse_adapt.collection.given import Corpus, DocumentsGiven
 from sparse_adapt.errors import ConfigError, unknown
+from sparse_adapt.files.place import Place
 from sparse_adapt.pipeline.plan import settings_for, stage_under
 from sparse_adapt.report.progress import watching
-from sparse_adapt.stages.runner import Place, carry_out
+from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.stages.table import find_stage
 
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 import typer
 
 from sparse_adapt.errors import ConfigError, InputError, OutputError
+from sparse_adapt.files.place import Place
 
 Value = TypeVar("Value")
 FILE_KINDS = {  # of which commands write one: in words, and what reads the first entry or refuses the file
@@ -127,7 +128,7 @@ def check_output(
     from sparse_adapt.files.folders import check_free
 
     if not resume:
-        check_free(folder, overwrite=overwrite, resumable=True, reads=reads)
+        check_free(Place(folder, overwrite=overwrite, reads=reads))
 
 
 def check_free_file(

@@ -21,6 +21,7 @@ from sparse_adapt.cli.options import (
     encodes,
 )
 from sparse_adapt.errors import ConfigError, InputError, unknown
+from sparse_adapt.files.place import Place
 from sparse_adapt.report.progress import Bars
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def queries(
     from sparse_adapt.made_up.settings import QuerySettings
 
     reads = [documents_at(corpus)]
-    check_free(out, overwrite=overwrite, reads=reads)
+    check_free(Place(out, overwrite=overwrite, reads=reads, resumable=False))
     for field in title_with or ():
         if field not in FIELDS:
             raise ConfigError(unknown("--title-with", field, FIELDS))
@@ -160,7 +161,7 @@ def queries(
     generate = generator(query_generator) if query_generator is not None else None
     with Bars() as bars:
         documents = list(bars.watch(read_documents(corpus), "documents"))
-    with output_folder(out, overwrite=overwrite, resumable=False, reads=reads) as work:
+    with output_folder(Place(out, overwrite=overwrite, resumable=False, reads=reads)) as work:
         said = prepare_collection(corpus, documents, settings, None, generate, work)
     wrote(out, f"{said}; read {out / 'queries.jsonl'}, and delete what is no query")
     then(

@@ -223,7 +223,8 @@ def _carry_out(stage: "Stage[Any]", context: typer.Context) -> None:
     if stage.name == "dynamic" and options["pairs"] is not None:
         _teach_both(options, given)
         return
-    from sparse_adapt.stages.runner import Place, carry_out
+    from sparse_adapt.files.place import Place
+    from sparse_adapt.stages.runner import carry_out
 
     named = {each.key: options[each.key] for each in stage.reads if options[each.key] is not None}
     place = Place(options["out"], options["overwrite"], options["resume"])
@@ -272,8 +273,8 @@ def _teach_both(options: Mapping[str, Any], given: Mapping[str, Any]) -> None:
             "contrast": settings_for("contrast", "default", {**of_both, "form": "nt-xent"}),
         },
     )
+    from sparse_adapt.files.place import Place
     from sparse_adapt.pipeline.run import run
-    from sparse_adapt.stages.runner import Place
 
     with Bars() as bars:
         finished = run(plan, Place(options["out"], options["overwrite"], options["resume"]), bars)
@@ -328,9 +329,9 @@ def run(
     plan = read_plan(run_file(file), overrides(context))
     folder = out or RUNS / file.stem
     check_output(folder, overwrite=overwrite, resume=resume)
+    from sparse_adapt.files.place import Place
     from sparse_adapt.pipeline.keeps import keeps_lines
     from sparse_adapt.pipeline.run import run as carry_out
-    from sparse_adapt.stages.runner import Place
 
     with Bars() as bars:
         done = carry_out(plan, Place(folder, overwrite, resume), bars)

@@ -98,9 +98,9 @@ def demo(
 
     The table at the end compares the base model and the model after each stage.
     """
+    from sparse_adapt.files.place import Place
     from sparse_adapt.lab.demo.first_look import first_look
     from sparse_adapt.pipeline.plan import make_plan
-    from sparse_adapt.stages.runner import Place
 
     plan = make_plan(corpus, model=model, preset=preset, overrides=overrides(context))
     place = Place(out or RUNS / Path(corpus).resolve().name, overwrite, resume)

@@ -16,6 +16,7 @@ from sparse_adapt.engines.writing import AS_A_RULE, ExportOptions, write_export
 from sparse_adapt.errors import OutputError
 from sparse_adapt.files.folders import check_free, discard
 from sparse_adapt.files.marker import marker_of
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors, open_vectors
@@ -84,7 +85,7 @@ def interim_shards(folder: Path, options: ExportOptions) -> Iterator[Path]:
     shards = interim_folder(folder)
     if options.resume and marker_of(folder) is not None:
         discard(shards)  # the export was whole when it was killed
-    check_free(folder, overwrite=options.overwrite, reads=options.reads)
+    check_free(Place(folder, overwrite=options.overwrite, reads=options.reads, resumable=False))
     if marker_of(shards) is not None and not (options.resume or options.overwrite):
         advice = "pass --resume to continue it or --overwrite to start again"
         raise OutputError(f"{folder}: an unfinished export is in {shards}; {advice}")

@@ -25,6 +25,7 @@ from sparse_adapt.engines.quantise import Quantisation
 from sparse_adapt.engines.writing import write_into
 from sparse_adapt.errors import ConfigError, OutputError
 from sparse_adapt.files.folders import output_folder, write_json
+from sparse_adapt.files.place import Place
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.retrieve.vectors.folder import open_vectors
 from sparse_adapt.retrieve.vectors.manifest import read_format, read_tokens, write_tokens
@@ -49,7 +50,7 @@ def build_index(
     vouch for, OutputError when Anserini fails; nothing stays at `index` then.
     """
     java_class("io.anserini.index.IndexCollection")  # a missing extra shows before anything is written
-    with output_folder(index, overwrite=overwrite, resumable=False, reads=[vectors]) as work:
+    with output_folder(Place(index, overwrite=overwrite, resumable=False, reads=[vectors])) as work:
         with _collection(vectors, work / "collection", quantisation) as (folder, manifest):
             assert manifest.quantisation is not None, manifest.format
             tokens = read_tokens(folder, manifest.model)

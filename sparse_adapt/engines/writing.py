@@ -26,7 +26,8 @@ from sparse_adapt.engines.manifest import (
 )
 from sparse_adapt.engines.quantise import Quantisation
 from sparse_adapt.errors import InputError
-from sparse_adapt.files.folders import Reads, output_folder, write_json, write_text
+from sparse_adapt.files.folders import output_folder, write_json, write_text
+from sparse_adapt.files.place import Place, Reads
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.retrieve.vectors.manifest import MANIFEST_FILE, write_tokens
 from sparse_adapt.retrieve.vectors.shards import DOCUMENTS_A_SHARD
@@ -71,7 +72,9 @@ def write_export(
         texts=source.texts is not None,
         scaled=options.quantisation is not None,
     )
-    with output_folder(folder, overwrite=options.overwrite, resumable=False, reads=options.reads) as work:
+    with output_folder(
+        Place(folder, overwrite=options.overwrite, resumable=False, reads=options.reads)
+    ) as work:
         manifest = write_into(work, row, source, options.quantisation)
     return ExportFolder(folder, manifest, source.vectors.tokens)
 

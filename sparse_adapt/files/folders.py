@@ -6,8 +6,9 @@ where it is until its successor is complete. Only what bears our marker (`files.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -15,6 +16,7 @@ from filelock import FileLock, Timeout
 from sparse_adapt.errors import OutputError, SparseAdaptError
 from sparse_adapt.files.checksum import MARKER_FILE
 from sparse_adapt.files.marker import is_left, mark, marker_of, remove, strangers, vouch
+from sparse_adapt.files.place import Place, Reads
 from sparse_adapt.files.writing import (
     fail,
     give_ordinary_mode,
@@ -29,69 +31,56 @@ from sparse_adapt.files.writing import open_output as open_output
 from sparse_adapt.files.writing import write_json as write_json
 from sparse_adapt.files.writing import write_text as write_text
 
-Reads = Iterable[str | Path | None]  # what the same command reads; a name that is no path counts for nothing
-
 
 @contextmanager
-def output_folder(
-    path: str | Path,
-    *,
-    overwrite: bool = False,
-    resume: bool = False,
-    resumable: bool = True,
-    reads: Reads = (),
-) -> Iterator[Path]:
-    """The folder to write in, `<path>.partial`, which becomes `path` when the block ends well.
+def output_folder(place: Place) -> Iterator[Path]:
+    """The folder to write in, `<folder>.partial`, which becomes the place's folder when the block ends well.
 
     A block that fails leaves the partial folder for `resume` (unless `resumable` is False: then it is
-    removed, by the next call where a kill left it) and whatever was at `path` as it was. With `overwrite` a finished
+    removed, by the next call where a kill left it) and whatever was there as it was. With `overwrite` a finished
     folder is replaced, and an unfinished one thrown away unless `resume` says to go on with it; but only a folder that
     bears our marker, holds nothing besides, and isn't among what the command `reads`.
 
     Raises OutputError, before anything is written, for a place that is taken, in use, or can't be written,
     and for an unfinished run that the call says nothing about; and when the disk fills up in the block.
     """
-    place = _checked(Path(path), reads)
-    partial = _partial(place)
-    with _locked(place, path):
-        _begin(place, path, overwrite=overwrite, resume=resume, resumable=resumable)
-        with _working_in(partial, path, anew=overwrite and not resume, resumable=resumable):
+    target = _checked(place.folder, place.reads)
+    partial = _partial(target)
+    with _locked(target, place.folder):
+        _begin(target, place)
+        with _working_in(partial, place):
             yield partial
             _settle(partial)
-            _publish(partial, place, overwrite=overwrite)
+            _publish(partial, target, overwrite=place.overwrite)
 
 
 @contextmanager
-def way_to_file(
-    path: str | Path, *, overwrite: bool = False, resume: bool = False, reads: Reads = ()
-) -> Iterator[Path]:
-    """A folder to work in, `<path>.partial`, for a block that ends by writing a file of that name in it.
+def way_to_file(place: Place) -> Iterator[Path]:
+    """A folder to work in, `<folder>.partial`, for a block that ends by writing a file of that name in it.
 
-    The file is put at `path`, and the folder goes; without the file the folder goes as well. A block that fails leaves
-    what it wrote there for `resume`. Raises OutputError as `output_folder` does.
+    The file is put at the place, and the folder goes; without the file the folder goes as well. A block that fails
+    leaves what it wrote there for `resume`. Raises OutputError as `output_folder` does.
     """
-    place = _checked(Path(path), reads)
-    partial = _partial(place)
-    with _locked(place, path):
-        _restore(place)
-        if place.exists() and not overwrite:
-            raise OutputError(f"{path}: already there; choose another -o or pass --overwrite")
-        _refuse_unfinished(partial, path, overwrite=overwrite, resume=resume, resumable=True)
-        with _working_in(partial, path, anew=overwrite and not resume, resumable=True):
+    target = _checked(place.folder, place.reads)
+    partial = _partial(target)
+    with _locked(target, place.folder):
+        _restore(target)
+        if target.exists() and not place.overwrite:
+            raise OutputError(f"{place.folder}: already there; choose another -o or pass --overwrite")
+        _refuse_unfinished(partial, place)
+        with _working_in(partial, place):
             yield partial
-            if (written := partial / place.name).is_file():
+            if (written := partial / target.name).is_file():
                 mark(partial, at_once=True)  # so that a kill doesn't leave a way that has been gone
-                publish(written, place)
+                publish(written, target)
         remove(partial)
 
 
-def check_free(
-    path: str | Path, *, overwrite: bool = False, resumable: bool = False, reads: Reads = ()
-) -> None:
+def check_free(place: Place) -> None:
     """Raise OutputError where `output_folder` could not begin a new result, before there is anything to put there."""
-    place = _checked(Path(path), reads)
-    with _locked(place, path):
-        _begin(place, path, overwrite=overwrite, resume=False, resumable=resumable)
+    target = _checked(place.folder, place.reads)
+    with _locked(target, place.folder):
+        _begin(target, replace(place, resume=False))
 
 
 def check_replaceable(
@@ -191,28 +180,26 @@ def _locked(place: Path, path: str | Path) -> Iterator[None]:
         lock.release()
 
 
-def _begin(place: Path, path: str | Path, *, overwrite: bool, resume: bool, resumable: bool) -> None:
+def _begin(target: Path, place: Place) -> None:
     """Put right what a kill left, and raise OutputError where nothing may be written."""
     try:
-        _restore(place)
-        _refuse_taken(place, path, overwrite=overwrite, resume=resume, resumable=resumable)
+        _restore(target)
+        _refuse_taken(target, place)
     except OSError as error:
-        fail(path, error)
+        fail(place.folder, error)
 
 
-def _refuse_taken(place: Path, path: str | Path, *, overwrite: bool, resume: bool, resumable: bool) -> None:
-    if place.exists() and not place.is_dir():
-        raise OutputError(f"{path}: a file is there; choose another -o")
-    if _holds_something(place):
-        if not overwrite:
-            raise OutputError(f"{path}: already there; choose another -o or pass --overwrite")
-        _refuse_strangers(place, path)
-    _refuse_unfinished(_partial(place), path, overwrite=overwrite, resume=resume, resumable=resumable)
+def _refuse_taken(target: Path, place: Place) -> None:
+    if target.exists() and not target.is_dir():
+        raise OutputError(f"{place.folder}: a file is there; choose another -o")
+    if _holds_something(target):
+        if not place.overwrite:
+            raise OutputError(f"{place.folder}: already there; choose another -o or pass --overwrite")
+        _refuse_strangers(target, place.folder)
+    _refuse_unfinished(_partial(target), place)
 
 
-def _refuse_unfinished(
-    partial: Path, path: str | Path, *, overwrite: bool, resume: bool, resumable: bool
-) -> None:
+def _refuse_unfinished(partial: Path, place: Place) -> None:
     if partial.exists() and not partial.is_dir():
         raise OutputError(f"{partial}: a file is in the way; remove it or choose another -o")
     if partial.is_dir():
@@ -224,8 +211,10 @@ def _refuse_unfinished(
             f"{partial}: holds no {MARKER_FILE}, so it is no unfinished run of this version; "
             "move it away or choose another -o"
         )
-    if not overwrite and not resume:
-        raise _unfinished(path, partial, resumable=resumable)
+    if not place.overwrite and not place.resume:
+        go_on = "--resume to continue it or --overwrite to start again"
+        advice = go_on if place.resumable else "--overwrite to discard it"
+        raise OutputError(f"{place.folder}: an unfinished run is in {partial}; pass {advice}")
 
 
 def _refuse_strangers(place: Path, path: str | Path) -> None:
@@ -239,12 +228,6 @@ def _refuse_strangers(place: Path, path: str | Path) -> None:
             f"{path}: holds {stranger.relative_to(place)}, which sparse-adapt didn't write; "
             "move it away or choose another -o"
         )
-
-
-def _unfinished(path: str | Path, partial: Path, *, resumable: bool) -> OutputError:
-    go_on = "--resume to continue it or --overwrite to start again"
-    advice = go_on if resumable else "--overwrite to discard it"
-    return OutputError(f"{path}: an unfinished run is in {partial}; pass {advice}")
 
 
 def _holds_something(folder: Path) -> bool:
@@ -279,29 +262,32 @@ def _publish(partial: Path, place: Path, *, overwrite: bool) -> None:
 
 
 @contextmanager
-def _working_in(partial: Path, path: str | Path, *, anew: bool, resumable: bool) -> Iterator[None]:
-    """The folder is there, `anew` or to go on in; a failure leaves what `--resume` can go on from, and nothing else.
+def _working_in(partial: Path, place: Place) -> Iterator[None]:
+    """The folder is there, anew or to go on in; a failure leaves what `--resume` can go on from, and nothing else.
 
     Raises OutputError where it can't be made, or the disk is full.
     """
+    anew = place.overwrite and not place.resume
     try:
         if partial.exists() and (anew or not _holds_something(partial)):
             remove(partial)
         partial.mkdir(exist_ok=True)
         if marker_of(partial) is None:
-            mark(partial, at_once=not resumable)
+            mark(partial, at_once=not place.resumable)
     except OSError as error:
-        fail(path, error)
+        fail(place.folder, error)
     try:
         yield
     except BaseException as error:
         with suppress(OSError):
-            if not resumable or not _holds_something(partial):
+            if not place.resumable or not _holds_something(partial):
                 remove(partial)
         if is_full(error):
             kept = f"what was done is kept in {partial}; " if partial.exists() else ""
             then = "pass --resume" if partial.exists() else "run it again"
-            raise OutputError(f"{path}: the disk is full; {kept}free some space and {then}") from error
+            raise OutputError(
+                f"{place.folder}: the disk is full; {kept}free some space and {then}"
+            ) from error
         raise
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from sparse_adapt.errors import ConfigError, OutputError, SparseAdaptError
-from sparse_adapt.files.folders import Reads, output_folder
+from sparse_adapt.files.folders import output_folder
+from sparse_adapt.files.place import Place
 
 T = TypeVar("T")
 
@@ -52,14 +53,7 @@ def from_first(value: T) -> T:
 
 
 @contextmanager
-def common_folder(
-    path: str | Path,
-    *,
-    overwrite: bool = False,
-    resume: bool = False,
-    resumable: bool = True,
-    reads: Reads = (),
-) -> Iterator[Path]:
+def common_folder(place: Place) -> Iterator[Path]:
     """`folders.output_folder` for several processes: the first holds it, the others wait for it at both ends.
 
     All of them may read there; only the first may write. Raises OutputError in each where the first can't begin.
@@ -73,9 +67,7 @@ def common_folder(
         return
     begun = False
     try:
-        with output_folder(
-            path, overwrite=overwrite, resume=resume, resumable=resumable, reads=reads
-        ) as folder:
+        with output_folder(place) as folder:
             begun = bool(from_first((folder, "")))
             yield folder
     except SparseAdaptError as error:

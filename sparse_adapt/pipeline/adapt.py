@@ -30,6 +30,7 @@ from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.folders import output_folder, tidy
 from sparse_adapt.files.marker import marker_of, remove
 from sparse_adapt.files.paths import absolute
+from sparse_adapt.files.place import Place
 from sparse_adapt.made_up.queries import HELD, TRAIN
 from sparse_adapt.pipeline.choosing import choice_made, choose_model, kept_made, measure_kept
 from sparse_adapt.pipeline.estimate import expected
@@ -50,7 +51,7 @@ from sparse_adapt.pipeline.step import STEPS_FOLDER
 from sparse_adapt.pipeline.work import RANKING, Watcher, Work, same_request
 from sparse_adapt.stages.inputs import PAIRS
 from sparse_adapt.stages.record import RECORD_FILE
-from sparse_adapt.stages.runner import Outcome, Place
+from sparse_adapt.stages.runner import Outcome
 from sparse_adapt.stages.table import find_stage
 from sparse_adapt.teachers.teacher import make_teacher
 from sparse_adapt.terms.mining import Term, read_terms
@@ -87,7 +88,7 @@ def adapt(
     watcher.tell("plan", said_plan(request))
     watcher.expect(expected(request, documents, total, _done_before(place)))
     reads = [source.place for source in request.sources().values() if source is not None]
-    with output_folder(place.folder, overwrite=place.overwrite, resume=place.resume, reads=reads) as folder:
+    with output_folder(place.reading(reads)) as folder:
         same_request(folder / REQUEST_FILE, request)
         work = Work(request, folder, watcher, documents, kept or folder / "cache", folder)
         for name, do in zip(STEPS, (_terms, _dictionary, _queries, _candidates), strict=False):

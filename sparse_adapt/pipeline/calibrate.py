@@ -13,6 +13,7 @@ import torch
 
 from sparse_adapt.errors import ConfigError, ModelError, unknown
 from sparse_adapt.files.folders import output_folder, write_json
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.lowering import Amounts, Bought, everyday_queries, raw_logits
 from sparse_adapt.report.tables import Column, Row, Table
@@ -123,7 +124,7 @@ def save_calibrated(
         if each
     }
     told = {"lowered": terms, "figures": [each._asdict() for each in bought]}
-    with output_folder(out, overwrite=overwrite, resumable=False, reads=[Path(source)]) as work:
+    with output_folder(Place(out, overwrite=overwrite, resumable=False, reads=[Path(source)])) as work:
         before = model.output_bias[ids].detach().clone()
         try:
             with torch.no_grad():

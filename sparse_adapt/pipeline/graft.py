@@ -27,6 +27,7 @@ from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.folders import output_folder, tidy, write_json
 from sparse_adapt.files.journal import check_same
 from sparse_adapt.files.paths import absolute
+from sparse_adapt.files.place import Place
 from sparse_adapt.made_up import general
 from sparse_adapt.made_up.queries import TRAIN
 from sparse_adapt.made_up.settings import QuerySettings
@@ -52,7 +53,7 @@ from sparse_adapt.pipeline.step import Step
 from sparse_adapt.pipeline.work import RANKING, Watcher, carry_out_and_tell
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.made_from import Source, of_collection, of_model, of_path
-from sparse_adapt.stages.runner import Outcome, Place
+from sparse_adapt.stages.runner import Outcome
 from sparse_adapt.stages.stage import UNUSUAL, Sizes
 from sparse_adapt.stages.table import find_stage
 from sparse_adapt.teachers.settings import CandidateSettings
@@ -168,7 +169,7 @@ def graft(request: GraftRequest, place: Place, watcher: Watcher) -> Finished:
     request.check()
     sources = request.sources()
     reads = [source.place for source in sources.values()]
-    with output_folder(place.folder, overwrite=place.overwrite, resume=place.resume, reads=reads) as folder:
+    with output_folder(place.reading(reads)) as folder:
         check_same(folder / REQUEST_FILE, request.plain())
         write_json(folder / REQUEST_FILE, request.plain())
         said = _told(_steps(request, sources, folder), folder, watcher)

@@ -23,13 +23,14 @@ from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import tidy, write_json, write_text
 from sparse_adapt.files.marker import remove
 from sparse_adapt.files.paths import absolute, found, is_there, portable
+from sparse_adapt.files.place import Place
 from sparse_adapt.files.processes import common_folder, is_main
 from sparse_adapt.pipeline.plan import Plan, plan_text
 from sparse_adapt.stages.inputs import Inputs
 from sparse_adapt.stages.made_from import changed, kept, of_model, stamp
 from sparse_adapt.stages.older import WAS_CALLED, record_now
 from sparse_adapt.stages.record import made_from, read_record, source_of, sources
-from sparse_adapt.stages.runner import Outcome, Place, carry_out
+from sparse_adapt.stages.runner import Outcome, carry_out
 from sparse_adapt.stages.runner import found as files_for_stage
 from sparse_adapt.stages.table import find_stage
 from sparse_adapt.training.loop import Progress
@@ -80,9 +81,7 @@ def run(plan: Plan, place: Place, listener: Listener | None = None) -> Finished:
         tidy(place.folder)
         return whole_run(plan, place.folder)
     check_files(plan)
-    with common_folder(
-        place.folder, overwrite=place.overwrite, resume=place.resume, reads=read_by(plan)
-    ) as work:
+    with common_folder(place.reading(read_by(plan))) as work:
         outcomes = run_stages(plan, work, listener or Silence())
         if is_main():
             write_report(work, plan, outcomes, {"keeps": _keeps(plan, outcomes[-1].folder)})

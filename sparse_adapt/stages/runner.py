@@ -6,13 +6,14 @@ A stage's folder holds the model, `history.jsonl` where it trained, and its reco
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 from sparse_adapt.collection.sources import beside
 from sparse_adapt.errors import ConfigError, SparseAdaptError
 from sparse_adapt.files.marker import empty, remove
+from sparse_adapt.files.place import Place
 from sparse_adapt.files.processes import common_folder, is_main
 from sparse_adapt.files.writing import sync_all
 from sparse_adapt.made_up.health import check_head
@@ -49,17 +50,6 @@ from sparse_adapt.training.settings import Training
 from sparse_adapt.training.state import STATE_FILE, forget
 
 EXTENDED = "model before the extension"  # in the record of an unfinished stage
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a stage writes, and what may already be there."""
-
-    folder: Path
-    overwrite: bool = False
-    resume: bool = False
-    home: Path | None = None  # the folder of the run that it belongs to
-    again: bool = False  # what was begun with something else is thrown away, not refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,9 +196,7 @@ def _folder(
     sources = [of_model(begun["model"][PATH])]
     sources += [source_of(key, entry[PATH]) for key, entry in begun["files"].items()]
     reads = [source.place for source in sources]
-    return common_folder(
-        place.folder, overwrite=place.overwrite, resume=place.resume, resumable=resumable, reads=reads
-    )
+    return common_folder(replace(place, resumable=resumable, reads=reads))
 
 
 def _begun_before(work: Path, begun: Mapping[str, Any], place: Place) -> dict[str, Any] | None:

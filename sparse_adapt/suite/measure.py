@@ -21,6 +21,7 @@ from sparse_adapt.collection.readers import documents_at, read_queries
 from sparse_adapt.collection.sources import bundled
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import output_folder
+from sparse_adapt.files.place import Place
 from sparse_adapt.lab.coin.coining import CARRIED
 from sparse_adapt.lab.coin.recovery import Recovery, recovered
 from sparse_adapt.report.watching import Watch, unwatched
@@ -97,7 +98,7 @@ def run_suite(
     place = (
         nullcontext(None)
         if folder is None
-        else output_folder(folder, overwrite=overwrite, resume=resume, reads=_read_by(suite))
+        else output_folder(Place(folder, overwrite=overwrite, resume=resume, reads=_read_by(suite)))
     )
     with place as work:
         own = kept is None and work is not None

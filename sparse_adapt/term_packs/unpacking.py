@@ -9,6 +9,7 @@ from pathlib import Path
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import ConfigError, unknown
 from sparse_adapt.files.folders import output_folder
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.retrieve.touched import touched_by, write_ids
@@ -68,7 +69,7 @@ def carry_out(
     """
     started, opened = time.monotonic(), plan.before
     reads: list[str | Path] = [plan.source, *(pack.source for pack in plan.added)]
-    with output_folder(out, overwrite=overwrite, resumable=False, reads=reads) as work:
+    with output_folder(Place(out, overwrite=overwrite, resumable=False, reads=reads)) as work:
         encoder = opened.base
         if plan.packs:
             write_held(work, opened, plan.packs)

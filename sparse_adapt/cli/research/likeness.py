@@ -11,6 +11,7 @@ from sparse_adapt.cli.following import free, then
 from sparse_adapt.cli.options import Baseline, Device, Json, Model, Overwrite, encodes
 from sparse_adapt.cli.research.contradictions import Language
 from sparse_adapt.errors import InputError
+from sparse_adapt.files.place import Place
 
 if TYPE_CHECKING:
     from sparse_adapt.model.reading import Reading
@@ -180,7 +181,7 @@ def relevant_words(
     with Bars() as bars:
         relevance = find(encoder, related, parser, bars.count("texts"), every=every)
     if out is not None:
-        with output_folder(out, overwrite=overwrite, resumable=False, reads=[pairs, model]) as work:
+        with output_folder(Place(out, overwrite=overwrite, resumable=False, reads=[pairs, model])) as work:
             write_json(work / "relevance.json", relevance.to_dict())
             plot_relevance(relevance, work / "relevance.png")
     if json:

@@ -34,6 +34,7 @@ from sparse_adapt.collection.readers import (
 from sparse_adapt.collection.sources import bundled
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import output_folder, write_json
+from sparse_adapt.files.place import Place
 from sparse_adapt.files.records import Record, read_record
 from sparse_adapt.lab.coin.choose import Candidate, choose_words, count_words, find_candidates
 from sparse_adapt.lab.coin.families import Coinage
@@ -98,7 +99,7 @@ def coin(
     defines none of the words.
     """
     with output_folder(
-        folder, overwrite=overwrite, resumable=False, reads=[documents_at(settings.collection)]
+        Place(Path(folder), overwrite=overwrite, resumable=False, reads=[documents_at(settings.collection)])
     ) as work:
         queries = list(read_queries(settings.collection))
         judged = list(_judgements(settings))

@@ -9,6 +9,7 @@ from sparse_adapt.collection.triplets import write_triplets
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.folders import check_free, output_folder, way_to_file, write_json
 from sparse_adapt.files.journal import check_same, noted
+from sparse_adapt.files.place import Place
 from sparse_adapt.lab.contradicting.contradict import (
     EACH,
     SHORTEST,
@@ -66,11 +67,11 @@ def write(
     if tuned is not None:
         if not asked.tune:
             raise InputError(tuned, "nothing is tuned; pass --tune 500 too, or leave --tuned out")
-        check_free(tuned, overwrite=overwrite)
+        check_free(Place(tuned, overwrite=overwrite, resumable=False))
     if asked.detect:
         check_language(asked.language)
     tally = Tally()
-    with way_to_file(out, overwrite=overwrite, resume=resume) as work:
+    with way_to_file(Place(out, overwrite=overwrite, resume=resume)) as work:
         check_same(work / ASKED_FILE, asked._asdict())
         parser = Parser(asked.language)
         tuned_here = work / TUNED
@@ -89,7 +90,7 @@ def write(
                 optimiser_name=asked.optimiser,
                 progress=heard,
             )
-            with output_folder(tuned_here) as place:
+            with output_folder(Place(tuned_here)) as place:
                 filler.save(place)
         admit(sentences, filler)
         heard, triplets = watch("sentences", len(sentences)), []
@@ -104,7 +105,7 @@ def write(
             if written.contradictions:
                 triplets.append(written.triplet)
         if triplets and tuned is not None:
-            with output_folder(tuned, overwrite=overwrite) as place:
+            with output_folder(Place(tuned, overwrite=overwrite)) as place:
                 filler.save(place)
         if triplets:
             write_triplets(work / out.name, triplets)

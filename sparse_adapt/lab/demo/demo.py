@@ -6,6 +6,7 @@ from typing import Any
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.files.paths import portable
+from sparse_adapt.files.place import Place
 from sparse_adapt.lab.demo.scorecard import measure, read_scene
 from sparse_adapt.lab.demo.verdict import ALONE, BASE, criteria, has_alone
 from sparse_adapt.model.sparse import SparseEncoder
@@ -23,7 +24,6 @@ from sparse_adapt.pipeline.run import (
     whole_run,
     write_report,
 )
-from sparse_adapt.stages.runner import Place
 from sparse_adapt.terms.mining import read_terms
 
 
@@ -39,9 +39,7 @@ def run_demo(plan: Plan, place: Place, listener: Listener | None = None, *, alon
     check_files(plan)
     assert plan.corpus is not None
     scene = read_scene(plan.corpus, [term.text for term in read_terms(plan.files["terms"])])
-    with output_folder(
-        place.folder, overwrite=place.overwrite, resume=place.resume, reads=read_by(plan)
-    ) as work:
+    with output_folder(place.reading(read_by(plan))) as work:
         outcomes = run_stages(plan, work, listener)
         models = {BASE: plan.model}
         if alone:

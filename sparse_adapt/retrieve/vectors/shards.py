@@ -12,8 +12,9 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.errors import InputError
-from sparse_adapt.files.folders import Reads, output_folder, write_json, write_text
+from sparse_adapt.files.folders import output_folder, write_json, write_text
 from sparse_adapt.files.journal import note, noted
+from sparse_adapt.files.place import Place, Reads
 from sparse_adapt.files.records import parse_record, read_record
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.watching import Before, Heard, silent
@@ -87,7 +88,7 @@ def encode_corpus(
             texts = [document.full_text for document in chunk.documents]
             yield Encoded(chunk, encode(model, texts, "document", progress=progress))
 
-    with output_folder(folder, resume=resume, overwrite=overwrite, reads=reads) as place:
+    with output_folder(Place(folder, resume=resume, overwrite=overwrite, reads=reads)) as place:
         manifest = _begun(place, stamp(model, model_name), documents_a_shard)
         shards = {_number(shard): shard for shard in manifest.shards}
         missing = _missing(documents, manifest, place, progress)
