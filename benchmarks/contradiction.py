@@ -31,9 +31,8 @@ from sparse_adapt.lab.contradicting.denoising import tune
 from sparse_adapt.lab.contradicting.masked import MaskedFiller
 from sparse_adapt.lab.contradicting.writing import ContradictRequest, write
 from sparse_adapt.lab.similarity import cosines, read_graded, spearman
-from sparse_adapt.model.dense_layout import Layout
 from sparse_adapt.model.kinds import load_encoder
-from sparse_adapt.model.sentence import SentenceEncoder
+from sparse_adapt.model.sentence import DenseLayout, SentenceEncoder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.evaluate import evaluate_model, read_collection
 from sparse_adapt.stages.runner import carry_out
@@ -96,7 +95,7 @@ def pretrain(lines: Sequence[str], folder: Path, steps_: int) -> None:
         f"masked words of the Japanese model: {statistics.fmean(history[-50:]):.2f} nats, {len(history)} steps"
     )
     encoder.save(folder / "sparse" / "base")
-    body = SentenceEncoder(masked_lm.bert, tokenizer, Layout(longest=LONGEST), (), LONGEST)
+    body = SentenceEncoder(masked_lm.bert, tokenizer, DenseLayout(longest=LONGEST), (), LONGEST)
     body.save(folder / "dense" / "base")
 
 

@@ -25,9 +25,9 @@ from sparse_adapt.collection.pairs import read_pairs, write_pairs
 from sparse_adapt.collection.readers import read_documents, write_documents
 from sparse_adapt.files.place import Place
 from sparse_adapt.made_up.queries import HELD
-from sparse_adapt.model.batches import pad
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.kinds import load_encoder
+from sparse_adapt.model.tokens import pad
 from sparse_adapt.retrieve.evaluate import read_collection
 from sparse_adapt.stages.dynamic import Dynamic
 from sparse_adapt.stages.pairs import Contrast

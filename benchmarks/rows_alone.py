@@ -26,9 +26,9 @@ from benchmarks.tables import Results, line, spread
 from sparse_adapt.files.place import Place
 from sparse_adapt.made_up.everyday import LIKE_QUERIES, made_up
 from sparse_adapt.made_up.general import pairs
-from sparse_adapt.model.dense_layout import is_dense
 from sparse_adapt.model.folder import ModelFolder
 from sparse_adapt.model.grafting import graft, head_of
+from sparse_adapt.model.layout import is_dense
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.retrieve.encode import encode

@@ -17,10 +17,10 @@ from torch import Tensor
 
 from benchmarks.measure import Work, options, peak_memory, print_peak_memory, take_turns
 from sparse_adapt.collection.readers import read_documents, read_queries
-from sparse_adapt.model.batches import pad
 from sparse_adapt.model.folder import resolve
 from sparse_adapt.model.head.pooling import activate, plain_splade_pool
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import pad
 from sparse_adapt.training.losses import flops, margin_mse
 
 MODEL = "splade-tiny"

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from transformers import PreTrainedTokenizerFast
 
-from sparse_adapt.model.names import names_of
+from sparse_adapt.model.tokens import names_of
 from sparse_adapt.retrieve.search import expected_products
 
 IMPACT_BITS = 8  # a quantised weight in an impact index

@@ -13,8 +13,8 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
-from sparse_adapt.model.names import names_of
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import names_of
 from sparse_adapt.model.windows import cut_up
 from sparse_adapt.report.html.parts import Section
 from sparse_adapt.report.results import Result

@@ -27,8 +27,8 @@ from diagnostics.sections import (
 )
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
-from sparse_adapt.model.names import names_of
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import names_of
 from sparse_adapt.retrieve.encode import encode
 
 HEAVIEST = 10

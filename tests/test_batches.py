@@ -5,8 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparse_adapt.model.batches import group_by_length, pad, read_by_length
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import group_by_length, pad, read_by_length
 
 LENGTHS = st.lists(st.integers(0, 300), max_size=60)
 

@@ -6,7 +6,7 @@ import sys
 SCRIPT = """
 import numba.core.caching as caching
 caching.FunctionCache._impl_class._locator_classes = []
-from sparse_adapt.model.compiled import compiled
+from sparse_adapt.model.threads import compiled
 
 @compiled
 def total(count):

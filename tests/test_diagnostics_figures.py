@@ -10,7 +10,8 @@ from diagnostics.cost import estimate_index_bytes, measure_cost
 from diagnostics.drift import compare_vectors, measure_drift
 from diagnostics.tables import tabulate_cost, tabulate_drift, tabulate_usage
 from diagnostics.usage import measure_usage
-from sparse_adapt.model.sparse import NewToken, SparseEncoder
+from sparse_adapt.model.encoder import NewToken
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.tables import to_json, to_markdown
 
 

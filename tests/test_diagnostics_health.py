@@ -6,7 +6,8 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from diagnostics.health import measure_health
-from sparse_adapt.model.sparse import NewToken, SparseEncoder
+from sparse_adapt.model.encoder import NewToken
+from sparse_adapt.model.sparse import SparseEncoder
 
 TEXTS = ["server log", "the server", "a log", "log"]
 

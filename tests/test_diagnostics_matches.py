@@ -9,7 +9,8 @@ from scipy.sparse import csr_matrix
 from diagnostics.matches import explain, snippet
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
-from sparse_adapt.model.sparse import NewToken, SparseEncoder
+from sparse_adapt.model.encoder import NewToken
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 
 

@@ -16,7 +16,8 @@ from diagnostics.occurrences import sight, spellings
 from diagnostics.token import diagnose
 from sparse_adapt.collection.readers import Document, read_documents
 from sparse_adapt.errors import InputError
-from sparse_adapt.model.sparse import NewToken, SparseEncoder
+from sparse_adapt.model.encoder import NewToken
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.terms.mining import Term
 

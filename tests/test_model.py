@@ -12,8 +12,9 @@ from torch.testing import assert_close
 
 from sparse_adapt.errors import ModelError
 from sparse_adapt.model import folder, sparse
+from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.folder import ModelFolder, resolve
-from sparse_adapt.model.sparse import NewToken, SparseEncoder
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.manifest import stamp

@@ -20,9 +20,9 @@ from sparse_adapt.collection.pairs import Pair, write_pairs
 from sparse_adapt.collection.readers import Document, write_documents
 from sparse_adapt.errors import ConfigError, InputError, ModelError
 from sparse_adapt.files.place import Place
-from sparse_adapt.model.batches import pad
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.kinds import load_encoder
+from sparse_adapt.model.tokens import pad
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.pipeline.run import run

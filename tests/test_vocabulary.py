@@ -16,8 +16,8 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from diagnostics.matches import explain
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import ModelError
-from sparse_adapt.model.names import names_of
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import names_of
 from sparse_adapt.model.vocabulary import Extension, TermError, extend, normalise
 from sparse_adapt.retrieve.vectors.manifest import token_names
 from sparse_adapt.terms.mining import Term

@@ -15,7 +15,7 @@ from sparse_adapt.files.checksum import checksum_of_texts
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.forms import Side
-from sparse_adapt.model.kinds import EitherEncoder
+from sparse_adapt.model.kinds import EitherEncoder, open_encoder
 from sparse_adapt.model.reading import Reading
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import Extension, extend
@@ -191,7 +191,7 @@ def load(
     place = Path(source)
     if (place / REPORT_FILE).is_file() and not (place / "config.json").is_file():
         source = read_finished(place).model
-    return Model(Reading(max_tokens, windows, overlap, device).load(source), str(source))
+    return Model(open_encoder(source, Reading(max_tokens, windows, overlap, device)), str(source))
 
 
 def load_sparse(source: ModelGiven, device: str = "auto") -> tuple[Model, SparseEncoder]:

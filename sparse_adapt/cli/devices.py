@@ -12,12 +12,16 @@ if TYPE_CHECKING:
 
 def load(model: str, device: str, reading: "Reading") -> "SparseEncoder":
     """Load a model for encoding; `auto` takes the fastest device there is. `reading`: how much of a text is read."""
-    return replace(reading, device=device).load_sparse(model)
+    from sparse_adapt.model.kinds import open_sparse
+
+    return open_sparse(model, replace(reading, device=device))
 
 
 def load_either(model: str, device: str, reading: "Reading") -> "EitherEncoder":
     """The same for a SPLADE model or a dense one."""
-    return replace(reading, device=device).load(model)
+    from sparse_adapt.model.kinds import open_encoder
+
+    return open_encoder(model, replace(reading, device=device))
 
 
 def load_to_read(model: str, device: str, reading: "Reading") -> "Model":

@@ -52,7 +52,7 @@ def after_stage(name: str, model: str, out: Path, files: Mapping[str, str]) -> l
 def measured(before: str, model: Path, corpus: str) -> list[list[str]]:
     """How to measure a model where its corpus has judgements, and how to write the vectors of a sparse one."""
     from sparse_adapt.collection.sources import judged_split
-    from sparse_adapt.model.dense_layout import is_dense
+    from sparse_adapt.model.layout import is_dense
 
     split, commands = judged_split(corpus), []
     if split is not None:
@@ -86,7 +86,7 @@ def a_query(corpus: str | None) -> str | None:
 
 def _later(name: str, model: Path) -> list[str]:
     """The stages that follow one on the main path of a model's kind."""
-    from sparse_adapt.model.dense_layout import is_dense
+    from sparse_adapt.model.layout import is_dense
     from sparse_adapt.stages.table import USUAL, names
 
     flow, order = DENSE_FLOW if is_dense(model) else USUAL, names()

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sparse_adapt.engines.manifest import ExportManifest, file_there
 from sparse_adapt.engines.names import breaks_words
 from sparse_adapt.errors import InputError
-from sparse_adapt.model.compiled import compiled
+from sparse_adapt.model.threads import compiled
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 CIFF_FILE = "index.ciff"

@@ -30,9 +30,9 @@ from sparse_adapt.engines.layout import ExportLayout, ExportSource
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, file_there
 from sparse_adapt.errors import ModelError
 from sparse_adapt.files.checksum import MARKER_FILE
-from sparse_adapt.model.batches import pad
 from sparse_adapt.model.saved import write_tokenizer
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import pad
 from sparse_adapt.retrieve.search import search
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.retrieve.vectors.manifest import TOKENS_FILE

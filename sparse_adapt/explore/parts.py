@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.explore.subject import Explored
-from sparse_adapt.model.names import names_of
+from sparse_adapt.model.tokens import names_of
 from sparse_adapt.pages.queries import Weighed, ranking_of
 from sparse_adapt.pages.subject import Encoded
 from sparse_adapt.report.html.parts import Bar, Bars, Page, Part, Prose, Ranking, Section

@@ -14,8 +14,8 @@ from sparse_adapt.collection.readers import Document, read_documents
 from sparse_adapt.collection.sources import beside, judged_split
 from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.files.paths import found
-from sparse_adapt.model.dense_layout import is_dense
 from sparse_adapt.model.encoder import NewToken
+from sparse_adapt.model.layout import is_dense
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pages.subject import Encoded
 from sparse_adapt.pipeline.lowering import Amounts, Scales, Texts, everyday_queries, raw_logits

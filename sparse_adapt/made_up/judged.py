@@ -23,10 +23,10 @@ from sparse_adapt.made_up.nearness import Judge, Nearness
 from sparse_adapt.made_up.samples import Samples, WordFeatures
 from sparse_adapt.made_up.windows import Profile, associations, ends_of, paraphrase, starts_word
 from sparse_adapt.made_up.word_scores import word_scores
-from sparse_adapt.model.batches import TokenIds
 from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.idf import shares_of
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import TokenIds
 
 REWORDED, NEAR, PARAPHRASED = 0.5, 0.35, 0.1  # shares of the kinds of texts; the rest are words at random
 POOL, POOL_A_TERM, LARGEST_POOL = 8_000, 2_000, 80_000  # texts that are made, beside everyday ones

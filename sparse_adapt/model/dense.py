@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from sparse_adapt.errors import ModelError, first_line
 from sparse_adapt.files.checksum import checksum_of_texts
 from sparse_adapt.files.kept import keep_arrays, kept_arrays
-from sparse_adapt.model.dense_layout import check_modules
 from sparse_adapt.model.folder import ModelFolder, ModelSource
 from sparse_adapt.model.head.filter import exact_precision
+from sparse_adapt.model.layout import transformer_in
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.vocabulary import Extension, extend
 from sparse_adapt.model.weights import check_finite, check_weights
@@ -155,7 +155,7 @@ def _read(source: ModelFolder, device: str) -> Any:  # noqa: ANN401
     from sentence_transformers import SentenceTransformer
 
     folder = source.path
-    check_weights(check_modules(folder, source), source)
+    check_weights(transformer_in(folder, source), source)
     try:
         model = SentenceTransformer(
             str(folder),

@@ -7,27 +7,25 @@ Dimensions: B texts, L positions, H hidden, V vocabulary.
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 from torch import Tensor, nn
-from transformers import PreTrainedTokenizerFast
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from sparse_adapt.errors import ConfigError, ModelError
 from sparse_adapt.files.folders import write_json
-from sparse_adapt.model.batches import TokenIds
 from sparse_adapt.model.forms import Side
 from sparse_adapt.model.idf import Factors, of_all
-from sparse_adapt.model.names import names_of_all
+from sparse_adapt.model.layout import JsonObject
 from sparse_adapt.model.reading import Windows
-from sparse_adapt.model.stored import read_object
-from sparse_adapt.model.unread import tokenize
+from sparse_adapt.model.saved import most_positions
+from sparse_adapt.model.tokens import TokenIds, names_of_all, tokenize
 
 VOCABULARY_FILE = "vocabulary.json"
 DEFAULT_MAX_TOKENS = 256
@@ -74,8 +72,8 @@ class Encoder(nn.Module, ABC):
 
     @property
     @abstractmethod
-    def input_rows(self) -> nn.Parameter:
-        """Input embeddings (V, H)."""
+    def transformer(self) -> PreTrainedModel:
+        """The model of transformers, with its head where it has one."""
 
     @property
     @abstractmethod
@@ -104,6 +102,12 @@ class Encoder(nn.Module, ABC):
         """States (rows, H) as `output_rows` are multiplied with, for the logits of masked words."""
 
     # -- what both have -----------------------------------------------------------------------
+
+    @property
+    def input_rows(self) -> nn.Parameter:
+        """Input embeddings (V, H)."""
+        rows: nn.Parameter = self.transformer.get_input_embeddings().weight  # type: ignore[assignment]
+        return rows
 
     @property
     def device(self) -> torch.device:
@@ -137,6 +141,16 @@ class Encoder(nn.Module, ABC):
         """Token ids of each text of a side, with special tokens, cut at `max_tokens`."""
         return tokenize(self.tokenizer, texts, self.max_tokens) if texts else []
 
+    def read_up_to(self, tokens: int) -> None:
+        """Have texts cut at so many tokens from now on, or at as many as the model has positions for."""
+        self.max_tokens = min(tokens, most_positions(self.transformer))
+
+    def new_tokens_in(self, texts: Sequence[str]) -> NDArray[np.bool_]:
+        """Which texts say which new token, in the order of `new_tokens` (T): (B, T)."""
+        new_ids = [token.token_id for token in self.new_tokens]
+        said = [np.isin(new_ids, ids) for ids in self.tokenize(texts)]
+        return np.array(said, np.bool_).reshape(len(texts), len(new_ids))
+
     def old_tokenization(self, token_ids: TokenIds) -> list[int]:
         """The same text in the vocabulary from before extension: every new token replaced by its pieces.
 
@@ -150,37 +164,34 @@ class Encoder(nn.Module, ABC):
         return old
 
 
-def write_vocabulary(folder: Path, encoder: Encoder, more: Mapping[str, Any] | None = None) -> None:
-    """Write what an extension added, and the longest text, beside a model; `more`: of how it reads texts."""
-    told = {"max_tokens": encoder.max_tokens, **(more or {})}
-    write_json(
-        folder / VOCABULARY_FILE, {**told, "new_tokens": [asdict(token) for token in encoder.new_tokens]}
-    )
+def write_vocabulary(folder: Path, encoder: Encoder, windows: Windows | None = None) -> None:
+    """Write beside a model what an extension added, the longest text, and the windows that documents are read by."""
+    told: JsonObject = {"max_tokens": encoder.max_tokens}
+    if windows is not None:
+        told["windows"] = asdict(windows)
+    told["new_tokens"] = [asdict(token) for token in encoder.new_tokens]
+    write_json(folder / VOCABULARY_FILE, told)
 
 
-def read_vocabulary(folder: Path, longest: int = DEFAULT_MAX_TOKENS) -> tuple[list[NewToken], int]:
-    """New tokens and the longest text of a model folder; none, and `longest`, where no extension wrote them."""
+def read_vocabulary(
+    folder: Path, longest: int = DEFAULT_MAX_TOKENS
+) -> tuple[list[NewToken], int, Windows | None]:
+    """New tokens, the longest text and the windows of a model folder; none, and `longest`, where none are written."""
     path = folder / VOCABULARY_FILE
     if not path.is_file():
-        return [], longest
+        return [], longest, None
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
         tokens = TypeAdapter(list[NewToken]).validate_python(stored["new_tokens"])
-        return tokens, int(stored["max_tokens"])
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
+        longest = int(stored["max_tokens"])
+    except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
         reason = " ".join(str(error).split("\n")[:3])
         raise ModelError(f"{path}: damaged ({reason}); repeat the extension") from error
-
-
-def read_windows(folder: Path) -> Windows | None:
-    """The windows by which the model in a folder reads documents; None where it reads them up to a length."""
-    path = folder / VOCABULARY_FILE
-    found = read_object(path).get("windows") if path.is_file() else None
-    if found is None:
-        return None
+    found = stored.get("windows")
     try:
-        return Windows(**{key: int(value) for key, value in found.items()})
+        windows = None if found is None else Windows(**{key: int(value) for key, value in found.items()})
     except (ConfigError, ValueError, TypeError, AttributeError) as error:
         raise ModelError(
             f"{path}: its windows are {found!r}; take them out, or repeat the adaptation"
         ) from error
+    return tokens, longest, windows

@@ -18,12 +18,11 @@ from torch import Tensor, nn
 from transformers import AutoModelForMaskedLM, PreTrainedModel, PreTrainedTokenizerFast
 
 from sparse_adapt.errors import ConfigError, ModelError, first_line
-from sparse_adapt.model.batches import TokenIds, group_by_length, pad
-from sparse_adapt.model.cutting import differing_part
-from sparse_adapt.model.dense_layout import check_modules
 from sparse_adapt.model.folder import ModelFolder, ModelSource
-from sparse_adapt.model.saved import longest_text, read_body, read_tokenizer
-from sparse_adapt.model.sparse import PADDED_TOKENS_A_PASS, SparseEncoder
+from sparse_adapt.model.layout import transformer_in
+from sparse_adapt.model.saved import differing_part, longest_text, read_body, read_tokenizer
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import PADDED_TOKENS_A_PASS, TokenIds, group_by_length, pad
 
 RIDGE = 1e-3  # of the mean variance of a state's coordinates
 
@@ -44,7 +43,7 @@ def graft(source: ModelSource, sparse: SparseEncoder, token_ids: Sequence[TokenI
     """
     source = ModelFolder.of(source)
     check_tokens(source, sparse.tokenizer)
-    masked_lm = _with_head(check_modules(source.path, source), source)
+    masked_lm = _with_head(transformer_in(source.path, source), source)
     width, narrow = masked_lm.get_output_embeddings().in_features, sparse.output_rows.shape[1]
     if width < narrow:
         raise ModelError(
@@ -61,7 +60,7 @@ def graft(source: ModelSource, sparse: SparseEncoder, token_ids: Sequence[TokenI
 
 def check_tokens(source: ModelSource, other: PreTrainedTokenizerFast) -> None:
     """Raise ConfigError, naming the first token that differs, where an encoder cuts texts differently."""
-    one = read_tokenizer(check_modules(ModelFolder.of(source).path, source), source)
+    one = read_tokenizer(transformer_in(ModelFolder.of(source).path, source), source)
     first, second = one.get_vocab(), other.get_vocab()
     for token, place in sorted(second.items(), key=lambda item: item[1]):
         if first.get(token) != place:

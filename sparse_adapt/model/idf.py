@@ -3,19 +3,24 @@
 Dimensions: B texts, V vocabulary.
 """
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.model.batches import TokenIds
+from sparse_adapt.errors import ModelError
+from sparse_adapt.files.folders import write_json
+from sparse_adapt.model.tokens import TokenIds
 
 Factors = NDArray[np.float32]
 Shares = NDArray[np.float64]
 EVERYDAY = 0.25  # part of general language in how many texts a token is counted in, where it is known
 EVERY = 0.25  # what a token counts in a mean that every document has, where one that none has counts 1
 DOCUMENTS = 2_048  # of many so many tell
+FACTORS_FILE = "factors.json"
 
 
 def rows_for_idf(count: int) -> list[int]:
@@ -75,14 +80,28 @@ def of_all(factors: Factors | None, size: int) -> Factors:
     return np.pad(factors, (0, size - len(factors)), constant_values=factors.max()).astype(np.float32)
 
 
-def reciprocal(factors: Factors) -> Factors:
-    """What undoes factors (V); 0 where they are 0."""
-    return np.divide(1.0, factors, out=np.zeros_like(factors), where=factors > 0)
-
-
 def scaled(vectors: csr_matrix, factors: Factors) -> csr_matrix:
     """Every weight (B, V) times the factor of its token (V); weights that become 0 are no longer stored."""
     product = vectors.copy()
     product.data = product.data * factors[product.indices]
     product.eliminate_zeros()
     return product
+
+
+def read_factors(folder: Path, size: int) -> Factors | None:
+    """The factor of each token, where a model's folder has them: never negative, at most `size`."""
+    path = folder / FACTORS_FILE
+    if not path.is_file():
+        return None
+    try:
+        factors = np.array(json.loads(path.read_text(encoding="utf-8"))["factors"], np.float32)
+    except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
+        raise ModelError(f"{path}: damaged ({error}); delete it to do without idf") from error
+    if factors.ndim != 1 or not 0 < len(factors) <= size or not (np.isfinite(factors) & (factors >= 0)).all():
+        raise ModelError(f"{path}: not the factors of {size:,} tokens; delete it to do without idf")
+    return factors
+
+
+def write_factors(folder: Path, factors: Factors) -> None:
+    """Write the factor of each token (V) beside a model."""
+    write_json(folder / FACTORS_FILE, {"factors": [round(float(each), 5) for each in factors]})

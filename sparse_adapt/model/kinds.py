@@ -1,7 +1,8 @@
-"""Either kind of encoder by its name: what a folder holds says which it is."""
+"""Either kind of encoder, opened by its name: what a folder holds says which it is."""
 
-from sparse_adapt.model.dense_layout import is_dense
 from sparse_adapt.model.folder import ModelFolder, ModelSource
+from sparse_adapt.model.layout import is_dense
+from sparse_adapt.model.reading import Reading, choose_device
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import SparseEncoder
 
@@ -15,3 +16,17 @@ def load_encoder(source: ModelSource, device: str = "cpu") -> EitherEncoder:
     """
     model = ModelFolder.of(source)
     return (SentenceEncoder if is_dense(model.path) else SparseEncoder).load(model, device)
+
+
+def open_encoder(source: ModelSource, reading: Reading) -> EitherEncoder:
+    """A SPLADE model, or a dense one, that reads as it is told. Raises ModelError for what is neither."""
+    encoder = load_encoder(source, choose_device(reading.device))
+    reading.apply(encoder)
+    return encoder
+
+
+def open_sparse(source: ModelSource, reading: Reading) -> SparseEncoder:
+    """A SPLADE model that reads as it is told. Raises ModelError for any other."""
+    encoder = SparseEncoder.load(source, choose_device(reading.device))
+    reading.apply(encoder)
+    return encoder

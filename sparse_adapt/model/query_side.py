@@ -18,15 +18,14 @@ from transformers import PreTrainedTokenizerFast
 
 from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.files.folders import write_json
-from sparse_adapt.model.batches import TokenIds
-from sparse_adapt.model.cutting import BEFORE_PIECES, differing_part
 from sparse_adapt.model.folder import ModelSource
 from sparse_adapt.model.idf import said_by
-from sparse_adapt.model.stored import read_json
+from sparse_adapt.model.layout import TABLE, TABLE_FILES, read_json
+from sparse_adapt.model.saved import check_same_tokens, read_tokenizer, write_tokenizer
+from sparse_adapt.model.tokens import TokenIds, names_of_all
 
 CONFIG_FILE, WEIGHTS_FILE, WEIGHT = "config.json", "model.safetensors", "weight"
 ALIKE = 1e-3  # share of the heaviest weight by which those of a table may differ that are called equal
-SAME = (*BEFORE_PIECES, "model", "added_tokens")  # of two tokenizers that give the same tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +100,23 @@ def _idf(token_ids: Sequence[TokenIds], size: int) -> NDArray[np.float64]:
     return idf
 
 
-def read_query_side(place: Path, tokenizer: PreTrainedTokenizerFast, size: int, longest: int) -> QuerySide:
-    """The table at a place, a file or a module's folder, for so many tokens (`size`).
+# -- in files ---------------------------------------------------------------------------------------
 
-    Raises ModelError for weights that are no numbers or below zero, or of another vocabulary.
+
+def read_query_side(
+    place: Path | None, tokenizer: PreTrainedTokenizerFast, size: int, longest: int, source: ModelSource
+) -> QuerySide | None:
+    """The table at a place, a file or a module's folder, for so many tokens (`size`); None without a place.
+
+    `tokenizer` and `longest` are the model's; a module's tokenizer has to cut as the model's does. Raises ModelError
+    for weights that are no numbers or below zero, or of another vocabulary.
     """
+    if place is None:
+        return None
     if place.is_file():
         return QuerySide(_checked(_of_file(place, tokenizer), size, place), longest)
+    other = read_tokenizer(place, source)
+    check_same_tokens(tokenizer, other, source)
     told = read_json(place / CONFIG_FILE) if (place / CONFIG_FILE).is_file() else {}
     frozen = isinstance(told, dict) and bool(told.get("frozen"))
     path = place / WEIGHTS_FILE
@@ -119,20 +128,21 @@ def read_query_side(place: Path, tokenizer: PreTrainedTokenizerFast, size: int, 
         weights = load_file(path)[WEIGHT]
     except (OSError, SafetensorError, KeyError, TypeError) as error:
         raise ModelError(f"{path}: damaged ({error!r}); fetch the model again") from error
-    return QuerySide(_checked(weights, size, path), longest, frozen)
+    return QuerySide(_checked(weights, size, path), min(int(other.model_max_length), 10**9), frozen)
 
 
-def check_same(one: PreTrainedTokenizerFast, other: PreTrainedTokenizerFast, source: ModelSource) -> None:
-    """Raise ModelError, naming `source`, where queries and documents would be cut into other tokens."""
-    if one.get_vocab() != other.get_vocab() or differing_part(one, other, SAME) is not None:
-        raise ModelError(f"{source}: its queries and its documents have different tokenizers; fetch it again")
-
-
-def write_query_side(folder: Path, side: QuerySide, size: int) -> None:
-    """Write the table as a module of sentence-transformers, of as many tokens (`size`) as its tokenizer has."""
-    folder.mkdir(exist_ok=True)
-    write_json(folder / CONFIG_FILE, {"frozen": side.frozen})
-    save_file({WEIGHT: np.ascontiguousarray(side.weights[:size])}, folder / WEIGHTS_FILE)
+def write_query_side(folder: Path, side: QuerySide, tokenizer: PreTrainedTokenizerFast) -> dict[str, str]:
+    """Write a table as a module of sentence-transformers, and once more for OpenSearch: the kind of each module."""
+    module, size = f"query_0_{TABLE}", len(tokenizer)
+    (folder / module).mkdir(exist_ok=True)
+    write_json(folder / module / CONFIG_FILE, {"frozen": side.frozen})
+    save_file({WEIGHT: np.ascontiguousarray(side.weights[:size])}, folder / module / WEIGHTS_FILE)
+    longest = tokenizer.model_max_length
+    write_tokenizer(folder / module, tokenizer, side.longest)
+    tokenizer.model_max_length = longest
+    weights = zip(names_of_all(tokenizer, size), side.weights[:size].tolist(), strict=True)
+    write_json(folder / TABLE_FILES[0], {token: weight for token, weight in weights if weight})
+    return {module: TABLE}
 
 
 def read_weights(path: Path) -> dict[str, float]:

@@ -4,14 +4,9 @@ Settings and commands name these, so nothing heavy loads with this module.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from sparse_adapt.errors import ConfigError
-
-if TYPE_CHECKING:
-    from sparse_adapt.model.folder import ModelSource
-    from sparse_adapt.model.kinds import EitherEncoder
-    from sparse_adapt.model.sparse import SparseEncoder
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
@@ -76,22 +71,6 @@ class Reading:
             raise ConfigError("an overlap is of windows; say how many tokens a window has: --windows N")
         if self.windows is not None:
             encoder.read_by(None if self.windows == 0 else windows_of(self.windows, self.overlap))
-
-    def load(self, source: "ModelSource") -> "EitherEncoder":
-        """A SPLADE model, or a dense one, that reads so. Raises ModelError for what is neither."""
-        from sparse_adapt.model.kinds import load_encoder
-
-        encoder = load_encoder(source, choose_device(self.device))
-        self.apply(encoder)
-        return encoder
-
-    def load_sparse(self, source: "ModelSource") -> "SparseEncoder":
-        """A SPLADE model that reads so. Raises ModelError for any other."""
-        from sparse_adapt.model.sparse import SparseEncoder
-
-        encoder = SparseEncoder.load(source, choose_device(self.device))
-        self.apply(encoder)
-        return encoder
 
 
 def choose_device(device: str) -> str:

@@ -1,11 +1,12 @@
-"""A model folder: what is read from it and what is refused, and what is written for its three loaders.
+"""The transformer and the tokenizer in a model folder: read, refused, compared, and written for three loaders.
 
 transformers reads config.json, model.safetensors, tokenizer.json and tokenizer_config.json; raw `tokenizers`
 reads tokenizer.json alone; sentence-transformers adds modules.json, its two settings files and the folders of its
-other modules (`model.modules`). Weights are safetensors only, and no code is ever taken from a folder.
+other modules (`model.layout`). Weights are safetensors only, and no code is ever taken from a folder.
 """
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,27 +21,20 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
-from sparse_adapt import __version__
 from sparse_adapt.errors import ModelError, first_line
-from sparse_adapt.files.folders import write_json
 from sparse_adapt.model.folder import ModelFolder, ModelSource
-from sparse_adapt.model.forms import Form
-from sparse_adapt.model.names import names_of_all
-from sparse_adapt.model.query_side import QuerySide, write_query_side
 from sparse_adapt.model.weights import check_finite, check_weights
 
 transformers_logging.disable_progress_bar()
 transformers_logging.set_verbosity_error()
 
 TOKENIZERS = ("tokenizer.json", "vocab.*", "*.model")
-TRANSFORMER_TYPE = "sentence_transformers.base.modules.transformer.Transformer"
-POOLING_TYPE = "sentence_transformers.sparse_encoder.modules.splade_pooling.SpladePooling"
-TABLE_TYPE = "sentence_transformers.sparse_encoder.modules.sparse_static_embedding.SparseStaticEmbedding"
-ROUTER_TYPE = "sentence_transformers.base.modules.router.Router"
+BEFORE_PIECES = ("normalizer", "pre_tokenizer")  # what is done to a text before its words are looked up
+SAME_TOKENS = (*BEFORE_PIECES, "model", "added_tokens")  # of two tokenizers that give the same tokens
 LOADING_NOTES = ("is_local", "local_files_only", "max_length", "stride", "truncation_strategy")
 
 
-# -- reading -------------------------------------------------------------------------------------
+# -- transformers ----------------------------------------------------------------------------------
 
 
 def read_masked_lm(folder: Path, source: ModelSource) -> PreTrainedModel:
@@ -125,6 +119,36 @@ def _refuse_missing(masked_lm: PreTrainedModel, missing: set[str], source: Model
         )
 
 
+def longest_text(masked_lm: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> int:
+    """How many tokens a text may have at most, special ones included, by tokenizer and positions."""
+    return int(min(most_positions(masked_lm), tokenizer.model_max_length))
+
+
+def most_positions(masked_lm: PreTrainedModel) -> int:
+    """How many tokens a model can read at once; a billion where nothing limits them."""
+    positions = getattr(masked_lm.config, "max_position_embeddings", None) or 10**9
+    for name, module in masked_lm.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            first = 0 if module.padding_idx is None else module.padding_idx + 1  # RoBERTa counts from there
+            positions = min(positions, module.num_embeddings - first)
+    return int(positions)
+
+
+def write_masked_lm(folder: Path, masked_lm: PreTrainedModel) -> None:
+    """Write config and weights, an untied decoder's bias under both of its names.
+
+    Extension leaves them one tensor, which transformers saves once and then misses, or leaves one short.
+    """
+    for name, twin in bias_twins(masked_lm) if not masked_lm.config.tie_word_embeddings else ():
+        module, _, attribute = twin.rpartition(".")
+        own = nn.Parameter(masked_lm.get_parameter(name).detach().clone())
+        setattr(masked_lm.get_submodule(module), attribute, own)
+    masked_lm.save_pretrained(folder)
+
+
+# -- tokenizers ------------------------------------------------------------------------------------
+
+
 def tokenizer_of(source: ModelSource) -> PreTrainedTokenizerFast:
     """The tokenizer of a model by its name. Raises ModelError where there is none, or it isn't fast."""
     model = ModelFolder.of(source)
@@ -155,36 +179,6 @@ def lowers_case(tokenizer: PreTrainedTokenizerFast) -> bool:
     return normalizer is not None and "a" in str(normalizer.normalize_str("A"))
 
 
-def longest_text(masked_lm: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> int:
-    """How many tokens a text may have at most, special ones included, by tokenizer and positions."""
-    return int(min(most_positions(masked_lm), tokenizer.model_max_length))
-
-
-def most_positions(masked_lm: PreTrainedModel) -> int:
-    """How many tokens a model can read at once; a billion where nothing limits them."""
-    positions = getattr(masked_lm.config, "max_position_embeddings", None) or 10**9
-    for name, module in masked_lm.named_modules():
-        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
-            first = 0 if module.padding_idx is None else module.padding_idx + 1  # RoBERTa counts from there
-            positions = min(positions, module.num_embeddings - first)
-    return int(positions)
-
-
-# -- writing -------------------------------------------------------------------------------------
-
-
-def write_masked_lm(folder: Path, masked_lm: PreTrainedModel) -> None:
-    """Write config and weights, an untied decoder's bias under both of its names.
-
-    Extension leaves them one tensor, which transformers saves once and then misses, or leaves one short.
-    """
-    for name, twin in bias_twins(masked_lm) if not masked_lm.config.tie_word_embeddings else ():
-        module, _, attribute = twin.rpartition(".")
-        own = nn.Parameter(masked_lm.get_parameter(name).detach().clone())
-        setattr(masked_lm.get_submodule(module), attribute, own)
-    masked_lm.save_pretrained(folder)
-
-
 def write_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerFast, max_tokens: int) -> None:
     """Write a tokenizer that cuts at `max_tokens` and pads nothing, whatever it was last used for."""
     tokenizer.model_max_length = max_tokens
@@ -195,89 +189,17 @@ def write_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerFast, max_tokens
     tokenizer.save_pretrained(folder)
 
 
-def write_sentence_transformers(
-    folder: Path, vocabulary_size: int, form: Form, query_route: Mapping[str, str]
+def differing_part(
+    one: PreTrainedTokenizerFast, other: PreTrainedTokenizerFast, parts: Sequence[str] = BEFORE_PIECES
+) -> str | None:
+    """The first of some parts, by their names in `tokenizer.json`, that two tokenizers have differently."""
+    states = [json.loads(each.backend_tokenizer.to_str()) for each in (one, other)]
+    return next((part for part in parts if states[0][part] != states[1][part]), None)
+
+
+def check_same_tokens(
+    one: PreTrainedTokenizerFast, other: PreTrainedTokenizerFast, source: ModelSource
 ) -> None:
-    """Write what `sentence_transformers.SparseEncoder` needs beside the files of transformers.
-
-    query_route: the type of each module that queries alone go through, by its folder; empty where there is none.
-    """
-    pooling = "document_1_SpladePooling" if query_route else "1_SpladePooling"
-    modules = [("", ROUTER_TYPE)] if query_route else [("", TRANSFORMER_TYPE), (pooling, POOLING_TYPE)]
-    write_json(
-        folder / "modules.json",
-        [
-            {"idx": number, "name": str(number), "path": path, "type": kind}
-            for number, (path, kind) in enumerate(modules)
-        ],
-    )
-    limit = {} if form.entries is None else {"max_active_dims": form.entries}
-    write_json(
-        folder / "config_sentence_transformers.json",
-        {
-            "model_type": "SparseEncoder",
-            "prompts": {"query": "", "document": "", **form.prompts},
-            "default_prompt_name": form.default_prompt,
-            "similarity_fn_name": "dot",
-            **limit,
-            "__version__": {"sparse_adapt": __version__},
-        },
-    )
-    _write_modules(folder, folder / pooling, form, vocabulary_size)
-    if query_route:
-        document_route = {"": TRANSFORMER_TYPE, pooling: POOLING_TYPE}
-        write_json(
-            folder / "router_config.json",
-            {
-                "types": {**query_route, **document_route},
-                "structure": {"query": list(query_route), "document": list(document_route)},
-                "parameters": {"default_route": "document", "allow_empty_key": True, "route_mappings": {}},
-            },
-        )
-
-
-def _write_modules(transformer: Path, pooling: Path, form: Form, vocabulary_size: int) -> None:
-    """Write the settings of a transformer and of the pooling behind it."""
-    write_json(
-        transformer / "sentence_bert_config.json",
-        {
-            "transformer_task": "fill-mask",
-            "modality_config": {"text": {"method": "forward", "method_output_name": "logits"}},
-            "module_output_name": "token_embeddings",
-        },
-    )
-    pooling.mkdir(exist_ok=True)
-    told = {"pooling_strategy": form.pooling, "activation_function": form.activation}
-    write_json(pooling / "config.json", {**told, "embedding_dimension": vocabulary_size})
-
-
-def write_table(folder: Path, side: QuerySide, tokenizer: PreTrainedTokenizerFast) -> dict[str, str]:
-    """Write the table of queries as a module, which is given with its type, and once more for OpenSearch."""
-    table = "query_0_SparseStaticEmbedding"
-    write_query_side(folder / table, side, len(tokenizer))
-    longest = tokenizer.model_max_length
-    write_tokenizer(folder / table, tokenizer, side.longest)
-    tokenizer.model_max_length = longest
-    tokens = names_of_all(tokenizer, len(tokenizer))
-    weights = side.weights[: len(tokens)].tolist()
-    write_json(
-        folder / "idf.json", {token: weight for token, weight in zip(tokens, weights, strict=True) if weight}
-    )
-    return {table: TABLE_TYPE}
-
-
-def write_query_encoder(
-    folder: Path,
-    masked_lm: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerFast,
-    max_tokens: int,
-    form: Form,
-) -> dict[str, str]:
-    """Write the model that reads queries alone as modules, which are given with their types."""
-    transformer, pooling = "query_0_Transformer", "query_1_SpladePooling"
-    write_masked_lm(folder / transformer, masked_lm)
-    write_tokenizer(folder / transformer, tokenizer, max_tokens)
-    _write_modules(
-        folder / transformer, folder / pooling, form, masked_lm.get_output_embeddings().out_features
-    )
-    return {transformer: TRANSFORMER_TYPE, pooling: POOLING_TYPE}
+    """Raise ModelError, naming `source`, where queries and documents would be cut into other tokens."""
+    if one.get_vocab() != other.get_vocab() or differing_part(one, other, SAME_TOKENS) is not None:
+        raise ModelError(f"{source}: its queries and its documents have different tokenizers; fetch it again")

@@ -1,5 +1,12 @@
 """A dense sentence encoder that can be extended and trained: texts in, one vector of length 1 each.
 
+modules.json                         a transformer, perhaps word weights, a pooling, perhaps a normalisation
+sentence_bert_config.json            the longest text
+config_sentence_transformers.json    prompts and the like, which stay as they are
+1_Pooling/config.json                how token states become one vector
+1_WordWeights/config.json            what each token counts in it, where not all count the same; 2_Pooling then
+config.json, model.safetensors, ...  the transformer, as transformers reads it
+
 What is published of such a model seldom holds a head for masked words: it was cut off when the model learnt to
 encode sentences. Here it gets one that is tied to the input embeddings, so that what a masked word teaches
 reaches the word's own row; its bias and a fresh transform, which begins as the identity, are all that is new. The
@@ -8,8 +15,10 @@ that sentence-transformers doesn't look at.
 Dimensions: B texts, L positions, H hidden, V vocabulary.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
@@ -20,25 +29,46 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+from sparse_adapt import __version__
 from sparse_adapt.errors import ConfigError, ModelError, first_line
+from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.marker import vouching
-from sparse_adapt.model.batches import group_by_length, pad
-from sparse_adapt.model.dense_layout import Layout, read_layout, read_word_weights, write_layout
 from sparse_adapt.model.encoder import Encoder, NewToken, read_vocabulary, write_vocabulary
 from sparse_adapt.model.folder import ModelFolder, ModelSource
-from sparse_adapt.model.reading import Windows
-from sparse_adapt.model.saved import (
-    longest_text,
-    most_positions,
-    read_body,
-    read_tokenizer,
-    write_tokenizer,
+from sparse_adapt.model.idf import Factors
+from sparse_adapt.model.layout import (
+    ABOUT_FILE,
+    LENGTH_FILE,
+    MODULES_FILE,
+    JsonObject,
+    list_modules,
+    read_json,
+    read_length,
+    read_object,
+    write_module_list,
 )
+from sparse_adapt.model.reading import Windows
+from sparse_adapt.model.saved import longest_text, read_body, read_tokenizer, write_tokenizer
+from sparse_adapt.model.tokens import PADDED_TOKENS_A_PASS, group_by_length, pad
 from sparse_adapt.model.weights import check_finite
 from sparse_adapt.report.watching import Heard, silent
 
 HEAD_FILE = "masked_words.safetensors"
-PADDED_TOKENS_A_PASS = 4096
+MODES = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}  # as older versions wrote them
+KNOWN = ("Transformer", "Pooling", "Normalize")
+WEIGHTS = "WordWeights"  # where there is one, between the first two
+
+Mode = Literal["mean", "cls"]
+
+
+@dataclass(frozen=True, slots=True)
+class DenseLayout:
+    """How token states become a vector, and what the folder says beside it."""
+
+    mode: Mode = "mean"
+    normalised: bool = True
+    longest: int | None = None  # tokens
+    about: JsonObject = field(default_factory=dict)
 
 
 class MaskedWords(nn.Module):
@@ -65,7 +95,7 @@ class SentenceEncoder(Encoder):
         self,
         body: PreTrainedModel,
         tokenizer: PreTrainedTokenizerFast,
-        layout: Layout,
+        layout: DenseLayout,
         new_tokens: Sequence[NewToken] = (),
         max_tokens: int = 256,
     ) -> None:
@@ -90,23 +120,19 @@ class SentenceEncoder(Encoder):
         """
         source = ModelFolder.of(source)
         folder = source.path
-        layout = read_layout(folder, source)
+        layout = _read_layout(folder, source)
         body = read_body(folder, source)
         tokenizer = read_tokenizer(folder, source)
         longest = longest_text(body, tokenizer)
-        new_tokens, max_tokens = read_vocabulary(folder, layout.longest or longest)
+        new_tokens, max_tokens, _ = read_vocabulary(folder, layout.longest or longest)
         try:
             encoder = cls(body, tokenizer, layout, new_tokens, min(max_tokens, longest))
         except ModelError as error:
             raise ModelError(f"{source}: {error}") from error
         if (folder / HEAD_FILE).is_file():
             _read_head(folder / HEAD_FILE, encoder.head)
-        encoder.factors = read_word_weights(folder, encoder.vocabulary_size)
+        encoder.factors = _read_word_weights(folder, encoder.vocabulary_size)
         return encoder.to(device).eval()
-
-    def read_up_to(self, tokens: int) -> None:
-        """Have texts cut at so many tokens from now on, or at as many as the model has positions for."""
-        self.max_tokens = min(tokens, most_positions(self.body))
 
     def read_by(self, windows: Windows | None) -> None:
         """Raise ConfigError for windows: a mean over positions is no maximum over those of windows."""
@@ -120,7 +146,7 @@ class SentenceEncoder(Encoder):
             self.body.save_pretrained(folder)
             write_tokenizer(folder, self.tokenizer, self.max_tokens)
             write_vocabulary(folder, self)
-            write_layout(folder, self.layout, self.width, self.max_tokens, self._counts())
+            _write_layout(folder, self.layout, self.width, self.max_tokens, self._counts())
             head = {name: tensor.cpu().contiguous() for name, tensor in self.head.state_dict().items()}
             save_file(head, folder / HEAD_FILE)
 
@@ -139,10 +165,9 @@ class SentenceEncoder(Encoder):
         return int(self.body.config.hidden_size)
 
     @property
-    def input_rows(self) -> nn.Parameter:
-        """Input embeddings (V, H)."""
-        rows: nn.Parameter = self.body.get_input_embeddings().weight  # type: ignore[assignment]
-        return rows
+    def transformer(self) -> PreTrainedModel:
+        """The body, without a head."""
+        return self.body
 
     @property
     def output_rows(self) -> nn.Parameter:
@@ -204,3 +229,82 @@ def _read_head(path: Path, head: MaskedWords) -> None:
         raise ModelError(
             f"{path}: not this model's head ({first_line(error)}); delete it to begin with a fresh one"
         ) from error
+
+
+# -- the folder --------------------------------------------------------------------------------------
+
+
+def _read_layout(folder: Path, source: ModelSource) -> DenseLayout:
+    """The layout of a folder. Raises ModelError, naming `source`, for one that this project can't train."""
+    if not (folder / MODULES_FILE).is_file():
+        raise ModelError(f"{source}: holds no {MODULES_FILE}, so it is no dense model; check --model")
+    modules = list_modules(folder, source)
+    kinds = [module.kind for module in modules]
+    plain = kinds[:1] + kinds[2:] if kinds[1:2] == [WEIGHTS] else kinds
+    if tuple(plain) not in (KNOWN, KNOWN[:2]):
+        raise ModelError(
+            f"{source}: its modules are {', '.join(kinds) or 'none'}; only {' + '.join(KNOWN[:2])}, with "
+            f"{WEIGHTS} and {KNOWN[2]} or without, can be adapted"
+        )
+    about = read_object(folder / ABOUT_FILE, optional=True)
+    if about.get("default_prompt_name") is not None:
+        raise ModelError(f"{source}: puts a prompt before every text, which can't be adapted; choose another")
+    pooling = read_object(dict(modules)["Pooling"] / "config.json")
+    return DenseLayout(_mode(pooling, source), len(plain) == len(KNOWN), read_length(folder)[0], about)
+
+
+def _mode(pooling: JsonObject, source: ModelSource) -> Mode:
+    found = pooling.get("pooling_mode")
+    if found is None:
+        modes = [key for key, value in pooling.items() if key.startswith("pooling_mode_") and value is True]
+        found = MODES.get(modes[0], modes[0]) if len(modes) == 1 else modes
+    if found in ("mean", ["mean"]):
+        return "mean"
+    if found in ("cls", ["cls"]):
+        return "cls"
+    raise ModelError(f"{source}: pools by {found!r}; only mean and cls can be adapted")
+
+
+def _read_word_weights(folder: Path, size: int) -> Factors | None:
+    """What each token counts in a mean, where a model's folder says it: never negative, at most `size`."""
+    place = dict(list_modules(folder, folder)).get(WEIGHTS)
+    if place is None:
+        return None
+    path = place / "config.json"
+    stored = read_json(path)
+    try:
+        counts, other = stored["word_weights"], stored.get("unknown_word_weight", 1.0)
+        found = [counts.get(token, counts.get(token.lower(), other)) for token in stored["vocab"]]
+        factors: Factors = np.array(found, np.float32)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelError(f"{path}: damaged ({error!r}); fetch the model again") from error
+    if not 0 < len(factors) <= size or not (np.isfinite(factors) & (factors >= 0)).all():
+        raise ModelError(f"{path}: not the weights of {size:,} tokens; fetch the model again")
+    return factors
+
+
+def _write_layout(
+    folder: Path, layout: DenseLayout, width: int, longest: int, counts: Mapping[str, float] | None = None
+) -> None:
+    """Write what sentence-transformers reads beside the transformer.
+
+    width: of the vectors; longest: in tokens; counts: what each token counts in a mean, in the order of their ids.
+    """
+    names = list(KNOWN if layout.normalised else KNOWN[:2])
+    if counts is not None:
+        names.insert(1, WEIGHTS)
+    places = {name: f"{number}_{name}" if number else "" for number, name in enumerate(names)}
+    write_module_list(
+        folder, {place: f"sentence_transformers.models.{name}" for name, place in places.items()}
+    )
+    write_json(folder / LENGTH_FILE, {"max_seq_length": longest, "do_lower_case": False})
+    versions = {**layout.about.get("__version__", {}), "sparse_adapt": __version__}
+    write_json(folder / ABOUT_FILE, {**layout.about, "__version__": versions})
+    modes = {key: mode == layout.mode for key, mode in MODES.items()}
+    for place in places.values():
+        (folder / place).mkdir(exist_ok=True)
+    write_json(folder / places["Pooling"] / "config.json", {"word_embedding_dimension": width, **modes})
+    if counts is not None:
+        rounded = {token: round(count, 5) for token, count in counts.items()}
+        told = {"vocab": list(rounded), "word_weights": rounded, "unknown_word_weight": 1.0}
+        write_json(folder / places[WEIGHTS] / "config.json", told)

@@ -5,9 +5,8 @@ Dimensions: B texts, L positions, H hidden, V vocabulary.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import torch
 from scipy.sparse import csr_matrix
@@ -17,38 +16,39 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from sparse_adapt.errors import ModelError
 from sparse_adapt.files.marker import vouching
-from sparse_adapt.model.batches import TokenIds, group_by_length, pad
-from sparse_adapt.model.dense_layout import is_dense
 from sparse_adapt.model.encoder import (
     DEFAULT_MAX_TOKENS,
     Encoder,
+    NewToken,
     read_vocabulary,
-    read_windows,
     write_vocabulary,
 )
-from sparse_adapt.model.encoder import VOCABULARY_FILE as VOCABULARY_FILE
-from sparse_adapt.model.encoder import NewToken as NewToken
 from sparse_adapt.model.folder import ModelFolder, ModelSource
 from sparse_adapt.model.forms import USUAL, Form, Side
 from sparse_adapt.model.head.pooling import splade_pool
 from sparse_adapt.model.head.summing import splade_sum
-from sparse_adapt.model.idf import scaled
-from sparse_adapt.model.modules import Modules, read_modules
-from sparse_adapt.model.parts import read_factors, read_model, read_table, write_factors
-from sparse_adapt.model.query_side import QuerySide, check_same
+from sparse_adapt.model.idf import read_factors, scaled, write_factors
+from sparse_adapt.model.layout import (
+    POOLING,
+    TRANSFORMERS,
+    Modules,
+    is_dense,
+    read_modules,
+    write_modules,
+    write_route,
+)
+from sparse_adapt.model.query_side import QuerySide, read_query_side, write_query_side
 from sparse_adapt.model.reading import Windows
 from sparse_adapt.model.saved import (
+    check_same_tokens,
     longest_text,
-    most_positions,
+    lowers_case,
+    read_masked_lm,
+    read_tokenizer,
     write_masked_lm,
-    write_query_encoder,
-    write_sentence_transformers,
-    write_table,
     write_tokenizer,
 )
-from sparse_adapt.model.unread import tokenize
-
-PADDED_TOKENS_A_PASS = 4096
+from sparse_adapt.model.tokens import PADDED_TOKENS_A_PASS, TokenIds, group_by_length, pad, tokenize
 
 
 class Pooled(NamedTuple):
@@ -91,7 +91,7 @@ class SparseEncoder(Encoder):
     # -- life: load, save ---------------------------------------------------------------------
 
     @classmethod
-    def load(cls, source: ModelSource, device: str = "cpu") -> "SparseEncoder":
+    def load(cls, source: ModelSource, device: str = "cpu") -> Self:
         """Read a model from a folder, an alias or `hub:owner/name`. Safetensors only, no remote code.
 
         Raises ModelError where there is no model, no masked-language-model head or no fast tokenizer, and
@@ -104,21 +104,45 @@ class SparseEncoder(Encoder):
                 f"{source}: is a dense model, where a SPLADE model is needed, such as splade-tiny"
             )
         modules = read_modules(folder, source)
-        masked_lm, tokenizer = read_model(modules, source)
-        longest = longest_text(masked_lm, tokenizer)
-        new_tokens, max_tokens = read_vocabulary(
-            folder, modules.longest or (longest if modules.by_library else DEFAULT_MAX_TOKENS)
+        encoder = cls._read(modules, source, folder)
+        if modules.queries is not None:
+            encoder.query_encoder = encoder._read_beside(modules.queries, source)
+        encoder.query_side = read_query_side(
+            modules.table, encoder.tokenizer, encoder.vocabulary_size, encoder.max_tokens, source
         )
-        max_tokens = min(max_tokens, longest)
-        side = read_table(modules, tokenizer, masked_lm, max_tokens, source)
+        encoder.factors = read_factors(folder, encoder.vocabulary_size)
+        return encoder.to(device).eval()
+
+    @classmethod
+    def _read(cls, modules: Modules, source: ModelFolder, folder: Path | None = None) -> Self:
+        """The model that some modules name, with what extensions added where the model's `folder` is given."""
+        masked_lm, tokenizer = read_masked_lm(modules.place, source), read_tokenizer(modules.place, source)
+        if modules.lowers and not lowers_case(tokenizer):
+            raise ModelError(
+                f"{source}: do_lower_case is set, but its tokenizer keeps case; choose another model"
+            )
+        most = longest_text(masked_lm, tokenizer)
+        longest = modules.longest or (most if modules.by_library else DEFAULT_MAX_TOKENS)
+        new_tokens, max_tokens, windows = (
+            ([], longest, None) if folder is None else read_vocabulary(folder, longest)
+        )
         try:
-            encoder = cls(masked_lm, tokenizer, new_tokens, max_tokens, modules.form, side)
+            encoder = cls(masked_lm, tokenizer, new_tokens, min(max_tokens, most), modules.form)
         except ModelError as error:
             raise ModelError(f"{source}: {error}") from error
-        encoder.query_encoder = _query_encoder(modules.queries, encoder, source)
-        encoder.factors = read_factors(folder, encoder.vocabulary_size)
-        encoder.read_by(read_windows(folder))
-        return encoder.to(device).eval()
+        encoder.read_by(windows)
+        return encoder
+
+    def _read_beside(self, modules: Modules, source: ModelFolder) -> "SparseEncoder":
+        """The second model, where one reads queries alone: with the tokens of this one, which reads documents."""
+        found = SparseEncoder._read(modules, source)
+        check_same_tokens(self.tokenizer, found.tokenizer, source)
+        if found.vocabulary_size != self.vocabulary_size:
+            raise ModelError(
+                f"{source}: its encoder of queries has {found.vocabulary_size:,} tokens, that of documents "
+                f"{self.vocabulary_size:,}; both need the same"
+            )
+        return found
 
     def save(self, folder: Path) -> None:
         """Write the model so that transformers, sentence-transformers and raw tokenizers read the same."""
@@ -126,21 +150,23 @@ class SparseEncoder(Encoder):
         with vouching(folder):
             write_masked_lm(folder, self.masked_lm)
             write_tokenizer(folder, self.tokenizer, self.max_tokens)
-            write_vocabulary(folder, self, {} if self.windows is None else {"windows": asdict(self.windows)})
-            write_sentence_transformers(
-                folder, self.vocabulary_size, self.form, self._write_query_route(folder)
-            )
+            write_vocabulary(folder, self, self.windows)
+            write_modules(folder, self.form, self.vocabulary_size, self._write_query_route(folder))
             if self.factors is not None:
                 write_factors(folder, self.factors)
 
     def _write_query_route(self, folder: Path) -> dict[str, str]:
-        """Write what reads queries alone, where something does: its modules, by their folders."""
+        """Write what reads queries alone, where something does: the kind of each module, by its folder."""
         if self.query_side is not None:
-            return write_table(folder, self.query_side, self.tokenizer)
+            return write_query_side(folder, self.query_side, self.tokenizer)
         other = self.query_encoder
         if other is None:
             return {}
-        return write_query_encoder(folder, other.masked_lm, other.tokenizer, other.max_tokens, other.form)
+        transformer, pooling = f"query_0_{TRANSFORMERS[0]}", f"query_1_{POOLING}"
+        write_masked_lm(folder / transformer, other.masked_lm)
+        write_tokenizer(folder / transformer, other.tokenizer, other.max_tokens)
+        write_route(folder / transformer, folder / pooling, other.form, other.vocabulary_size)
+        return {transformer: TRANSFORMERS[0], pooling: POOLING}
 
     @torch.no_grad()
     def check(self) -> None:
@@ -180,10 +206,9 @@ class SparseEncoder(Encoder):
         return frozenset(name for name, has in parts.items() if has)
 
     @property
-    def input_rows(self) -> nn.Parameter:
-        """Input embeddings (V, H)."""
-        rows: nn.Parameter = self.masked_lm.get_input_embeddings().weight  # type: ignore[assignment]
-        return rows
+    def transformer(self) -> PreTrainedModel:
+        """The masked language model."""
+        return self.masked_lm
 
     @property
     def output_rows(self) -> nn.Parameter:
@@ -301,10 +326,6 @@ class SparseEncoder(Encoder):
             return splade_sum(*head, self.form.activation)
         return self.form.activate(splade_pool(*head, self.no_token())[0])
 
-    def read_up_to(self, tokens: int) -> None:
-        """Have texts cut at so many tokens from now on, or at as many as the model has positions for."""
-        self.max_tokens = min(tokens, most_positions(self.masked_lm))
-
     def read_by(self, windows: Windows | None) -> None:
         """Have documents read by windows from now on, or, with None, up to `max_tokens`.
 
@@ -365,26 +386,3 @@ class SparseEncoder(Encoder):
 
 def _identity(hidden: Tensor) -> Tensor:
     return hidden
-
-
-def _query_encoder(
-    modules: Modules | None, encoder: SparseEncoder, source: ModelFolder
-) -> SparseEncoder | None:
-    """The second model, where one reads queries alone: with the tokens of `encoder`, which reads documents."""
-    if modules is None:
-        return None
-    masked_lm, tokenizer = read_model(modules, source)
-    check_same(encoder.tokenizer, tokenizer, source)
-    longest = longest_text(masked_lm, tokenizer)
-    try:
-        found = SparseEncoder(
-            masked_lm, tokenizer, (), min(modules.longest or longest, longest), modules.form
-        )
-    except ModelError as error:
-        raise ModelError(f"{source}: {error}") from error
-    if found.vocabulary_size != encoder.vocabulary_size:
-        raise ModelError(
-            f"{source}: its encoder of queries has {found.vocabulary_size:,} tokens, that of documents "
-            f"{encoder.vocabulary_size:,}; both need the same"
-        )
-    return found

@@ -6,7 +6,7 @@ from pathlib import Path
 from sparse_adapt.errors import SparseAdaptError
 from sparse_adapt.files.marker import marker_of, vouching
 from sparse_adapt.files.writing import write_text
-from sparse_adapt.model.dense_layout import is_dense
+from sparse_adapt.model.layout import is_dense
 from sparse_adapt.pages.back import back_section
 from sparse_adapt.pages.provenance import provenance_section
 from sparse_adapt.pages.queries import queries_section

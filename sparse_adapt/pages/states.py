@@ -10,9 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from sparse_adapt.model.batches import group_by_length, pad
-from sparse_adapt.model.names import names_of
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import group_by_length, names_of, pad
 from sparse_adapt.report.html.parts import Heat, Warm
 
 TOKENS_A_PASS = 4096

@@ -18,7 +18,6 @@ from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.files.paths import found
 from sparse_adapt.made_up.everyday import LIKE_QUERIES, made_up
 from sparse_adapt.made_up.queries import HELD
-from sparse_adapt.model.said import says
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pages.influence import Checkpoint, Lesson, rates_of
 from sparse_adapt.pipeline.run import Finished, read_finished
@@ -108,7 +107,7 @@ class Subject:
     def said_in(self) -> dict[int, list[int]]:
         """New token -> the rows of the documents that say it."""
         model = self.final.model
-        said = says(model, [each.full_text for each in self.documents])
+        said = model.new_tokens_in([each.full_text for each in self.documents])
         rows = (np.flatnonzero(column).tolist() for column in said.T)
         return {token.token_id: found for token, found in zip(model.new_tokens, rows, strict=True)}
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from sparse_adapt.collection.readers import Query
 from sparse_adapt.model.encoder import NewToken
-from sparse_adapt.model.names import names_of
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import names_of
 from sparse_adapt.pages.subject import Subject
 from sparse_adapt.pages.wackiness import Wackiness, measure_wackiness
 from sparse_adapt.report.html.parts import (

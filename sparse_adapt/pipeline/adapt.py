@@ -32,6 +32,7 @@ from sparse_adapt.files.marker import marker_of, remove
 from sparse_adapt.files.paths import absolute
 from sparse_adapt.files.place import Place
 from sparse_adapt.made_up.queries import HELD, TRAIN
+from sparse_adapt.model.kinds import open_sparse
 from sparse_adapt.pipeline.choosing import choice_made, choose_model, kept_made, measure_kept
 from sparse_adapt.pipeline.estimate import expected
 from sparse_adapt.pipeline.plan import Plan
@@ -242,7 +243,7 @@ def _gather(work: Work, split: str, file: str) -> str:
     request, collection = work.request, work.folder / "collection"
     if work.teacher is None:
         documents = list(read_documents(collection))
-        student = request.reading.load_sparse(request.model)
+        student = open_sparse(request.model, request.reading)
         work.teacher = make_teacher(
             student,
             documents,

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from sparse_adapt.collection.readers import Candidates, Document, Query
 from sparse_adapt.model.idf import Factors, fourth_root, rows_for_idf, scaled
+from sparse_adapt.model.kinds import open_sparse
 from sparse_adapt.model.reading import Reading
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import Plan
@@ -55,7 +56,7 @@ def makers_of(
     `reading`: how they read documents, and on which device; `ranked`: a model that learnt to rank from the same base
     model while the plan taught words, and whose changes could be added.
     """
-    load = reading.load_sparse
+    load = partial(open_sparse, reading=reading)
     models = {stage: folder / f"{number}-{stage}" for number, stage in enumerate(plan.stages, start=1)}
     before = str(models[plan.stages[-2]]) if len(plan.stages) > 1 else plan.model
     makers = [Maker("base", None, partial(load, plan.model))]

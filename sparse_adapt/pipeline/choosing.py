@@ -11,6 +11,7 @@ from sparse_adapt.files.marker import vouching
 from sparse_adapt.files.paths import absolute
 from sparse_adapt.files.records import read_record
 from sparse_adapt.made_up.queries import read_pseudo_queries
+from sparse_adapt.model.kinds import open_sparse
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.choice import (
     ChoiceMade,
@@ -95,7 +96,7 @@ def measure_kept(work: Work) -> None:
         kept = choice_made(work).kept
         keeps: dict[str, Any] = {}
         if kept != 0:
-            base = request.reading.load_sparse(request.model)
+            base = open_sparse(request.model, request.reading)
             model = SparseEncoder.load(folder / "model", request.device)
             keeps = measure_keeps(base, model, work.documents)
         write_json(folder / KEEPS_FILE, keeps)

@@ -20,7 +20,6 @@ from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.collection.sampling import evenly
 from sparse_adapt.made_up.reworded import Reworded, reworded
 from sparse_adapt.model.dense import DenseEncoder
-from sparse_adapt.model.said import says
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.choice import MEASURE, Choice, Maker, keep
 from sparse_adapt.retrieve.encode import encode
@@ -232,7 +231,7 @@ def _lit_first(model: SparseEncoder, asked: Sequence[Reworded]) -> float:
 
 def _saying(model: SparseEncoder, documents: Sequence[Document]) -> dict[str, list[int]]:
     """Rows of the documents that say each new term."""
-    said = says(model, [document.full_text for document in documents])
+    said = model.new_tokens_in([document.full_text for document in documents])
     rows = (np.flatnonzero(column).tolist() for column in said.T)
     return {
         token.term.casefold(): found for token, found in zip(model.new_tokens, rows, strict=True) if found

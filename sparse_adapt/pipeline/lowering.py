@@ -17,10 +17,9 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.made_up.everyday import LIKE_QUERIES, made_up
-from sparse_adapt.model.batches import group_by_length, pad
 from sparse_adapt.model.forms import Side
-from sparse_adapt.model.said import says
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import group_by_length, pad
 from sparse_adapt.model.windows import cut_up
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.retrieve.encode import encode
@@ -201,7 +200,7 @@ class Scales:
     def over(cls, texts: Texts, documents: Sequence[Document], judged: Collection | None) -> "Scales":
         """The same for documents that are encoded."""
         model = texts.model
-        said = says(model, [document.full_text for document in documents])
+        said = model.new_tokens_in([document.full_text for document in documents])
         items = known_of(documents, np.asarray(said.any(axis=1)))
         asked = []
         if items is not None:

@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.errors import InputError, ModelError
-from sparse_adapt.model.batches import TokenIds, group_by_length, pad
-from sparse_adapt.model.compiled import compiled
 from sparse_adapt.model.forms import Side
 from sparse_adapt.model.head.filter import Precision, exact_precision, positive_logits
 from sparse_adapt.model.head.pooling import pack, splade_pool
 from sparse_adapt.model.head.summing import splade_sum
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.model.threads import share_out
+from sparse_adapt.model.threads import compiled, share_out
+from sparse_adapt.model.tokens import TokenIds, group_by_length, pad
 from sparse_adapt.model.windows import cut_up, heaviest
 from sparse_adapt.report.unread import note_blank
 from sparse_adapt.report.watching import Heard, silent

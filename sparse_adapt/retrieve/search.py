@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.model.compiled import compiled
-from sparse_adapt.model.threads import share_out
+from sparse_adapt.model.threads import compiled, share_out
 
 Array = NDArray[Any]
 Number = float | np.floating[Any]

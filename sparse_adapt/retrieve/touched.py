@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.files.folders import write_text
-from sparse_adapt.model.batches import TokenIds, group_by_length, pad
 from sparse_adapt.model.head.pooling import splade_pool
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import TokenIds, group_by_length, pad
 from sparse_adapt.model.windows import cut_up
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.retrieve.encode import TOKENS_A_BATCH

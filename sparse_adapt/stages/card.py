@@ -15,10 +15,10 @@ from huggingface_hub import ModelCardData
 from sparse_adapt import __version__
 from sparse_adapt.files.folders import write_text
 from sparse_adapt.files.toml import toml
-from sparse_adapt.model.dense_layout import is_dense
 from sparse_adapt.model.encoder import NewToken, read_vocabulary
 from sparse_adapt.model.folder import CARD_FILE, UNKNOWN, Origin, origin_of
-from sparse_adapt.model.parts import FACTORS_FILE
+from sparse_adapt.model.idf import FACTORS_FILE
+from sparse_adapt.model.layout import is_dense
 from sparse_adapt.report.tables import Column, Table, to_markdown
 from sparse_adapt.stages.made_from import PATH
 from sparse_adapt.stages.record import read_record

@@ -12,9 +12,8 @@ from torch import Tensor
 
 from sparse_adapt.errors import ModelError
 from sparse_adapt.files.checksum import checksum_of_texts
-from sparse_adapt.model.cutting import BEFORE_PIECES, differing_part
 from sparse_adapt.model.idf import of_all
-from sparse_adapt.model.saved import bias_twins
+from sparse_adapt.model.saved import BEFORE_PIECES, bias_twins, differing_part
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.term_packs.pack import BIAS, INPUT, OUTPUT, TABLE, checksum_of_tensor
 

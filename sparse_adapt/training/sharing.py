@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, distributed, nn
 
-from sparse_adapt.model.batches import TokenIds
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.sparse import Pooled, SparseEncoder
+from sparse_adapt.model.tokens import TokenIds
 
 T = TypeVar("T")
 

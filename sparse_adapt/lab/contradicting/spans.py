@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from sparse_adapt.errors import ModelError, first_line
 from sparse_adapt.lab.contradicting.gaps import Gap, Gaps, Spans, compared_as
-from sparse_adapt.model.batches import pad
+from sparse_adapt.model.tokens import pad
 from sparse_adapt.model.weights import check_weights
 
 GAPS_AT_ONCE = 16

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from sparse_adapt.model.compiled import compiled
-from sparse_adapt.model.threads import share_out
+from sparse_adapt.model.threads import compiled, share_out
 
 Array = NDArray[Any]
 

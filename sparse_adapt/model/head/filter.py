@@ -16,8 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sparse_adapt.model.compiled import compiled
 from sparse_adapt.model.head.cpu import Block, multiply
+from sparse_adapt.model.threads import compiled
 
 Precision = Literal["float32", "bfloat16"]
 

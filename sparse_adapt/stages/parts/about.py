@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from sparse_adapt.collection.glossary import Definition, sentence
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.model.batches import TokenIds
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import TokenIds
 from sparse_adapt.stages.parts.texts import Texts
 
 

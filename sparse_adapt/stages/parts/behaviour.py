@@ -25,11 +25,11 @@ from torch import Tensor
 
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.made_up.everyday import LIKE_PASSAGES, LIKE_QUERIES, TEXTS, made_up
-from sparse_adapt.model.batches import TokenIds
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.forms import Side
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import Pooled, SparseEncoder
+from sparse_adapt.model.tokens import TokenIds
 from sparse_adapt.stages.behaviour import Behaviour as BehaviourSettings
 from sparse_adapt.stages.parts.masked import unmasked
 from sparse_adapt.training.loop import Either

@@ -15,8 +15,8 @@ from numpy.random import Generator
 from torch import Tensor
 
 from sparse_adapt.collection.readers import Candidates
-from sparse_adapt.model.batches import cut
 from sparse_adapt.model.sentence import SentenceEncoder
+from sparse_adapt.model.tokens import cut
 from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.imitate import Imitate
 from sparse_adapt.stages.parts.everyday import everyday_for

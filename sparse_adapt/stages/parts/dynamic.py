@@ -22,9 +22,9 @@ from numpy.random import Generator
 from torch import Tensor, nn
 
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.model.batches import group_by_length, pad
 from sparse_adapt.model.encoder import Encoder
-from sparse_adapt.model.sparse import PADDED_TOKENS_A_PASS, SparseEncoder
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import PADDED_TOKENS_A_PASS, group_by_length, pad
 from sparse_adapt.stages.dynamic import Dynamic as DynamicSettings
 from sparse_adapt.stages.parts.masked import SHOWN, mask_token, read_masked
 from sparse_adapt.stages.parts.sentences import Sentence, Sentences

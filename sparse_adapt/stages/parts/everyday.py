@@ -16,11 +16,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from sparse_adapt.made_up.everyday import LIKE_PASSAGES, TEXTS, made_up
-from sparse_adapt.model.batches import TokenIds
 from sparse_adapt.model.idf import Shares, said_by, shares_of
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import TokenIds
 from sparse_adapt.stages.imitate import EVERYDAY
 from sparse_adapt.stages.parts.factors import LearntFactors
 from sparse_adapt.stages.parts.masked import unmasked

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sparse_adapt.model.batches import TokenIds
+from sparse_adapt.model.tokens import TokenIds
 from sparse_adapt.stages.parts.texts import Texts
 
 FITTED = 8_000  # made-up texts from anywhere, and as many that mean a term, to which rows are fitted

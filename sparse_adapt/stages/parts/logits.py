@@ -13,8 +13,8 @@ from numpy.random import Generator
 from torch import Tensor
 
 from sparse_adapt.collection.sampling import evenly
-from sparse_adapt.model.batches import group_by_length, pad
-from sparse_adapt.model.sparse import PADDED_TOKENS_A_PASS, SparseEncoder
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import PADDED_TOKENS_A_PASS, group_by_length, pad
 from sparse_adapt.stages.logits import Logits
 
 LOOKED_AT = 256  # documents that tell how often each token is lit

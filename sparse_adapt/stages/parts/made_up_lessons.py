@@ -15,10 +15,10 @@ from torch import Tensor
 from sparse_adapt.made_up.judged import JudgedMeanings
 from sparse_adapt.made_up.samples import MadeUpTexts, Samples
 from sparse_adapt.made_up.windows import Meanings
-from sparse_adapt.model.batches import read_by_length
 from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.head.pooling import splade_pool
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import read_by_length
 from sparse_adapt.stages.parts.about import Sources
 from sparse_adapt.stages.parts.targets import Targets
 from sparse_adapt.stages.parts.texts import Texts, general_passages

@@ -9,10 +9,9 @@ import torch
 from torch import Tensor
 
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.model.batches import TokenIds, pad, read_by_length
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.sentence import SentenceEncoder
-from sparse_adapt.model.sparse import PADDED_TOKENS_A_PASS
+from sparse_adapt.model.tokens import PADDED_TOKENS_A_PASS, TokenIds, pad, read_by_length
 from sparse_adapt.training import losses
 from sparse_adapt.training.sharing import own_share, shared_out, summed_over_processes
 

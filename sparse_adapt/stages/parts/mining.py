@@ -13,10 +13,10 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.model.batches import TokenIds
 from sparse_adapt.model.idf import Factors, scaled
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import TokenIds
 from sparse_adapt.stages.pairs import Contrast
 from sparse_adapt.stages.parts.masked import unmasked
 from sparse_adapt.stages.parts.texts import vectors as sparse_vectors

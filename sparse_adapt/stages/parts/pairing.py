@@ -18,12 +18,12 @@ from torch import Tensor, nn
 
 from sparse_adapt.collection.pairs import Pair
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.model.batches import cut
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.idf import of_mean, rows_for_idf
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import cut
 from sparse_adapt.stages.pairs import Contrast, Joint
 from sparse_adapt.stages.parts.everyday import DenseEveryday, everyday_for
 from sparse_adapt.stages.parts.factors import LearntFactors, first_factors

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sparse_adapt.collection.readers import Candidates
-from sparse_adapt.model.batches import TokenIds
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import TokenIds
 from sparse_adapt.stages.parts.factors import LearntFactors
 from sparse_adapt.stages.parts.made_up_lessons import marks
 from sparse_adapt.stages.parts.matching import Matched, Reading

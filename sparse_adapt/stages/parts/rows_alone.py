@@ -14,8 +14,8 @@ import numpy as np
 
 from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.made_up.judged import JudgedMeanings
-from sparse_adapt.model.batches import TokenIds
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import TokenIds
 from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.parts.about import AnsweredQuery, DefinedTexts, Sources, asked, defined_texts
 from sparse_adapt.stages.parts.fitted_rows import FittedLessons, Fitting, fit_rows

@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.collection.readers import Candidates
 from sparse_adapt.made_up.samples import MadeUpTexts, Samples
-from sparse_adapt.model.batches import TokenIds
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import TokenIds
 from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.parts.about import Sources, defined, sayings
 from sparse_adapt.stages.parts.anchors import SHORT, CorpusAnchor

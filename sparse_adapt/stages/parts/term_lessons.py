@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sparse_adapt.made_up.samples import MadeUpTexts, Samples
-from sparse_adapt.model.batches import TokenIds, pad
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import TokenIds, pad
 from sparse_adapt.stages.parts.about import Sources
 from sparse_adapt.stages.parts.fitted_rows import FittedLessons, Fitting, fit_rows
 from sparse_adapt.stages.parts.fitted_texts import FITTED, fitted_texts

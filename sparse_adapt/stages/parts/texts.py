@@ -13,9 +13,9 @@ from scipy.sparse import csr_matrix, vstack
 from torch import Tensor
 
 from sparse_adapt.made_up.general import pairs
-from sparse_adapt.model.batches import TokenIds, cut
 from sparse_adapt.model.forms import Side
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import TokenIds, cut
 
 ROWS_AT_ONCE = 64
 GENERAL = 8  # general passages of a step

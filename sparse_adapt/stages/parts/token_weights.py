@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from sparse_adapt.collection.readers import Candidates
-from sparse_adapt.model.batches import TokenIds
 from sparse_adapt.model.query_side import QuerySide, idf_side
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import TokenIds
 from sparse_adapt.stages.parts.scored import Compared, Comparison, Drawn, Scored
 from sparse_adapt.stages.parts.texts import vectors
 from sparse_adapt.stages.query_side import QueryTable

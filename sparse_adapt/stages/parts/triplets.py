@@ -20,9 +20,9 @@ from torch import Tensor, distributed
 
 from sparse_adapt.collection.triplets import Triplet
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.model.batches import cut, read_by_length
 from sparse_adapt.model.encoder import Encoder
-from sparse_adapt.model.sparse import PADDED_TOKENS_A_PASS, SparseEncoder
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import PADDED_TOKENS_A_PASS, cut, read_by_length
 from sparse_adapt.stages.parts.pairing import DOT_PRODUCT, key_of
 from sparse_adapt.stages.triplets import Triplets
 from sparse_adapt.training import losses
