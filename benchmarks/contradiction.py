@@ -27,13 +27,13 @@ from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.collection.triplets import Triplet, read_triplets, write_triplets
 from sparse_adapt.files.folders import write_text
 from sparse_adapt.files.place import Place
-from sparse_adapt.lab.contradicting.denoising import tune
-from sparse_adapt.lab.contradicting.masked import MaskedFiller
-from sparse_adapt.lab.contradicting.writing import ContradictRequest, write
-from sparse_adapt.lab.similarity import cosines, read_graded, spearman
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.sentence import DenseLayout, SentenceEncoder
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.research.contradicting.denoising import tune
+from sparse_adapt.research.contradicting.masked import MaskedFiller
+from sparse_adapt.research.contradicting.writing import ContradictRequest, write
+from sparse_adapt.research.similarity import cosines, read_graded, spearman
 from sparse_adapt.retrieve.evaluate import evaluate_model, read_collection
 from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.stages.triplets import Triplets

@@ -24,8 +24,8 @@ from sparse_adapt.collection.glossary import definition_of
 from sparse_adapt.collection.lines import read_objects
 from sparse_adapt.collection.readers import Document, write_documents
 from sparse_adapt.pipeline.preparing import peak_memory
-from sparse_adapt.suite.measure import run_suite
-from sparse_adapt.suite.settings import Suite, SuiteCollection, SuiteFile, SuiteRanker
+from sparse_adapt.research.suite.measure import run_suite
+from sparse_adapt.research.suite.settings import Suite, SuiteCollection, SuiteFile, SuiteRanker
 
 TOLD = (
     "text",

@@ -23,9 +23,9 @@ from benchmarks.tables import Results, line
 from sparse_adapt.collection.triplets import Triplet, read_triplets
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.place import Place
-from sparse_adapt.lab.contradicting.writing import ContradictRequest, write
-from sparse_adapt.lab.similarity import cosines
 from sparse_adapt.model.kinds import load_encoder
+from sparse_adapt.research.contradicting.writing import ContradictRequest, write
+from sparse_adapt.research.similarity import cosines
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_model, read_collection
 from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.stages.triplets import Triplets

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 
 from sparse_adapt.errors import ConfigError, ModelError, OutputError
 from sparse_adapt.files.journal import noted
-from sparse_adapt.lab.contradicting import writing
-from sparse_adapt.lab.contradicting.contradict import Tally, contradict, fit, load_filler, read_sentences
-from sparse_adapt.lab.contradicting.denoising import draw_spans, tune
-from sparse_adapt.lab.contradicting.gaps import Gap, Gaps
-from sparse_adapt.lab.contradicting.masked import MaskedFiller
-from sparse_adapt.lab.contradicting.spans import SpanFiller
-from sparse_adapt.lab.contradicting.writing import ContradictRequest, write
 from sparse_adapt.model.kinds import load_encoder
+from sparse_adapt.research.contradicting import writing
+from sparse_adapt.research.contradicting.contradict import Tally, contradict, fit, load_filler, read_sentences
+from sparse_adapt.research.contradicting.denoising import draw_spans, tune
+from sparse_adapt.research.contradicting.gaps import Gap, Gaps
+from sparse_adapt.research.contradicting.masked import MaskedFiller
+from sparse_adapt.research.contradicting.spans import SpanFiller
+from sparse_adapt.research.contradicting.writing import ContradictRequest, write
 from sparse_adapt.terms.language import Parser
 from sparse_adapt.training.loop import random_at
 

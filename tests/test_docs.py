@@ -13,7 +13,7 @@ import sparse_adapt
 from sparse_adapt.cli.app import every_command
 from sparse_adapt.engines.formats import ENGINES
 from sparse_adapt.pipeline.runfile import read_plan
-from sparse_adapt.suite.settings import read_suite
+from sparse_adapt.research.suite.settings import read_suite
 from tools import outputs
 
 ROOT = Path(__file__).parents[1]

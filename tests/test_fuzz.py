@@ -20,7 +20,6 @@ from office import frame, pdf, workbook
 import sparse_adapt as sa
 from sparse_adapt.api.verifying import verify
 from sparse_adapt.collection.glossary import read_dictionary
-from sparse_adapt.collection.groups import read_members
 from sparse_adapt.collection.pairs import read_pairs
 from sparse_adapt.collection.questions import read_questions
 from sparse_adapt.collection.readers import (
@@ -40,8 +39,6 @@ from sparse_adapt.files.journal import noted
 from sparse_adapt.files.kept import kept_vectors
 from sparse_adapt.files.place import Place
 from sparse_adapt.files.records import read_record
-from sparse_adapt.lab.contradicting.contradict import read_written
-from sparse_adapt.lab.similarity import read_graded
 from sparse_adapt.made_up.queries import read_pseudo_queries
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.query_side import read_weights
@@ -54,12 +51,15 @@ from sparse_adapt.pipeline.run import latest_run, read_finished, run
 from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.pipeline.work import same_request
 from sparse_adapt.report.printable import CONTROL_OR_BREAK, printable_line
+from sparse_adapt.research.contradicting.contradict import read_written
+from sparse_adapt.research.grouped import read_members
+from sparse_adapt.research.similarity import read_graded
+from sparse_adapt.research.suite.measure import training_of
+from sparse_adapt.research.suite.settings import read_suite
 from sparse_adapt.retrieve.vectors.folder import open_vectors, read_vectors
 from sparse_adapt.retrieve.vectors.shards import encode_corpus
 from sparse_adapt.stages.record import extended_from, read_before
 from sparse_adapt.stages.record import read_record as read_stage
-from sparse_adapt.suite.measure import training_of
-from sparse_adapt.suite.settings import read_suite
 from sparse_adapt.teachers.teacher import is_cross_encoder
 from sparse_adapt.term_packs.held import open_model
 from sparse_adapt.term_packs.pack import read_pack

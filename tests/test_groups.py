@@ -10,12 +10,12 @@ from conftest import refused
 from dense_models import tiny_dense
 from scipy.sparse import csr_matrix
 
-from diagnostics.groups import compare_groups, measure_groups
-from diagnostics.groups_report import apart, plot_groups
-from sparse_adapt.collection.groups import GroupedText, read_members
 from sparse_adapt.errors import InputError, MissingExtraError
 from sparse_adapt.model.kinds import load_encoder
-from sparse_adapt.retrieve.clusters import v_measure
+from sparse_adapt.research.clusters import v_measure
+from sparse_adapt.research.grouped import GroupedText, read_members
+from sparse_adapt.research.groups import compare_groups, measure_groups
+from sparse_adapt.research.groups_report import apart, plot_groups
 
 LINES = [
     {"group": "spending", "text": "zorvex reports", "seen": True},

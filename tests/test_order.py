@@ -52,9 +52,16 @@ def test_data_is_cut_into_lines_at_newlines_only():
     assert {path.relative_to(ROOT).as_posix() for path in cutting} <= of_messages
 
 
-def test_only_pages_the_api_and_commands_import_diagnostics():
+def test_only_pages_and_the_api_import_diagnostics():
     users = {unit(path) for path in MODULES if "from diagnostics" in path.read_text(encoding="utf-8")}
-    assert users == {"pages", "api", "cli"}
+    assert users == {"pages", "api"}
+
+
+def test_only_commands_import_research():
+    users = {unit(path) for path in MODULES if "research" in imported(path, "sparse_adapt")}
+    assert users <= {"research", "cli"}
+    for path in (ROOT.parent / "diagnostics").glob("*.py"):
+        assert "research" not in set(imported(path, "sparse_adapt")), path.name
 
 
 def test_diagnostics_never_imports_what_trains():

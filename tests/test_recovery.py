@@ -7,9 +7,9 @@ import pytest
 
 from sparse_adapt.collection.readers import Document, Query, write_documents, write_judgements, write_queries
 from sparse_adapt.errors import InputError
-from sparse_adapt.lab.coin.coining import CoinSettings, coin
-from sparse_adapt.lab.coin.recovery import measure_recovery, read_trial, recovered
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.research.coin.coining import CoinSettings, coin
+from sparse_adapt.research.coin.recovery import measure_recovery, read_trial, recovered
 from sparse_adapt.retrieve.significance import interval, resampled_means
 
 

@@ -3,11 +3,11 @@
 import pytest
 from conftest import TWELVE
 
-from diagnostics.relevance import plot_relevance, relevant_words, tabulate_relevance
 from sparse_adapt.errors import InputError
-from sparse_adapt.lab.similarity import Likeness, cosines
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.report.tables import to_json
+from sparse_adapt.research.relevance import plot_relevance, relevant_words, tabulate_relevance
+from sparse_adapt.research.similarity import Likeness, cosines
 from sparse_adapt.terms.language import Parser
 
 PAIRS = [

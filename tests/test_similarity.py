@@ -7,8 +7,15 @@ import pytest
 from dense_models import tiny_dense
 
 from sparse_adapt.errors import InputError
-from sparse_adapt.lab.similarity import Likeness, correlation, cosines, read_graded, read_likenesses, spearman
 from sparse_adapt.model.kinds import load_encoder
+from sparse_adapt.research.similarity import (
+    Likeness,
+    correlation,
+    cosines,
+    read_graded,
+    read_likenesses,
+    spearman,
+)
 from sparse_adapt.retrieve.encode import encode
 
 

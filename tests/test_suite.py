@@ -8,17 +8,17 @@ import pytest
 import torch
 from scipy.sparse import csr_matrix
 
-from diagnostics.groups import measure_groups
-from sparse_adapt.collection.groups import GroupedText
 from sparse_adapt.errors import ConfigError, InputError, ModelError, OutputError
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.research.grouped import GroupedText
+from sparse_adapt.research.groups import measure_groups
+from sparse_adapt.research.suite.averages import averages_table, clusters_table
+from sparse_adapt.research.suite.measure import TrainingCost, run_suite, training_of
+from sparse_adapt.research.suite.rankers import Sparse, costs
+from sparse_adapt.research.suite.settings import read_suite
+from sparse_adapt.research.suite.tables import plot_suite, suite_object, suite_tables, write_results
 from sparse_adapt.retrieve.significance import holm
-from sparse_adapt.suite.averages import averages_table, clusters_table
-from sparse_adapt.suite.measure import TrainingCost, run_suite, training_of
-from sparse_adapt.suite.rankers import Sparse, costs
-from sparse_adapt.suite.settings import read_suite
-from sparse_adapt.suite.tables import plot_suite, suite_object, suite_tables, write_results
 
 SUITE = """
 baseline = "base"
@@ -219,7 +219,7 @@ def test_a_killed_suite_goes_on_from_what_it_had_encoded(write_suite, tmp_path, 
     def encoded_again(*_, **__):
         raise AssertionError("encoded again")
 
-    monkeypatch.setattr("sparse_adapt.suite.rankers.encode", encoded_again)
+    monkeypatch.setattr("sparse_adapt.research.suite.rankers.encode", encoded_again)
     again = run_suite(suite, out, resume=True, finish=write_results)
     assert again.at("base", "ours").measured.means == outcome[0].at("base", "ours").measured.means
     run_suite(suite, out, overwrite=True, finish=write_results)  # and a finished one from its predecessor
@@ -278,7 +278,7 @@ def test_everything_is_looked_at_before_anything_is_encoded(write_suite, tmp_pat
     def encoded(*_, **__):
         raise AssertionError("encoded")
 
-    monkeypatch.setattr("sparse_adapt.suite.rankers.encode", encoded)
+    monkeypatch.setattr("sparse_adapt.research.suite.rankers.encode", encoded)
     for old, new, kind, problem in (
         ("bm25 = true", 'model = "./nowhere"', ModelError, "nowhere: no such model folder"),
         ("bm25 = true", 'dense = "./nowhere"', ModelError, "no such model folder"),

@@ -5,9 +5,15 @@ import re
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.pipeline.template import run_template
+from sparse_adapt.research.suite.settings import (
+    SuiteCollection,
+    SuiteFile,
+    SuiteGroups,
+    SuiteRanker,
+    read_suite,
+)
+from sparse_adapt.research.suite.template import suite_template
 from sparse_adapt.stages.table import find_stage, trained
-from sparse_adapt.suite.settings import SuiteCollection, SuiteFile, SuiteGroups, SuiteRanker, read_suite
-from sparse_adapt.suite.template import suite_template
 
 FILE = re.compile(r'^# [a-z]+ = "[a-z]+\.jsonl?"\n', re.MULTILINE)
 KEY = re.compile(r"^# (?=[a-z_]+ = \S)", re.MULTILINE)

@@ -271,7 +271,7 @@ def evaluate(
     With --suite, many models are measured on many collections.
     """
     if template:
-        from sparse_adapt.suite.template import suite_template
+        from sparse_adapt.research.suite.template import suite_template
 
         show(suite_template().rstrip("\n"))
         return
@@ -331,9 +331,9 @@ def measure_suite(
     """What `evaluate --suite` does: every row on every collection, in tables, a file for each form, a plot."""
     from sparse_adapt.model.reading import choose_device
     from sparse_adapt.report.progress import Bars
-    from sparse_adapt.suite.measure import run_suite
-    from sparse_adapt.suite.settings import read_suite
-    from sparse_adapt.suite.tables import suite_object, suite_tables, write_results
+    from sparse_adapt.research.suite.measure import run_suite
+    from sparse_adapt.research.suite.settings import read_suite
+    from sparse_adapt.research.suite.tables import suite_object, suite_tables, write_results
 
     suite = read_suite(path)
     with Bars() as bars:

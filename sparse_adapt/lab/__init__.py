@@ -1,1 +1,1 @@
-"""Research beside the main path: invented words, contradictions, similarity, and the demo."""
+"""The demo: a model adapted before the reader's eyes."""

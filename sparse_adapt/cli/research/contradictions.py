@@ -18,8 +18,8 @@ from sparse_adapt.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from sparse_adapt.lab.contradicting.contradict import Tally
     from sparse_adapt.report.tables import Row, Table
+    from sparse_adapt.research.contradicting.contradict import Tally
 
 
 Language = Annotated[str, typer.Option("--language", metavar="NAME", help="Language of the texts: en or ja.")]
@@ -106,9 +106,9 @@ def contradict(
     """
     if not resume:
         check_free_file(out, "triplets", overwrite=overwrite)
-    from sparse_adapt.lab.contradicting.writing import ContradictRequest, write
     from sparse_adapt.model.reading import choose_device
     from sparse_adapt.report.progress import Bars
+    from sparse_adapt.research.contradicting.writing import ContradictRequest, write
 
     asked = ContradictRequest(
         corpus,

@@ -20,10 +20,10 @@ from sparse_adapt.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from sparse_adapt.lab.coin.coining import Report
-    from sparse_adapt.lab.coin.recovery import CoinedResult, Recovery
     from sparse_adapt.model.reading import Reading
     from sparse_adapt.report.tables import Row, Table
+    from sparse_adapt.research.coin.coining import Report
+    from sparse_adapt.research.coin.recovery import CoinedResult, Recovery
 
 
 BASE = "splade-tiny"
@@ -71,10 +71,10 @@ def coin(
     them.
     """
     check_output(out, overwrite=overwrite, resume=False)
-    from sparse_adapt.lab.coin.coining import GLOSSARY_FILE, CoinSettings
-    from sparse_adapt.lab.coin.coining import coin as replace_words
     from sparse_adapt.model.saved import tokenizer_of
     from sparse_adapt.report.progress import Bars
+    from sparse_adapt.research.coin.coining import GLOSSARY_FILE, CoinSettings
+    from sparse_adapt.research.coin.coining import coin as replace_words
 
     vocabulary = set(tokenizer_of(model).get_vocab())
     with Bars() as bars:
@@ -140,8 +140,8 @@ def recovery(
     Compares a model adapted to a collection that `sparse-adapt coin` wrote with the model before.
     """
     from sparse_adapt.cli.devices import load
-    from sparse_adapt.lab.coin.recovery import measure_recovery, read_trial
     from sparse_adapt.report.progress import Bars
+    from sparse_adapt.research.coin.recovery import measure_recovery, read_trial
 
     trial = read_trial(coined, split, original)
     adapted, unadapted = load(model, device, reading), load(baseline, device, reading)
@@ -184,8 +184,8 @@ def _coined_table(report: "Report") -> "Table":
 
 
 def _recovery_table(result: "CoinedResult", title: str) -> "Table":
-    from sparse_adapt.lab.coin.recovery import MEASURE
     from sparse_adapt.report.tables import Column, Table
+    from sparse_adapt.research.coin.recovery import MEASURE
 
     columns = (
         Column("wording", "queries", "text"),

@@ -59,10 +59,10 @@ def groups(
     read = [groups, model, baseline]
     if out is not None:
         check_output(out, overwrite=overwrite, resume=False, reads=read)
-    from diagnostics.groups import measure_groups
-    from diagnostics.groups_report import group_tables, groups_object, write_groups_report
     from sparse_adapt.cli.devices import load_either
-    from sparse_adapt.collection.groups import read_members
+    from sparse_adapt.research.grouped import read_members
+    from sparse_adapt.research.groups import measure_groups
+    from sparse_adapt.research.groups_report import group_tables, groups_object, write_groups_report
 
     members = read_members(groups)
     names = [name for name in (baseline, model) if name is not None]
@@ -99,9 +99,9 @@ def similarity(
     import numpy as np
 
     from sparse_adapt.cli.devices import load_either
-    from sparse_adapt.lab.similarity import correlation, cosines, read_graded
     from sparse_adapt.report.progress import Bars
     from sparse_adapt.report.tables import Column, Table
+    from sparse_adapt.research.similarity import correlation, cosines, read_graded
 
     graded = read_graded(pairs)
     wanted = np.array([pair.similarity for pair in graded])
@@ -166,12 +166,12 @@ def relevant_words(
     """
     if out is not None:
         check_output(out, overwrite=overwrite, resume=False, reads=[pairs, model])
-    from diagnostics.relevance import plot_relevance, tabulate_relevance
-    from diagnostics.relevance import relevant_words as find
     from sparse_adapt.cli.devices import load_either
     from sparse_adapt.files.folders import output_folder, write_json
-    from sparse_adapt.lab.similarity import read_likenesses
     from sparse_adapt.report.progress import Bars
+    from sparse_adapt.research.relevance import plot_relevance, tabulate_relevance
+    from sparse_adapt.research.relevance import relevant_words as find
+    from sparse_adapt.research.similarity import read_likenesses
     from sparse_adapt.terms.language import Parser
 
     related = [pair for pair in read_likenesses(pairs) if pair.similarity >= least]

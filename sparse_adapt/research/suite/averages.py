@@ -7,8 +7,8 @@ import numpy as np
 
 from sparse_adapt.errors import MissingExtraError
 from sparse_adapt.report.tables import Column, Row, Table
+from sparse_adapt.research.suite.measure import MeasuredSuite
 from sparse_adapt.retrieve.significance import Values
-from sparse_adapt.suite.measure import MeasuredSuite
 
 
 def averages_table(outcome: MeasuredSuite) -> Table:

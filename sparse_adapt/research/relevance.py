@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from sparse_adapt.errors import InputError, MissingExtraError
-from sparse_adapt.lab.similarity import Likeness, cosines
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.report.tables import Column, Table
 from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.research.similarity import Likeness, cosines
 from sparse_adapt.terms.language import CONTENT, Parser, Phrase, Sentence
 
 NAMES = {

@@ -16,23 +16,23 @@ from typing import NamedTuple
 import numpy as np
 
 from sparse_adapt.collection.addresses import Location
-from sparse_adapt.collection.groups import read_members
 from sparse_adapt.collection.readers import documents_at, read_queries
 from sparse_adapt.collection.sources import bundled
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.files.place import Place
-from sparse_adapt.lab.coin.coining import CARRIED
-from sparse_adapt.lab.coin.recovery import Recovery, recovered
 from sparse_adapt.report.watching import Watch, unwatched
+from sparse_adapt.research.coin.coining import CARRIED
+from sparse_adapt.research.coin.recovery import Recovery, recovered
+from sparse_adapt.research.grouped import read_members
+from sparse_adapt.research.suite.changes import Change, changes
+from sparse_adapt.research.suite.clusters import Clustered, clustered
+from sparse_adapt.research.suite.compare import BaselineDifference, differences
+from sparse_adapt.research.suite.rankers import Costs, Workshop, costs, mean_costs
+from sparse_adapt.research.suite.settings import Suite, SuiteRanker
 from sparse_adapt.retrieve.evaluate import Collection, Measured, evaluate_run, read_collection
 from sparse_adapt.retrieve.search import Found
 from sparse_adapt.retrieve.significance import Values
-from sparse_adapt.suite.changes import Change, changes
-from sparse_adapt.suite.clusters import Clustered, clustered
-from sparse_adapt.suite.compare import BaselineDifference, differences
-from sparse_adapt.suite.rankers import Costs, Workshop, costs, mean_costs
-from sparse_adapt.suite.settings import Suite, SuiteRanker
 
 VECTORS = "vectors"
 

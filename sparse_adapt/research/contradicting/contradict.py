@@ -25,7 +25,7 @@ from sparse_adapt.collection.triplets import Triplet
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.journal import note, noted
 from sparse_adapt.files.records import Record, parse_record
-from sparse_adapt.lab.contradicting.gaps import Filler, Gap, Gaps, compared_as
+from sparse_adapt.research.contradicting.gaps import Filler, Gap, Gaps, compared_as
 from sparse_adapt.terms.language import Parser, Sentence
 
 EACH = 5  # contradictions of a sentence, at most; published are 4 to 6
@@ -248,10 +248,10 @@ def load_filler(source: str | Path, between_words: str, device: str = "cpu") -> 
 
     Raises ModelError for what is neither.
     """
-    from sparse_adapt.lab.contradicting.masked import MaskedFiller
-    from sparse_adapt.lab.contradicting.spans import SpanFiller, is_sequence_to_sequence
     from sparse_adapt.model.folder import ModelFolder
     from sparse_adapt.model.kinds import load_encoder
+    from sparse_adapt.research.contradicting.masked import MaskedFiller
+    from sparse_adapt.research.contradicting.spans import SpanFiller, is_sequence_to_sequence
 
     folder = ModelFolder.of(source).path
     if is_sequence_to_sequence(folder):

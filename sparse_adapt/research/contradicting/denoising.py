@@ -11,8 +11,8 @@ from numpy.random import Generator
 from torch import nn
 
 from sparse_adapt.errors import ConfigError, unknown
-from sparse_adapt.lab.contradicting.gaps import Filler, Spans
 from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.research.contradicting.gaps import Filler, Spans
 from sparse_adapt.training.loop import random_at, schedule
 
 NOISE, SPAN = 0.15, 3.0  # share of the tokens, mean length

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from diagnostics.groups import ALL, AT, Groups
 from sparse_adapt.errors import MissingExtraError
 from sparse_adapt.files.folders import output_folder, write_json, write_text
 from sparse_adapt.files.place import Place, Reads
 from sparse_adapt.report.tables import Column, Row, Table, to_markdown
+from sparse_adapt.research.groups import ALL, AT, Groups
 
 MAPS = (("difference", "mean absolute difference"), ("similarity", "mean cosine"))
 NEAREST = 50  # rows of the table of nearest texts

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from sparse_adapt.errors import ModelError, first_line
-from sparse_adapt.lab.contradicting.gaps import Gap, Gaps, Spans, compared_as
 from sparse_adapt.model.tokens import pad
 from sparse_adapt.model.weights import check_weights
+from sparse_adapt.research.contradicting.gaps import Gap, Gaps, Spans, compared_as
 
 GAPS_AT_ONCE = 16
 LONGEST_FILL, LONGEST_TEXT = 16, 512  # tokens

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparse_adapt.lab.coin.families import Family, find_families, words_of
+from sparse_adapt.research.coin.families import Family, find_families, words_of
 
 LEAST_DOCUMENTS = 5  # enough to learn a word from
 LARGEST_SHARE = 0.1  # of the documents; beyond it, a word is the corpus's background

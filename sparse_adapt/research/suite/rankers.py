@@ -20,11 +20,11 @@ from sparse_adapt.model.forms import Side
 from sparse_adapt.model.idf import scaled, sqrt_idf
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.research.suite.settings import SuiteRanker
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import DEPTH, Collection
 from sparse_adapt.retrieve.search import Found, Searcher, expected_products
 from sparse_adapt.retrieve.vectors.manifest import stamp, token_names
-from sparse_adapt.suite.settings import SuiteRanker
 from sparse_adapt.teachers.bm25 import Bm25
 from sparse_adapt.teachers.ensemble import add_z_scores, best
 

@@ -1,7 +1,7 @@
 """A suite file to fill in: one row of each kind, one collection, and every key that they can have."""
 
 from sparse_adapt.pipeline.template import comment, keys
-from sparse_adapt.suite.settings import SuiteCollection, SuiteFile, SuiteGroups, SuiteRanker
+from sparse_adapt.research.suite.settings import SuiteCollection, SuiteFile, SuiteGroups, SuiteRanker
 
 
 def suite_template() -> str:

@@ -36,11 +36,11 @@ from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import output_folder, write_json
 from sparse_adapt.files.place import Place
 from sparse_adapt.files.records import Record, read_record
-from sparse_adapt.lab.coin.choose import Candidate, choose_words, count_words, find_candidates
-from sparse_adapt.lab.coin.families import Coinage
-from sparse_adapt.lab.coin.invent import invent_words
-from sparse_adapt.lab.coin.meanings import coined_glossary
 from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.research.coin.choose import Candidate, choose_words, count_words, find_candidates
+from sparse_adapt.research.coin.families import Coinage
+from sparse_adapt.research.coin.invent import invent_words
+from sparse_adapt.research.coin.meanings import coined_glossary
 
 COINED_FILE = "coined.json"
 TYPED_FILE = "queries-coined.jsonl"

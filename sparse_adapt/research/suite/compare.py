@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sparse_adapt.research.suite.settings import Suite
 from sparse_adapt.retrieve.evaluate import Measured
 from sparse_adapt.retrieve.significance import Interval, holm, interval, randomisation_test
-from sparse_adapt.suite.settings import Suite
 
 
 class BaselineDifference(NamedTuple):

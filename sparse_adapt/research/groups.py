@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.collection.groups import GroupedText
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.retrieve.clusters import of_length_one, v_measure
+from sparse_adapt.research.clusters import of_length_one, v_measure
+from sparse_adapt.research.grouped import GroupedText
 from sparse_adapt.retrieve.encode import encode
 
 AT = (1, 3, 5)

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparse_adapt.collection.groups import GroupedText
 from sparse_adapt.report.watching import Watch
-from sparse_adapt.retrieve.clusters import of_length_one, v_measure
-from sparse_adapt.suite.rankers import Workshop
-from sparse_adapt.suite.settings import Suite, SuiteRanker
+from sparse_adapt.research.clusters import of_length_one, v_measure
+from sparse_adapt.research.grouped import GroupedText
+from sparse_adapt.research.suite.rankers import Workshop
+from sparse_adapt.research.suite.settings import Suite, SuiteRanker
 
 
 class Clustered(NamedTuple):

@@ -10,7 +10,7 @@ from pathlib import Path
 from sparse_adapt.collection.glossary import Definition, read_dictionary
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
-from sparse_adapt.lab.coin.families import Coinage
+from sparse_adapt.research.coin.families import Coinage
 from sparse_adapt.terms.definitions import mine_definitions
 
 A_WORD = 2  # definitions of one word

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sparse_adapt.research.suite.rankers import Ranker, Sparse
+from sparse_adapt.research.suite.settings import Suite
 from sparse_adapt.retrieve.evaluate import Collection, Measured
 from sparse_adapt.retrieve.search import Found
-from sparse_adapt.suite.rankers import Ranker, Sparse
-from sparse_adapt.suite.settings import Suite
 
 SHOWN = 3  # queries each way, for each row and collection
 TOKENS = 4

@@ -10,10 +10,10 @@ from sparse_adapt.files.folders import write_json, write_text
 from sparse_adapt.files.writing import write_bytes
 from sparse_adapt.report.html.pictures import intervals_png
 from sparse_adapt.report.tables import Column, Row, Table, to_markdown
+from sparse_adapt.research.suite.averages import averages_table, clusters_table, plot_queries
+from sparse_adapt.research.suite.measure import MeasuredSuite
 from sparse_adapt.retrieve.evaluate import MEASURES
 from sparse_adapt.retrieve.significance import interval
-from sparse_adapt.suite.averages import averages_table, clusters_table, plot_queries
-from sparse_adapt.suite.measure import MeasuredSuite
 
 SHOWN = tuple(name for name in MEASURES if not name.startswith("p@"))  # a terminal has room for; JSON has all
 NOTE = "difference: to {baseline} in {measure}, 95 % of resamples; p: randomisation test, Holm over {tests} tests"

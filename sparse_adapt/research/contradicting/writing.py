@@ -10,7 +10,8 @@ from sparse_adapt.errors import InputError
 from sparse_adapt.files.folders import check_free, output_folder, way_to_file, write_json
 from sparse_adapt.files.journal import check_same, noted
 from sparse_adapt.files.place import Place
-from sparse_adapt.lab.contradicting.contradict import (
+from sparse_adapt.report.watching import Before, Watch, unwatched
+from sparse_adapt.research.contradicting.contradict import (
     EACH,
     SHORTEST,
     Tally,
@@ -20,9 +21,8 @@ from sparse_adapt.lab.contradicting.contradict import (
     load_filler,
     read_sentences,
 )
-from sparse_adapt.lab.contradicting.denoising import tune
-from sparse_adapt.lab.contradicting.gaps import Filler
-from sparse_adapt.report.watching import Before, Watch, unwatched
+from sparse_adapt.research.contradicting.denoising import tune
+from sparse_adapt.research.contradicting.gaps import Filler
 from sparse_adapt.terms.language import Parser, Sentence
 
 ASKED_FILE, JOURNAL_FILE, TUNED = "asked.json", "sentences.jsonl", "generator"

@@ -1,0 +1,1 @@
+"""Research beside the main path: nothing else imports it but the table of its commands."""
