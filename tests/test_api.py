@@ -152,7 +152,7 @@ def test_mined_terms_are_a_sequence_with_evidence(
     assert len(model.terms) == len(mined)
     with pytest.raises(OutputError):
         mined.save(path)
-    with pytest.raises(ConfigError, match="unknown criterion 'gains'"):
+    with pytest.raises(ConfigError, match="unknown by 'gains'; did you mean 'gain'"):
         sa.mine_terms(zorvex_collection, tiny_model, by="gains")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from conftest import refused
 
-from sparse_adapt.api.checking import check_collection
+from sparse_adapt.api.checking import check
 from sparse_adapt.errors import InputError
 
 
@@ -18,11 +18,19 @@ def folder(zorvex_collection, tmp_path) -> Path:
 
 
 def test_every_file_of_a_known_name_is_read_from_the_folder_and_beside_the_file(folder):
-    counts, remarks = check_collection(str(folder))
+    found = check(str(folder))
     judged = {"judgements of test": 7, "judgements of train": 8}
-    assert counts == {"documents": 12, "queries": 6, **judged, "candidates": 3, "terms": 1, "dictionary": 1}
-    assert remarks == []
-    assert check_collection(str(folder / "corpus.jsonl")) == (counts, remarks)
+    assert found.counts == {
+        "documents": 12,
+        "queries": 6,
+        **judged,
+        "candidates": 3,
+        "terms": 1,
+        "dictionary": 1,
+    }
+    assert found.remarks == []
+    beside = check(str(folder / "corpus.jsonl"))
+    assert (beside.counts, beside.remarks) == (found.counts, [])
 
 
 def test_a_bad_grade_is_named_with_its_line(sparse_adapt, folder):
@@ -46,7 +54,7 @@ def test_what_is_judged_and_not_there_is_said(sparse_adapt, folder):
 def test_files_of_other_names_are_nobody_s_business(folder):
     (folder / "queries.md").write_text("# notes")
     (folder / "terms.txt").write_text("my notes")
-    assert check_collection(str(folder)).counts["queries"] == 6
+    assert check(str(folder)).counts["queries"] == 6
     (folder / "queries.jsonl").write_text("{")
     with pytest.raises(InputError, match=r"queries\.jsonl:1: broken JSON"):
-        check_collection(str(folder))
+        check(str(folder))

@@ -180,11 +180,11 @@ MISTAKES = {
     ),
     "warmup without a corpus": (["warmup", "--model", "{extended}", "-o", "x"], "Missing option '--corpus'"),
     "dictionary of other terms": (
-        ["dictionary", "--model", "{extended}", "--dictionary", "{otherwords}", "-o", "x"],
+        ["dictionary", "--model", "{extended}", "--glossary", "{otherwords}", "-o", "x"],
         "is of a new term",
     ),
     "dictionary without a definition": (
-        ["dictionary", "--model", "{extended}", "--dictionary", "{nodefinition}", "-o", "x"],
+        ["dictionary", "--model", "{extended}", "--glossary", "{nodefinition}", "-o", "x"],
         'nodefinition.jsonl:1: needs a string "definition"',
     ),
     "distill with NaN": (
@@ -421,7 +421,7 @@ def test_the_whole_flow(sparse_adapt, tmp_path, monkeypatch, tiny_model, zorvex_
         (["warmup", "--model", "1", "--corpus", corpus, "-o", "2", *quick], "2", "dictionary"),
         (
             [
-                *("dictionary", "--model", "2", "--dictionary", f"{corpus}/dictionary.jsonl", "-o", "3"),
+                *("dictionary", "--model", "2", "--glossary", f"{corpus}/dictionary.jsonl", "-o", "3"),
                 *("--judge", "none", *quick),
             ],
             "3",

@@ -19,7 +19,7 @@ def vectors(tiny_model, twelve_documents, tmp_path):
 def test_vectors_are_exported_and_checked(sparse_adapt, vectors, tiny_model, zorvex_collection, tmp_path):
     ran = sparse_adapt("export", "ciff", "--vectors", vectors, "-o", tmp_path / "out", "--largest", 255)
     assert (ran.status, ran.said[-4]) == (0, "next:")
-    against = ("--against", tiny_model, "--vectors", vectors, "--queries", zorvex_collection)
+    against = ("--model", tiny_model, "--vectors", vectors, "--queries", zorvex_collection)
     ran = sparse_adapt("check-export", tmp_path / "out", *against, "--qrels", zorvex_collection, "--json")
     content = json.loads(ran.out)
     assert (ran.status, content["kinds"]["fault"], content["queries"], content["top"]) == (0, 0, 6, 10)
@@ -33,7 +33,7 @@ def test_an_export_is_checked_in_its_engine(
     format, sparse_adapt, vectors, tiny_model, zorvex_collection, tmp_path
 ):
     assert sparse_adapt("export", format, "--vectors", vectors, "-o", tmp_path / "out")[0] == 0
-    against = ("--against", tiny_model, "--vectors", vectors, "--queries", zorvex_collection, "--json")
+    against = ("--model", tiny_model, "--vectors", vectors, "--queries", zorvex_collection, "--json")
     status, out, _ = sparse_adapt("check-export", tmp_path / "out", *against)
     content = json.loads(out)
     assert (status, content["kinds"]["fault"], content["queries"]) == (0, 0, 6)
@@ -45,7 +45,7 @@ def test_a_server_that_is_not_there_is_one_line(
 ):
     monkeypatch.setattr("sparse_adapt.engines.http.FIRST_PAUSE", 0.001)
     sparse_adapt("export", format, "--vectors", vectors, "-o", tmp_path / "out")
-    against = ("--against", tiny_model, "--vectors", vectors, "--queries", zorvex_collection)
+    against = ("--model", tiny_model, "--vectors", vectors, "--queries", zorvex_collection)
     ran = sparse_adapt("check-export", tmp_path / "out", *against)
     assert ran.status == 2
     assert "--url" in ran.said[-1]
@@ -82,7 +82,7 @@ def test_a_fault_is_exit_status_1(
         }
 
     monkeypatch.setattr(PisaIndex, "search_all", halved)
-    against = ("--against", tiny_model, "--vectors", vectors, "--queries", zorvex_collection)
+    against = ("--model", tiny_model, "--vectors", vectors, "--queries", zorvex_collection)
     ran = sparse_adapt("check-export", tmp_path / "out", *against)
     assert ran.status == 1
     assert ran.said[-1].startswith(

@@ -1,4 +1,4 @@
-"""The first page of help, what every command has, older spellings, and how a command ends before its end."""
+"""The first page of help, what every command has, and how a command ends before its end."""
 
 import os
 import re
@@ -12,7 +12,6 @@ import pytest
 from conftest import refused
 
 from sparse_adapt.cli import app
-from sparse_adapt.cli.options import EARLIER
 
 SCREEN = 50  # lines
 RESEARCH = {
@@ -130,18 +129,6 @@ def test_completion_knows_commands_and_options(typed, completed):
 
 
 # -- one name a thing -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("command", "then", "now"),
-    [(command, then, now) for command, each in EARLIER.items() for then, now in each.items()],
-)
-def test_an_older_spelling_is_taken_and_not_shown(sparse_adapt, command, then, now):
-    shown = sparse_adapt(command, "--help").out
-    assert now in shown
-    assert not re.search(rf"{then}\b", shown)
-    missing = sparse_adapt(command, then).errors[0]
-    assert missing.startswith(f"error: Option '{now}' requires an argument")
 
 
 @pytest.mark.parametrize("flag", ["--corpus nowhere", "--corpus=nowhere", "nowhere"])

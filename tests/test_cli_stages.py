@@ -7,8 +7,8 @@ from inspect import signature
 import pytest
 from conftest import refused
 
+from sparse_adapt.api.following import flag_of
 from sparse_adapt.cli import stages
-from sparse_adapt.cli.options import flag_of
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages import table
 from sparse_adapt.stages.inputs import CORPUS, PAIRS, beside

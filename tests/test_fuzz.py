@@ -18,7 +18,7 @@ from fuzzing import damaged
 from office import frame, pdf, workbook
 
 import sparse_adapt as sa
-from sparse_adapt.api.verifying import verify
+from sparse_adapt.api.checking import verify
 from sparse_adapt.collection.glossary import read_dictionary
 from sparse_adapt.collection.pairs import read_pairs
 from sparse_adapt.collection.questions import read_questions

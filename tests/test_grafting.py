@@ -19,7 +19,7 @@ from transformers import BertConfig, BertForMaskedLM
 
 import sparse_adapt as sa
 from benchmarks.grafting import log
-from sparse_adapt.api.verifying import verify
+from sparse_adapt.api.checking import verify
 from sparse_adapt.cli.grafting import graft as command
 from sparse_adapt.errors import ConfigError, ModelError
 from sparse_adapt.files.place import Place

@@ -150,11 +150,11 @@ def test_the_command_shows_and_writes(sparse_adapt, tiny_model, file, tmp_path):
     assert status == 0
     assert json.loads(out)[str(tiny_model)]["names"] == ["spending", "backup", "wood"]
     assert "groups --model" in said
-    refusal = refused(sparse_adapt(*given, "--against", tmp_path / "no", "-o", tmp_path / "out"))
+    refusal = refused(sparse_adapt(*given, "--baseline", tmp_path / "no", "-o", tmp_path / "out"))
     assert "no such model" in refusal
     assert not (tmp_path / "out").exists()
     before = tiny_dense(tiny_model, tmp_path / "dense")
-    status, out, said = sparse_adapt(*given, "--against", before, "-o", tmp_path / "out")
+    status, out, said = sparse_adapt(*given, "--baseline", before, "-o", tmp_path / "out")
     assert status == 0
     assert "A@1" in out
     assert "groups.png" in said

@@ -133,7 +133,7 @@ def test_without_a_judge_or_its_lessons_it_is_refused(given, tiny_model, zorvex_
 
 
 def test_a_model_without_new_tokens_is_refused(sparse_adapt, tiny_model, zorvex_collection, tmp_path):
-    said = ["--model", tiny_model, "--dictionary", zorvex_collection, "--train", "rows"]
+    said = ["--model", tiny_model, "--glossary", zorvex_collection, "--train", "rows"]
     ran = sparse_adapt("dictionary", *said, "-o", tmp_path / "out")
     assert "none of the 1 definitions is of a new term; extend the model" in refused(ran)
     assert not (tmp_path / "out").exists()
@@ -149,7 +149,7 @@ def test_the_command_writes_a_model_that_a_pack_can_be_made_of(
     carry_out(
         "extend", str(tiny_model), {"terms": zorvex_collection / "terms.json"}, Place(tmp_path / "extended")
     )
-    given = ["--model", tmp_path / "extended", "--dictionary", zorvex_collection, "--train", "rows"]
+    given = ["--model", tmp_path / "extended", "--glossary", zorvex_collection, "--train", "rows"]
     ran = sparse_adapt("dictionary", *given, "-o", tmp_path / "taught")
     assert ran.status == 0, ran.err
     assert "1 of 1 new tokens fitted to" in ran.err.replace("\n", " ")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from conftest import refused
 
-from sparse_adapt.api.verifying import Verified, verify
+from sparse_adapt.api.checking import Verified, verify
 from sparse_adapt.errors import InputError, ModelError, SparseAdaptError
 from sparse_adapt.files.marker import vouch
 from sparse_adapt.files.place import Place
@@ -48,7 +48,7 @@ def test_what_is_as_it_was_written_is_counted(results, name, kinds):
     found = verify(results / name)
     files = [path for path in (results / name).rglob("*") if path.is_file()]
     own = [path for path in files if path != results / name / "sparse-adapt.json"]
-    assert found == Verified(len(own), *kinds)
+    assert found == Verified(str(results / name), len(own), *kinds)
 
 
 @pytest.mark.parametrize("name", ["run", "vectors", "export"])

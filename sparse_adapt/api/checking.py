@@ -1,37 +1,77 @@
-"""A corpus and all files beside it, read to the end: how much of what there is, and what doesn't fit together."""
+"""What is on the disk, read to the end: a corpus with all files beside it (`check`), or a result of ours (`verify`)."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
-from sparse_adapt.collection.glossary import DICTIONARY_FILES, read_dictionary
-from sparse_adapt.collection.pairs import PAIR_FILES, read_pairs
-from sparse_adapt.collection.readers import (
-    CANDIDATE_FILES,
-    QUERY_FILES,
-    Judgements,
-    read_candidates,
-    read_documents,
-    read_judgements,
-    read_queries,
-)
-from sparse_adapt.collection.sources import beside, bundled
-from sparse_adapt.collection.triplets import read_triplets
-from sparse_adapt.terms.mining import read_terms
+from rich.console import RenderableType
+from rich.text import Text
+
+from sparse_adapt.api.checks import a_folder
+from sparse_adapt.api.following import line
+from sparse_adapt.api.options import CorpusNamed, Option, declared
+from sparse_adapt.api.results import After, Told
+from sparse_adapt.errors import InputError
+from sparse_adapt.report.tables import Row
+
+if TYPE_CHECKING:
+    from sparse_adapt.collection.readers import Judgements
 
 
-class Checked(NamedTuple):
+@dataclass(frozen=True, repr=False)
+class Checked(Told):
     """How many of each there are, and what the owner should know."""
 
+    corpus: str
     counts: dict[str, int]
     remarks: list[str]
 
+    @property
+    def headline(self) -> str:
+        """The counts in a line."""
+        return ", ".join(f"{name} {count:,}" for name, count in self.counts.items())
 
-def check_collection(corpus: str) -> Checked:
-    """Read a corpus, and every file of a known name in its folder or beside its file, judgements of every split too.
+    def to_dict(self) -> dict[str, Any]:
+        """The counts."""
+        return dict(self.counts)
 
-    Raises InputError for the first line that is wrong.
+    def rows(self) -> Sequence[Row]:
+        """A row for each kind."""
+        return [{"what": name, "count": count} for name, count in self.counts.items()]
+
+    def renderable(self) -> RenderableType:
+        """The counts in a line."""
+        return Text(self.headline)
+
+    def after(self) -> After:
+        """What the owner should know, and how to adapt a model to the corpus."""
+        notes = [f"{self.corpus}: {remark}" for remark in self.remarks]
+        return After(notes=notes, next_steps=[line("adapt", self.corpus)])
+
+
+@declared
+def check(corpus: CorpusNamed) -> Checked:
+    """Read a corpus and the files beside it, and report mistakes.
+
+    The check ends at the first bad line.
+
+    Every file of a known name in the corpus's folder or beside its file is read, judgements of every split too. Raises
+    InputError for the first line that is wrong.
     """
+    from sparse_adapt.collection.glossary import DICTIONARY_FILES, read_dictionary
+    from sparse_adapt.collection.pairs import PAIR_FILES, read_pairs
+    from sparse_adapt.collection.readers import (
+        CANDIDATE_FILES,
+        QUERY_FILES,
+        read_candidates,
+        read_documents,
+        read_judgements,
+        read_queries,
+    )
+    from sparse_adapt.collection.triplets import read_triplets
+    from sparse_adapt.terms.mining import read_terms
+
     texts = {document.document_id: document.full_text for document in read_documents(corpus)}
     counts, remarks = {"documents": len(texts)}, list[str]()
     if wordless := sum(not text.strip() for text in texts.values()):
@@ -55,16 +95,20 @@ def check_collection(corpus: str) -> Checked:
     for name, (files, read) in others.items():
         if (path := _first(corpus, files)) is not None:
             counts[name] = len(read(path))
-    return Checked(counts, remarks)
+    return Checked(corpus, counts, remarks)
 
 
 def _first(corpus: str, names: Sequence[str]) -> Path | None:
     """The first of some files that lies in a corpus's folder, or beside its file."""
+    from sparse_adapt.collection.sources import beside
+
     return next((path for name in names if (path := beside(corpus, name)) is not None), None)
 
 
 def _splits(corpus: str) -> list[Path]:
     """The judgements in the folder `qrels`, every split of them."""
+    from sparse_adapt.collection.sources import bundled
+
     place = bundled(corpus)
     folder = place if place.is_dir() else place.parent
     return (
@@ -73,7 +117,7 @@ def _splits(corpus: str) -> list[Path]:
 
 
 def _strangers(
-    path: Path, judgements: Judgements, documents: set[str], queries: set[str] | None
+    path: Path, judgements: "Judgements", documents: set[str], queries: set[str] | None
 ) -> list[str]:
     """What is judged and isn't there: documents that count as not found, queries that nobody can ask."""
     judged = list(dict.fromkeys(each for of_query in judgements.values() for each in of_query))
@@ -85,3 +129,102 @@ def _strangers(
         share = f"{len(unasked):,} of {len(judgements):,} judged queries"
         remarks.append(f"{path.name}: {share} aren't among the queries ({unasked[0]!r}), and are left out")
     return remarks
+
+
+@dataclass(frozen=True, repr=False)
+class Verified(Told):
+    """What was looked at and found to be as it was written: files, and by how many of them which kind of thing."""
+
+    folder: str
+    files: int
+    models: int = 0
+    vectors: int = 0
+    exports: int = 0
+
+    @property
+    def headline(self) -> str:
+        """The folder, and what it holds."""
+        counts = {key: value for key, value in self.to_dict().items() if value and key != "files"}
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
+        return f"{self.folder}: all {self.files:,} files are as they were written{f' ({kinds})' if kinds else ''}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts."""
+        return {key: value for key, value in asdict(self).items() if key != "folder"}
+
+    def rows(self) -> Sequence[Row]:
+        """One row."""
+        return [self.to_dict()]
+
+    def renderable(self) -> RenderableType:
+        """The folder, and what it holds."""
+        return Text(self.headline)
+
+    def after(self) -> After:
+        """The folder, and what it holds."""
+        return After(notes=[self.headline])
+
+
+@declared
+def verify(
+    place: Annotated[
+        str | Path,
+        Option(
+            "A folder that a command wrote: a model, vectors, an export, an index or a whole run.",
+            metavar="PATH",
+            place=True,
+            check=a_folder,
+        ),
+    ],
+) -> Verified:
+    """Check that a result is as it was written.
+
+    Every file has to have its checksum, weights have to be numbers, and matrices have to be well-formed.
+
+    Results within it are looked at as well. Raises InputError or ModelError for the first fault, and for a folder that
+    vouches for nothing.
+    """
+    from sparse_adapt.files.checksum import MARKER_FILE
+    from sparse_adapt.files.marker import faults, marker_of
+
+    folder = Path(place)
+    marker = marker_of(folder)
+    if marker is None or not marker.sha256:
+        raise InputError(
+            place, f"bears no {MARKER_FILE} that lists its files, so nothing says what was written"
+        )
+    for fault in faults(folder):
+        raise InputError(fault.path, f"{fault.problem}; make it anew, or copy it again")
+    markers = sorted(folder.rglob(MARKER_FILE))
+    files = sum(len(found.sha256) for path in markers if (found := marker_of(path.parent)) is not None)
+    counts = {"models": 0, "vectors": 0, "exports": 0}
+    for within in (path.parent for path in markers):
+        kind = _check(within)
+        if kind in counts:
+            counts[kind] += 1
+    return Verified(str(place), files, **counts)
+
+
+def _check(folder: Path) -> str:
+    """Read a result by its own reader, which raises for what isn't sound; what kind it is."""
+    from sparse_adapt.engines.formats import ENGINES
+    from sparse_adapt.engines.manifest import read_export
+    from sparse_adapt.files.checksum import MODEL_MARK
+    from sparse_adapt.model.kinds import load_encoder
+    from sparse_adapt.retrieve.vectors.folder import read_shards
+    from sparse_adapt.retrieve.vectors.manifest import MANIFEST_FILE, read_format
+
+    if not (folder / MANIFEST_FILE).is_file():
+        if not (folder / MODEL_MARK).is_file():
+            return ""
+        load_encoder(folder)
+        return "models"
+    kind = read_format(folder)
+    if kind == "vectors":
+        for _ in read_shards(folder):
+            pass
+        return kind
+    if kind in {row.name for row in ENGINES}:
+        read_export(folder, kind)
+        return "exports"
+    return ""

@@ -1,25 +1,26 @@
-"""The words of a corpus that deserve a token of their own."""
+"""The words of a corpus that deserve a token of their own: `mine_terms`."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, overload
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from sparse_adapt.collection.given import Corpus, DocumentsGiven
-from sparse_adapt.errors import ConfigError, OutputError, unknown
-from sparse_adapt.model.saved import tokenizer_of
+from sparse_adapt.api.checks import check_free_file
+from sparse_adapt.api.following import free, line
+from sparse_adapt.api.options import CorpusAtPlace, Model, Option, Overwrite, declared, out_option
+from sparse_adapt.api.results import After, Told
+from sparse_adapt.errors import InputError, OutputError
 from sparse_adapt.report.progress import watching
-from sparse_adapt.report.results import Result
 from sparse_adapt.report.tables import Column, Row, Table, to_rich
-from sparse_adapt.terms.criterion import SHARE, paying
-from sparse_adapt.terms.mining import Term, write_terms
-from sparse_adapt.terms.mining import mine_terms as mine
-from sparse_adapt.terms.wordpiece import trained_vocabulary
 
-CRITERIA = GAIN, WORDPIECE = ("gain", "wordpiece")
+if TYPE_CHECKING:
+    from sparse_adapt.terms.mining import Term
+
+GAIN, WORDPIECE = "gain", "wordpiece"
+PAYING = 0.25  # share of the mean gain
 SHOWN = 40
 COLUMNS = (
     Column("rank", "rank"),
@@ -35,25 +36,27 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, repr=False)
-class MinedTerms(Result, Sequence[Term]):
+class MinedTerms(Told, Sequence["Term"]):
     """Terms, best first, each with its evidence; a sequence of `Term`. `criterion` says in words why they end there."""
 
-    terms: tuple[Term, ...]
+    terms: tuple["Term", ...]
     criterion: str = ""
+    place: Path | None = None  # that they were written to
+    asked: tuple[str, ...] = ()  # the command that asks for them
 
     def __len__(self) -> int:
         return len(self.terms)
 
     @overload
-    def __getitem__(self, place: int) -> Term: ...
+    def __getitem__(self, place: int) -> "Term": ...
 
     @overload
-    def __getitem__(self, place: slice) -> tuple[Term, ...]: ...
+    def __getitem__(self, place: slice) -> "tuple[Term, ...]": ...
 
-    def __getitem__(self, place: int | slice) -> Term | tuple[Term, ...]:
+    def __getitem__(self, place: int | slice) -> "Term | tuple[Term, ...]":
         return self.terms[place]
 
-    def __iter__(self) -> Iterator[Term]:
+    def __iter__(self) -> Iterator["Term"]:
         return iter(self.terms)
 
     @property
@@ -93,47 +96,109 @@ class MinedTerms(Result, Sequence[Term]):
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write `terms.json`, to be read and edited. Raises OutputError for a file that is there already."""
+        from sparse_adapt.terms.mining import write_terms
+
         place = Path(path)
         if place.exists() and not overwrite:
             raise OutputError(f"{path}: already there; choose another place or pass overwrite")
         write_terms(place, self.terms)
         return place
 
+    def data(self) -> list[Any]:
+        """The terms with their evidence."""
+        return list(self.to_dict()["terms"])
 
+    def after(self) -> After:
+        """What to do with the list: write it, or give each of its words a token."""
+        model = self.asked[self.asked.index("--model") + 1] if self.asked else "splade-tiny"
+        if self.place is None:
+            return After(next_steps=[line(*self.asked, "-o", free("terms.json"))] if self.asked else [])
+        extend = line("extend", "--model", model, "--terms", self.place, "-o", free("extended"))
+        wrote = (self.place, f"{len(self):,} terms; read it, and delete what isn't one")
+        return After(wrote=[wrote], next_steps=[extend])
+
+
+@declared
 def mine_terms(
-    corpus: DocumentsGiven,
-    model: str | Path = "splade-tiny",
+    corpus: CorpusAtPlace,
+    model: Model = "splade-tiny",
     *,
-    top: int | None = None,
-    share: float = SHARE,
-    by: str = GAIN,
+    top: Annotated[
+        int | None,
+        Option(
+            "Take this many of the best words, even those that aren't worth a token.",
+            ge=1,
+            shown="those worth one",
+        ),
+    ] = None,
+    share: Annotated[
+        float,
+        Option(
+            "Stop at the first word whose gain is below this share of the mean gain of the words before it.",
+            ge=0,
+        ),
+    ] = PAYING,
+    by: Annotated[
+        str,
+        Option(
+            "gain: what a token for the word saves over the corpus. wordpiece: whole words in the vocabulary of a "
+            "tokenizer that is trained on the corpus.",
+            metavar="NAME",
+            choices=(GAIN, WORDPIECE),
+        ),
+    ] = GAIN,
+    out: Annotated[str | Path | None, out_option("Write the words to this file, terms.json.")] = None,
+    overwrite: Overwrite = False,
     progress: bool | None = None,
 ) -> MinedTerms:
-    """The words of a corpus that deserve a token of their own in a model's vocabulary, best first.
+    """List the words of a corpus that deserve a token of their own.
+
+    Each word comes with the evidence for it.
 
     corpus: a place, or documents in memory (see `collection.given`). by: `gain`, what a token saves over the corpus in
     nats, or `wordpiece`, what a vocabulary trained on the corpus has. Of gain, terms end before the first that saves
     less than `share` of the mean of those before it; with `top`, the best so many come whatever they save. Raises
-    InputError for a corpus that can't be read, ConfigError for another criterion.
+    InputError for a corpus that can't be read or has no such word, ConfigError for another criterion.
 
     >>> import sparse_adapt as sa
     >>> sa.mine_terms("gatrocraptic", top=1)
     <MinedTerms: 1: Gatrocraptic>
     """
-    if by not in CRITERIA:
-        raise ConfigError(unknown("criterion", by, CRITERIA))
-    documents = Corpus.of(corpus).read()
-    tokenizer = tokenizer_of(model)
+    place = None if out is None else Path(out)
+    check_free_file(place, "terms", overwrite=overwrite)
+    from sparse_adapt.collection.given import Corpus
+    from sparse_adapt.model.saved import tokenizer_of
+    from sparse_adapt.terms.criterion import paying
+    from sparse_adapt.terms.mining import mine_terms as mine
+    from sparse_adapt.terms.wordpiece import trained_vocabulary
+
+    given, tokenizer, criterion = Corpus.of(corpus), tokenizer_of(str(model)), ""
     with watching(progress) as bars:
-        watched = bars.watch(documents, "documents")
-        if by == WORDPIECE:
-            return MinedTerms(tuple(trained_vocabulary(watched, tokenizer, top=top)))
-        found = mine(watched, tokenizer, top)
-    if top is not None:
-        return MinedTerms(tuple(found))
-    kept, criterion = paying(found, share)
-    return MinedTerms(tuple(kept), criterion)
+        watched = bars.watch(given.read(), "documents")
+        trained = by == WORDPIECE
+        best = trained_vocabulary(watched, tokenizer, top=top) if trained else mine(watched, tokenizer, top)
+    found, criterion = (best, "") if trained or top is not None else paying(best, share)
+    if not found:
+        _refuse_without_words(given.name, some=bool(best))
+    mined = MinedTerms(tuple(found), criterion, place, _command(given.name, str(model), top, share, by))
+    if place is not None:
+        mined.save(place, overwrite=overwrite)
+    return mined
 
 
-def _evidence(term: Term) -> dict[str, Any]:
+def _command(corpus: str, model: str, top: int | None, share: float, by: str) -> tuple[str, ...]:
+    """The command that asks for the same."""
+    chosen = ["--by", by] if by != GAIN else ["--share", str(share)] if share != PAYING else []
+    chosen += [] if top is None else ["--top", str(top)]
+    return ("terms", corpus, "--model", model, *chosen)
+
+
+def _refuse_without_words(corpus: str, *, some: bool) -> NoReturn:
+    """Raise InputError for a corpus in which no word was found; `some`: whether there are words of less worth."""
+    if some:
+        raise InputError(corpus, "holds no word that is worth a token; --top 20 takes the best there are")
+    raise InputError(corpus, "holds no word that a token could be made of; the model has a token for each")
+
+
+def _evidence(term: "Term") -> dict[str, Any]:
     return asdict(term.evidence) if term.evidence is not None else {}

@@ -1,20 +1,12 @@
-"""The command line: one thin command a step. Each command parses, calls one plain function, and prints the result.
+"""The command line: a table of commands, each made of a function by its signature (`commands`).
 
-Each module holds commands of one panel of `sparse-adapt --help`:
-
-| module | commands |
+| module | what it holds |
 |---|---|
-| `start` | demo, adapt, check |
-| `prepare` | terms, queries, candidates, pairs |
-| `stages` | every stage, and run |
-| `understand` | diagnose, explain, evaluate, verify |
-| `pages` | report, explore, calibrate |
-| `search` | encode, index, search |
-| `engines` | export, check-export |
-| `research` | coin, recovery, contradict, groups, similarity, relevant-words (stages of the panel are in `stages`) |
-| `app` | the panels, and where every command begins and ends |
-| `options`, `devices` | what they share |
-| `console`, `progress` | where their words go: data to standard output, the rest to standard error |
+| `app` | the table of commands by panel, and where every command begins and ends |
+| `commands` | the maker: options, help and words of a command from its function |
+| `stages` | a command for every stage, from its row and its settings |
+| `page` | the first page of help |
+| `console` | where words go: data to standard output, the rest to standard error |
 
 Nothing heavy is imported until a command runs, so that help appears at once. A user's mistake is one line
 and exit status 2; a bug keeps its traceback.

@@ -18,9 +18,10 @@ from typer.exceptions import TyperException
 from typer.main import get_command, get_command_from_info
 from typer.models import CommandInfo
 
+from sparse_adapt.api.options import WITH, Option
 from sparse_adapt.cli import engines, grafting, packing, pages, prepare, search, stages, start, understand
+from sparse_adapt.cli.commands import Row, command_of
 from sparse_adapt.cli.console import say
-from sparse_adapt.cli.options import WITH
 from sparse_adapt.cli.page import Command, Page
 from sparse_adapt.cli.research import contradictions, invented_words, likeness
 from sparse_adapt.cli.stages import RESEARCH
@@ -31,13 +32,18 @@ from sparse_adapt.report.unread import forget_unread, tell_unread
 from sparse_adapt.stages.table import STAGES
 
 STAGE_ROWS = {row.name: row for row in STAGES}
-PANELS: dict[str, tuple[Callable[..., None] | str, ...]] = {  # a stage stands by its name
-    "Start": (start.demo, start.adapt, start.check),
-    "Prepare": (prepare.terms, prepare.queries, prepare.candidates, prepare.pairs, grafting.graft),
+Named = Row | Callable[..., None] | str  # a stage stands by its name
+PANELS: dict[str, tuple[Named, ...]] = {
+    "Start": (start.demo, start.adapt, Row("check", "sparse_adapt.api.checking:check")),
+    "Prepare": (
+        Row("terms", "sparse_adapt.api.terms:mine_terms"),
+        *(prepare.queries, prepare.candidates, prepare.pairs, grafting.graft),
+    ),
     "Stages": (*(name for name in STAGE_ROWS if name not in RESEARCH), stages.run),
     "Term packs": (packing.pack, packing.unpack, packing.packs),
     "Understand": (
-        *(understand.diagnose, understand.explain, understand.evaluate, understand.verify),
+        *(understand.diagnose, understand.explain, understand.evaluate),
+        Row("verify", "sparse_adapt.api.checking:verify"),
         *(pages.report, pages.explore, pages.calibrate),
     ),
     "Search": (search.encode, search.index, search.search),
@@ -48,6 +54,7 @@ PANELS: dict[str, tuple[Callable[..., None] | str, ...]] = {  # a stage stands b
         *(likeness.groups, likeness.similarity, likeness.relevant_words),
     ),
 }
+ROWS = {each.name: each for commands in PANELS.values() for each in commands if isinstance(each, Row)}
 MISTAKE, INTERRUPTED, TERMINATED = 2, 130, 143  # exit status
 M_MMAP_THRESHOLD, M_TRIM_THRESHOLD = -3, -1  # of mallopt; glibc raises both by itself until one is set
 LARGE_BLOCK = 32 << 20  # bytes; from 8 MiB on a step takes a tenth longer, fetching its pages anew
@@ -59,17 +66,21 @@ def names() -> tuple[str, ...]:
     return tuple(_name(each) for commands in PANELS.values() for each in commands)
 
 
-def find(name: str) -> Callable[..., None] | None:
+def find(name: str) -> Callable[..., object] | None:
     """The function of a command; None for a name that is none. A stage's file loads with it."""
     if name in STAGE_ROWS:
         return stages.stage_command(STAGE_ROWS[name])
+    if name in ROWS:
+        return ROWS[name].function
     return next(
         (each for commands in PANELS.values() for each in commands if callable(each) and _name(each) == name),
         None,
     )
 
 
-def _name(command: Callable[..., None] | str) -> str:
+def _name(command: Named) -> str:
+    if isinstance(command, Row):
+        return command.name
     return command if isinstance(command, str) else command.__name__.replace("_", "-")
 
 
@@ -80,10 +91,16 @@ class Commands(Page):
         panel: tuple(map(_name, commands)) for panel, commands in PANELS.items()
     }
     by_name: ClassVar[frozenset[str]] = frozenset({"Research"})
-    summaries: ClassVar[Mapping[str, str]] = {row.name: row.summary for row in STAGES}
+    made_late: ClassVar[frozenset[str]] = frozenset({*STAGE_ROWS, *ROWS})
+
+    def summary(self, name: str) -> str:
+        """What a command does that is made when it is asked for."""
+        return STAGE_ROWS[name].summary if name in STAGE_ROWS else ROWS[name].summary
 
     def made(self, name: str) -> TyperCommand:
-        """The command of a stage."""
+        """The command of a row: of a function, or of a stage."""
+        if name in ROWS:
+            return command_of(ROWS[name])
         info = CommandInfo(name=name, callback=find(name), cls=Command)
         return cast(
             TyperCommand, get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode="rich")
@@ -154,7 +171,7 @@ def main() -> None:
         try:
             _check_words(sys.argv[1:])
             forget_unread()
-            status = app(standalone_mode=False)
+            status = app(standalone_mode=False, prog_name="sparse-adapt")
             tell_unread()
             sys.stdout.flush()
         except SparseAdaptError as error:
@@ -229,11 +246,12 @@ def _interrupted(words: list[str]) -> str:
     return f"stopped; go on with: {shlex.join(['sparse-adapt', *again])}"
 
 
-def _resumable(command: Callable[..., None], words: list[str]) -> bool:
+def _resumable(command: Callable[..., object], words: list[str]) -> bool:
     """Whether a command takes --resume; where that stands in a panel `With --x`, whether --x is given."""
     resume = signature(command).parameters.get("resume")
     if resume is None:
         return False
-    panel = next(option.rich_help_panel for option in resume.annotation.__metadata__)
+    told = resume.annotation.__metadata__[0]
+    panel = told.panel if isinstance(told, Option) else told.rich_help_panel
     needed = panel.removeprefix(WITH) if isinstance(panel, str) and panel.startswith(WITH) else ""
     return not needed or any(word.partition("=")[0] == needed for word in words)

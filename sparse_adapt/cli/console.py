@@ -5,7 +5,9 @@ Nothing is markup, and nothing that a file holds can steer the terminal.
 
 import json
 import os
+import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,3 +57,11 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a result holds
 def wrote(path: Path, what: str) -> None:
     """What a command left behind."""
     say(f"wrote {path} ({what})")
+
+
+def then(*commands: Sequence[str] | str) -> None:
+    """Say what to run next, ready to be copied; nothing where there is nothing."""
+    if commands:
+        say("next:")
+    for command in commands:
+        say(f"  {command if isinstance(command, str) else shlex.join(['sparse-adapt', *command])}")

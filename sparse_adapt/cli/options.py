@@ -4,32 +4,29 @@ from collections.abc import Callable
 from functools import wraps
 from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
-from sparse_adapt.cli.checks import a_corpus, a_device, a_model, a_teacher, checked
+from sparse_adapt.api.checks import a_corpus, a_device, a_model, a_teacher
+from sparse_adapt.api.following import flag_of as flag_of
+from sparse_adapt.api.options import WITH as WITH
+from sparse_adapt.api.runs import BUNDLED as BUNDLED
+from sparse_adapt.api.runs import RUNS as RUNS
 
-BUNDLED = "gatrocraptic"  # the corpus for whoever names none
-RUNS = Path("runs")  # where runs go, and the latest is looked for
+Value = TypeVar("Value")
 
-WITH = "With "  # begins the name of a help panel whose options count only beside the one it names
 
-EARLIER = {  # spellings that commands once had, and go on to take: command -> {then: now}
-    "behaviour": {"--before": "--baseline"},
-    "dictionary": {"--dictionary": "--glossary"},
-    "evaluate": {"--corpus": "--collection"},
-    "check-export": {"--against": "--model"},
-    "coin": {"--corpus": "--collection"},
-    "recovery": {"--base": "--baseline"},
-    "groups": {"--against": "--baseline"},
-    "explore": {"--against": "--baseline"},
-}
-FLAGS = {"dictionary": "--glossary", "before": "--baseline"}  # of inputs, where it isn't the input's key
-PLACED = (
-    ("--corpus", "--collection"),
-    ("--model",),
-)  # options whose value a command may take by its place instead
+def checked(check: Callable[[str], object]) -> Callable[[typer.Context, Value], Value]:
+    """The callback of an option whose value has to pass a check, if there is one."""
+
+    def callback(context: typer.Context, value: Value) -> Value:
+        if value is not None and not context.resilient_parsing:
+            check(str(value))
+        return value
+
+    return callback
+
 
 CORPUS_HELP = "A BEIR folder or its corpus.jsonl, a JSONL or TSV file, a bundled name or an ir_datasets id."
 MODEL_HELP = "A model folder, the alias splade-tiny or hub:owner/name."
@@ -282,8 +279,3 @@ def is_given(context: typer.Context, option: str) -> bool:
     """Whether an option stands on the command line."""
     source = context.get_parameter_source(option)
     return source is not None and source.name == "COMMANDLINE"
-
-
-def flag_of(key: str) -> str:
-    """The option that names an input of a stage, by the input's key."""
-    return FLAGS.get(key, f"--{key}")

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from sparse_adapt.cli.checks import a_corpus, a_file, a_model, check_free_file, check_output, checked
-from sparse_adapt.cli.console import show, show_json, wrote
-from sparse_adapt.cli.following import free, then
-from sparse_adapt.cli.options import CORPUS_HELP, MODEL_HELP, Json, ModelArgument, Out, Overwrite
+from sparse_adapt.api.checks import a_corpus, a_file, a_model, check_free_file, check_output
+from sparse_adapt.api.following import free
+from sparse_adapt.cli.console import show, show_json, then, wrote
+from sparse_adapt.cli.options import CORPUS_HELP, MODEL_HELP, Json, ModelArgument, Out, Overwrite, checked
 from sparse_adapt.errors import ConfigError
 
 

@@ -8,7 +8,6 @@ from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
 from sparse_adapt.cli.console import show
-from sparse_adapt.cli.options import EARLIER, PLACED
 
 if TYPE_CHECKING:
     from typer._click import Command as ClickCommand
@@ -16,6 +15,10 @@ if TYPE_CHECKING:
 
 HEADING, COMMAND = "bold", "cyan"
 SHOWN_BY_INSTALLING = "--show-completion"  # left out: no line of 80 columns has room for both
+PLACED = (
+    ("--corpus", "--collection"),
+    ("--model",),
+)  # options whose value a command may take by its place instead
 WIDTH = 80  # of the page, in columns
 MARGIN = 2  # spaces before a command's name, and after the longest
 
@@ -23,13 +26,17 @@ MARGIN = 2  # spaces before a command's name, and after the longest
 class Page(TyperGroup):
     """The group of all commands, whose help has no frames: one line a command fits on a screen.
 
-    `panels`: the names of commands; `by_name`: panels that show names alone; `summaries`: what those commands do that
-    are made when they are asked for.
+    `panels`: the names of commands; `by_name`: panels that show names alone; `made_late`: commands that are made when
+    they are asked for.
     """
 
     panels: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     by_name: ClassVar[frozenset[str]] = frozenset()
-    summaries: ClassVar[Mapping[str, str]] = {}
+    made_late: ClassVar[frozenset[str]] = frozenset()
+
+    def summary(self, name: str) -> str:
+        """What a command does that is made when it is asked for."""
+        raise NotImplementedError
 
     def made(self, name: str) -> TyperCommand:
         """A command that is made when it is asked for."""
@@ -41,7 +48,7 @@ class Page(TyperGroup):
 
     def get_command(self, ctx: "Context", cmd_name: str) -> "ClickCommand | None":
         """A command by its name."""
-        if cmd_name in self.summaries and cmd_name not in self.commands:
+        if cmd_name in self.made_late and cmd_name not in self.commands:
             self.commands[cmd_name] = self.made(cmd_name)
         return super().get_command(ctx, cmd_name)
 
@@ -50,7 +57,7 @@ class Page(TyperGroup):
     ) -> "tuple[str | None, ClickCommand | None, list[str]]":
         """The command that the first word names. One that is none is told the nearest of all names."""
         if args and args[0] not in self.list_commands(ctx):
-            for name in self.summaries:
+            for name in self.made_late:
                 self.get_command(ctx, name)
         return super().resolve_command(ctx, args)
 
@@ -77,8 +84,9 @@ class Page(TyperGroup):
 
     def _summary(self, ctx: "Context", name: str) -> str:
         """What a command does, in a line."""
-        told = self.summaries.get(name)
-        if told is None:
+        if name in self.made_late:
+            told = self.summary(name)
+        else:
             command = self.get_command(ctx, name)
             assert command is not None, name
             told = (command.help or "").strip().split("\n\n")[0].replace("\n", " ")
@@ -86,7 +94,7 @@ class Page(TyperGroup):
 
 
 class Command(TyperCommand):
-    """A command that takes older spellings of its options, and a corpus by its place or as `--corpus`; so a model."""
+    """A command that takes a corpus by its place or as `--corpus`, and so a model."""
 
     def get_params(self, ctx: "Context") -> "list[Parameter]":
         """Its options, of which those that are only there or not say no type."""
@@ -97,16 +105,8 @@ class Command(TyperCommand):
         return params
 
     def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:
-        """Parse the words of a command line, spelt as they are now."""
-        return super().parse_args(ctx, self._placed(self._respelt(args)))
-
-    def _respelt(self, words: Sequence[str]) -> list[str]:
-        now = EARLIER.get(self.name or "", {})
-        respelt = []
-        for word in words:
-            flag, equals, value = word.partition("=")
-            respelt.append(f"{now[flag]}{equals}{value}" if flag in now else word)
-        return respelt
+        """Parse the words of a command line."""
+        return super().parse_args(ctx, self._placed(args))
 
     def _placed(self, words: Sequence[str]) -> list[str]:
         """The words with the value of `--corpus`, `--collection` or `--model` at its place, where a command has one."""

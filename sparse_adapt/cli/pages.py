@@ -6,13 +6,12 @@ from typing import Annotated
 
 import typer
 
-from sparse_adapt.cli.checks import a_folder, a_model, check_free_file, check_output, checked, some_queries
-from sparse_adapt.cli.console import say, show, show_json, wrote
-from sparse_adapt.cli.following import free, then
-from sparse_adapt.cli.options import MODEL_HELP, RUNS, Json, OptionalCorpus, OptionalModel, Overwrite
-from sparse_adapt.cli.subject import latest, subject_of
+from sparse_adapt.api.checks import a_folder, a_model, check_free_file, check_output, some_queries
+from sparse_adapt.api.following import free
+from sparse_adapt.api.runs import latest, subject_of
+from sparse_adapt.cli.console import say, show, show_json, then, wrote
+from sparse_adapt.cli.options import MODEL_HELP, RUNS, Json, OptionalCorpus, OptionalModel, Overwrite, checked
 from sparse_adapt.errors import ConfigError, InputError
-from sparse_adapt.files.processes import is_main
 from sparse_adapt.report.progress import Bars
 
 
@@ -183,18 +182,6 @@ def _share(word: str) -> float:
     if not 0 <= value <= 1:
         raise ConfigError(f"--target-strays {word}: write a share, such as 5%")
     return value
-
-
-def page_of(folder: Path) -> None:
-    """Write the page of a run that has just ended, and say where it is."""
-    if not is_main():
-        return
-    from sparse_adapt.pages.run import PARTS, try_run_page
-
-    with Bars() as bars:
-        place = try_run_page(folder, bars.count("parts of the page", PARTS))
-    if place is not None:
-        wrote(place, "a page to open in a browser")
 
 
 def _latest() -> Path:

@@ -1,23 +1,23 @@
 """Commands that make what a model learns from: terms, queries, candidates, pairs."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sparse_adapt.cli.checks import a_folder, a_model, check_free_file, checked
-from sparse_adapt.cli.console import show, show_json, wrote
-from sparse_adapt.cli.following import free, then
+from sparse_adapt.api.checks import a_folder, a_model, check_free_file
+from sparse_adapt.api.following import free
+from sparse_adapt.cli.console import then, wrote
 from sparse_adapt.cli.options import (
     CorpusArgument,
     Device,
     GeneratorOption,
-    Json,
     Model,
     Out,
     Overwrite,
     Seed,
     TeacherOption,
+    checked,
     encodes,
 )
 from sparse_adapt.errors import ConfigError, InputError, unknown
@@ -37,80 +37,6 @@ MadeUpCollection = Annotated[
         callback=checked(a_folder),
     ),
 ]
-
-
-PAYING = 0.25  # share of the mean gain
-CRITERIA = GAIN, WORDPIECE = ("gain", "wordpiece")
-
-
-def terms(
-    corpus: CorpusArgument,
-    model: Model = "splade-tiny",
-    top: Annotated[
-        int | None,
-        typer.Option(
-            "--top",
-            min=1,
-            help="Take this many of the best words, even those that aren't worth a token.",
-            show_default="those worth one",
-        ),
-    ] = None,
-    share: Annotated[
-        float,
-        typer.Option(
-            "--share",
-            min=0,
-            help="Stop at the first word whose gain is below this share of the mean gain of the words before it.",
-        ),
-    ] = PAYING,
-    by: Annotated[
-        str,
-        typer.Option(
-            "--by",
-            metavar="NAME",
-            help="gain: what a token for the word saves over the corpus. wordpiece: whole words in the vocabulary of "
-            "a tokenizer that is trained on the corpus.",
-        ),
-    ] = GAIN,
-    out: Annotated[
-        Path | None,
-        typer.Option("-o", "--out", metavar="FILE", help="Write the words to this file, terms.json."),
-    ] = None,
-    overwrite: Overwrite = False,
-    json: Json = False,
-) -> None:
-    """List the words of a corpus that deserve a token of their own.
-
-    Each word comes with the evidence for it.
-    """
-    if by not in CRITERIA:
-        raise ConfigError(unknown("--by", by, CRITERIA))
-    check_free_file(out, "terms", overwrite=overwrite)
-    from sparse_adapt.api.terms import mine_terms
-
-    found = mine_terms(corpus, model, top=top, share=share, by=by, progress=True)
-    if not found:
-        _refuse_without_words(corpus, some=top is None and bool(mine_terms(corpus, model, top=1, by=by)))
-    if out is not None:
-        found.save(out, overwrite=overwrite)
-    if json:
-        show_json(found.to_dict()["terms"])
-    else:
-        show(found.renderable())
-    if out is None:
-        chosen = ["--by", by] if by != GAIN else ["--share", str(share)] if share != PAYING else []
-        chosen += [] if top is None else ["--top", str(top)]
-        then(["terms", corpus, "--model", model, *chosen, "-o", free("terms.json")])
-        return
-    wrote(out, f"{len(found):,} terms; read it, and delete what isn't one")
-    then(["extend", "--model", model, "--terms", str(out), "-o", free("extended")])
-
-
-def _refuse_without_words(corpus: str, *, some: bool) -> NoReturn:
-    """Raise InputError for a corpus in which no word was found; `some`: whether there are words of less worth."""
-    if some:
-        raise InputError(corpus, "holds no word that is worth a token; --top 20 takes the best there are")
-    raise InputError(corpus, "holds no word that a token could be made of; the model has a token for each")
 
 
 def queries(

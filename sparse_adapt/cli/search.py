@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sparse_adapt.cli.checks import a_corpus, a_folder, check_free_file, check_output, checked, some_queries
-from sparse_adapt.cli.console import say, show, show_json, wrote
-from sparse_adapt.cli.following import a_query, free, then
+from sparse_adapt.api.checks import a_corpus, a_folder, check_free_file, check_output, some_queries
+from sparse_adapt.api.following import a_query, free
+from sparse_adapt.api.runs import subject_of
+from sparse_adapt.cli.console import say, show, show_json, then, wrote
 from sparse_adapt.cli.options import (
     Corpus,
     Device,
@@ -18,9 +19,9 @@ from sparse_adapt.cli.options import (
     Overwrite,
     Resume,
     Scale,
+    checked,
     encodes,
 )
-from sparse_adapt.cli.subject import subject_of
 from sparse_adapt.errors import ConfigError, InputError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Union, ge
 
 import typer
 
-from sparse_adapt.cli.checks import (
+from sparse_adapt.api.checks import (
     a_corpus,
     a_device,
     a_file_or_folder,
@@ -19,11 +19,11 @@ from sparse_adapt.cli.checks import (
     a_model_or_none,
     a_run_file,
     check_output,
-    checked,
     run_file,
 )
-from sparse_adapt.cli.console import say, show, wrote
-from sparse_adapt.cli.following import after_stage, measured, then
+from sparse_adapt.api.following import after_stage, measured
+from sparse_adapt.cli.commands import page_of
+from sparse_adapt.cli.console import say, show, then, wrote
 from sparse_adapt.cli.options import (
     CORPUS_HELP,
     RUNS,
@@ -32,12 +32,12 @@ from sparse_adapt.cli.options import (
     Out,
     Overwrite,
     Resume,
+    checked,
     flag_of,
     is_given,
     overrides,
     trains,
 )
-from sparse_adapt.cli.pages import page_of
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.report.progress import Bars
 from sparse_adapt.stages.table import STAGES, Row, find_stage

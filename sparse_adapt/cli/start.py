@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from sparse_adapt.cli.checks import a_corpus, a_file_or_folder, checked, some_queries
-from sparse_adapt.cli.console import say, show, show_json, show_table, wrote
-from sparse_adapt.cli.following import free, then
+from sparse_adapt.api.checks import a_corpus, a_file_or_folder, some_queries
+from sparse_adapt.api.following import free
+from sparse_adapt.cli.commands import page_of
+from sparse_adapt.cli.console import say, show, show_json, show_table, then, wrote
 from sparse_adapt.cli.options import (
     BUNDLED,
     RUNS,
@@ -22,33 +23,15 @@ from sparse_adapt.cli.options import (
     Resume,
     TeacherOption,
     WindowsOption,
+    checked,
     is_given,
     overrides,
     trains,
 )
-from sparse_adapt.cli.pages import page_of
 from sparse_adapt.errors import ConfigError, unknown
 from sparse_adapt.report.progress import Bars
 from sparse_adapt.stages.older import name_in_adapt
 from sparse_adapt.stages.table import OF_ADAPT
-
-
-def check(corpus: CorpusArgument, json: Json = False) -> None:
-    """Read a corpus and the files beside it, and report mistakes.
-
-    The check ends at the first bad line.
-    """
-    from sparse_adapt.api.checking import check_collection
-
-    counts, remarks = check_collection(corpus)
-    for remark in remarks:
-        say(f"{corpus}: {remark}")
-    if json:
-        show_json(counts)
-    else:
-        show(", ".join(f"{name} {count:,}" for name, count in counts.items()))
-    then(["adapt", corpus])
-
 
 FILES = {  # steps of adapt that it can stop after, and what to read then
     "terms": "terms.json",

@@ -5,18 +5,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sparse_adapt.cli.checks import (
+from sparse_adapt.api.checks import (
     a_corpus,
     a_file,
     a_file_or_folder,
-    a_folder,
     a_model,
     check_free_file,
     check_split,
-    checked,
 )
-from sparse_adapt.cli.console import say, show, show_json, show_table, wrote
-from sparse_adapt.cli.following import a_query, free, then
+from sparse_adapt.api.following import a_query, free
+from sparse_adapt.api.runs import BASE, Subject, subject_of
+from sparse_adapt.cli.console import say, show, show_json, show_table, then, wrote
 from sparse_adapt.cli.options import (
     COLLECTION_HELP,
     MODEL_HELP,
@@ -28,9 +27,9 @@ from sparse_adapt.cli.options import (
     OptionalCorpus,
     OptionalModel,
     Split,
+    checked,
     encodes,
 )
-from sparse_adapt.cli.subject import BASE, Subject, subject_of
 from sparse_adapt.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
@@ -359,29 +358,3 @@ def measure_suite(
     drawn = ["suite.png", *(["suite-queries.png"] if (out / "suite-queries.png").is_file() else [])]
     wrote(out, f"suite.json, suite.md, {', '.join(drawn)}, vectors")
     then([*again, "--overwrite", "--explain"])
-
-
-def verify(
-    path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="PATH",
-            help="A folder that a command wrote: a model, vectors, an export, an index or a whole run.",
-            callback=checked(a_folder),
-        ),
-    ],
-    json: Json = False,
-) -> None:
-    """Check that a result is as it was written.
-
-    Every file has to have its checksum, weights have to be numbers, and matrices have to be well-formed.
-    """
-    from sparse_adapt.api.verifying import verify as look
-
-    found = look(path)
-    if json:
-        show_json(found._asdict())
-    kinds = ", ".join(
-        f"{count:,} {kind}" for kind, count in found._asdict().items() if count and kind != "files"
-    )
-    say(f"{path}: all {found.files:,} files are as they were written{f' ({kinds})' if kinds else ''}")

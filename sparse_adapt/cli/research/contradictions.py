@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sparse_adapt.cli.checks import a_corpus, a_model, check_free_file, checked
-from sparse_adapt.cli.console import show_json, show_table, wrote
-from sparse_adapt.cli.following import free, then
+from sparse_adapt.api.checks import a_corpus, a_model, check_free_file
+from sparse_adapt.api.following import free
+from sparse_adapt.cli.console import show_json, show_table, then, wrote
 from sparse_adapt.cli.options import (
     CORPUS_HELP,
     MODEL_HELP,
@@ -15,6 +15,7 @@ from sparse_adapt.cli.options import (
     Json,
     Overwrite,
     Resume,
+    checked,
 )
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sparse_adapt.cli.checks import a_corpus, a_file_or_folder, a_folder, a_model, check_output, checked
-from sparse_adapt.cli.console import say, show_json, show_table, wrote
-from sparse_adapt.cli.following import free, then
+from sparse_adapt.api.checks import a_corpus, a_file_or_folder, a_folder, a_model, check_output
+from sparse_adapt.api.following import free
+from sparse_adapt.cli.console import say, show_json, show_table, then, wrote
 from sparse_adapt.cli.options import (
     MODEL_HELP,
     Collection,
@@ -16,6 +16,7 @@ from sparse_adapt.cli.options import (
     Out,
     Overwrite,
     Split,
+    checked,
     encodes,
 )
 

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sparse_adapt.cli.checks import a_file, check_output, checked
-from sparse_adapt.cli.console import say, show_json, show_table, wrote
-from sparse_adapt.cli.following import free, then
-from sparse_adapt.cli.options import Baseline, Device, Json, Model, Overwrite, encodes
+from sparse_adapt.api.checks import a_file, check_output
+from sparse_adapt.api.following import free
+from sparse_adapt.cli.console import say, show_json, show_table, then, wrote
+from sparse_adapt.cli.options import Baseline, Device, Json, Model, Overwrite, checked, encodes
 from sparse_adapt.cli.research.contradictions import Language
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.place import Place

@@ -1,20 +1,15 @@
-"""Checks of what a command line names, made while it is read: nothing heavy has been loaded yet.
+"""Checks of what a call or a command names: nothing heavy loads for them.
 
 A mistake in the last word of a command line is known at once, in the words of whoever would read the file later.
-Most are callbacks of options.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TypeVar
-
-import typer
 
 from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.files.place import Place
 
-Value = TypeVar("Value")
 FILE_KINDS = {  # of which commands write one: in words, and what reads the first entry or refuses the file
     "terms": ("list of terms", "sparse_adapt.terms.mining:read_terms"),
     "candidates": ("scored candidates", "sparse_adapt.collection.readers:read_candidates"),
@@ -24,19 +19,6 @@ FILE_KINDS = {  # of which commands write one: in words, and what reads the firs
     "pack": ("term pack", "sparse_adapt.term_packs.pack:read_pack"),
     "page": ("page of sparse-adapt", "sparse_adapt.report.html.page:read_page"),
 }
-
-
-def checked(check: Callable[[str], object]) -> Callable[[typer.Context, Value], Value]:
-    """The callback of an option whose value has to pass a check, if there is one."""
-
-    def callback(context: typer.Context, value: Value) -> Value:
-        if (
-            value is not None and not context.resilient_parsing
-        ):  # a shell that completes a line asks for no check
-            check(str(value))
-        return value
-
-    return callback
 
 
 def a_model(source: str) -> None:
@@ -62,6 +44,12 @@ def a_teacher(source: str) -> None:
         a_file(source)
     else:
         a_model(source)
+
+
+def some_words(query: str) -> None:
+    """Raise InputError for a query without a word."""
+    if not query.strip():
+        raise InputError("query", "is empty; say what to look for")
 
 
 def a_device(name: str) -> None:

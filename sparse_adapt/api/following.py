@@ -6,13 +6,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sparse_adapt.cli.console import say
-from sparse_adapt.cli.options import flag_of
 from sparse_adapt.files.paths import free as free
 
 if TYPE_CHECKING:
     from sparse_adapt.stages.inputs import Input
 
+FLAGS = {"dictionary": "--glossary", "before": "--baseline"}  # of inputs, where it isn't the input's key
 DENSE_FLOW = (
     "extend",
     "behaviour",
@@ -22,15 +21,17 @@ DENSE_FLOW = (
 )  # stages of a dense encoder, each after the other
 
 
-def then(*commands: Iterable[str]) -> None:
-    """Say what to run next, ready to be copied; nothing where there is nothing."""
-    if commands:
-        say("next:")
-    for command in commands:
-        say(f"  {shlex.join(['sparse-adapt', *command])}")
+def line(*words: object) -> str:
+    """A command, ready to be copied."""
+    return shlex.join(["sparse-adapt", *map(str, words)])
 
 
-def after_stage(name: str, model: str, out: Path, files: Mapping[str, str]) -> list[list[str]]:
+def flag_of(key: str) -> str:
+    """The option that names an input of a stage, by the input's key."""
+    return FLAGS.get(key, f"--{key}")
+
+
+def after_stage(name: str, model: str, out: Path, files: Mapping[str, str]) -> list[str]:
     """What follows a stage that read these files, by their keys: the next stage that has its inputs, else to measure.
 
     `model`: what the stage began with; `out`: what it wrote. Without a corpus it is the next stage's help.
@@ -41,33 +42,32 @@ def after_stage(name: str, model: str, out: Path, files: Mapping[str, str]) -> l
     later = _later(name, out)
     corpus = files.get("corpus") or read_before(str(out)).get("corpus") or _corpus_beside(files.values())
     if corpus is None:
-        return [[later[0] if later else "evaluate", "--help"]]
+        return [line(later[0] if later else "evaluate", "--help")]
     for stage in later:
         given = _given(corpus, [each for each in find_stage(stage).reads if each.needed])
         if given is not None:
-            return [[stage, "--model", str(out), *given, "-o", free(out.with_name(stage))]]
+            return [line(stage, "--model", out, *given, "-o", free(out.with_name(stage)))]
     return measured(model, out, corpus)
 
 
-def measured(before: str, model: Path, corpus: str) -> list[list[str]]:
+def measured(before: str, model: Path, corpus: str) -> list[str]:
     """How to measure a model where its corpus has judgements, and how to write the vectors of a sparse one."""
     from sparse_adapt.collection.sources import judged_split
     from sparse_adapt.model.layout import is_dense
 
-    split, commands = judged_split(corpus), []
+    split, commands = judged_split(corpus), list[str]()
     if split is not None:
-        named = [
-            "--model",
-            str(model),
-            "--collection",
-            corpus,
-            *([] if split == "test" else ["--split", split]),
-        ]
-        commands.append(["evaluate", *named, *([] if before == str(model) else ["--baseline", before])])
+        beside = [] if split == "test" else ["--split", split]
+        beside += [] if before == str(model) else ["--baseline", before]
+        commands.append(line("evaluate", "--model", model, "--collection", corpus, *beside))
     if not is_dense(model):
-        files = ["--model", str(model), "--corpus", corpus, "-o", free(f"{model}-export")]
-        commands.append(["export", "anserini", *files])
+        commands.append(exported(str(model), corpus, f"{model}-export"))
     return commands
+
+
+def exported(model: str, corpus: str, out: str) -> str:
+    """How to write the vectors of a corpus for Lucene."""
+    return line("export", "anserini", "--model", model, "--corpus", corpus, "-o", free(out))
 
 
 def a_query(corpus: str | None) -> str | None:

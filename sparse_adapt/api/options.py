@@ -1,0 +1,363 @@
+"""How an option is declared: once, in the signature of a public function.
+
+    def polish(model: SomeModel, *, shine: Annotated[float, Option("How much it shines.", ge=0)] = 2.0) -> Polished: ...
+
+The command is made of this signature (`cli.commands`), and so are its help and its row in the page of commands. A
+parameter without an `Option` belongs to Python alone. A function that is `declared` checks its arguments by the same
+signature, so a Python call and a command refuse the same values.
+
+Nothing heavy loads with a signature: modules of `api` import what is heavy inside their functions, and name its types
+in quotes. A type in quotes stands for whatever Python takes; a command line gives a string.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import wraps
+from inspect import Parameter, signature
+from numbers import Integral, Real
+from pathlib import Path
+from pkgutil import resolve_name
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ForwardRef,
+    Literal,
+    NamedTuple,
+    ParamSpec,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+)
+
+from sparse_adapt.api.checks import (
+    a_corpus,
+    a_device,
+    a_file_or_folder,
+    a_folder,
+    a_model,
+    a_teacher,
+    some_queries,
+    some_words,
+)
+from sparse_adapt.errors import ConfigError, unknown
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from sparse_adapt.api.inputs import Given
+    from sparse_adapt.api.models import ModelGiven
+    from sparse_adapt.collection.given import DefinitionsGiven, DocumentsGiven, QueriesGiven
+
+P = ParamSpec("P")
+T = TypeVar("T")
+KINDS: Mapping[type, tuple[Any, str]] = {
+    bool: (bool, "true or false"),
+    int: (Integral, "a whole number"),
+    float: (Real, "a number"),
+    str: (str, "a string"),
+    Path: (str | Path, "a path"),
+}  # of values: what Python takes, and its name
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What is known of a parameter beside its name, type and default.
+
+    `flag`: the option of the command, where it isn't called as the parameter; a short one may come first ("-o --out").
+    `place`: given by its place in the command line. `check`: raises for a name that can't be right. `shown`: how help
+    words the default. `commas`: several values in one word, with commas between them. `panel`: of the help.
+    """
+
+    help: str
+    flag: str = ""
+    metavar: str = ""
+    place: bool = False
+    check: Callable[[str], object] | None = None
+    choices: tuple[str, ...] = ()
+    ge: float | None = None
+    le: float | None = None
+    shown: str = ""
+    commas: bool = False
+    panel: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """What a command passes for a parameter of which it has no option."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options that a parameter such as `**reading` takes, by their names."""
+
+    named: Mapping[str, Option]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsOf:
+    """The keys of a table of settings that a parameter such as `**settings` takes: all, or those named.
+
+    `place`: module and class, which load when the command is made.
+    """
+
+    place: str
+    names: tuple[str, ...] = ()
+    panel: str = ""
+
+    def load(self) -> "type[BaseModel]":
+        """The table."""
+        kind: type[BaseModel] = resolve_name(self.place)
+        return kind
+
+
+class Declared(NamedTuple):
+    """A parameter of a function: the type of a value, whether that is closed, and what is known of it.
+
+    `closed`: whether values of other types are refused.
+    """
+
+    name: str
+    kind: type
+    option: Option
+    default: Any = Parameter.empty
+    closed: bool = True
+    optional: bool = False
+    many: bool = False
+
+    @property
+    def flag(self) -> str:
+        """The option's own name, as a message gives it."""
+        if self.option.place:
+            return self.option.metavar or self.name.upper()
+        return (self.option.flag or f"--{self.name.replace('_', '-')}").split()[-1]
+
+    def check(self, value: object, called: str) -> None:
+        """Raise the project's errors for a value that can't be; `called`: what the message calls the option."""
+        if value is None and (self.optional or self.default is None):
+            return
+        for each in self._each(value):
+            self._check_one(each, called)
+
+    def _each(self, value: object) -> Sequence[object]:
+        if self.many and not isinstance(value, str) and isinstance(value, Sequence):
+            return value
+        return [value]
+
+    def _check_one(self, value: object, called: str) -> None:
+        option = self.option
+        if self.closed or value is None:
+            kind, word = KINDS[self.kind]
+            if not isinstance(value, kind) or (isinstance(value, bool) and self.kind is not bool):
+                raise ConfigError(f"{called} should be {word} (found: {value!r})")
+        if option.choices and value not in option.choices:
+            raise ConfigError(unknown(called, str(value), option.choices))
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            for bound, word in ((option.ge, "greater"), (option.le, "less")):
+                within = bound is None or (value >= bound if word == "greater" else value <= bound)
+                if not within:
+                    raise ConfigError(
+                        f"{called} should be {word} than or equal to {bound:g} (found: {value})"
+                    )
+        if option.check is not None and isinstance(value, str | Path):
+            option.check(str(value))
+
+
+def options_of(function: Callable[..., object]) -> dict[str, Declared]:
+    """The options that a function declares, by its parameters, those of `**reading` and the like among them."""
+    found: dict[str, Declared] = {}
+    for each in signature(function).parameters.values():
+        for told in getattr(each.annotation, "__metadata__", ()):
+            if isinstance(told, Option):
+                found[each.name] = _declared(each.name, each.annotation.__origin__, told, each.default)
+            elif isinstance(told, Options):
+                kind = each.annotation.__origin__
+                found |= {name: _declared(name, kind, option, None) for name, option in told.named.items()}
+    return found
+
+
+def settings_of(function: Callable[..., object]) -> list[SettingsOf]:
+    """The tables of settings whose keys a function takes."""
+    annotations = [each.annotation for each in signature(function).parameters.values()]
+    told = [each for kind in annotations for each in getattr(kind, "__metadata__", ())]
+    return [each for each in told if isinstance(each, SettingsOf)]
+
+
+def fixed_of(function: Callable[..., object]) -> dict[str, object]:
+    """What a command passes for parameters of which it has no option."""
+    return {
+        each.name: told.value
+        for each in signature(function).parameters.values()
+        for told in getattr(each.annotation, "__metadata__", ())
+        if isinstance(told, Fixed)
+    }
+
+
+def declared(function: Callable[P, T]) -> Callable[P, T]:
+    """The function, whose arguments are checked by its signature before anything else."""
+    own, options = signature(function), options_of(function)
+    rest = next((each.name for each in own.parameters.values() if each.kind is Parameter.VAR_KEYWORD), "")
+    closed = rest and not settings_of(function)
+
+    @wraps(function)
+    def checked(*given: P.args, **named: P.kwargs) -> T:
+        bound = own.bind(*given, **named).arguments
+        for name, value in {**bound, **bound.get(rest, {})}.items():
+            if name in options:
+                options[name].check(value, name)
+            elif closed and name not in own.parameters:
+                raise ConfigError(unknown("option", name, tuple(options)))
+        return function(*given, **named)
+
+    return checked
+
+
+def _declared(name: str, annotation: Any, option: Option, default: object) -> Declared:  # noqa: ANN401 - a type
+    """A parameter by its type: one of KINDS or None, a choice of names, several of a kind, or a type in quotes."""
+    parts = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+    optional = NoneType in parts or any("| None" in each.__forward_arg__ for each in _quoted(parts))
+    kinds = [each for each in parts if each is not NoneType]
+    if _quoted(parts):
+        return Declared(name, str, option, default, closed=False, optional=optional)
+    many = next((get_args(each)[0] for each in kinds if get_origin(each) in (list, Sequence, tuple)), None)
+    if many is not None:
+        return Declared(name, many if many in KINDS else str, option, default, optional=optional, many=True)
+    if get_origin(kinds[0]) is Literal:
+        return Declared(name, str, _choosing(option, get_args(kinds[0])), default, optional=optional)
+    return Declared(name, Path if Path in kinds else kinds[0], option, default, optional=optional)
+
+
+def _quoted(parts: Sequence[object]) -> list[ForwardRef]:
+    return [each for each in parts if isinstance(each, ForwardRef)]
+
+
+def _choosing(option: Option, choices: tuple[str, ...]) -> Option:
+    return replace(option, choices=choices)
+
+
+# -- options that several functions share ---------------------------------------------------------
+
+CORPUS_HELP = "A BEIR folder or its corpus.jsonl, a JSONL or TSV file, a bundled name or an ir_datasets id."
+MODEL_HELP = "A model folder, the alias splade-tiny or hub:owner/name."
+COLLECTION_HELP = "Documents, queries and judgements: a BEIR folder, a bundled name or an ir_datasets id."
+READING = "How much of a text is read"
+WITH = "With "  # begins the name of a panel of help whose options count only beside the one that it names
+
+
+def model_option(help: str = MODEL_HELP, flag: str = "") -> Option:
+    """A model that a function reads."""
+    return Option(help, flag, "MODEL", check=a_model)
+
+
+def corpus_option(help: str = CORPUS_HELP, flag: str = "") -> Option:
+    """Documents that a function reads."""
+    return Option(help, flag, "CORPUS", check=a_corpus)
+
+
+def out_option(help: str, metavar: str = "FILE", shown: str = "") -> Option:
+    """Where a function writes."""
+    return Option(help, "-o --out", metavar, shown=shown)
+
+
+BASELINE = model_option(f"The model to compare with. {MODEL_HELP}")
+QUERIES = Option("Queries: a BEIR folder, JSONL, TSV or TREC topics.", metavar="FILE", check=some_queries)
+CORPUS_PLACE = Option(f"{CORPUS_HELP} Also as --corpus.", metavar="CORPUS", place=True, check=a_corpus)
+MODEL_PLACE = Option(f"{MODEL_HELP} Also as --model.", metavar="MODEL", place=True, check=a_model)
+
+Model = Annotated["ModelGiven", model_option()]
+ModelAtPlace = Annotated["ModelGiven", MODEL_PLACE]
+SomeModel = Annotated["ModelGiven | None", model_option()]
+LatestModel = Annotated["ModelGiven | None", model_option(f"{MODEL_HELP} By default that of the latest run.")]
+Baseline = Annotated["ModelGiven | None", BASELINE]
+Documents = Annotated["DocumentsGiven", corpus_option()]
+CorpusAtPlace = Annotated["DocumentsGiven", CORPUS_PLACE]
+CorpusNamed = Annotated[str, CORPUS_PLACE]
+SomeCorpus = Annotated["DocumentsGiven | None", corpus_option()]
+LatestCorpus = Annotated[
+    "DocumentsGiven | None", corpus_option(f"{CORPUS_HELP} By default what the model is for.")
+]
+Collection = Annotated["DocumentsGiven", Option(COLLECTION_HELP, metavar="DIR", check=a_corpus)]
+Vectors = Annotated[
+    str | Path | None,
+    Option("Vectors that `encode` wrote, instead of a corpus.", metavar="DIR", check=a_folder),
+]
+Queries = Annotated["QueriesGiven", QUERIES]
+SomeQueries = Annotated["QueriesGiven | None", QUERIES]
+Words = Annotated[str, Option("What to look for, in words.", metavar="QUERY", place=True, check=some_words)]
+Glossary = Annotated[
+    "DefinitionsGiven | None",
+    Option(
+        "Terms and their definitions: dictionary.jsonl, a table, TBX, SKOS or OBO. Each term gets a token and the "
+        "model learns what it means.",
+        metavar="FILE",
+        check=a_file_or_folder,
+    ),
+]
+CandidatesGiven = Annotated[
+    "Given | None",
+    Option(
+        "Queries with scored documents (candidates.jsonl), to learn from instead of made-up ones.",
+        metavar="FILE",
+        check=a_file_or_folder,
+    ),
+]
+TEACHER = Option(
+    "Who scores documents: ensemble (base model, BM25 and a dense model together), bm25 (quick: without the dense "
+    "model), a dense model, a cross-encoder, or a file of scores (candidates.jsonl or a TREC run).",
+    metavar="NAME_OR_PATH",
+    check=a_teacher,
+)
+Teacher = Annotated[str, TEACHER]
+Generator = Annotated[
+    str | None,
+    Option(
+        "A sequence-to-sequence model that writes queries, by folder or Hub id.",
+        "--query-generator",
+        "NAME_OR_PATH",
+    ),
+]
+Split = Annotated[str, Option("Which judgements: those of qrels/NAME.tsv.", metavar="NAME")]
+Out = Annotated[str | Path, out_option("Folder to write.", "DIR")]
+Overwrite = Annotated[bool, Option("Replace what is there, once the new result is complete.")]
+Resume = Annotated[bool, Option("Go on where an unfinished run stopped.")]
+Device = Annotated[
+    str, Option("Where the model runs: auto, cpu, cuda or mps.", metavar="NAME", check=a_device)
+]
+OnCpu = Annotated[str, Fixed("cpu")]  # what is looked at once is read on a CPU: the same figures everywhere
+Scale = Annotated[
+    float | None, Option("What weights are multiplied by before they become whole numbers.", shown="100")
+]
+Seed = Annotated[
+    int, Option("Seed of every random draw. The same seed gives the same result on a CPU.", ge=0)
+]
+READING_OPTIONS = Options(
+    {
+        "max_tokens": Option(
+            "Tokens of a text that are read; the rest is cut off.",
+            metavar="N",
+            ge=8,
+            shown="as many as the model says",
+            panel=READING,
+        ),
+        "windows": Option(
+            "Read all of a long document, in windows of N tokens; each token has its largest weight of all. 0: none.",
+            metavar="N",
+            ge=0,
+            shown="as the model says",
+            panel=READING,
+        ),
+        "overlap": Option(
+            "Tokens of a window that the next one repeats.", metavar="M", ge=0, shown="32", panel=READING
+        ),
+    }
+)
+Reads = Annotated[int | None, READING_OPTIONS]
+TRAINING = SettingsOf(
+    "sparse_adapt.training.settings:Training",
+    ("seed", "learning_rate", "epochs", "batch_size", "device", "precision", "tensorboard"),
+    "Training",
+)
