@@ -11,7 +11,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.engines.layout import Engine, ExportSource
+from sparse_adapt.engines.engine import Engine
+from sparse_adapt.engines.layout import ExportSource
 from sparse_adapt.engines.manifest import ExportManifest
 from sparse_adapt.engines.quantise import Quantisation
 from sparse_adapt.engines.writing import ExportOptions, write_export

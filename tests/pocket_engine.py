@@ -2,21 +2,17 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.layout import ExportLayout, ExportSource
-from sparse_adapt.engines.lines import json_string, vector_lines
-from sparse_adapt.engines.loading import json_lines
+from sparse_adapt.engines.engine import FloatEngine
+from sparse_adapt.engines.layout import ExportLayout, ExportSource, in_parts, vector_line
 from sparse_adapt.engines.manifest import ExportFolder
-from sparse_adapt.engines.opened import FloatEngine
-from sparse_adapt.engines.writing import in_parts
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 
 def layout(source: ExportSource) -> ExportLayout:
-    lines = partial(vector_lines, [json_string(token) for token in source.vectors.tokens])
-    return ExportLayout(documents=in_parts(lines), query_lines=lines)
+    line = vector_line(source.vectors.tokens)
+    return ExportLayout(documents=in_parts(line), query_line=line)
 
 
 def how_to_load(export: ExportFolder) -> str:
@@ -34,8 +30,7 @@ class Pocket(FloatEngine):
     def __init__(self, export: ExportFolder) -> None:
         super().__init__(export.manifest)
         self._tokens = export.tokens
-        files = [export.path / file.path for file in export.manifest.document_files]
-        self._texts = {text["id"]: text["vector"] for path in files for text in json_lines(path)}
+        self._texts = {text["id"]: text["vector"] for text in export.document_lines()}
 
     def search_all(self, queries: EncodedBatch, k: int) -> Run:
         run: Run = {}

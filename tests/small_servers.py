@@ -64,6 +64,9 @@ class BulkServer:
     def _index(self, method: str, index: str, body: bytes) -> Any:
         if method == "DELETE":
             self.indices.pop(index)
+        elif method == "HEAD":
+            if index not in self.indices:
+                raise Refusal(404, "index_not_found_exception", f"no such index [{index}]")
         elif index in self.indices:
             raise Refusal(400, "resource_already_exists_exception", f"index [{index}] already exists")
         elif index != index.lower():
@@ -180,11 +183,16 @@ def served(server: Any) -> Iterator[str]:
             text = json.dumps(content).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
+            if getattr(server, "kind", "") == "elasticsearch":
+                self.send_header(
+                    "X-Elastic-Product", "Elasticsearch"
+                )  # without which its client goes no further
             self.send_header("Content-Length", str(len(text)))
             self.end_headers()
-            self.wfile.write(text)
+            self.wfile.write(b"" if self.command == "HEAD" else text)
 
         do_GET: Callable[..., None] = do
+        do_HEAD: Callable[..., None] = do
         do_PUT: Callable[..., None] = do
         do_POST: Callable[..., None] = do
         do_DELETE: Callable[..., None] = do
@@ -196,7 +204,8 @@ def served(server: Any) -> Iterator[str]:
 
 
 def _error(refusal: Refusal) -> dict[str, Any]:
-    return {"error": {"type": refusal.kind, "reason": refusal.reason}, "status": refusal.status}
+    cause = {"type": refusal.kind, "reason": refusal.reason}
+    return {"error": {"root_cause": [cause], **cause}, "status": refusal.status}
 
 
 def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from odd import SHORT_ODD_TOKENS, export
 from scipy.sparse import csr_matrix, random
 
+from sparse_adapt.engines.formats import open_engine
+from sparse_adapt.engines.layout import unescape_token
 from sparse_adapt.engines.manifest import read_export_manifest
-from sparse_adapt.engines.names import unescape_token
-from sparse_adapt.engines.opening import open_engine
 from sparse_adapt.engines.quantise import Quantisation
 from sparse_adapt.errors import InputError
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch

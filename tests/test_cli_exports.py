@@ -43,7 +43,7 @@ def test_an_export_is_checked_in_its_engine(
 def test_a_server_that_is_not_there_is_one_line(
     format, sparse_adapt, vectors, tiny_model, zorvex_collection, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("sparse_adapt.engines.http.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("sparse_adapt.engines.vespa.PAUSES", ())
     sparse_adapt("export", format, "--vectors", vectors, "-o", tmp_path / "out")
     against = ("--model", tiny_model, "--vectors", vectors, "--queries", zorvex_collection)
     ran = sparse_adapt("check-export", tmp_path / "out", *against)

@@ -13,7 +13,7 @@ from odd import export
 from scipy.sparse import random as random_matrix
 
 from sparse_adapt.engines import formats
-from sparse_adapt.engines.opening import open_engine
+from sparse_adapt.engines.formats import open_engine
 from sparse_adapt.engines.parity import check_engine
 from sparse_adapt.files.place import Place
 from sparse_adapt.pipeline.plan import settings_for

@@ -12,10 +12,9 @@ import pytest
 import torch
 
 from sparse_adapt.collection.readers import Document, write_documents
-from sparse_adapt.engines import exporting
-from sparse_adapt.engines.exporting import export_corpus, interim_folder
+from sparse_adapt.engines import writing
 from sparse_adapt.engines.manifest import ExportFolder
-from sparse_adapt.engines.writing import ExportOptions
+from sparse_adapt.engines.writing import ExportOptions, export_corpus, interim_folder
 from sparse_adapt.errors import InputError, OutputError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.vectors.shards import encode_corpus
@@ -99,7 +98,7 @@ def test_a_resumed_export_encodes_nothing_twice(tiny_model, documents, tmp_path,
         return export_corpus("anserini", model, lambda: given, out, options=options)
 
     with monkeypatch.context() as patch, pytest.raises(RuntimeError):
-        patch.setattr(exporting, "write_export", killed)
+        patch.setattr(writing, "write_export", killed)
         export(documents, resume=False)
     assert [path.name for path in tmp_path.iterdir()] == [interim_folder(out).name]
     monkeypatch.setattr(

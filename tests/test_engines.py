@@ -10,14 +10,12 @@ from scipy.sparse import csr_matrix, random
 from scipy.sparse import vstack as stack
 
 import sparse_adapt as sa
-from sparse_adapt.engines.exporting import export_corpus
-from sparse_adapt.engines.formats import ENGINES
+from sparse_adapt.engines.formats import ENGINES, open_engine
 from sparse_adapt.engines.layout import ExportSource
 from sparse_adapt.engines.manifest import read_export_manifest
-from sparse_adapt.engines.opening import open_engine
 from sparse_adapt.engines.parity import check_engine
 from sparse_adapt.engines.quantise import Quantisation
-from sparse_adapt.engines.writing import ExportOptions, write_export
+from sparse_adapt.engines.writing import ExportOptions, export_corpus, write_export
 from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.files.place import Place

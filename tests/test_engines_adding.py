@@ -5,8 +5,7 @@ import json
 import pytest
 from odd import ODD_TOKENS, check_exact, check_ranking, export, odd_documents, odd_queries
 
-from sparse_adapt.engines.formats import ENGINES, EngineRow
-from sparse_adapt.engines.opening import open_engine
+from sparse_adapt.engines.formats import ENGINES, EngineRow, open_engine
 
 
 @pytest.fixture(autouse=True)

@@ -4,9 +4,8 @@ import inspect
 
 import pytest
 
-from sparse_adapt.engines.formats import ENGINES, find_engine, module_of, require
-from sparse_adapt.engines.layout import EngineModule
-from sparse_adapt.engines.opening import open_engine
+from sparse_adapt.engines.engine import EngineModule
+from sparse_adapt.engines.formats import ENGINES, find_engine, module_of, open_engine, require
 from sparse_adapt.errors import ConfigError, MissingExtraError
 
 

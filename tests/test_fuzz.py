@@ -30,8 +30,7 @@ from sparse_adapt.collection.readers import (
     read_run,
 )
 from sparse_adapt.collection.triplets import read_triplets
-from sparse_adapt.engines.loading import json_lines
-from sparse_adapt.engines.manifest import read_export
+from sparse_adapt.engines.manifest import json_lines, read_export
 from sparse_adapt.engines.milvus import read_part as milvus_rows
 from sparse_adapt.errors import SparseAdaptError
 from sparse_adapt.files.checksum import checksum_of_file

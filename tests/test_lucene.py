@@ -15,11 +15,10 @@ import torch
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Query, read_documents, read_queries
-from sparse_adapt.engines import lucene_building
+from sparse_adapt.engines import lucene
 from sparse_adapt.engines.java import anserini_jar, find_java
 from sparse_adapt.engines.layout import ExportSource
-from sparse_adapt.engines.lucene import LuceneHit, LuceneIndex, look_up, verify_index
-from sparse_adapt.engines.lucene_building import build_index
+from sparse_adapt.engines.lucene import LuceneHit, LuceneIndex, build_index, look_up, verify_index
 from sparse_adapt.engines.quantise import Quantisation
 from sparse_adapt.engines.writing import write_export
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, OutputError
@@ -53,7 +52,7 @@ SILENT = """
 import sys
 from pathlib import Path
 from sparse_adapt.engines.lucene import LuceneIndex
-from sparse_adapt.engines.lucene_building import build_index
+from sparse_adapt.engines.lucene import build_index
 
 build_index(Path(sys.argv[1]), Path(sys.argv[2]))
 with LuceneIndex(Path(sys.argv[2])) as index:
@@ -64,7 +63,7 @@ FULL = """
 import resource, signal, sys
 from pathlib import Path
 from sparse_adapt.errors import OutputError
-from sparse_adapt.engines.lucene_building import build_index
+from sparse_adapt.engines.lucene import build_index
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
@@ -367,10 +366,10 @@ def test_every_byte_of_an_index_is_vouched_for(index, tmp_path):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from sparse_adapt.engines import lucene_building
+from sparse_adapt.engines import lucene
 
-lucene_building._count = lambda index: os.kill(os.getpid(), signal.SIGKILL)
-lucene_building.build_index(Path(sys.argv[1]), Path(sys.argv[2]))
+lucene._count = lambda index: os.kill(os.getpid(), signal.SIGKILL)
+lucene.build_index(Path(sys.argv[1]), Path(sys.argv[2]))
 """
 
 
@@ -437,7 +436,7 @@ def test_without_the_extra_nothing_is_written(shards, tmp_path, monkeypatch):
     def missing(name: str) -> None:
         raise MissingExtraError("pyserini", "lucene")
 
-    monkeypatch.setattr(lucene_building, "java_class", missing)
+    monkeypatch.setattr(lucene, "java_class", missing)
     with pytest.raises(MissingExtraError, match="pip install"):
         build_index(shards, tmp_path / "index")
     assert list(tmp_path.iterdir()) == []

@@ -21,8 +21,8 @@ from odd import (
 )
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.engines.milvus import FIELD, SETTINGS_FILE, load, open_client
-from sparse_adapt.engines.opening import open_engine
+from sparse_adapt.engines.formats import open_engine
+from sparse_adapt.engines.milvus import FIELD, SETTINGS_FILE, load, open_milvus
 from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
@@ -36,7 +36,7 @@ def exported(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
-    with open_client(str(tmp_path_factory.mktemp("milvus") / "server.db")) as client:
+    with open_milvus(str(tmp_path_factory.mktemp("milvus") / "server.db")) as client:
         yield client
 
 
@@ -122,7 +122,7 @@ def test_a_file_takes_one_process_at_a_time(tmp_path, capfd):
     with pytest.raises(
         OutputError, match=r"kept\.db: Milvus gives an error \(Open local milvus failed\)"
     ) as caught:
-        open_client(str(tmp_path / "kept.db")).__enter__()
+        open_milvus(str(tmp_path / "kept.db")).__enter__()
     other.close()
     assert "\n" not in str(caught.value)
     assert capfd.readouterr().err == ""
@@ -130,7 +130,7 @@ def test_a_file_takes_one_process_at_a_time(tmp_path, capfd):
 
 def test_a_place_that_is_no_server_and_no_file_is_refused():
     with pytest.raises(ConfigError, match=r"kept: Milvus takes a server's URL or a file that ends in \.db"):
-        open_client("kept").__enter__()
+        open_milvus("kept").__enter__()
 
 
 @pytest.mark.slow

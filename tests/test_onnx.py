@@ -9,9 +9,9 @@ from odd import with_factors
 
 from sparse_adapt.collection.readers import Query
 from sparse_adapt.engines import onnx
+from sparse_adapt.engines.formats import open_engine
 from sparse_adapt.engines.layout import ExportSource
 from sparse_adapt.engines.manifest import read_export
-from sparse_adapt.engines.opening import open_engine
 from sparse_adapt.engines.parity import check_engine
 from sparse_adapt.engines.writing import write_export
 from sparse_adapt.errors import ConfigError, MissingExtraError, ModelError

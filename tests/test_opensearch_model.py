@@ -10,9 +10,9 @@ from scipy.sparse import csr_matrix
 from tokenizers import Tokenizer
 
 from sparse_adapt.engines import opensearch_model
+from sparse_adapt.engines.formats import open_engine
 from sparse_adapt.engines.layout import ExportSource
 from sparse_adapt.engines.manifest import read_export, read_export_manifest
-from sparse_adapt.engines.opening import open_engine
 from sparse_adapt.engines.opensearch_model import CONFIG_FILE, ZIP_FILE, how_to_load
 from sparse_adapt.engines.writing import write_export
 from sparse_adapt.errors import ConfigError, ModelError

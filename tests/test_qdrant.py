@@ -22,8 +22,8 @@ from odd import (
 )
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.engines.opening import open_engine
-from sparse_adapt.engines.qdrant import VECTOR, load, open_client, point_id
+from sparse_adapt.engines.formats import open_engine
+from sparse_adapt.engines.qdrant import VECTOR, load, open_qdrant, point_id
 from sparse_adapt.errors import InputError, OutputError
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.files.place import Place
@@ -48,7 +48,7 @@ def test_qdrant_ranks_as_exact_search(exported):
 
 
 def test_documents_without_an_entry_are_stored_and_never_found(exported):
-    with open_client("") as client:
+    with open_qdrant("") as client:
         assert load(exported, client, "all") == len(ODD_IDS)
         for row, document_id in enumerate(ODD_IDS):
             (point,) = client.retrieve("all", [point_id(document_id)], with_vectors=True)
@@ -58,7 +58,7 @@ def test_documents_without_an_entry_are_stored_and_never_found(exported):
 
 def test_loading_again_changes_nothing(exported, tmp_path):
     export("qdrant", tmp_path / "more", TOKENS, EncodedBatch(["new"], BLOCK.vectors[:1]))
-    with open_client("") as client:
+    with open_qdrant("") as client:
         assert [load(exported, client, "all"), load(exported, client, "all")] == [10, 10]
         assert load(tmp_path / "more", client, "all") == 11
 
@@ -69,9 +69,9 @@ def test_the_id_of_a_point_is_that_of_its_document():
 
 
 def test_a_collection_stays_in_its_folder(exported, tmp_path):
-    with open_client(str(tmp_path / "kept")) as client:
+    with open_qdrant(str(tmp_path / "kept")) as client:
         load(exported, client, "all")
-    with open_client(str(tmp_path / "kept")) as client:
+    with open_qdrant(str(tmp_path / "kept")) as client:
         assert client.count("all").count == 10
 
 
@@ -106,7 +106,7 @@ def test_points_that_qdrant_refuses_are_named_and_the_others_get_in(exported):
         lines[row] = json.dumps(point) + "\n"
     part.write_text("".join(lines), encoding="utf-8")
     vouch_anew(exported)
-    with open_client("") as client:
+    with open_qdrant("") as client:
         with pytest.raises(OutputError, match="all: refused 2 of 10 documents") as caught:
             load(exported, client, "all")
         assert "'d.2': Indices must be unique; 'd\"3': Indices must be unique" in str(caught.value)
@@ -117,7 +117,7 @@ def test_points_that_qdrant_refuses_are_named_and_the_others_get_in(exported):
 def test_a_part_that_has_changed_is_refused_before_anything_is_loaded(exported):
     with (exported / "documents/part-00000.jsonl").open("a") as file:
         file.write("\n")
-    with open_client("") as client:
+    with open_qdrant("") as client:
         with pytest.raises(InputError, match=r"part-00000\.jsonl: has changed"):
             load(exported, client, "all")
         assert not client.collection_exists("all")
@@ -127,12 +127,12 @@ def test_a_line_that_is_no_json_is_named(exported):
     part = exported / "documents/part-00000.jsonl"
     part.write_text(part.read_text(encoding="utf-8").replace('"id"', "id", 1), encoding="utf-8")
     vouch_anew(exported)
-    with open_client("") as client, pytest.raises(InputError, match=r"part-00000\.jsonl:1: isn't JSON"):
+    with open_qdrant("") as client, pytest.raises(InputError, match=r"part-00000\.jsonl:1: isn't JSON"):
         load(exported, client, "all")
 
 
 def test_a_collection_of_something_else_is_left_alone(exported):
-    with open_client("") as client:
+    with open_qdrant("") as client:
         client.create_collection("mine", vectors_config={}, sparse_vectors_config={})
         with pytest.raises(OutputError, match="mine: has no plain sparse vector 'weights'"):
             load(exported, client, "mine")
@@ -141,9 +141,9 @@ def test_a_collection_of_something_else_is_left_alone(exported):
 
 def test_a_folder_takes_one_process_at_a_time(tmp_path):
     with (
-        open_client(str(tmp_path / "kept")),
+        open_qdrant(str(tmp_path / "kept")),
         pytest.raises(OutputError, match="another process has this folder open"),
-        open_client(str(tmp_path / "kept")),
+        open_qdrant(str(tmp_path / "kept")),
     ):
         pass
     with (

@@ -12,12 +12,11 @@ from sparse_adapt.api.models import ModelGiven, load_sparse
 from sparse_adapt.api.searching import is_vectors
 from sparse_adapt.collection.given import Corpus, DocumentsGiven, QueriesGiven, queries_of
 from sparse_adapt.collection.readers import documents_at
-from sparse_adapt.engines.exporting import export_corpus
 from sparse_adapt.engines.formats import check_takes, find_engine, module_of
 from sparse_adapt.engines.layout import ExportSource
 from sparse_adapt.engines.manifest import ExportManifest, remarks
 from sparse_adapt.engines.quantise import DEFAULT_LARGEST, DEFAULT_SCALE, Quantisation
-from sparse_adapt.engines.writing import ExportOptions, write_export
+from sparse_adapt.engines.writing import ExportOptions, export_corpus, write_export
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.progress import watching

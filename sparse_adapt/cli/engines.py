@@ -174,8 +174,8 @@ def check_export(
     _one_source(corpus, vectors)
     from sparse_adapt.cli.devices import load
     from sparse_adapt.collection.readers import read_judgements, read_queries
+    from sparse_adapt.engines.formats import open_engine
     from sparse_adapt.engines.manifest import read_export_manifest
-    from sparse_adapt.engines.opening import open_engine
     from sparse_adapt.engines.parity import check_engine, headline, tables
     from sparse_adapt.report.progress import Bars
     from sparse_adapt.retrieve.vectors.folder import join_blocks

@@ -128,7 +128,7 @@ def index(
 
     Anserini builds it; weights become whole numbers.
     """
-    from sparse_adapt.engines.lucene_building import build_index
+    from sparse_adapt.engines.lucene import build_index
     from sparse_adapt.engines.manifest import read_export_manifest
     from sparse_adapt.engines.quantise import Quantisation
     from sparse_adapt.report.progress import Bars

@@ -10,28 +10,26 @@ space inside would fall apart. Such tokens are written with `\uXXXX` in place of
 Documents without an impact stand in the collection, but Anserini doesn't index them. Dimensions: V vocabulary.
 """
 
-import json
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
-from sparse_adapt.engines.layout import ExportLayout, ExportSource
+from sparse_adapt.engines.layout import (
+    ExportLayout,
+    ExportSource,
+    StoredText,
+    breaks_words,
+    in_parts,
+    json_object,
+    json_string,
+)
+from sparse_adapt.engines.lucene import LuceneIndex, build_index, lucene_name
 from sparse_adapt.engines.manifest import ExportFolder
-from sparse_adapt.engines.names import breaks_words, escape_token
-from sparse_adapt.engines.quantise import Entries
-from sparse_adapt.engines.writing import in_parts
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.paths import free
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
-
-if TYPE_CHECKING:  # Lucene needs Java, its files don't
-    from sparse_adapt.engines.lucene import LuceneIndex
-
-LONGEST_WORD = 255  # UTF-16 units; Lucene's WhitespaceAnalyzer cuts what is longer in two
 
 
 def layout(source: ExportSource) -> ExportLayout:
@@ -39,12 +37,17 @@ def layout(source: ExportSource) -> ExportLayout:
     names = [lucene_name(token) for token in source.vectors.tokens]
     if source.queries is not None:
         _check_query_ids(source.queries)
-    keys = [json.dumps(name, ensure_ascii=False) for name in names]
-    return ExportLayout(
-        documents=in_parts(partial(_document_lines, keys)),
-        query_lines=partial(_query_lines, names),
-        queries_file="queries.tsv",
-    )
+    keys = [json_string(name) for name in names]
+
+    def document_line(text: StoredText) -> str:
+        return f'{{"id": {json_string(text.text_id)}, "contents": "", "vector": {json_object(keys, text)}}}\n'
+
+    def query_line(text: StoredText) -> str:
+        pairs = zip(text.columns, text.weights, strict=True)
+        words = (" ".join([names[column]] * int(impact)) for column, impact in pairs)
+        return f"{text.text_id}\t{' '.join(words)}\n"
+
+    return ExportLayout(documents=in_parts(document_line), query_line=query_line, queries_file="queries.tsv")
 
 
 def how_to_load(export: ExportFolder) -> str:
@@ -55,32 +58,12 @@ def how_to_load(export: ExportFolder) -> str:
 
 
 @contextmanager
-def open_export(export: ExportFolder, url: str, documents: EncodedBatch | None) -> "Iterator[LuceneIndex]":
+def open_export(export: ExportFolder, url: str, documents: EncodedBatch | None) -> Iterator[LuceneIndex]:
     """Lucene with a temporary index of an export."""
-    from sparse_adapt.engines.lucene import LuceneIndex
-    from sparse_adapt.engines.lucene_building import build_index
-
     with TemporaryDirectory() as scratch:
         build_index(export.path, Path(scratch) / "index")
         with LuceneIndex(Path(scratch) / "index") as index:
             yield index
-
-
-def lucene_name(token: str) -> str:
-    """A token as Lucene will keep it whole (`names.escape_token`). Raises InputError for one that is too long."""
-    name = escape_token(token)
-    if not 0 < len(name.encode("utf-16-le")) // 2 <= LONGEST_WORD:
-        raise InputError(
-            repr(token[:40]), f"this token has {len(token)} characters, Lucene takes 1 to {LONGEST_WORD}"
-        )
-    return name
-
-
-def _document_lines(keys: Sequence[str], impacts: Entries) -> Iterator[str]:
-    for document_id, columns, values in impacts.rows():
-        vector = ", ".join(f"{keys[column]}: {value}" for column, value in zip(columns, values, strict=True))
-        key = json.dumps(document_id, ensure_ascii=False)
-        yield f'{{"id": {key}, "contents": "", "vector": {{{vector}}}}}\n'
 
 
 def _check_query_ids(queries: EncodedBatch) -> None:
@@ -89,13 +72,3 @@ def _check_query_ids(queries: EncodedBatch) -> None:
             raise InputError(
                 repr(query_id), "this query id can't stand in a TSV file; give it a name without tabs"
             )
-
-
-def _query_lines(names: Sequence[str], impacts: Entries) -> Iterator[str]:
-    """One line a query that has an impact left; Anserini stops at a line without a text."""
-    for query_id, columns, values in impacts.rows():
-        words = (
-            name for column, value in zip(columns, values, strict=True) for name in [names[column]] * value
-        )
-        if columns:
-            yield f"{query_id}\t{' '.join(words)}\n"

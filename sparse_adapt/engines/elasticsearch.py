@@ -1,7 +1,7 @@
 r"""Elasticsearch, 8.15 or newer: `sparse_vector` fields and queries; the files are those of `features`.
 
 Elasticsearch refuses dots in the names of features: a token with one is written as `node\u00002ejs`, which goes back
-(`names.unescape_token`) and meets no other token, as `node_js` would. A query says `prune: false`, since indices
+(`layout.unescape_token`) and meets no other token, as `node_js` would. A query says `prune: false`, since indices
 leave out frequent tokens by default from 9.1 on.
 """
 
@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from sparse_adapt.engines.features import FIELD, FeatureFields
-from sparse_adapt.engines.names import escape_token
+from sparse_adapt.engines.features import BUSY, FIELD, SECONDS, FeatureFields, Server
+from sparse_adapt.engines.layout import escape_token
 
 
 def _search_body(weights: Mapping[str, float], k: int) -> tuple[dict[str, Any], float]:
@@ -19,12 +19,20 @@ def _search_body(weights: Mapping[str, float], k: int) -> tuple[dict[str, Any], 
     return {"size": k, "_source": False, "query": {"sparse_vector": query}}, 1.0
 
 
+def _server(url: str) -> Server:
+    from elasticsearch import ApiError, Elasticsearch, TransportError, helpers
+
+    client = Elasticsearch(url, request_timeout=SECONDS, retry_on_status=BUSY)
+    return Server(client, helpers.streaming_bulk, (ApiError, TransportError))
+
+
 ELASTICSEARCH = FeatureFields(
     "elasticsearch",
     "Elasticsearch",
     {"type": "sparse_vector"},
     _search_body,
     partial(escape_token, offends=".".__eq__),
+    _server,
 )
 
 layout, how_to_load = ELASTICSEARCH.layout, ELASTICSEARCH.how_to_load

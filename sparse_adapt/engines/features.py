@@ -13,27 +13,30 @@ A document without an entry is stored without the field, and no search finds it.
 
 import json
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.bulk import NDJSON, bulk_documents, load_documents
-from sparse_adapt.engines.http import Server
-from sparse_adapt.engines.layout import ExportLayout, ExportSource
-from sparse_adapt.engines.lines import LineSize, json_object, json_string, rows
+from sparse_adapt.engines.engine import FloatEngine, Refused, address_of, check_taken, one_line, quiet_logs
+from sparse_adapt.engines.formats import find_engine, require
+from sparse_adapt.engines.layout import (
+    PART_BYTES,
+    ExportLayout,
+    ExportSource,
+    StoredText,
+    id_of_bytes,
+    in_parts,
+    json_object,
+    json_string,
+)
 from sparse_adapt.engines.manifest import ExportFolder, read_export
-from sparse_adapt.engines.opened import FloatEngine
-from sparse_adapt.engines.quantise import Entries
-from sparse_adapt.engines.writing import id_of_bytes, in_parts
 from sparse_adapt.errors import InputError, OutputError
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
@@ -48,8 +51,20 @@ LARGEST = np.float32((2 - 2**-8) * 2.0**127)
 QUERIES_A_REQUEST = 32
 MOST_RESULTS = 10_000
 SAMPLE_TOKENS, SAMPLE_RESULTS = 5, 3
+SECONDS = 60  # for a request
+BUSY = (429, 502, 503, 504)  # the status of a request that may be sent again
+TRIES, FIRST_PAUSE = (
+    5,
+    0.5,
+)  # of documents for which the server is busy; seconds, each further pause twice as long
 
-_FRAME = 60  # bytes of a line beside id and entries
+
+class Server(NamedTuple):
+    """A vendor's client of one server, its bulk helper, and the errors that both raise."""
+
+    client: Any
+    bulk: Callable[..., Iterable[tuple[bool, dict[str, Any]]]]
+    failures: tuple[type[Exception], ...]
 
 
 @dataclass(frozen=True)
@@ -57,7 +72,8 @@ class FeatureFields:
     """One of the two engines, and all in which it differs from the other.
 
     `name`: its row in `formats.ENGINES`. `mapping`: of the field of weights. `search_body`: the search for a dot
-    product, with the power of two by which scores are to be divided. `token_name`: what it calls a token.
+    product, with the power of two by which scores are to be divided. `token_name`: what it calls a token. `server`: the
+    server at a URL.
     """
 
     name: str
@@ -65,21 +81,34 @@ class FeatureFields:
     mapping: Mapping[str, Any]
     search_body: Callable[[Mapping[str, float], int], tuple[dict[str, Any], float]]
     token_name: Callable[[str], str]
+    server: Callable[[str], Server]
 
     def layout(self, source: ExportSource) -> ExportLayout:
         """The files of an export: bulk requests. Raises InputError for a token that is longer than the engine takes."""
         names = self.names(source.vectors.tokens)
         keys = [json_string(name) for name in names]
         texts = {} if source.texts is None else {name: {"type": "text"} for name in TEXT_FIELDS}
+
+        def document_lines(text: StoredText) -> str:
+            weights = f'"{FIELD}": {json_object(keys, text)}' if text.columns else ""
+            fields = ", ".join(filter(None, (weights, text.fields)))
+            return f'{{"index": {{"_id": {json_string(text.text_id)}}}}}\n{{{fields}}}\n'
+
+        def query_line(text: StoredText) -> str:
+            pairs = zip(text.columns, text.weights, strict=True)
+            wanted = {names[column]: float(weight) for column, weight in pairs}
+            line = {"query_id": text.text_id, "search": self.search_body(wanted, RESULTS)[0]}
+            return json.dumps(line, ensure_ascii=False) + "\n"
+
         return ExportLayout(
             documents=in_parts(
-                partial(_bulk_lines, keys),
+                document_lines,
                 suffix="ndjson",
-                requests=LineSize(keys, _FRAME),
                 check_id=id_of_bytes(self.title, LONGEST_ID),
+                rounded=rounded,
                 texts=source.texts,
             ),
-            query_lines=partial(self._query_lines, names),
+            query_line=query_line,
             settings={INDEX_FILE: {"mappings": {"properties": {FIELD: self.mapping, **texts}}}},
         )
 
@@ -90,9 +119,9 @@ class FeatureFields:
             f"from sparse_adapt.engines.{self.name} import load\n"
             f'load(Path({json.dumps(str(export.path))}), "http://localhost:9200", "documents")'
         )
-        return f"{curl_lines(export.path, 'documents')}{self._sample_lines(export, 'documents')}\n\n{python}"
+        return f"{_curl_lines(export.path, 'documents')}{self._sample_lines(export, 'documents')}\n\n{python}"
 
-    def sample(self, export: ExportFolder) -> tuple[str, dict[str, Any]] | None:
+    def _sample(self, export: ExportFolder) -> tuple[str, dict[str, Any]] | None:
         """A document of an export and a search for its heaviest tokens, or None where no document has a weight."""
         for document_id, source in bulk_documents(export):
             weights = source.get(FIELD, {})
@@ -105,7 +134,7 @@ class FeatureFields:
         return None
 
     def _sample_lines(self, export: ExportFolder, index: str) -> str:
-        found = self.sample(export)
+        found = self._sample(export)
         if found is None:
             return ""
         document_id, body = found
@@ -122,16 +151,14 @@ class FeatureFields:
         self, export: ExportFolder, url: str, documents: EncodedBatch | None
     ) -> "Iterator[FeatureIndex]":
         """An export in an index of its own on the server at `url`, which is gone afterwards."""
-        server, index = Server(url), f"sparse-adapt-{uuid4().hex}"
-        try:
-            opened = FeatureIndex(self, server, index, export)
+        index = f"sparse-adapt-{uuid4().hex}"
+        with self._connected(url) as server:
+            opened = FeatureIndex(self, server, index, export, address_of(url).place)
             try:
-                self.load_into(export, server, index)
+                self.load(export.path, url, index)
                 yield opened
             finally:
-                server.ask("DELETE", f"/{index}")
-        finally:
-            server.close()
+                server.client.indices.delete(index=index)
 
     def load(self, folder: Path, url: str, index: str) -> int:
         """Put an export into an index, which is made if there is none; how many documents it holds then.
@@ -139,16 +166,40 @@ class FeatureFields:
         Raises InputError for a folder that its manifest doesn't vouch for, OutputError for an index of another
         mapping and for documents that the server refuses; those before and after them are in.
         """
-        server = Server(url)
-        try:
-            return self.load_into(read_export(folder, self.name), server, index)
-        finally:
-            server.close()
+        export, place = read_export(folder, self.name), f"{address_of(url).place}/{index}"
+        with self._connected(url) as server:
+            self._create(export, server.client, index, place)
+            actions = ({"_id": name, "_source": fields} for name, fields in bulk_documents(export))
+            results = server.bulk(
+                server.client,
+                actions,
+                index=index,
+                max_chunk_bytes=PART_BYTES,
+                max_retries=TRIES,
+                initial_backoff=FIRST_PAUSE,
+                raise_on_error=False,
+            )
+            items = [result["index"] for good, result in results if not good]
+            refused = [Refused(item["_id"], _cause(item["error"])) for item in items]
+            check_taken(place, refused, export.manifest.documents)
+            server.client.indices.refresh(index=index)
+            return int(server.client.count(index=index)["count"])
 
-    def load_into(self, export: ExportFolder, server: Server, index: str) -> int:
-        """Put an export into an index of a server, as `load` does."""
-        self._create(export.path, server, index)
-        return load_documents(export, server, index)
+    @contextmanager
+    def _connected(self, url: str) -> Iterator[Server]:
+        """The server at `url`. Raises OutputError where there is none, and for what it refuses."""
+        require(find_engine(self.name).to_open)
+        address = address_of(url)
+        server = self.server(address.url)
+        try:
+            with quiet_logs("opensearch", "elastic"):
+                yield server
+        except server.failures as error:
+            raise OutputError(
+                f"{address.place}: {self.title} gives an error ({one_line(str(error))}); mend that and try again"
+            ) from error
+        finally:
+            server.client.close()
 
     def names(self, tokens: Sequence[str]) -> list[str]:
         """The V tokens as the engine names them. Raises InputError for one that Lucene can't hold."""
@@ -161,36 +212,26 @@ class FeatureFields:
                 )
         return names
 
-    def _query_lines(self, names: Sequence[str], entries: Entries) -> Iterator[str]:
-        for query_id, columns, weights in rows(entries):
-            if columns:
-                wanted = {
-                    names[column]: float(weight) for column, weight in zip(columns, weights, strict=True)
-                }
-                line = {"query_id": query_id, "search": self.search_body(wanted, RESULTS)[0]}
-                yield json.dumps(line, ensure_ascii=False) + "\n"
-
-    def _create(self, folder: Path, server: Server, index: str) -> None:
-        made = server.ask("PUT", f"/{quote(index)}", (folder / INDEX_FILE).read_bytes())
-        if made.good:
+    def _create(self, export: ExportFolder, client: Any, index: str, place: str) -> None:  # noqa: ANN401
+        if not client.indices.exists(index=index):
+            settings = json.loads((export.path / INDEX_FILE).read_text(encoding="utf-8"))
+            client.indices.create(index=index, body=settings)
             return
-        there = server.ask("GET", f"/{quote(index)}/_mapping")
-        if not there.good:
-            raise OutputError(f"{server.place}/{index}: can't be made ({made.reason}); choose another name")
-        mapped = [each["mappings"].get("properties", {}).get(FIELD, {}) for each in there.content.values()]
+        there = client.indices.get_mapping(index=index)
+        mapped = [each["mappings"].get("properties", {}).get(FIELD, {}) for each in there.values()]
         if any(each.get("type") != self.mapping["type"] for each in mapped):
-            raise OutputError(
-                f"{server.place}/{index}: has no {self.mapping['type']} field {FIELD!r}; choose another name"
-            )
+            raise OutputError(f"{place}: has no {self.mapping['type']} field {FIELD!r}; choose another name")
 
 
 class FeatureIndex(FloatEngine):
     """An index that holds one export."""
 
-    def __init__(self, fields: FeatureFields, server: Server, index: str, export: ExportFolder) -> None:
+    def __init__(
+        self, fields: FeatureFields, server: Server, index: str, export: ExportFolder, place: str
+    ) -> None:
         super().__init__(export.manifest)
-        self.fields, self.server, self.index = fields, server, index
-        self.name = f"{fields.name}-{_version(fields, server)}"
+        self.fields, self.server, self.index, self.place = fields, server, index, place
+        self.name = f"{fields.name}-{_version(fields, server, place)}"
         self._names = fields.names(export.tokens)
 
     def stored(self, documents: EncodedBatch) -> csr_matrix:
@@ -214,16 +255,12 @@ class FeatureIndex(FloatEngine):
         return run
 
     def _search(self, bodies: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-        lines = "".join(f"{{}}\n{json.dumps(body, ensure_ascii=False)}\n" for body in bodies)
-        answer = self.server.ask("POST", f"/{quote(self.index)}/_msearch", lines.encode(), NDJSON)
-        if not answer.good:
-            raise OutputError(
-                f"{self.server.place}: doesn't search ({answer.reason}); mend that and try again"
-            )
-        for response in answer.content["responses"]:
+        lines = [line for body in bodies for line in ({}, body)]
+        for response in self.server.client.msearch(body=lines, index=self.index)["responses"]:
             if "error" in response:
-                reason = response["error"].get("reason", response["error"])
-                raise OutputError(f"{self.server.place}: refuses a query ({reason}); see its settings")
+                raise OutputError(
+                    f"{self.place}: refuses a query ({_cause(response['error'])}); see its settings"
+                )
             yield response["hits"]["hits"]
 
 
@@ -239,7 +276,7 @@ def rounded(weights: csr_matrix) -> csr_matrix:
     )
 
 
-def curl_lines(folder: Path, index: str) -> str:
+def _curl_lines(folder: Path, index: str) -> str:
     """Shell commands that load an export, part by part."""
     return "\n".join(
         [
@@ -254,25 +291,27 @@ def curl_lines(folder: Path, index: str) -> str:
     )
 
 
-def _bulk_lines(keys: Sequence[str], entries: Entries) -> Iterator[str]:
-    stored = rows(entries._replace(vectors=rounded(entries.vectors)))
-    for (document_id, columns, weights), more in zip(
-        stored, entries.fields or [""] * len(entries.ids), strict=True
-    ):
-        field = f'"{FIELD}": {json_object(keys, columns, weights)}' if columns else ""
-        fields = ", ".join(filter(None, (field, more)))
-        yield f'{{"index": {{"_id": {json_string(document_id)}}}}}\n{{{fields}}}\n'
+def bulk_documents(export: ExportFolder) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The id and the fields of each document of an export, read as they are taken."""
+    lines = export.document_lines()
+    try:
+        for action, fields in zip(lines, lines, strict=True):
+            yield action["index"]["_id"], fields
+    except (ValueError, LookupError, TypeError) as error:
+        raise InputError(export.path, f"isn't made of pairs of lines ({error!r}); export again") from error
 
 
-def _version(fields: FeatureFields, server: Server) -> str:
-    """The server's version. Raises OutputError where the other engine, or none of both, answers."""
-    answer = server.ask("GET", "/")
-    version = answer.content.get("version", {}) if isinstance(answer.content, dict) else {}
-    if not answer.good or "number" not in version:
-        raise OutputError(f"{server.place}: isn't {fields.title} ({answer.reason}); give another --url")
+def _version(fields: FeatureFields, server: Server, place: str) -> str:
+    """The server's version. Raises OutputError where the other engine answers."""
+    version = server.client.info()["version"]
     found = version.get("distribution", "elasticsearch")
     if found != fields.name:
-        raise OutputError(
-            f"{server.place}: is {found} {version['number']}, not {fields.title}; export for {found}"
-        )
+        raise OutputError(f"{place}: is {found} {version['number']}, not {fields.title}; export for {found}")
     return str(version["number"])
+
+
+def _cause(error: Any) -> str:  # noqa: ANN401 - the server's JSON
+    """The innermost reason, which is the one that names the feature."""
+    while isinstance(error, dict) and isinstance(error.get("caused_by"), dict):
+        error = error["caused_by"]
+    return one_line(error.get("reason", error) if isinstance(error, dict) else error)

@@ -1,18 +1,21 @@
 """The engines that vectors are exported for: one row, and one module, an engine.
 
-An engine's module has three functions, as `layout.EngineModule` says: `layout`, the files of an export;
+An engine's module has three functions, as `engine.EngineModule` says: `layout`, the files of an export;
 `how_to_load`, the commands that load them; `open_export`, the engine itself with an export in it. A new engine is
 one such module and one row of `ENGINES`.
 """
 
+from contextlib import AbstractContextManager
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from sparse_adapt.errors import ConfigError, MissingExtraError, unknown
 
 if TYPE_CHECKING:  # the table alone must not load torch
-    from sparse_adapt.engines.layout import EngineModule
+    from sparse_adapt.engines.engine import Engine, EngineModule
+    from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 
 class Needs(NamedTuple):
@@ -72,6 +75,7 @@ ENGINES = (
         address="http://localhost:9200",
         in_process=False,
         keeps_texts=True,
+        to_open=Needs("opensearch", ("opensearchpy",)),
     ),
     EngineRow(
         "elasticsearch",
@@ -81,6 +85,7 @@ ENGINES = (
         address="http://localhost:9200",
         in_process=False,
         keeps_texts=True,
+        to_open=Needs("elasticsearch", ("elasticsearch",)),
     ),
     EngineRow(
         "qdrant",
@@ -105,6 +110,7 @@ ENGINES = (
         "feed and schema with a mapped tensor",
         address="http://localhost:8080",
         in_process=False,
+        to_open=Needs("vespa", ("httpx",)),
     ),
     EngineRow(
         "seismic",
@@ -163,3 +169,25 @@ def require(needs: Needs | None) -> None:
     for package in needs.packages if needs else ():
         if find_spec(package) is None:
             raise MissingExtraError(package, needs.extra if needs else "")
+
+
+def open_engine(
+    name: str, folder: Path, *, url: str = "", documents: "EncodedBatch | None" = None
+) -> AbstractContextManager["Engine"]:
+    """The engine of that name, loaded with an export of its format, for a `with` block.
+
+    `url`: where the engine is a server. `documents`: what an export that holds none is searched with.
+    Raises ConfigError for a format that no engine here serves and for a `url` that is missing or not wanted,
+    MissingExtraError without its package, InputError for a folder that its manifest doesn't vouch for.
+    """
+    from sparse_adapt.engines.manifest import read_export
+
+    row = find_engine(name)
+    require(row.to_open)
+    if not row.opens:
+        raise ConfigError(f"{row.name}: only {row.title} itself can open it; deploy it there")
+    if not row.in_process and not url:
+        raise ConfigError(f"{row.title} is a server; say where with --url {row.address}")
+    if not row.address and url:
+        raise ConfigError(f"--url {url}: {row.title} runs in this process; leave it out")
+    return module_of(row).open_export(read_export(folder, name), url, documents)

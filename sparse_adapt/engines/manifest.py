@@ -1,12 +1,14 @@
 """The manifest of an export: what the folder holds, what the format cost, and a checksum of every file."""
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from sparse_adapt.collection.lines import read_lines
 from sparse_adapt.engines.quantise import Entries, Quantisation, as_floats
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.records import Record, read_record
@@ -99,6 +101,11 @@ class ExportFolder(NamedTuple):
     manifest: ExportManifest
     tokens: list[str]
 
+    def document_lines(self) -> Iterator[Any]:
+        """What each line of the files of documents holds, as JSON."""
+        for file in self.manifest.document_files:
+            yield from json_lines(self.path / file.path)
+
     def check_holds_weights(self, title: str) -> None:
         """Raise InputError where no document has a weight, of which the engine called `title` makes no index."""
         if self.manifest.entries == 0:
@@ -112,6 +119,15 @@ def file_there(folder: Path, path: str, rows: int = 0) -> ExportFile:
     """A file that lies in the folder already, with its checksum."""
     with (folder / path).open("rb") as file:
         return ExportFile(path=path, rows=rows, sha256=hashlib.file_digest(file, "sha256").hexdigest())
+
+
+def json_lines(path: Path) -> Iterator[Any]:
+    """What each line of a file holds. Raises InputError with the line that isn't JSON."""
+    for number, line in read_lines(path):
+        try:
+            yield json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise InputError(path, f"isn't JSON ({error}); export again", line=number) from error
 
 
 def read_export_manifest(folder: Path, format: str | None = None) -> ExportManifest:

@@ -13,10 +13,8 @@ Weights stay float32. Milvus gives no order to documents of equal score. Dimensi
 """
 
 import json
-import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,13 +22,17 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.layout import ExportLayout, ExportSource
-from sparse_adapt.engines.lines import LineSize, json_object, json_string, rows
-from sparse_adapt.engines.loading import insert_all, one_line, refuse
+from sparse_adapt.engines.engine import FloatEngine, check_taken, insert_all, one_line, quiet_logs
+from sparse_adapt.engines.layout import (
+    ExportLayout,
+    ExportSource,
+    StoredText,
+    id_of_bytes,
+    in_parts,
+    json_object,
+    json_string,
+)
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, read_export
-from sparse_adapt.engines.opened import FloatEngine
-from sparse_adapt.engines.quantise import Entries
-from sparse_adapt.engines.writing import id_of_bytes, in_parts
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, OutputError
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
@@ -70,8 +72,6 @@ COLLECTION: dict[str, Any] = {
     ],
 }
 
-_FRAME = 40  # bytes of a line beside id and entries
-
 
 # -- the files ------------------------------------------------------------------------------------
 
@@ -79,48 +79,37 @@ _FRAME = 40  # bytes of a line beside id and entries
 def layout(source: ExportSource) -> ExportLayout:
     """The files of an export: rows, and the settings of their collection."""
     keys = [f'"{column}"' for column in range(len(source.vectors.tokens))]
+
+    def row_line(text: StoredText) -> str:
+        fields = f'"{KEY}": {json_string(text.text_id)}, "{FIELD}": {json_object(keys, text)}'
+        return f"{{{fields}}}" if text.columns else ""
+
+    def query_line(text: StoredText) -> str:
+        search = f'{{"data": [{json_object(keys, text)}], "annsField": "{FIELD}", "limit": 10}}'
+        return f'{{"query_id": {json_string(text.text_id)}, "search": {search}}}\n'
+
     return ExportLayout(
         documents=in_parts(
-            partial(_row_lines, keys),
-            suffix="json",
-            requests=LineSize(keys, _FRAME),
-            check_id=id_of_bytes("Milvus", LONGEST_KEY),
+            row_line, suffix="json", join=_as_list, check_id=id_of_bytes("Milvus", LONGEST_KEY)
         ),
-        query_lines=partial(_query_lines, keys),
+        query_line=query_line,
         settings={SETTINGS_FILE: COLLECTION},
     )
 
 
 def how_to_load(export: ExportFolder) -> str:
     """Lines of Python that load an export."""
-    folder = json.dumps(str(export.path))
-    return "\n".join(
-        [
-            "from pathlib import Path",
-            "from pymilvus import MilvusClient",
-            "from sparse_adapt.engines.milvus import load",
-            f'load(Path({folder}), MilvusClient("http://localhost:19530"), "documents")',
-        ]
+    return (
+        "from pathlib import Path\n"
+        "from pymilvus import MilvusClient\n"
+        "from sparse_adapt.engines.milvus import load\n"
+        f'load(Path({json.dumps(str(export.path))}), MilvusClient("http://localhost:19530"), "documents")'
     )
 
 
-def _row_lines(keys: Sequence[str], entries: Entries) -> Iterator[str]:
+def _as_list(rows: list[bytes]) -> bytes:
     """A list in JSON, one row a line, of the documents that have an entry."""
-    stored = [row for row in rows(entries) if row[1]]
-    for number, (document_id, columns, weights) in enumerate(stored, start=1):
-        fields = f'"{KEY}": {json_string(document_id)}, "{FIELD}": {json_object(keys, columns, weights)}'
-        yield f"{'[' if number == 1 else ' '}{{{fields}}}{']' if number == len(stored) else ','}\n"
-    if not stored:
-        yield "[]\n"
-
-
-def _query_lines(keys: Sequence[str], entries: Entries) -> Iterator[str]:
-    for query_id, columns, weights in rows(entries):
-        if columns:
-            search = (
-                f'{{"data": [{json_object(keys, columns, weights)}], "annsField": "{FIELD}", "limit": 10}}'
-            )
-            yield f'{{"query_id": {json_string(query_id)}, "search": {search}}}\n'
+    return b"[%b]\n" % b",\n ".join(filter(None, rows))
 
 
 # -- the engine -----------------------------------------------------------------------------------
@@ -158,9 +147,9 @@ def open_export(export: ExportFolder, url: str, documents: EncodedBatch | None) 
     `url` is a server's, or a file ending in .db for Milvus Lite; without one that is a temporary file.
     """
     collection = f"sparse_adapt_{uuid4().hex}"
-    with TemporaryDirectory() as scratch, open_client(url or f"{scratch}/check.db") as client:
+    with TemporaryDirectory() as scratch, open_milvus(url or f"{scratch}/check.db") as client:
         try:
-            load_into(export, client, collection)
+            load(export.path, client, collection)
             yield Milvus(client, collection, export.manifest, _name(client, url))
         finally:
             with _told(url or "Milvus"):
@@ -168,7 +157,7 @@ def open_export(export: ExportFolder, url: str, documents: EncodedBatch | None) 
 
 
 @contextmanager
-def open_client(url: str) -> "Iterator[MilvusClient]":
+def open_milvus(url: str) -> "Iterator[MilvusClient]":
     """A client of the server at `url`, or of the Milvus Lite file there.
 
     Raises OutputError where there is no server, or another process has the file.
@@ -180,7 +169,7 @@ def open_client(url: str) -> "Iterator[MilvusClient]":
         raise ConfigError(f"{url}: Milvus takes a server's URL or a file that ends in .db")
     if not remote:
         _lite()
-    with _quiet(), _told(url):
+    with quiet_logs("pymilvus", "milvus_lite"), _told(url):
         client = MilvusClient(url, timeout=CONNECTING_SECONDS)
         try:
             yield client
@@ -196,28 +185,19 @@ def load(folder: Path, client: "MilvusClient", collection: str) -> int:
     Raises InputError for a folder that its manifest doesn't vouch for, OutputError for a collection of other
     fields and for documents that Milvus refuses; those before and after them are in.
     """
-    return load_into(read_export(folder, "milvus"), client, collection)
-
-
-def load_into(export: ExportFolder, client: "MilvusClient", collection: str) -> int:
-    """Put an export into a collection, as `load` does."""
     from pymilvus import MilvusException
 
-    with _quiet(), _told(collection):
+    export = read_export(folder, "milvus")
+    with quiet_logs("pymilvus", "milvus_lite"), _told(collection):
         _create(client, collection)
-        refused = [
-            row
-            for part in export.manifest.document_files
-            for row in insert_all(
-                read_part(export.path / part.path),
-                lambda rows: client.upsert(collection, rows),
-                batch=ROWS_A_REQUEST,
-                document_id=lambda row: row[KEY],
-                refusal=MilvusException,
-            )
-        ]
-        if refused:
-            refuse(collection, refused, export.manifest.documents)
+        refused = insert_all(
+            (row for file in export.manifest.document_files for row in read_part(folder / file.path)),
+            lambda rows: client.upsert(collection, rows),
+            batch=ROWS_A_REQUEST,
+            document_id=lambda row: row[KEY],
+            refusal=MilvusException,
+        )
+        check_taken(collection, refused, export.manifest.documents)
         client.flush(collection)
         counted = client.query(collection, filter="", output_fields=["count(*)"])
         return int(counted[0]["count(*)"])
@@ -269,21 +249,6 @@ def _lite() -> Any:  # noqa: ANN401 - Milvus Lite has no types
     except ImportError as error:
         raise MissingExtraError("milvus-lite", "milvus") from error
     return server_manager_instance
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence the log lines that Milvus writes with every exception."""
-    names = [name for name in logging.root.manager.loggerDict if name.startswith(("pymilvus", "milvus_lite"))]
-    loggers = [logging.getLogger(name) for name in names]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
 
 
 @contextmanager

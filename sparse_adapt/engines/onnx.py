@@ -11,7 +11,6 @@ It is opened to encode queries; the documents are searched exactly, in this proc
 Dimensions: B texts, L positions, V vocabulary.
 """
 
-import logging
 import warnings
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from sparse_adapt.collection.readers import Run
+from sparse_adapt.engines.engine import EncoderEngine, quiet_logs
 from sparse_adapt.engines.layout import ExportLayout, ExportSource
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, file_there
 from sparse_adapt.errors import ModelError
@@ -170,7 +170,8 @@ def _write_graph(encoder: SparseEncoder, path: Path) -> int:
     batch = torch.export.Dim("batch", min=1)
     length = torch.export.Dim("length", min=1, max=encoder.max_tokens)
     shape = {0: batch, 1: length}
-    with _silent():
+    with quiet_logs("torch.onnx"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         program = torch.onnx.export(
             PooledEncoder(encoder).eval(),
             (ids, torch.ones_like(ids)),
@@ -185,20 +186,6 @@ def _write_graph(encoder: SparseEncoder, path: Path) -> int:
     return int(program.model.opset_imports[""])
 
 
-@contextmanager
-def _silent() -> Iterator[None]:
-    """Keep the exporter from printing remarks on its own progress."""
-    log = logging.getLogger("torch.onnx")
-    level = log.level
-    log.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        log.setLevel(level)
-
-
 # -- the engine -----------------------------------------------------------------------------------
 
 
@@ -209,7 +196,7 @@ def open_export(export: ExportFolder, url: str, documents: EncodedBatch | None) 
     yield OnnxEncoder(export.path, documents or EncodedBatch([], csr_matrix((0, size))))
 
 
-class OnnxEncoder:
+class OnnxEncoder(EncoderEngine):
     """An export's graph and tokenizer."""
 
     tolerance = 1e-6
@@ -236,14 +223,6 @@ class OnnxEncoder:
             )
             rows.append(csr_matrix(self._session.run([OUTPUT], dict(zip(INPUTS, arrays, strict=True)))[0]))
         return vstack(rows, format="csr")
-
-    def stored(self, documents: EncodedBatch) -> csr_matrix:
-        """The documents as they are."""
-        return documents.vectors
-
-    def asked(self, queries: EncodedBatch) -> csr_matrix:
-        """The queries as they are."""
-        return queries.vectors
 
     def search_all(self, queries: EncodedBatch, k: int) -> Run:
         """For each query id its k best documents with their scores."""

@@ -22,12 +22,12 @@ from tempfile import TemporaryDirectory
 import torch
 from torch import Tensor, nn
 
-from sparse_adapt.engines.layout import Engine, ExportLayout, ExportSource
+from sparse_adapt.engines.engine import Engine
+from sparse_adapt.engines.layout import ExportLayout, ExportSource
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, file_there
-from sparse_adapt.engines.ml_commons import how_to_register, packed, registration
 from sparse_adapt.engines.onnx import BOUND, EXAMPLE, PooledEncoder, check_form, largest_difference
+from sparse_adapt.engines.opensearch import how_to_register, write_bundle
 from sparse_adapt.errors import ModelError
-from sparse_adapt.files.folders import write_json
 from sparse_adapt.model.saved import write_tokenizer
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
@@ -108,16 +108,15 @@ def _write_bundle(
             )
         write_tokenizer(Path(scratch), encoder.tokenizer, encoder.max_tokens)
         files = {file: (Path(scratch) / file).read_bytes() for file in (SCRIPT, TOKENIZER)}
-        (work / ZIP_FILE).write_bytes(packed(files))
-    bundle, called = file_there(work, ZIP_FILE), Path(name).name or "sparse-adapt"
-    told = registration(called, ABOUT, "SPARSE_ENCODING", work / ZIP_FILE, bundle.sha256)
-    write_json(work / CONFIG_FILE, told)
+    called = Path(name).name or "sparse-adapt"
+    write_bundle(work / ZIP_FILE, files, work / CONFIG_FILE, called, ABOUT, "SPARSE_ENCODING")
     facts = {
         "largest_difference": difference,
         "bound": BOUND,
         "renamed_tokens": renamed_tokens(encoder, tokens),
     }
-    return manifest.holding(bundle, file_there(work, CONFIG_FILE)).stating(facts)
+    written = (file_there(work, ZIP_FILE), file_there(work, CONFIG_FILE))
+    return manifest.holding(*written).stating(facts)
 
 
 def _write_script(encoder: SparseEncoder, path: Path) -> float:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_matrix, csr_matrix
 
 from sparse_adapt.collection.readers import Judgements, Run
-from sparse_adapt.engines.layout import Engine
+from sparse_adapt.engines.engine import Engine
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.retrieve.evaluate import Figures, evaluate_run

@@ -23,13 +23,9 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4, uuid5
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.layout import ExportLayout, ExportSource
-from sparse_adapt.engines.lines import LineSize, json_string, rows
-from sparse_adapt.engines.loading import insert_all, json_lines, one_line, refuse
+from sparse_adapt.engines.engine import FloatEngine, check_taken, insert_all, one_line
+from sparse_adapt.engines.layout import ExportLayout, ExportSource, StoredText, in_parts, json_string
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, read_export
-from sparse_adapt.engines.opened import FloatEngine
-from sparse_adapt.engines.quantise import Entries
-from sparse_adapt.engines.writing import in_parts
 from sparse_adapt.errors import OutputError
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
@@ -44,7 +40,6 @@ QUERIES_A_BATCH = 64
 SECONDS = 60  # for a request
 
 _NAMESPACE = UUID("6f0d7a52-92d8-5c0e-9d0c-6d1f3a1f5b11")  # any fixed one will do
-_FRAME = 180  # bytes of a line beside id and entries
 
 
 # -- the files ------------------------------------------------------------------------------------
@@ -52,24 +47,18 @@ _FRAME = 180  # bytes of a line beside id and entries
 
 def layout(source: ExportSource) -> ExportLayout:
     """The files of an export: points, and the settings of their collection."""
-    indices = [str(column) for column in range(len(source.vectors.tokens))]
     return ExportLayout(
-        documents=in_parts(_point_lines, requests=LineSize(indices, _FRAME)),
-        query_lines=_query_lines,
-        settings={SETTINGS_FILE: COLLECTION},
+        documents=in_parts(_point_line), query_line=_query_line, settings={SETTINGS_FILE: COLLECTION}
     )
 
 
 def how_to_load(export: ExportFolder) -> str:
     """Lines of Python that load an export."""
-    name = json.dumps("documents")
-    return "\n".join(
-        [
-            "from pathlib import Path",
-            "from qdrant_client import QdrantClient",
-            "from sparse_adapt.engines.qdrant import load",
-            f"load(Path({json.dumps(str(export.path))}), QdrantClient('http://localhost:6333'), {name})",
-        ]
+    return (
+        "from pathlib import Path\n"
+        "from qdrant_client import QdrantClient\n"
+        "from sparse_adapt.engines.qdrant import load\n"
+        f"load(Path({json.dumps(str(export.path))}), QdrantClient('http://localhost:6333'), \"documents\")"
     )
 
 
@@ -78,26 +67,19 @@ def point_id(document_id: str) -> str:
     return str(uuid5(_NAMESPACE, document_id))
 
 
-def _point_lines(entries: Entries) -> Iterator[str]:
-    for document_id, columns, weights in rows(entries):
-        vector = f'"{VECTOR}": {_sparse(columns, weights)}' if columns else ""
-        yield (
-            f'{{"id": "{point_id(document_id)}", "vector": {{{vector}}}, '
-            f'"payload": {{"document_id": {json_string(document_id)}}}}}\n'
-        )
+def _point_line(text: StoredText) -> str:
+    vector = f'"{VECTOR}": {_sparse(text)}' if text.columns else ""
+    payload = f'{{"document_id": {json_string(text.text_id)}}}'
+    return f'{{"id": "{point_id(text.text_id)}", "vector": {{{vector}}}, "payload": {payload}}}\n'
 
 
-def _query_lines(entries: Entries) -> Iterator[str]:
-    for query_id, columns, weights in rows(entries):
-        if columns:
-            yield (
-                f'{{"query_id": {json_string(query_id)}, "search": {{"query": {_sparse(columns, weights)}, '
-                f'"using": "{VECTOR}", "limit": 10, "with_payload": true}}}}\n'
-            )
+def _query_line(text: StoredText) -> str:
+    search = f'{{"query": {_sparse(text)}, "using": "{VECTOR}", "limit": 10, "with_payload": true}}'
+    return f'{{"query_id": {json_string(text.text_id)}, "search": {search}}}\n'
 
 
-def _sparse(columns: list[int], weights: list[str]) -> str:
-    return f'{{"indices": [{", ".join(map(str, columns))}], "values": [{", ".join(weights)}]}}'
+def _sparse(text: StoredText) -> str:
+    return f'{{"indices": [{", ".join(map(str, text.columns))}], "values": [{", ".join(text.weights)}]}}'
 
 
 # -- the engine -----------------------------------------------------------------------------------
@@ -139,16 +121,16 @@ def open_export(export: ExportFolder, url: str, documents: EncodedBatch | None) 
     `url` is a server's, or a folder to keep the collection in; without one it is held in memory.
     """
     collection = f"sparse-adapt-{uuid4().hex}"
-    with open_client(url) as client, _told(url or "Qdrant"):
+    with open_qdrant(url) as client, _told(url or "Qdrant"):
         try:
-            load_into(export, client, collection)
+            load(export.path, client, collection)
             yield Qdrant(client, collection, export.manifest, _name(client, url))
         finally:
             client.delete_collection(collection)
 
 
 @contextmanager
-def open_client(url: str) -> "Iterator[QdrantClient]":
+def open_qdrant(url: str) -> "Iterator[QdrantClient]":
     """A client of the server at `url`, of the folder there, or of nothing but memory.
 
     Raises OutputError where there is no server, or another process has the folder.
@@ -177,28 +159,19 @@ def load(folder: Path, client: "QdrantClient", collection: str) -> int:
     Raises InputError for a folder that its manifest doesn't vouch for, OutputError for a collection of other
     settings and for documents that Qdrant refuses; those before and after them are in.
     """
-    return load_into(read_export(folder, "qdrant"), client, collection)
-
-
-def load_into(export: ExportFolder, client: "QdrantClient", collection: str) -> int:
-    """Put an export into a collection, as `load` does."""
     from qdrant_client.http.exceptions import UnexpectedResponse
 
+    export = read_export(folder, "qdrant")
     with _told(collection):
         _create(export.path, client, collection)
-        refused = [
-            row
-            for part in export.manifest.document_files
-            for row in insert_all(
-                json_lines(export.path / part.path),
-                lambda points: _upsert(client, collection, points),
-                batch=POINTS_A_REQUEST,
-                document_id=lambda point: point["payload"]["document_id"],
-                refusal=(UnexpectedResponse, ValueError),
-            )
-        ]
-        if refused:
-            refuse(collection, refused, export.manifest.documents)
+        refused = insert_all(
+            export.document_lines(),
+            lambda points: _upsert(client, collection, points),
+            batch=POINTS_A_REQUEST,
+            document_id=lambda point: point["payload"]["document_id"],
+            refusal=(UnexpectedResponse, ValueError),
+        )
+        check_taken(collection, refused, export.manifest.documents)
         return client.count(collection, exact=True).count
 
 

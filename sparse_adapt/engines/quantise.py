@@ -1,6 +1,6 @@
 """Weights as an engine keeps them: whole impacts or floats, and what was rounded, dropped and clipped."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,15 +48,13 @@ class Quantisation(Record):
 
 class Entries(NamedTuple):
     """What an engine gets of some texts: ids, and CSR rows (rows, V) without zeros, int32 impacts or float32
-    weights; beside them how many positive weights became nothing and how many were clipped. `fields`: what else is
-    stored with each text, in JSON; nothing where there are none.
+    weights; beside them how many positive weights became nothing and how many were clipped.
     """
 
     ids: list[str]
     vectors: csr_matrix
     dropped: int
     clipped: int
-    fields: Sequence[str] = ()
 
     def rows(self) -> Iterator[tuple[str, list[int], list[Any]]]:
         """Id, token ids and values of each text, as plain lists."""

@@ -16,19 +16,15 @@ Dimensions: V vocabulary.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from importlib.metadata import version
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.layout import ExportLayout, ExportSource
-from sparse_adapt.engines.lines import json_string, vector_lines
+from sparse_adapt.engines.engine import FloatEngine, quiet
+from sparse_adapt.engines.layout import ExportLayout, ExportSource, in_one_file, vector_line
 from sparse_adapt.engines.manifest import ExportFolder
-from sparse_adapt.engines.opened import FloatEngine, quiet
-from sparse_adapt.engines.writing import in_one_file
 from sparse_adapt.errors import InputError
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
@@ -41,19 +37,18 @@ SKIP_NOTHING = 0.0  # heap_factor: a block is skipped if its bound times this is
 
 def layout(source: ExportSource) -> ExportLayout:
     """The files of an export: lines of JSON. Raises InputError for a token that Seismic would cut."""
-    keys = [json_string(_checked(token)) for token in source.vectors.tokens]
-    lines = partial(vector_lines, keys)
+    line = vector_line([_checked(token) for token in source.vectors.tokens])
     return ExportLayout(
-        documents=in_one_file(lines, DOCUMENTS_FILE),
-        query_lines=lines,
+        documents=in_one_file(line, DOCUMENTS_FILE),
+        query_line=line,
         largest_weight=LARGEST_WEIGHT,
-        facts={"index": index_class(len(keys))},
+        facts={"index": _index_class(len(source.vectors.tokens))},
     )
 
 
 def how_to_load(export: ExportFolder) -> str:
     """Python that builds the index."""
-    name = index_class(export.manifest.model.vocabulary_size)
+    name = _index_class(export.manifest.model.vocabulary_size)
     return (
         f"from seismic import {name}\n"
         f"index = {name}.build({str(export.path / DOCUMENTS_FILE)!r}, load_content=False)\n"
@@ -79,8 +74,7 @@ class SeismicIndex(FloatEngine):
         super().__init__(export.manifest)
         self.name = f"Seismic {version('pyseismic-lsr')}"
         self._tokens = np.array(export.tokens, dtype=seismic.get_seismic_string())
-        large = len(self._tokens) > MOST_TOKENS
-        kind = seismic.SeismicIndexLV if large else seismic.SeismicIndex
+        kind = seismic.SeismicIndexLV if len(self._tokens) > MOST_TOKENS else seismic.SeismicIndex
         with quiet():
             self._index = kind.build(
                 str(export.path / DOCUMENTS_FILE),
@@ -97,30 +91,22 @@ class SeismicIndex(FloatEngine):
 
     def search_all(self, queries: EncodedBatch, k: int) -> Run:
         """For each query id its k best documents with their scores."""
-        vectors = self.asked(queries)
-        run: Run = {}
-        for row, query_id in enumerate(queries.ids):
-            inside = slice(vectors.indptr[row], vectors.indptr[row + 1])
-            run[query_id] = dict(self._found(vectors.indices[inside], vectors.data[inside], k))
+        run: Run = {query_id: {} for query_id in queries.ids}
+        for query_id, columns, weights in self.manifest.take(queries).rows():
+            if columns:
+                found = self._index.search(
+                    query_id="",
+                    query_components=self._tokens[columns],
+                    query_values=np.array(weights, np.float32),
+                    k=k,
+                    query_cut=len(columns),
+                    heap_factor=SKIP_NOTHING,
+                )
+                run[query_id] = {document_id: score for _, score, document_id in found if score > 0}
         return run
 
-    def _found(self, columns: Any, weights: Any, k: int) -> Iterator[tuple[str, float]]:  # noqa: ANN401 - arrays
-        if len(columns) == 0:
-            return
-        found = self._index.search(
-            query_id="",
-            query_components=self._tokens[columns],
-            query_values=weights,
-            k=k,
-            query_cut=len(columns),
-            heap_factor=SKIP_NOTHING,
-        )
-        for _, score, document_id in found:
-            if score > 0:
-                yield document_id, score
 
-
-def index_class(tokens: int) -> str:
+def _index_class(tokens: int) -> str:
     """Which of Seismic's indexes holds so many tokens."""
     return "SeismicIndex" if tokens <= MOST_TOKENS else "SeismicIndexLV"
 

@@ -15,28 +15,36 @@ Weights stay float32. Vespa gives no order to documents of equal score. Dimensio
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.http import Server
-from sparse_adapt.engines.layout import ExportLayout, ExportSource
-from sparse_adapt.engines.lines import LineSize, json_object, json_string, rows
-from sparse_adapt.engines.loading import Refused, json_lines, refuse
+from sparse_adapt.engines.engine import FloatEngine, Refused, address_of, check_taken, one_line
+from sparse_adapt.engines.layout import (
+    ExportLayout,
+    ExportSource,
+    StoredText,
+    in_parts,
+    json_object,
+    json_string,
+)
 from sparse_adapt.engines.manifest import ExportFolder, read_export
-from sparse_adapt.engines.opened import FloatEngine
-from sparse_adapt.engines.quantise import Entries
-from sparse_adapt.engines.writing import in_parts
 from sparse_adapt.errors import InputError, OutputError
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
+
+if TYPE_CHECKING:  # an export can be written without a client
+    from httpx import Client, Response
 
 NAMESPACE, SCHEMA, FIELD, KEY, PROFILE = "sparse-adapt", "passage", "weights", "document_id", "dot_product"
 RESULTS = 10
 MOST_HITS = 400  # that Vespa gives unless told otherwise
+SECONDS = 60  # for a request
+BUSY = (429, 502, 503, 504)  # the status of a request that may be sent again after a pause
+PAUSES = (0.5, 1.0, 2.0, 4.0)  # seconds
 
 SERVICES_XML = f"""<?xml version="1.0" encoding="utf-8" ?>
 <services version="1.0">
@@ -79,7 +87,6 @@ _NO_TEXT = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff" + "".j
 )  # characters that no string of Vespa's holds
 _OFFENDING = re.compile(f"[{_NO_TEXT}\\s%\"'\\\\{{}}:,]")
 _ESCAPED = re.compile(r"%([0-9a-f]{6})")
-_FRAME = 120  # bytes of a line beside id and entries
 
 
 # -- the files ------------------------------------------------------------------------------------
@@ -89,10 +96,19 @@ def layout(source: ExportSource) -> ExportLayout:
     """The files of an export: an application and a feed."""
     labels = [escape_label(token) for token in source.vectors.tokens]
     keys = [json_string(label) for label in labels]
+
+    def feed_line(text: StoredText) -> str:
+        tensor = f', "{FIELD}": {{"cells": {json_object(keys, text)}}}' if text.columns else ""
+        fields = f'"{KEY}": {json_string(text.text_id)}{tensor}'
+        put = json_string(f"id:{NAMESPACE}:{SCHEMA}::{text.text_id}")
+        return f'{{"put": {put}, "fields": {{{fields}}}}}\n'
+
+    def query_line(text: StoredText) -> str:
+        search = search_body(tensor_literal(labels, text.columns, text.weights), RESULTS)
+        return json.dumps({"query_id": text.text_id, "search": search}, ensure_ascii=False) + "\n"
+
     return ExportLayout(
-        documents=in_parts(partial(_feed_lines, keys), requests=LineSize(keys, _FRAME), check_id=_check_id),
-        query_lines=partial(_query_lines, labels),
-        settings=APPLICATION,
+        documents=in_parts(feed_line, check_id=_check_id), query_line=query_line, settings=APPLICATION
     )
 
 
@@ -102,7 +118,7 @@ def how_to_load(export: ExportFolder) -> str:
     return f"vespa deploy --wait 300 '{folder}/application'\ncat '{folder}'/documents/*.jsonl | vespa feed -"
 
 
-def search_body(tensor: str, k: int) -> Mapping[str, Any]:
+def search_body(tensor: str, k: int) -> dict[str, object]:
     """What `/search/` takes: the k documents with the largest dot products, exactly, however long it takes."""
     return {
         "yql": f"select {KEY} from {SCHEMA} where true",
@@ -132,22 +148,6 @@ def unescape_label(label: str) -> str:
     return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), label)
 
 
-def _feed_lines(keys: Sequence[str], entries: Entries) -> Iterator[str]:
-    for document_id, columns, weights in rows(entries):
-        cells = f'"cells": {json_object(keys, columns, weights)}'
-        tensor = f', "{FIELD}": {{{cells}}}' if columns else ""
-        fields = f'"{KEY}": {json_string(document_id)}{tensor}'
-        put = json_string(f"id:{NAMESPACE}:{SCHEMA}::{document_id}")
-        yield f'{{"put": {put}, "fields": {{{fields}}}}}\n'
-
-
-def _query_lines(labels: Sequence[str], entries: Entries) -> Iterator[str]:
-    for query_id, columns, weights in rows(entries):
-        if columns:
-            search = search_body(tensor_literal(labels, columns, weights), RESULTS)
-            yield json.dumps({"query_id": query_id, "search": search}, ensure_ascii=False) + "\n"
-
-
 def _check_id(document_id: str) -> None:
     if not document_id or re.search(f"[{_NO_TEXT}]", document_id):
         raise InputError(
@@ -164,9 +164,9 @@ class Vespa(FloatEngine):
 
     name = "vespa"
 
-    def __init__(self, server: Server, export: ExportFolder) -> None:
+    def __init__(self, client: "Client", export: ExportFolder) -> None:
         super().__init__(export.manifest)
-        self.server = server
+        self.client = client
         self._labels = [escape_label(token) for token in export.tokens]
 
     def search_all(self, queries: EncodedBatch, k: int) -> Run:
@@ -175,8 +175,7 @@ class Vespa(FloatEngine):
         for query_id, columns, weights in self.manifest.take(queries).rows():
             if columns:
                 tensor = tensor_literal(self._labels, columns, weights)
-                root = _search(self.server, search_body(tensor, min(k, MOST_HITS)))
-                hits = root.get("children", [])
+                hits = _search(self.client, search_body(tensor, min(k, MOST_HITS))).get("children", [])
                 run[query_id] = {hit["fields"][KEY]: hit["relevance"] for hit in hits}
         return run
 
@@ -184,21 +183,17 @@ class Vespa(FloatEngine):
 @contextmanager
 def open_export(export: ExportFolder, url: str, documents: EncodedBatch | None) -> Iterator[Vespa]:
     """An export in the application that runs at `url`, which must hold nothing else and is emptied afterwards."""
-    server = Server(url)
-    try:
-        there = documents_there(server)
+    with _application(url) as client:
+        there = _documents_there(client)
         if there:
-            raise OutputError(
-                f"{server.place}: holds {there:,} documents; check against an empty application"
-            )
+            place = address_of(url).place
+            raise OutputError(f"{place}: holds {there:,} documents; check against an empty application")
         try:
-            feed(export, server)
-            yield Vespa(server, export)
+            load(export.path, url)
+            yield Vespa(client, export)
         finally:
-            for operation in _operations(export):
-                server.ask("DELETE", _path(operation))
-    finally:
-        server.close()
+            for operation in export.document_lines():
+                _ask(client, "DELETE", _path(operation))
 
 
 def load(folder: Path, url: str) -> int:
@@ -207,47 +202,64 @@ def load(folder: Path, url: str) -> int:
     Raises InputError for a folder that its manifest doesn't vouch for, OutputError for documents that Vespa
     refuses; those before and after them are in. `vespa feed` does the same faster.
     """
-    server = Server(url)
-    try:
-        feed(read_export(folder, "vespa"), server)
-        return documents_there(server)
-    finally:
-        server.close()
-
-
-def feed(export: ExportFolder, server: Server) -> None:
-    """Put every document of an export, as `load` does."""
+    export = read_export(folder, "vespa")
     refused = []
-    for operation in _operations(export):
-        answer = server.ask("POST", _path(operation), {"fields": operation["fields"]})
-        if not answer.good:
-            refused.append(Refused(operation["fields"][KEY], answer.reason))
-    if refused:
-        refuse(server.place, refused, export.manifest.documents)
+    with _application(url) as client:
+        for operation in export.document_lines():
+            answer = _ask(client, "POST", _path(operation), {"fields": operation["fields"]})
+            if not answer.is_success:
+                refused.append(Refused(operation["fields"][KEY], _reason(answer)))
+        check_taken(address_of(url).place, refused, export.manifest.documents)
+        return _documents_there(client)
 
 
-def documents_there(server: Server) -> int:
+@contextmanager
+def _application(url: str) -> "Iterator[Client]":
+    """A client of the server at `url`. Raises OutputError where there is none."""
+    from httpx import Client, HTTPError
+
+    address = address_of(url)
+    try:
+        with Client(base_url=address.url, timeout=SECONDS) as client:
+            yield client
+    except HTTPError as error:
+        raise OutputError(
+            f"{address.place}: can't be reached ({one_line(error)}); see that the server runs there"
+        ) from error
+
+
+def _ask(client: "Client", method: str, path: str, body: object = None) -> "Response":
+    """The answer to a request; one that finds the server busy is sent again after a pause, some times."""
+    for seconds in PAUSES:
+        answer = client.request(method, path, json=body)
+        if answer.status_code not in BUSY:
+            return answer
+        time.sleep(seconds)
+    return client.request(method, path, json=body)
+
+
+def _reason(answer: "Response") -> str:
+    return f"status {answer.status_code}: {one_line(answer.text)}"
+
+
+def _documents_there(client: "Client") -> int:
     """How many documents of the export's schema a server holds. Raises OutputError where it has no such schema."""
-    root = _search(server, {"yql": f"select * from {SCHEMA} where true", "hits": 0})
+    root = _search(client, {"yql": f"select * from {SCHEMA} where true", "hits": 0})
     return int(root["fields"]["totalCount"])
 
 
-def _search(server: Server, body: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
-    answer = server.ask("POST", "/search/", body)
-    root = answer.content.get("root", {}) if isinstance(answer.content, dict) else {}
-    errors = root.get("errors")
-    if errors or not answer.good or "fields" not in root:
-        said = json.dumps(errors[0].get("message", errors[0])) if errors else answer.reason
-        raise OutputError(
-            f"{server.place}: Vespa doesn't search ({said}); deploy the export's application there"
-        )
-    return dict(root)
-
-
-def _operations(export: ExportFolder) -> Iterator[dict[str, Any]]:
-    """What each line of the feed asks for."""
-    for part in export.manifest.document_files:
-        yield from json_lines(export.path / part.path)
+def _search(client: "Client", body: object) -> dict[str, Any]:
+    answer = _ask(client, "POST", "/search/", body)
+    try:
+        root = answer.json()["root"]
+        if "errors" not in root and answer.is_success:
+            return {"fields": root["fields"], "children": root.get("children", [])}
+    except (ValueError, LookupError, TypeError):
+        pass  # this is no answer of Vespa's search
+    place = address_of(str(client.base_url)).place
+    raise OutputError(
+        f"{place}: Vespa doesn't search ({_reason(answer)}); deploy the export's application there"
+    )
 
 
 def _path(operation: dict[str, Any]) -> str:

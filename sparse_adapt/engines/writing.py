@@ -1,39 +1,32 @@
 """Writing an export: the one way by which every engine's files come into a folder, with their manifest.
 
-    FOLDER/documents/part-00000.*    the documents, in as many files as the engine takes, or one file
-    FOLDER/queries.*                 the queries, where there are any
-    FOLDER/tokens.json, manifest.json
-
-What differs from engine to engine is its `layout.ExportLayout`. A folder appears whole or not at all.
+What differs from engine to engine is its `layout.ExportLayout`. A folder appears whole or not at all. A corpus is
+encoded shard by shard before; the shards are kept beside the export until it is whole, since encoding is what takes
+long: a killed export goes on from those that are there.
 """
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.engines.formats import EngineRow, check_takes, find_engine, module_of
-from sparse_adapt.engines.layout import ExportLayout, ExportSource, Lines, WriteDocuments
-from sparse_adapt.engines.lines import ExportBatch, LineSize, small_batches, text_fields
-from sparse_adapt.engines.manifest import (
-    DOCUMENTS_FOLDER,
-    ExportFile,
-    ExportFolder,
-    ExportManifest,
-    file_there,
-)
+from sparse_adapt.engines.layout import ExportSource, write_query_file
+from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, file_there
 from sparse_adapt.engines.quantise import Quantisation
-from sparse_adapt.errors import InputError
-from sparse_adapt.files.folders import output_folder, write_json, write_text
+from sparse_adapt.errors import OutputError
+from sparse_adapt.files.folders import check_free, discard, output_folder, write_json, write_text
+from sparse_adapt.files.marker import marker_of
 from sparse_adapt.files.place import Place, Reads
-from sparse_adapt.retrieve.vectors.folder import EncodedBatch
-from sparse_adapt.retrieve.vectors.manifest import MANIFEST_FILE, write_tokens
-from sparse_adapt.retrieve.vectors.shards import DOCUMENTS_A_SHARD
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors, open_vectors
+from sparse_adapt.retrieve.vectors.manifest import MANIFEST_FILE, stamp, token_names, write_tokens
+from sparse_adapt.retrieve.vectors.shards import DOCUMENTS_A_SHARD, check_encoded, encode_corpus
 
-CheckId = Callable[[str], None]
-"""Raises InputError for the id of a text that the engine can't hold."""
+ReadDocuments = Callable[[], Iterable[Document]]
+"""Reads a corpus from its beginning, as often as it is called."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,11 +76,18 @@ def write_into(
     work: Path, row: EngineRow, source: ExportSource, quantisation: Quantisation | None = None
 ) -> ExportManifest:
     """Write an export into a folder that is there and empty."""
-    begun = _begin(row, source, quantisation)
     layout = module_of(row).layout(source)
-    manifest = begun.model_copy(update={"largest_weight": layout.largest_weight, "facts": dict(layout.facts)})
+    impacts = row.weights == "impacts"
+    manifest = ExportManifest(
+        format=row.name,
+        model=source.vectors.model,
+        quantisation=quantisation or Quantisation() if impacts else None,
+        rounding="nearest, ties to even" if impacts else None,
+        largest_weight=layout.largest_weight,
+        facts=dict(layout.facts),
+    )
     if source.queries is not None:
-        manifest = _write_queries(work, manifest, layout, source.queries)
+        manifest = write_query_file(work, manifest, layout, source.queries)
     manifest = layout.documents(work, manifest, source.vectors.blocks)
     for path, content in layout.settings.items():
         if isinstance(content, str):
@@ -100,121 +100,70 @@ def write_into(
     return manifest
 
 
-def id_of_bytes(title: str, most: int) -> CheckId:
-    """The check that a document's id has 1 to `most` bytes, for the engine that people call `title`."""
-
-    def check(document_id: str) -> None:
-        found = len(document_id.encode())
-        if not 0 < found <= most:
-            raise InputError(
-                repr(document_id[:40]), f"this document id has {found:,} bytes, {title} takes 1 to {most:,}"
-            )
-
-    return check
+# -- a corpus -------------------------------------------------------------------------------------
 
 
-def in_parts(
-    lines: Lines,
+def export_corpus(
+    name: str,
+    encoder: SparseEncoder,
+    read: ReadDocuments,
+    folder: Path,
     *,
-    suffix: str = "jsonl",
-    requests: LineSize | None = None,
-    check_id: CheckId | None = None,
-    texts: Iterable[Document] | None = None,
-) -> WriteDocuments:
-    """Documents in a file a block, `documents/part-00000.SUFFIX`; with `requests` no file is too large for one.
+    model_name: str = "",
+    queries: EncodedBatch | None = None,
+    options: ExportOptions = AS_A_RULE,
+    progress: Heard = silent,
+) -> ExportFolder:
+    """Encode a corpus and write it for the engine of that name into a new folder. `progress` hears of documents.
 
-    `texts`: the documents themselves, whose titles and texts the lines are to hold.
+    Raises, before anything is encoded, ConfigError for what the engine can't take, InputError for a token that it can't
+    hold and for shards of a killed export that are of another model or corpus, OutputError for a place that is taken.
     """
-
-    def write_parts(work: Path, manifest: ExportManifest, blocks: Iterable[EncodedBatch]) -> ExportManifest:
-        (work / DOCUMENTS_FOLDER).mkdir()
-        checked = blocks if check_id is None else _checked(blocks, check_id)
-        batches = _without_texts(checked) if texts is None else _with_texts(checked, texts)
-        for number, batch in enumerate(batches if requests is None else small_batches(batches, requests)):
-            entries = manifest.take(EncodedBatch(batch.ids, batch.vectors))._replace(fields=batch.fields)
-            path = f"{DOCUMENTS_FOLDER}/part-{number:05d}.{suffix}"
-            digest = _write_lines(work / path, lines(entries))[1]
-            part = ExportFile(path=path, rows=len(batch.ids), sha256=digest)
-            manifest = manifest.counting(entries).holding(part)
-        return manifest
-
-    return write_parts
-
-
-def in_one_file(lines: Lines, path: str) -> WriteDocuments:
-    """Documents in one file, for an engine that takes no more."""
-
-    def write_file(work: Path, manifest: ExportManifest, blocks: Iterable[EncodedBatch]) -> ExportManifest:
-        taken = [manifest]
-
-        def all_lines() -> Iterator[str]:
-            for block in blocks:
-                entries = manifest.take(block)
-                taken.append(taken.pop().counting(entries))
-                yield from lines(entries)
-
-        rows, digest = _write_lines(work / path, all_lines())
-        return taken[0].holding(ExportFile(path=path, rows=rows, sha256=digest))
-
-    return write_file
-
-
-def _begin(row: EngineRow, source: ExportSource, quantisation: Quantisation | None) -> ExportManifest:
-    """The manifest of an export that has nothing in it yet."""
-    stamp = source.vectors.model
-    if row.weights == "floats":
-        return ExportManifest(format=row.name, model=stamp)
-    scale = quantisation or Quantisation()
-    return ExportManifest(format=row.name, model=stamp, quantisation=scale, rounding="nearest, ties to even")
-
-
-def _write_queries(
-    work: Path, manifest: ExportManifest, layout: ExportLayout, queries: EncodedBatch
-) -> ExportManifest:
-    """Write the queries that have an entry left, as many lines as the engine wants, into one file."""
-    assert layout.query_lines is not None, manifest.format
-    entries = manifest.take(queries)
-    rows, digest = _write_lines(work / layout.queries_file, layout.query_lines(entries))
-    return manifest.model_copy(
-        update={
-            "queries": rows,
-            "empty_queries": int((entries.vectors.getnnz(axis=1) == 0).sum()),
-            "queries_file": ExportFile(path=layout.queries_file, rows=rows, sha256=digest),
-        }
+    row, made_by = find_engine(name), stamp(encoder, model_name)
+    check_takes(
+        row,
+        queries=queries is not None,
+        texts=options.with_texts,
+        scaled=options.quantisation is not None,
     )
+    module_of(row).layout(ExportSource(Vectors(made_by, token_names(encoder), ()), queries, encoder))
+    with interim_shards(folder, options) as shards:
+        if options.resume and shards.is_dir():
+            check_encoded(shards, made_by, read(), progress=progress)
+        else:
+            encode_corpus(
+                encoder,
+                read(),
+                shards,
+                model_name=model_name,
+                documents_a_shard=options.documents_a_shard,
+                progress=progress,
+                resume=options.resume,
+                overwrite=options.overwrite,
+                reads=options.reads,
+            )
+        texts = read() if options.with_texts else None
+        source = ExportSource(open_vectors(shards), queries, encoder, texts)
+        return write_export(name, source, folder, options)
 
 
-def _checked(blocks: Iterable[EncodedBatch], check_id: CheckId) -> Iterator[EncodedBatch]:
-    for block in blocks:
-        for text_id in block.ids:
-            check_id(text_id)
-        yield block
+def interim_folder(folder: Path) -> Path:
+    """Where the vectors of an export lie while it isn't whole: under a name that nobody gives vectors of their own."""
+    return folder.with_name(f".{folder.name}.vectors")
 
 
-def _without_texts(blocks: Iterable[EncodedBatch]) -> Iterator[ExportBatch]:
-    for block in blocks:
-        yield ExportBatch(block.ids, block.vectors)
+@contextmanager
+def interim_shards(folder: Path, options: ExportOptions) -> Iterator[Path]:
+    """The folder of shards beside an export, which goes once the block, which writes the export, ends well.
 
-
-def _with_texts(blocks: Iterable[EncodedBatch], texts: Iterable[Document]) -> Iterator[ExportBatch]:
-    """Each block with the titles and texts of its documents. Raises InputError where they are of other documents."""
-    stream = iter(texts)
-    for block in blocks:
-        documents = list(islice(stream, len(block.ids)))
-        if [document.document_id for document in documents] != block.ids:
-            raise InputError(block.ids[0], "isn't followed by the same documents in the corpus; name its own")
-        yield ExportBatch(block.ids, block.vectors, [text_fields(document) for document in documents])
-    if next(stream, None) is not None:
-        raise InputError("the corpus", "has more documents than the vectors; encode it again")
-
-
-def _write_lines(path: Path, lines: Iterator[str]) -> tuple[int, str]:
-    """How many lines, and their SHA-256."""
-    digest, rows = hashlib.sha256(), 0
-    with path.open("wb") as file:
-        for line in lines:
-            content = line.encode()
-            digest.update(content)
-            file.write(content)
-            rows += 1
-    return rows, digest.hexdigest()
+    Raises OutputError for a place that is taken, before anything is encoded.
+    """
+    shards = interim_folder(folder)
+    if options.resume and marker_of(folder) is not None:
+        discard(shards)  # the export was whole when it was killed
+    check_free(Place(folder, overwrite=options.overwrite, reads=options.reads, resumable=False))
+    if marker_of(shards) is not None and not (options.resume or options.overwrite):
+        advice = "pass --resume to continue it or --overwrite to start again"
+        raise OutputError(f"{folder}: an unfinished export is in {shards}; {advice}")
+    yield shards
+    discard(shards)
