@@ -33,8 +33,7 @@ from benchmarks.tables import CONTROL, MEASURE, RESULTS, line, spread
 from benchmarks.teaching import HELD_FAST
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.files.marker import mark
-from sparse_adapt.files.paths import absolute
-from sparse_adapt.files.place import Place
+from sparse_adapt.files.place import Place, absolute
 from sparse_adapt.model.saved import tokenizer_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline import adapt

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from sparse_adapt.files.paths import free
+from sparse_adapt.files.place import free
 
 State = Literal["pieces", "absent", "ordinary", "negative", "silent", "stray", "outranked", "learnt"]
 

@@ -16,7 +16,7 @@ from sparse_adapt.engines.layout import ExportSource
 from sparse_adapt.engines.manifest import ExportManifest
 from sparse_adapt.engines.quantise import Quantisation
 from sparse_adapt.engines.writing import ExportOptions, write_export
-from sparse_adapt.files.checksum import checksum_of_bytes
+from sparse_adapt.files.marker import checksum_of_bytes
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.search import search
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors

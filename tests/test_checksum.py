@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from sparse_adapt.files.checksum import checksum, checksum_of_bytes, checksum_of_texts
+from sparse_adapt.files.marker import checksum, checksum_of_bytes, checksum_of_texts
 
 
 def test_a_file_counts_by_its_bytes(tmp_path):

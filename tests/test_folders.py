@@ -16,7 +16,6 @@ import pytest
 
 from sparse_adapt.errors import OutputError
 from sparse_adapt.files import writing
-from sparse_adapt.files.checksum import MARKER_FILE
 from sparse_adapt.files.folders import (
     check_free,
     check_replaceable,
@@ -24,7 +23,7 @@ from sparse_adapt.files.folders import (
     output_folder,
     way_to_file,
 )
-from sparse_adapt.files.marker import vouch
+from sparse_adapt.files.marker import MARKER_FILE, vouch
 from sparse_adapt.files.place import Place
 from sparse_adapt.files.writing import open_output, write_bytes, write_json, write_text
 
@@ -415,7 +414,12 @@ class TestWholeResults:
     def test_nothing_half_written_stays(self, tmp_path):
         with output_folder(Place(tmp_path / "out")) as folder:
             (folder / "in").mkdir()
-            for name in (".a.0123456789abcdef.partial", ".a.4711.partial", "in/.b.lock", "in/.b.1.partial"):
+            for name in (
+                ".a.0123456789abcdef.partial",
+                ".a.fedcba9876543210.partial",
+                "in/.b.lock",
+                "in/.b.0123456789abcdef.partial",
+            ):
                 (folder / name).write_text("left")
             (folder / "a").write_text("a")
             (folder / "mine.partial").write_text("no temporary name")

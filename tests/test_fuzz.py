@@ -33,9 +33,9 @@ from sparse_adapt.collection.triplets import read_triplets
 from sparse_adapt.engines.manifest import json_lines, read_export
 from sparse_adapt.engines.milvus import read_part as milvus_rows
 from sparse_adapt.errors import SparseAdaptError
-from sparse_adapt.files.checksum import checksum_of_file
 from sparse_adapt.files.journal import noted
 from sparse_adapt.files.kept import kept_vectors
+from sparse_adapt.files.marker import checksum_of_file
 from sparse_adapt.files.place import Place
 from sparse_adapt.files.records import read_record
 from sparse_adapt.made_up.queries import read_pseudo_queries

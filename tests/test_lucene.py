@@ -22,8 +22,8 @@ from sparse_adapt.engines.lucene import LuceneHit, LuceneIndex, build_index, loo
 from sparse_adapt.engines.quantise import Quantisation
 from sparse_adapt.engines.writing import write_export
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, OutputError
-from sparse_adapt.files.checksum import checksum_of_bytes
 from sparse_adapt.files.folders import output_folder
+from sparse_adapt.files.marker import checksum_of_bytes
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode

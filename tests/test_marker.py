@@ -2,8 +2,7 @@
 
 import pytest
 
-from sparse_adapt.files.checksum import MARKER_FILE, checksum
-from sparse_adapt.files.marker import faults, mark, marker_of, remove, strangers, vouch
+from sparse_adapt.files.marker import MARKER_FILE, checksum, faults, mark, marker_of, remove, strangers, vouch
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import random
 
-from sparse_adapt.files.matrix import sound_csr
+from sparse_adapt.files.kept import sound_csr
 
 ROWS, COLUMNS = 3, 5
 SOUND = {

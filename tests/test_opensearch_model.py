@@ -16,7 +16,7 @@ from sparse_adapt.engines.manifest import read_export, read_export_manifest
 from sparse_adapt.engines.opensearch_model import CONFIG_FILE, ZIP_FILE, how_to_load
 from sparse_adapt.engines.writing import write_export
 from sparse_adapt.errors import ConfigError, ModelError
-from sparse_adapt.files.checksum import checksum_of_bytes
+from sparse_adapt.files.marker import checksum_of_bytes
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.retrieve.vectors.shards import encode_vectors

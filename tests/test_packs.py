@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 
 import sparse_adapt as sa
 from sparse_adapt.errors import ConfigError, InputError, ModelError, OutputError
-from sparse_adapt.files.checksum import files_at
+from sparse_adapt.files.marker import files_at
 from sparse_adapt.model.query_side import QuerySide
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode

@@ -17,7 +17,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
-from sparse_adapt.files.checksum import checksum_of_bytes
+from sparse_adapt.files.marker import checksum_of_bytes
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors import shards

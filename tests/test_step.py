@@ -13,8 +13,8 @@ from office import frame, workbook
 
 from sparse_adapt.collection.readers import CANDIDATE_FILES, DOCUMENT_FILES, QUERY_FILES
 from sparse_adapt.errors import InputError
-from sparse_adapt.files.checksum import checksum_of_bytes
-from sparse_adapt.files.paths import absolute, found, portable
+from sparse_adapt.files.marker import checksum_of_bytes
+from sparse_adapt.files.place import absolute, found, portable
 from sparse_adapt.pipeline.step import Step, carry_out
 from sparse_adapt.stages.made_from import (
     Source,

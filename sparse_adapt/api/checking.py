@@ -184,8 +184,7 @@ def verify(
     Results within it are looked at as well. Raises InputError or ModelError for the first fault, and for a folder that
     vouches for nothing.
     """
-    from sparse_adapt.files.checksum import MARKER_FILE
-    from sparse_adapt.files.marker import faults, marker_of
+    from sparse_adapt.files.marker import MARKER_FILE, faults, marker_of
 
     folder = Path(place)
     marker = marker_of(folder)
@@ -209,7 +208,7 @@ def _check(folder: Path) -> str:
     """Read a result by its own reader, which raises for what isn't sound; what kind it is."""
     from sparse_adapt.engines.formats import ENGINES
     from sparse_adapt.engines.manifest import read_export
-    from sparse_adapt.files.checksum import MODEL_MARK
+    from sparse_adapt.files.marker import MODEL_MARK
     from sparse_adapt.model.kinds import load_encoder
     from sparse_adapt.retrieve.vectors.folder import read_shards
     from sparse_adapt.retrieve.vectors.manifest import MANIFEST_FILE, read_format

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sparse_adapt.files.paths import free as free
+from sparse_adapt.files.place import free as free
 
 if TYPE_CHECKING:
     from sparse_adapt.stages.inputs import Input

@@ -11,8 +11,8 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError, ModelError
-from sparse_adapt.files.checksum import checksum_of_texts
 from sparse_adapt.files.folders import output_folder
+from sparse_adapt.files.marker import checksum_of_texts
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.forms import Side
 from sparse_adapt.model.kinds import EitherEncoder, open_encoder

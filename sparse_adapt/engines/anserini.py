@@ -28,7 +28,7 @@ from sparse_adapt.engines.layout import (
 from sparse_adapt.engines.lucene import LuceneIndex, build_index, lucene_name
 from sparse_adapt.engines.manifest import ExportFolder
 from sparse_adapt.errors import InputError
-from sparse_adapt.files.paths import free
+from sparse_adapt.files.place import free
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 

@@ -29,7 +29,7 @@ from sparse_adapt.engines.engine import EncoderEngine, quiet_logs
 from sparse_adapt.engines.layout import ExportLayout, ExportSource
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, file_there
 from sparse_adapt.errors import ModelError
-from sparse_adapt.files.checksum import MARKER_FILE
+from sparse_adapt.files.marker import MARKER_FILE
 from sparse_adapt.model.saved import write_tokenizer
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import pad

@@ -31,8 +31,8 @@ import numpy as np
 from sparse_adapt.engines.features import BUSY, FIELD, SECONDS, FeatureFields, Server
 from sparse_adapt.engines.layout import ExportLayout, ExportSource, WriteDocuments
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, file_there
-from sparse_adapt.files.checksum import checksum_of_file
 from sparse_adapt.files.folders import write_json
+from sparse_adapt.files.marker import checksum_of_file
 from sparse_adapt.model.query_side import QuerySide
 from sparse_adapt.model.saved import write_tokenizer
 from sparse_adapt.model.sparse import SparseEncoder

@@ -13,7 +13,7 @@ from sparse_adapt.collection.glossary import Definition, read_dictionary
 from sparse_adapt.collection.readers import Document, read_documents
 from sparse_adapt.collection.sources import beside, judged_split
 from sparse_adapt.errors import InputError, ModelError
-from sparse_adapt.files.paths import found
+from sparse_adapt.files.place import found
 from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.layout import is_dense
 from sparse_adapt.model.sparse import SparseEncoder

@@ -14,8 +14,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from sparse_adapt.errors import OutputError, SparseAdaptError
-from sparse_adapt.files.checksum import MARKER_FILE
-from sparse_adapt.files.marker import is_left, mark, marker_of, remove, strangers, vouch
+from sparse_adapt.files.marker import MARKER_FILE, is_left, mark, marker_of, remove, strangers, vouch
 from sparse_adapt.files.place import Place, Reads
 from sparse_adapt.files.writing import (
     fail,

@@ -1,18 +1,22 @@
 """What took long to work out, kept by a checksum of what it was worked out from.
 
 A file is there whole or not at all, so a process that was killed goes on from what it had finished. A file
-that can't be read counts as absent. Safetensors only.
+that can't be read counts as absent. Safetensors only. A sparse matrix is checked whole when it is read: compiled code
+trusts it to be sound.
 """
 
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.files.matrix import Arrays, sound_csr
 from sparse_adapt.files.writing import sweep, write_bytes
+
+Arrays = dict[str, NDArray[np.generic]]
+KINDS = {"indptr": np.integer, "indices": np.integer, "data": np.floating}
 
 
 def keep_arrays(path: Path, arrays: Arrays) -> None:
@@ -51,3 +55,32 @@ def kept_vectors(path: Path, old: Path | None = None) -> csr_matrix | None:
         return sound_csr(arrays, rows, columns)
     except (TypeError, ValueError):
         return None
+
+
+def sound_csr(arrays: Arrays, rows: int, columns: int) -> csr_matrix:
+    """The matrix (rows, columns) of `indptr`, `indices` and `data`: finite weights, none negative, columns in order.
+
+    Raises ValueError, which says what is wrong, for any other.
+    """
+    for name, kind in KINDS.items():
+        if name not in arrays:
+            raise ValueError(f"it has no {name}")
+        if arrays[name].ndim != 1 or not np.issubdtype(arrays[name].dtype, kind):
+            raise ValueError(f"{name} isn't a row of {kind.__name__} values")
+    starts, indices = (arrays[name].astype(np.int64) for name in ("indptr", "indices"))
+    data = arrays["data"].astype(np.float64)
+    if len(starts) != rows + 1 or starts[0] != 0:
+        raise ValueError(f"its rows aren't {rows:,}")
+    if len(data) != len(indices) or starts[-1] != len(indices) or (np.diff(starts) < 0).any():
+        raise ValueError("its rows don't fit its weights")
+    if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < columns:
+        raise ValueError(f"it names columns beyond the {columns:,} that there are")
+    first = np.zeros(len(indices), bool)
+    first[starts[:-1][np.diff(starts) > 0]] = True
+    if not (first[1:] | (np.diff(indices) > 0)).all():
+        raise ValueError("columns stand twice in a row, or out of order")
+    if not (np.isfinite(data) & (data >= 0)).all():
+        raise ValueError("it holds weights that are negative or no numbers")
+    matrix = csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(rows, columns))
+    matrix.has_canonical_format = True
+    return matrix

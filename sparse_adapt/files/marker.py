@@ -1,20 +1,42 @@
-"""The marker of a folder that this project wrote: by it the folder may be replaced, and its files are vouched for.
+"""What lies at a place as checksums, and the marker of a folder that this project wrote, which vouches for its files.
 
-`sparse-adapt.json` lists the folder's files with their SHA-256 sums. A folder within that bears a marker of its own
-is listed by that marker alone. While a result is being made, its marker lists nothing. The marker of a result that is
-made at once, in steps that nobody could go on from, says so: where a kill leaves it unfinished, it may go.
+| place | what counts in its checksum: SHA-256 in hexadecimal |
+|---|---|
+| a file | its bytes, as they lie there, compressed or not |
+| a model folder (it holds `config.json`) | weights, tokenizer, configuration and what an extension added |
+| any other folder | every file in it, by name and bytes |
+
+The marker, `sparse-adapt.json`, lists a folder's files with their checksums; by it the folder may be replaced. A folder
+within that bears a marker of its own is listed by that marker alone. While a result is being made, its marker lists
+nothing. The marker of a result that is made at once, in steps that nobody could go on from, says so: where a kill
+leaves it unfinished, it may go.
 """
 
+import hashlib
 import json
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from sparse_adapt.files.checksum import MARKER_FILE, checksum_of_file
-from sparse_adapt.files.paths import is_there
+from sparse_adapt.files.place import is_there
 from sparse_adapt.files.writing import give_ordinary_mode, write_json
 
+MARKER_FILE = "sparse-adapt.json"
+MODEL_MARK = "config.json"
+OF_A_MODEL = (
+    "*.json",
+    "*.safetensors",
+    "*.model",
+    "vocab.*",
+    "merges.txt",
+    "query_token_weights.txt",
+    "*/*.json",
+    "*/*.safetensors",
+)
+ABOUT_A_MODEL = frozenset(
+    {"stage.json", "report.json", "request.json", "choice.json", MARKER_FILE}
+)  # how it came to be
 MARK = {"format": "sparse-adapt", "format_version": 1}
 AT_ONCE = {"made": "at once"}
 SUMS = "sha256"
@@ -36,6 +58,54 @@ class Fault(NamedTuple):
 
     path: Path
     problem: str
+
+
+# -- checksums --------------------------------------------------------------------------------------
+
+
+def checksum(place: str | Path, files: Iterable[Path] | None = None) -> str:
+    """The checksum of what is read at a place; of a folder those `files`, where they are given.
+
+    Raises OSError where nothing can be read there.
+    """
+    path = Path(place)
+    if not path.is_dir():
+        return checksum_of_file(path)
+    digest = hashlib.sha256()
+    for file in sorted(files_at(path) if files is None else files):
+        digest.update(f"{file.relative_to(path).as_posix()}\n{checksum_of_file(file)}\n".encode())
+    return digest.hexdigest()
+
+
+def files_at(folder: Path) -> Iterator[Path]:
+    """The files of a folder that count: those that loading reads where it is a model's, all of them otherwise."""
+    if (folder / MODEL_MARK).is_file():
+        found = {file for pattern in OF_A_MODEL for file in folder.glob(pattern)}
+        yield from (file for file in found if file.name not in ABOUT_A_MODEL and file.is_file())
+    else:
+        yield from (file for file in folder.rglob("*") if file.is_file())
+
+
+def checksum_of_file(path: Path) -> str:
+    """The checksum of a file's bytes, of any size in little memory."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def checksum_of_bytes(content: bytes) -> str:
+    """The checksum of bytes in memory."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def checksum_of_texts(texts: Iterable[str]) -> str:
+    """The checksum of texts in their order; where one ends and the next begins counts."""
+    digest = hashlib.sha256()
+    for text in texts:
+        digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
+    return digest.hexdigest()
+
+
+# -- the marker -------------------------------------------------------------------------------------
 
 
 def mark(folder: Path, *, at_once: bool = False) -> None:

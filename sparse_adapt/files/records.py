@@ -1,5 +1,7 @@
-"""JSON files that this project wrote, read back: facts of a known shape, or one line that says what is wrong."""
+"""Files of facts that this project wrote: read back in a known shape, or one line that says what is wrong; TOML."""
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -45,3 +47,16 @@ def _bytes_of(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise InputError(path, f"can't be read ({error.strerror})") from error
+
+
+def toml(value: object) -> str:
+    """A value as TOML writes it; JSON's strings, numbers and lists are TOML's too.
+
+    A table stands inside braces, without what is None in it, for which TOML has no sign.
+    """
+    if isinstance(value, Mapping):
+        held = (f"{key} = {toml(inner)}" for key, inner in value.items() if inner is not None)
+        return "{ " + ", ".join(held) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(toml, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)

@@ -17,7 +17,7 @@ from typing import IO, NoReturn, cast
 from sparse_adapt.errors import OutputError, SparseAdaptError
 
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # of which `Path` leaves one slash
-TEMPORARY = re.compile(r"\.(.+)\.(?:[0-9a-f]{16}|\d+)\.partial")  # the second as earlier versions named them
+TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{16}\.partial")
 ORDINARY = 0o666  # of which the umask takes what it takes
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 FULL_WORDS = (

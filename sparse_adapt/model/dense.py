@@ -16,8 +16,8 @@ import torch
 from numpy.typing import NDArray
 
 from sparse_adapt.errors import ModelError, first_line
-from sparse_adapt.files.checksum import checksum_of_texts
 from sparse_adapt.files.kept import keep_arrays, kept_arrays
+from sparse_adapt.files.marker import checksum_of_texts
 from sparse_adapt.model.folder import ModelFolder, ModelSource
 from sparse_adapt.model.head.filter import exact_precision
 from sparse_adapt.model.layout import transformer_in

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple, Union
 
 from sparse_adapt.errors import ModelError, first_line
-from sparse_adapt.files.checksum import checksum
+from sparse_adapt.files.marker import checksum
 
 
 class Bundled(NamedTuple):

@@ -16,8 +16,7 @@ from safetensors import SafetensorError, safe_open
 from torch import nn
 
 from sparse_adapt.errors import ModelError
-from sparse_adapt.files.checksum import MARKER_FILE, MODEL_MARK, checksum_of_file, files_at
-from sparse_adapt.files.marker import faults
+from sparse_adapt.files.marker import MARKER_FILE, MODEL_MARK, checksum_of_file, faults, files_at
 from sparse_adapt.model.folder import ModelSource, bundled_at
 
 PICKLED = ("pytorch_model*.bin", "*.pt", "*.ckpt")

@@ -15,7 +15,7 @@ from sparse_adapt.collection.glossary import Definition, read_dictionary
 from sparse_adapt.collection.readers import Document, Query, read_candidates, read_documents, read_queries
 from sparse_adapt.collection.sources import judged_split
 from sparse_adapt.errors import InputError, ModelError
-from sparse_adapt.files.paths import found
+from sparse_adapt.files.place import found
 from sparse_adapt.made_up.everyday import LIKE_QUERIES, made_up
 from sparse_adapt.made_up.queries import HELD
 from sparse_adapt.model.sparse import SparseEncoder

@@ -29,8 +29,7 @@ from sparse_adapt.collection.sampling import sample
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.folders import output_folder, tidy
 from sparse_adapt.files.marker import marker_of, remove
-from sparse_adapt.files.paths import absolute
-from sparse_adapt.files.place import Place
+from sparse_adapt.files.place import Place, absolute
 from sparse_adapt.made_up.queries import HELD, TRAIN
 from sparse_adapt.model.kinds import open_sparse
 from sparse_adapt.pipeline.choosing import choice_made, choose_model, kept_made, measure_kept

@@ -8,7 +8,7 @@ from sparse_adapt.collection.glossary import read_dictionary
 from sparse_adapt.collection.readers import read_candidates, read_documents
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.marker import vouching
-from sparse_adapt.files.paths import absolute
+from sparse_adapt.files.place import absolute
 from sparse_adapt.files.records import read_record
 from sparse_adapt.made_up.queries import read_pseudo_queries
 from sparse_adapt.model.kinds import open_sparse

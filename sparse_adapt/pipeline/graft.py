@@ -26,8 +26,7 @@ from sparse_adapt.collection.sampling import evenly, sample
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.folders import output_folder, tidy, write_json
 from sparse_adapt.files.journal import check_same
-from sparse_adapt.files.paths import absolute
-from sparse_adapt.files.place import Place
+from sparse_adapt.files.place import Place, absolute
 from sparse_adapt.made_up import general
 from sparse_adapt.made_up.queries import TRAIN
 from sparse_adapt.made_up.settings import QuerySettings

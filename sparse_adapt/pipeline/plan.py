@@ -14,8 +14,8 @@ from pydantic import BaseModel, ValidationError
 
 from sparse_adapt.collection.sources import beside
 from sparse_adapt.errors import ConfigError, unknown
-from sparse_adapt.files.paths import absolute, portable
-from sparse_adapt.files.toml import toml
+from sparse_adapt.files.place import absolute, portable
+from sparse_adapt.files.records import toml
 from sparse_adapt.settings import AUTO, Settings
 from sparse_adapt.stages.older import settings_now
 from sparse_adapt.stages.table import USUAL, find_stage, names

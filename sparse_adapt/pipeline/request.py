@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from sparse_adapt.collection.glossary import DICTIONARY_FILES
 from sparse_adapt.collection.readers import CANDIDATE_FILES, DOCUMENT_FILES, QUERY_FILES
 from sparse_adapt.errors import ConfigError, InputError, unknown
-from sparse_adapt.files.paths import absolute
+from sparse_adapt.files.place import absolute
 from sparse_adapt.model.reading import Reading, choose_device
 from sparse_adapt.pipeline.plan import first_error, merged, settings_for
 from sparse_adapt.pipeline.settings import AdaptSettings

@@ -22,8 +22,7 @@ from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import tidy, write_json, write_text
 from sparse_adapt.files.marker import remove
-from sparse_adapt.files.paths import absolute, found, is_there, portable
-from sparse_adapt.files.place import Place
+from sparse_adapt.files.place import Place, absolute, found, is_there, portable
 from sparse_adapt.files.processes import common_folder, is_main
 from sparse_adapt.pipeline.plan import Plan, plan_text
 from sparse_adapt.stages.inputs import Inputs

@@ -48,7 +48,7 @@ import corpora
 from sparse_adapt.collection.lines import read_lines, readable
 from sparse_adapt.collection.sources import READ_AS
 from sparse_adapt.errors import ConfigError, InputError, first_line, unknown
-from sparse_adapt.files.paths import is_there
+from sparse_adapt.files.place import is_there
 from sparse_adapt.pipeline.plan import (
     BASE_MODEL,
     Plan,

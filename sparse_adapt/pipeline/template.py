@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from sparse_adapt.files.toml import toml
+from sparse_adapt.files.records import toml
 from sparse_adapt.pipeline.runfile import Top
 from sparse_adapt.settings import AUTO, Settings
 from sparse_adapt.stages.table import STAGES, USUAL, find_stage

@@ -1,6 +1,6 @@
 """What something was made from, as a record keeps it: by the checksum of what was read, wherever it lies.
 
-A source that is a file, a folder or a model counts by its checksum (`files.checksum`); a name or a setting counts by
+A source that is a file, a folder or a model counts by its checksum (`files.marker`); a name or a setting counts by
 itself.
 """
 
@@ -12,9 +12,9 @@ from sparse_adapt.collection.addresses import Address, Location, fingerprint
 from sparse_adapt.collection.loose import texts_in
 from sparse_adapt.collection.sources import lies_at
 from sparse_adapt.errors import InputError
-from sparse_adapt.files.checksum import checksum
 from sparse_adapt.files.journal import other
-from sparse_adapt.files.paths import absolute, found, is_path, portable
+from sparse_adapt.files.marker import checksum
+from sparse_adapt.files.place import absolute, found, is_path, portable
 from sparse_adapt.model.folder import ModelFolder, ModelSource
 
 PATH, SHA256 = "path", "sha256"  # keys of a source's stamp

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from sparse_adapt.errors import ModelError
-from sparse_adapt.files.checksum import checksum_of_texts
+from sparse_adapt.files.marker import checksum_of_texts
 from sparse_adapt.model.idf import of_all
 from sparse_adapt.model.saved import BEFORE_PIECES, bias_twins, differing_part
 from sparse_adapt.model.sparse import SparseEncoder

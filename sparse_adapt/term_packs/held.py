@@ -13,9 +13,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from sparse_adapt.errors import ModelError
-from sparse_adapt.files.checksum import MODEL_MARK
 from sparse_adapt.files.folders import write_json
-from sparse_adapt.files.paths import absolute
+from sparse_adapt.files.marker import MODEL_MARK
+from sparse_adapt.files.place import absolute
 from sparse_adapt.files.records import Record, read_record
 from sparse_adapt.files.writing import write_bytes
 from sparse_adapt.model.folder import ModelFolder, origin_of

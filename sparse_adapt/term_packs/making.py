@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from sparse_adapt import __version__
 from sparse_adapt.errors import ConfigError, ModelError, unknown
 from sparse_adapt.model.encoder import NewToken
-from sparse_adapt.model.entries import entries_of, pieces_of
 from sparse_adapt.model.folder import UNKNOWN, ModelFolder
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.vocabulary import entries_of, pieces_of
 from sparse_adapt.stages.card import in_short
 from sparse_adapt.stages.made_from import PATH
 from sparse_adapt.stages.record import EXTENDING, read_record

@@ -22,7 +22,7 @@ from sparse_adapt.errors import InputError
 from sparse_adapt.files.folders import check_replaceable
 from sparse_adapt.files.records import Record, parse_record
 from sparse_adapt.files.writing import write_bytes
-from sparse_adapt.model.entries import Entry
+from sparse_adapt.model.vocabulary import TokenEntry
 
 FORMAT, VERSION, HEADER = "sparse-adapt term pack", 1, "pack"
 INPUT, OUTPUT, BIAS, TABLE = "input", "output", "bias", "table"
@@ -54,10 +54,10 @@ class PackToken(Record):
     whole: Whole | None
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> TokenEntry:
         """How a tokenizer finds it."""
         held = None if self.whole is None else AddedToken(self.token, **self.whole.model_dump())
-        return Entry(self.token, held)
+        return TokenEntry(self.token, held)
 
 
 class Base(Record):

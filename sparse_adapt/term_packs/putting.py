@@ -13,9 +13,8 @@ from transformers import PreTrainedTokenizerFast
 
 from sparse_adapt.errors import InputError
 from sparse_adapt.model.encoder import NewToken
-from sparse_adapt.model.entries import is_wordpiece, with_entries
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.model.vocabulary import TermError, check_kept
+from sparse_adapt.model.vocabulary import TermError, check_kept, is_wordpiece, with_entries
 from sparse_adapt.term_packs.base import rows_of
 from sparse_adapt.term_packs.pack import AGAIN, PackToken, Rows, TermPack
 

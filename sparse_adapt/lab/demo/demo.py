@@ -5,8 +5,7 @@ from typing import Any
 
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.folders import output_folder
-from sparse_adapt.files.paths import portable
-from sparse_adapt.files.place import Place
+from sparse_adapt.files.place import Place, portable
 from sparse_adapt.lab.demo.scorecard import measure, read_scene
 from sparse_adapt.lab.demo.verdict import ALONE, BASE, criteria, has_alone
 from sparse_adapt.model.sparse import SparseEncoder

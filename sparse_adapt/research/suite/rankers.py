@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 
-from sparse_adapt.files.checksum import checksum_of_bytes, checksum_of_texts
 from sparse_adapt.files.kept import keep_vectors, kept_vectors
+from sparse_adapt.files.marker import checksum_of_bytes, checksum_of_texts
 from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.forms import Side
 from sparse_adapt.model.idf import scaled, sqrt_idf

@@ -18,7 +18,7 @@ import torch
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.errors import ConfigError, MissingExtraError, OutputError, SparseAdaptError, first_line
-from sparse_adapt.files.checksum import files_at
+from sparse_adapt.files.marker import files_at
 from sparse_adapt.model.folder import ModelFolder
 from sparse_adapt.model.reading import Reading
 from sparse_adapt.model.sparse import SparseEncoder

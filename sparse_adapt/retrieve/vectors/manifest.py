@@ -14,8 +14,8 @@ import torch
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from sparse_adapt.errors import InputError
-from sparse_adapt.files.checksum import checksum_of_bytes, checksum_of_file
 from sparse_adapt.files.folders import write_json
+from sparse_adapt.files.marker import checksum_of_bytes, checksum_of_file
 from sparse_adapt.files.records import Record
 from sparse_adapt.model.sparse import SparseEncoder
 
