@@ -121,7 +121,7 @@ def told_right(encoder: Encoder, texts: Sequence[str]) -> tuple[int, int]:
         rows, places = torch.arange(len(part)), torch.tensor([place for _, place in part])
         answers = ids[rows, places].clone()
         ids[rows, places] = mask_id
-        states = encoder.for_words(encoder.read(ids, mask)[rows, places])
+        states = encoder.for_words(encoder.hidden(ids, mask)[rows, places])
         logits = states @ encoder.output_rows.T
         if encoder.output_bias is not None:
             logits += encoder.output_bias

@@ -27,7 +27,7 @@ from sparse_adapt.files.place import Place
 from sparse_adapt.made_up.everyday import LIKE_QUERIES, made_up
 from sparse_adapt.made_up.general import pairs
 from sparse_adapt.model.folder import ModelFolder
-from sparse_adapt.model.grafting import graft, head_of
+from sparse_adapt.model.grafting import graft, layers_of_head
 from sparse_adapt.model.layout import is_dense
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import settings_for
@@ -90,7 +90,7 @@ def of_states(source: str) -> SparseEncoder:
         model = graft(source, base, base.tokenize(COMMON))
     else:
         model = SparseEncoder.load(source)
-    head, bias = head_of(model.masked_lm, source), model.output_bias
+    head, bias = layers_of_head(model.masked_lm, source), model.output_bias
     assert bias is not None, "of a head like BERT's"
     common = [model.tokenizer.convert_tokens_to_ids(word) for word in COMMON]
     with torch.no_grad():

@@ -141,7 +141,7 @@ def test_an_importance_is_the_loss_on_a_words_pieces_masked_together(encoder):
         for number, word in enumerate(words):
             masked = [stage.mask_id if place in word else token for place, token in enumerate(ids)]
             with torch.no_grad():
-                states = encoder.read(torch.tensor([masked]), torch.ones(1, len(ids), dtype=torch.long))[0]
+                states = encoder.hidden(torch.tensor([masked]), torch.ones(1, len(ids), dtype=torch.long))[0]
                 logits = encoder.for_words(states) @ encoder.output_rows.T + encoder.output_bias
             costs = -logits.log_softmax(dim=1)[list(word), [ids[place] for place in word]]
             assert_close(found[row, number], costs.sum(), atol=1e-4, rtol=1e-4)

@@ -24,7 +24,7 @@ from sparse_adapt.cli.grafting import graft as command
 from sparse_adapt.errors import ConfigError, ModelError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.dense import SMALL
-from sparse_adapt.model.grafting import graft, head_of
+from sparse_adapt.model.grafting import graft, layers_of_head
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.graft import GraftSettings
 from sparse_adapt.pipeline.plan import BASE_MODEL
@@ -73,7 +73,7 @@ def test_the_decoder_is_the_sparse_models_and_the_body_the_encoders(wide, sparse
     body = BertForMaskedLM.from_pretrained(wide.parent / "masked").bert.state_dict()
     found = made.masked_lm.base_model.state_dict()
     assert found.keys() == body.keys() and all(torch.equal(found[name], body[name]) for name in body)
-    norms = head_of(made.masked_lm, "made").norm, head_of(sparse.masked_lm, "sparse").norm
+    norms = layers_of_head(made.masked_lm, "made").norm, layers_of_head(sparse.masked_lm, "sparse").norm
     assert torch.equal(norms[0].weight[:16], norms[1].weight) and not norms[0].weight[16:].any()
     made.save(tmp_path / "made")
     again = SparseEncoder.load(tmp_path / "made")
@@ -153,7 +153,7 @@ def test_the_distance_without_logits_is_that_of_the_logits(tied, wide, tiny_mode
 def test_logits_come_nearer_to_the_teachers(wide, sparse, tmp_path):
     student = graft(wide, sparse, sparse.tokenize(TEXTS))
     with torch.no_grad():  # what the ridge found is spoilt
-        head_of(student.masked_lm, "student").dense.weight.mul_(-0.5)
+        layers_of_head(student.masked_lm, "student").dense.weight.mul_(-0.5)
     settings = Logits(steps=30, batch_size=4, words=8, device="cpu", learning_rate=5e-3)
     history = train(student, TokenLogits(student, sparse, TEXTS, settings), tmp_path)
     assert history[-1]["logits"] < 0.7 * history[0]["logits"]

@@ -156,9 +156,9 @@ def test_the_same_text_read_twice_is_not_quite_the_same_and_the_seed_says_how(en
     batch.ids[0] = batch.ids[4]
     ids = torch.tensor([batch.ids[0]] * 2)
     with dropping_out(encoder, 1):
-        twins = encoder.vectors(encoder.read(ids, torch.ones_like(ids)), torch.ones_like(ids), ids)
+        twins = encoder.vectors(encoder.hidden(ids, torch.ones_like(ids)), torch.ones_like(ids), ids)
     assert not torch.equal(twins[0], twins[1])
-    still = encoder.vectors(encoder.read(ids, torch.ones_like(ids)), torch.ones_like(ids), ids)
+    still = encoder.vectors(encoder.hidden(ids, torch.ones_like(ids)), torch.ones_like(ids), ids)
     assert torch.equal(still[0], still[1])
 
 

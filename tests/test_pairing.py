@@ -148,7 +148,7 @@ def test_both_branches_see_the_same_masked_texts(encoder):
     batch = stage.batch(random_at(0, 3))
     terms = stage.terms(encoder, batch)
     ids, mask = pad(batch.ids, encoder.tokenizer.pad_token_id)
-    states = encoder.read(ids, mask)
+    states = encoder.hidden(ids, mask)
     found = encoder.vectors(states, mask, ids)
     count = len(batch.own)
     expected = losses.infonce(found[:count] @ found[count:].T, batch.own, batch.relevant, stage.temperature)
@@ -222,7 +222,7 @@ def test_nt_xent_goes_both_ways_behind_a_projection_of_dense_vectors(encoder):
     batch = batch_of(stage)
     ids, mask = pad(batch.ids, encoder.tokenizer.pad_token_id)
     with torch.no_grad():
-        found = stage._project(encoder.vectors(encoder.read(ids, mask), mask, ids))
+        found = stage._project(encoder.vectors(encoder.hidden(ids, mask), mask, ids))
         value = stage.terms(encoder, batch)["infonce"].item()
     if dense:
         assert_close(found.norm(dim=1), torch.ones(len(found)))

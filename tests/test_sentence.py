@@ -78,7 +78,7 @@ def test_what_each_token_counts_in_a_mean_is_the_same_to_every_loader(folder, tm
     assert np.array_equal(again.encode(TEXTS), vectors)
     ids = encoder.tokenize(TEXTS[:1])[0]
     with torch.no_grad():
-        states = encoder.read(torch.tensor([ids]), torch.ones(1, len(ids), dtype=torch.long))[0]
+        states = encoder.hidden(torch.tensor([ids]), torch.ones(1, len(ids), dtype=torch.long))[0]
     mean = np.average(states.numpy(), axis=0, weights=encoder.factors_of()[ids])
     assert_allclose(vectors[0], mean / np.linalg.norm(mean), atol=1e-6)
 
@@ -142,20 +142,18 @@ def test_a_fresh_head_by_hand(folder):
     assert found[1].item() == pytest.approx(-mean / deviation**0.5, rel=1e-3)
 
 
-def test_the_dense_encoder_has_the_same_verbs(folder, tmp_path):
-    encoder = DenseEncoder.load(folder)
+def test_new_terms_change_the_vectors_of_texts_that_say_them(folder, tmp_path):
+    encoder = load_encoder(folder)
     before = encoder.encode(TEXTS)
     assert_allclose(before, theirs(folder).encode(TEXTS), atol=1e-6)
     assert encoder.encode([]).shape == (0, 16)
-    extension = encoder.extend(TERMS)
+    extension = extend(encoder, TERMS)
     assert [token.term for token in extension.new_tokens] == ["zorvex", "kubectl"]
     after = encoder.encode(TEXTS)
     assert np.array_equal(after[0], before[0])  # says neither
     assert not np.allclose(after[2], before[2])
     encoder.save(tmp_path / "saved")
-    assert np.array_equal(DenseEncoder.load(tmp_path / "saved").encode(TEXTS), after)
-    with pytest.raises(ModelError, match="no such model folder"):
-        DenseEncoder.load(tmp_path / "nowhere")
+    assert np.array_equal(load_encoder(tmp_path / "saved").encode(TEXTS), after)
 
 
 # -- which kind it is ------------------------------------------------------------------------------

@@ -186,7 +186,7 @@ def load(
     <Model: splade-tiny, sparse, 30,522 tokens, on cpu>
     """
     if isinstance(source, Model):
-        Reading(max_tokens, windows, overlap).apply(source.encoder)
+        source.encoder.read_as(Reading(max_tokens, windows, overlap))
         return source
     place = Path(source)
     if (place / REPORT_FILE).is_file() and not (place / "config.json").is_file():

@@ -29,5 +29,5 @@ def load_to_read(model: str, device: str, reading: "Reading") -> "Model":
     from sparse_adapt.api.models import load as load_now
 
     held = load_now(model, device)
-    reading.apply(held.encoder)
+    held.encoder.read_as(reading)
     return held

@@ -1,6 +1,6 @@
 """What sparse and dense encoders have in common: a transformer, its tokenizer, the tokens that extensions added.
 
-Stages that teach either kind go by four steps: `read` token ids to states, `vectors` of texts from states, and,
+Stages that teach either kind go by four steps: `hidden` states of token ids, `vectors` of texts from states, and,
 to tell what word was masked, `for_words`, which `output_rows` are multiplied with.
 Dimensions: B texts, L positions, H hidden, V vocabulary.
 """
@@ -23,7 +23,7 @@ from sparse_adapt.files.folders import write_json
 from sparse_adapt.model.forms import Side
 from sparse_adapt.model.idf import Factors, of_all
 from sparse_adapt.model.layout import JsonObject
-from sparse_adapt.model.reading import Windows
+from sparse_adapt.model.reading import Reading, Windows
 from sparse_adapt.model.saved import most_positions
 from sparse_adapt.model.tokens import TokenIds, names_of_all, tokenize
 
@@ -90,16 +90,20 @@ class Encoder(nn.Module, ABC):
         """Make room for so many tokens; what is in the new rows is left to the caller."""
 
     @abstractmethod
-    def read(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+    def hidden(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """States (B, L, H) of one padded batch, of which vectors and masked words are made."""
 
     @abstractmethod
     def vectors(self, states: Tensor, attention_mask: Tensor, input_ids: Tensor) -> Tensor:
-        """The vector of each text, one row each, whose products are scores; of states that `read` gave for ids."""
+        """The vector of each text, one row each, whose products are scores; of states that `hidden` gave for ids."""
 
     @abstractmethod
     def for_words(self, states: Tensor) -> Tensor:
         """States (rows, H) as `output_rows` are multiplied with, for the logits of masked words."""
+
+    @abstractmethod
+    def read_by(self, windows: Windows | None) -> None:
+        """Have documents read by windows from now on, or, with None, up to `max_tokens`."""
 
     # -- what both have -----------------------------------------------------------------------
 
@@ -140,6 +144,14 @@ class Encoder(nn.Module, ABC):
     def tokenize(self, texts: Sequence[str], side: Side = "document") -> list[list[int]]:
         """Token ids of each text of a side, with special tokens, cut at `max_tokens`."""
         return tokenize(self.tokenizer, texts, self.max_tokens) if texts else []
+
+    def read_as(self, reading: Reading) -> None:
+        """Read texts as told, else as the folder says. Raises ConfigError for windows that can't be read."""
+        if reading.max_tokens is not None:
+            self.read_up_to(reading.max_tokens)
+        windows = reading.cut()
+        if reading.windows is not None:
+            self.read_by(windows)
 
     def read_up_to(self, tokens: int) -> None:
         """Have texts cut at so many tokens from now on, or at as many as the model has positions for."""

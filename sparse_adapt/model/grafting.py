@@ -27,7 +27,7 @@ from sparse_adapt.model.tokens import PADDED_TOKENS_A_PASS, TokenIds, group_by_l
 RIDGE = 1e-3  # of the mean variance of a state's coordinates
 
 
-class Head(NamedTuple):
+class _Layers(NamedTuple):
     """What stands between a body and its decoder: a dense layer, an activation, a norm."""
 
     dense: nn.Linear
@@ -49,7 +49,7 @@ def graft(source: ModelSource, sparse: SparseEncoder, token_ids: Sequence[TokenI
         raise ModelError(
             f"{source}: its body is {width} wide, the SPLADE model {narrow}; choose a wider encoder"
         )
-    head, theirs = head_of(masked_lm, source), head_of(sparse.masked_lm, "the SPLADE model")
+    head, theirs = layers_of_head(masked_lm, source), layers_of_head(sparse.masked_lm, "the SPLADE model")
     with torch.no_grad():
         _take_rows(masked_lm, sparse)
         _take_norm(head.norm, theirs.norm)
@@ -75,7 +75,7 @@ def check_tokens(source: ModelSource, other: PreTrainedTokenizerFast) -> None:
         raise ConfigError(f"{source}: its tokenizer's {part} differs from the SPLADE model's")
 
 
-def head_of(masked_lm: PreTrainedModel, source: ModelSource) -> Head:
+def layers_of_head(masked_lm: PreTrainedModel, source: ModelSource) -> _Layers:
     """The head of a masked language model. Raises ModelError for one that is made in another way."""
     body, decoder = set(masked_lm.base_model.modules()), masked_lm.get_output_embeddings()
     outside = [each for each in masked_lm.modules() if each not in body and each is not decoder]
@@ -86,7 +86,7 @@ def head_of(masked_lm: PreTrainedModel, source: ModelSource) -> Head:
             f"{source}: its head has {len(layers)} dense layers and {len(norms)} norms, not one of each; "
             "choose a model with a head like BERT's"
         )
-    return Head(layers[0], norms[0])
+    return _Layers(layers[0], norms[0])
 
 
 def _with_head(place: Path, source: ModelSource) -> PreTrainedModel:

@@ -4,7 +4,6 @@ Settings and commands name these, so nothing heavy loads with this module.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from sparse_adapt.errors import ConfigError
 
@@ -41,16 +40,6 @@ class Windows:
             )
 
 
-class Reads(Protocol):
-    """An encoder that can be told how much of a text to read."""
-
-    def read_up_to(self, tokens: int) -> None:
-        """Have texts cut at so many tokens, or at as many as the model has positions for."""
-
-    def read_by(self, windows: Windows | None) -> None:
-        """Have documents read by windows, or, with None, up to the longest text."""
-
-
 @dataclass(frozen=True, slots=True)
 class Reading:
     """The device that texts are encoded on, and how much of each is read where the model's folder says otherwise.
@@ -63,14 +52,11 @@ class Reading:
     overlap: int | None = None
     device: str = "auto"
 
-    def apply(self, encoder: Reads) -> None:
-        """Have an encoder read so. Raises ConfigError for windows that it can't read."""
-        if self.max_tokens is not None:
-            encoder.read_up_to(self.max_tokens)
+    def cut(self) -> Windows | None:
+        """The windows of a document, where some are named. Raises ConfigError for an overlap of none."""
         if self.windows is None and self.overlap is not None:
             raise ConfigError("an overlap is of windows; say how many tokens a window has: --windows N")
-        if self.windows is not None:
-            encoder.read_by(None if self.windows == 0 else windows_of(self.windows, self.overlap))
+        return windows_of(self.windows, self.overlap) if self.windows else None
 
 
 def choose_device(device: str) -> str:
@@ -90,6 +76,3 @@ def choose_device(device: str) -> str:
 def windows_of(tokens: int, overlap: int | None = None) -> Windows:
     """Windows of so many tokens; by default they overlap by `OVERLAP`, or by half of a short one."""
     return Windows(tokens, min(OVERLAP, tokens // 2) if overlap is None else overlap)
-
-
-AS_THEY_DO = Reading()  # as the folders of models say

@@ -187,7 +187,7 @@ class SentenceEncoder(Encoder):
 
     # -- text to vectors ----------------------------------------------------------------------
 
-    def read(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+    def hidden(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """States (B, L, H): the transformer's last ones."""
         states: Tensor = self.body(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
         return states
@@ -216,7 +216,7 @@ class SentenceEncoder(Encoder):
         for group in group_by_length([len(ids) for ids in token_ids], PADDED_TOKENS_A_PASS):
             ids, mask = pad([token_ids[row] for row in group], self.tokenizer.pad_token_id or 0)
             ids, mask = ids.to(self.device), mask.to(self.device)
-            found[group] = self.vectors(self.read(ids, mask), mask, ids).cpu().numpy()
+            found[group] = self.vectors(self.hidden(ids, mask), mask, ids).cpu().numpy()
             progress(len(group))
         return found
 

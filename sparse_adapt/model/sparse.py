@@ -315,10 +315,6 @@ class SparseEncoder(Encoder):
         summed = splade_sum(*head, self.form.activation) if self.form.pooling == "sum" else None
         return Pooled(*splade_pool(*head, asked), self.form, summed)
 
-    def read(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """States (B, L, H): the hidden states after the head's transform."""
-        return self.hidden(input_ids, attention_mask)
-
     def vectors(self, states: Tensor, attention_mask: Tensor, input_ids: Tensor) -> Tensor:
         """SPLADE weights (B, V) of states (B, L, H), without factors."""
         head = states, self.output_rows, self.output_bias, attention_mask

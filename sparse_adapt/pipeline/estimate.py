@@ -8,7 +8,7 @@ import torch
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.model.dense import SMALL, DenseEncoder
-from sparse_adapt.model.reading import AS_THEY_DO, Reading
+from sparse_adapt.model.reading import Reading
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.report.watching import duration
@@ -103,7 +103,7 @@ def measured(
     model: str,
     documents: Sequence[Document],
     *,
-    reading: Reading = AS_THEY_DO,
+    reading: Reading | None = None,
     longest: int | None = None,
     dense: bool = False,
     precision: str = "float32",
@@ -114,7 +114,7 @@ def measured(
     which a model learns.
     """
     encoder = SparseEncoder.load(model)
-    reading.apply(encoder)
+    encoder.read_as(reading or Reading())
     texts = [document.full_text for document in documents[:: max(1, len(documents) // TRIED)][:TRIED]]
     short = [" ".join(text.split()[:SHORT_WORDS]) for text in texts]
     encode(encoder, texts[:1], "document")  # compiles, which counts once

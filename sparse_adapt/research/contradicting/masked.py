@@ -141,7 +141,7 @@ class MaskedFiller:
         """Log probabilities (R, V) of what stands at a place of each row."""
         encoder = self.encoder
         ids, mask = pad(token_ids, encoder.tokenizer.pad_token_id or 0)
-        states = encoder.read(ids.to(encoder.device), mask.to(encoder.device))
+        states = encoder.hidden(ids.to(encoder.device), mask.to(encoder.device))
         at = states[torch.arange(len(places)), torch.tensor(places)]
         rows = nn.functional.linear(encoder.for_words(at), encoder.output_rows, encoder.output_bias)
         return rows.float().log_softmax(dim=1)
@@ -192,7 +192,7 @@ class MaskedFiller:
         wanted = torch.full(ids.shape, -1)
         wanted[:, : labels.shape[1]] = labels
         shown = wanted.to(encoder.device) != -1
-        states = encoder.read(ids.to(encoder.device), mask.to(encoder.device))
+        states = encoder.hidden(ids.to(encoder.device), mask.to(encoder.device))
         everything = torch.arange(encoder.vocabulary_size, device=encoder.device)
         words = wanted.to(encoder.device)[shown]
         return losses.masked_words(

@@ -158,7 +158,7 @@ def _encode_chunk(
         _models.clear()
         _models[key] = _load(shipped[0])
     if reading is not None:
-        reading.apply(_models[key])
+        _models[key].read_as(reading)
     return encode(_models[key], texts, "document")
 
 

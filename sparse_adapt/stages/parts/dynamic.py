@@ -196,7 +196,7 @@ class Dynamic:
             labels = pad([copies[each][2] for each in group], SHOWN)[0]
             hidden = labels != SHOWN
             owners = torch.tensor([copies[each][0] for each in group])[hidden.nonzero()[:, 0]]
-            states = encoder.read(ids.to(encoder.device), mask.to(encoder.device))
+            states = encoder.hidden(ids.to(encoder.device), mask.to(encoder.device))
             costs += losses.word_costs(
                 encoder.for_words(states[hidden.to(encoder.device)]),
                 encoder.output_rows,

@@ -47,7 +47,7 @@ def read_masked(
 
     def read(rows: Sequence[int]) -> Tensor:
         def of_group(padded: Tensor, mask: Tensor, group: list[int]) -> Tensor:
-            found = encoder.read(padded, mask)
+            found = encoder.hidden(padded, mask)
             words = pad([labels[rows[each]] for each in group], SHOWN)[0].to(encoder.device)
             states.append(found[words != SHOWN])
             hidden.append(words[words != SHOWN])

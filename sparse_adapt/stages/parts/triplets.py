@@ -139,7 +139,7 @@ def _vectors(encoder: Encoder, batch: TripletBatch, rows: Sequence[int]) -> Tens
     """The vectors of some texts of a batch, a row each in their order."""
 
     def read(ids: Tensor, mask: Tensor, _: list[int]) -> Tensor:
-        return encoder.vectors(encoder.read(ids, mask), mask, ids)
+        return encoder.vectors(encoder.hidden(ids, mask), mask, ids)
 
     pad_id = encoder.tokenizer.pad_token_id or 0
     return read_by_length(
