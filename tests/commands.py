@@ -58,7 +58,7 @@ OTHERS = {
     "export": "export anserini --model {model} --corpus {corpus} --device cpu",
     "export-vectors": "export opensearch --model {model} --vectors {vectors} --device cpu",
     "suite": "evaluate --suite {suite} --device cpu",
-    "pack": "pack {extended} --author tests",
+    "pack": "pack {extended} --base {model} --author tests",
     "unpack": "unpack {packed} --model {model} --corpus {corpus}",
     "groups": "groups --model {model} --groups {groups} --device cpu",
     "relevant-words": "relevant-words --model {model} --pairs {graded} --least 1 --device cpu",

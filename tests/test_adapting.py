@@ -409,7 +409,7 @@ def test_with_only_new_terms_taught_the_others_keep_their_vectors(tmp_path, requ
     assert listed == [each.document_id for each, says in zip(more, says_one, strict=True) if says]
     assert {f"n{number}" for number in range(9)} <= set(listed)
     assert any(f"encode again the {len(listed)} documents" in line for line in verdict(second.report))
-    packed = sa.pack(tmp_path / "second" / "2-behaviour", tmp_path / "second.pack")
+    packed = sa.pack(tmp_path / "second" / "2-behaviour", tmp_path / "second.pack", base=first.model)
     assert set(packed.terms) >= terms
     assert [each["stage"] for each in packed.header.made.stages] == ["extend", "behaviour"]
 

@@ -60,7 +60,7 @@ MISTAKES = [
     ["explain", " "],
     ["explain", "word", "--model", "./nowhere"],
     ["explain", "word", "--corpus", "nowhere"],
-    ["pack", "./nowhere", "-o", "x"],
+    ["pack", "./nowhere", "--base", "splade-tiny", "-o", "x"],
     ["pack", "splade-tiny", "--base", "./nowhere", "-o", "x"],
     ["unpack", "nowhere.pack", "--model", "splade-tiny", "-o", "x"],
     ["unpack", "--model", "splade-tiny", "-o", "x"],

@@ -66,7 +66,7 @@ REFUSED = [
         "{model}",
         "is what this command reads",
     ),
-    ("pack {model} -o {corpus}/corpus.jsonl", "{corpus}", "holds no term pack"),
+    ("pack {model} --base {model} -o {corpus}/corpus.jsonl", "{corpus}", "holds no term pack"),
     ("unpack --remove x --model {model} -o {model}", "{model}", "is what this command reads"),
     ("unpack --remove x --model {model} -o {mine}", "{mine}", "holds no sparse-adapt.json"),
     ("pairs {corpus} --reference {model} -o {corpus}/corpus.jsonl", "{corpus}", "holds no pairs of queries"),

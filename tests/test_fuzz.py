@@ -60,8 +60,8 @@ from sparse_adapt.retrieve.vectors.shards import encode_corpus
 from sparse_adapt.stages.record import extended_from, read_before
 from sparse_adapt.stages.record import read_record as read_stage
 from sparse_adapt.teachers.teacher import is_cross_encoder
-from sparse_adapt.term_packs.held import open_model
 from sparse_adapt.term_packs.pack import read_pack
+from sparse_adapt.term_packs.putting import open_model
 from sparse_adapt.terms.mining import read_terms
 from sparse_adapt.training.loop import read_history
 

@@ -158,7 +158,7 @@ def test_the_command_writes_a_model_that_a_pack_can_be_made_of(
     assert (record["taught"], record["settings"]["train"]) == (["zorvex"], "rows")
     before, after = (SparseEncoder.load(str(tmp_path / name)) for name in ("extended", "taught"))
     assert torch.equal(after.input_rows[: before.old_size], before.input_rows[: before.old_size])
-    ran = sparse_adapt("pack", tmp_path / "taught", "-o", tmp_path / "zorvex.pack")
+    ran = sparse_adapt("pack", tmp_path / "taught", "--base", tiny_model, "-o", tmp_path / "zorvex.pack")
     assert ran.status == 0, ran.err
     assert (tmp_path / "zorvex.pack").is_file()
 

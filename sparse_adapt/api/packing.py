@@ -11,14 +11,23 @@ from rich.text import Text
 from sparse_adapt.api.models import Model, ModelGiven, load
 from sparse_adapt.collection.given import Corpus, DocumentsGiven
 from sparse_adapt.errors import ConfigError, ModelError
+from sparse_adapt.files.place import Place
 from sparse_adapt.report.progress import watching
 from sparse_adapt.report.results import Result
-from sparse_adapt.report.tables import Row, to_rich
+from sparse_adapt.report.tables import Column, Row, Table, to_rich
 from sparse_adapt.report.watching import silent
-from sparse_adapt.term_packs.listing import Named, packs_of, rows_of_packs, tabulate, taught_by, to_plain
 from sparse_adapt.term_packs.making import make_pack
 from sparse_adapt.term_packs.pack import Header, check_pack_place, write_pack
-from sparse_adapt.term_packs.unpacking import carry_out, plan_unpacking
+from sparse_adapt.term_packs.putting import carry_out, packs_in, plan_unpacking
+
+COLUMNS = (
+    Column("name", "pack", "text"),
+    Column("terms", "terms", "token"),
+    Column("taught", "taught by", "text"),
+    Column("author", "made by", "text"),
+    Column("at", "when", "text"),
+    Column("base", "base model", "text"),
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,7 +35,7 @@ class Packs(Result):
     """Term packs: those of a model in their order, or the one in a file. `headers` are by their packs' names."""
 
     source: str
-    found: tuple[Named, ...]
+    found: tuple[tuple[str, Header], ...]
 
     @property
     def headers(self) -> dict[str, Header]:
@@ -44,21 +53,34 @@ class Packs(Result):
         return f"{self.source}: {len(self.found):,} packs with {len(self.terms):,} terms"
 
     def rows(self) -> Sequence[Row]:
-        """A row a pack."""
-        return rows_of_packs(self.found)
+        """For each pack its terms, what taught them, who made it and when, and which base model it fits."""
+        return [
+            {
+                "name": name,
+                "terms": ", ".join(token.term for token in header.tokens),
+                "taught": header.made.taught_by,
+                "author": header.made.author,
+                "at": header.made.at[:10],
+                "base": header.base.hub_id or header.base.name,
+            }
+            for name, header in self.found
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Every header, in the order of the packs."""
-        return {"source": self.source, "packs": to_plain(self.found)}
+        packs = [{"name": name, **header.model_dump(mode="json")} for name, header in self.found]
+        return {"source": self.source, "packs": packs}
 
     def renderable(self) -> RenderableType:
-        """Each pack: its terms, what taught them, who made it and when, and its base model."""
-        return to_rich(tabulate(self.found)) if self.found else Text(f"{self.source} holds no term pack")
+        """The rows as a table."""
+        if not self.found:
+            return Text(f"{self.source} holds no term pack")
+        return to_rich(Table("", COLUMNS, self.rows()))
 
 
 @dataclass(frozen=True, repr=False)
 class Packed(Packs):
-    """A term pack on the disk, made by `pack`; `base` is how the base model was named that it fits."""
+    """A term pack on the disk, made by `pack` for the base model that `base` names."""
 
     path: Path
     base: str
@@ -71,8 +93,9 @@ class Packed(Packs):
     @property
     def headline(self) -> str:
         """The file, its terms, what taught them, and the base model that it fits."""
-        taught = taught_by(self.header)
-        return f"{self.path}: {len(self.terms):,} terms for {self.base}, taught by {taught}"
+        return (
+            f"{self.path}: {len(self.terms):,} terms for {self.base}, taught by {self.header.made.taught_by}"
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,33 +139,33 @@ def pack(
     model: ModelGiven,
     out: str | Path,
     *,
+    base: str | Path,
     terms: Sequence[str] = (),
-    base: str | Path | None = None,
     author: str | None = None,
     overwrite: bool = False,
 ) -> Packed:
     """Write new terms of a model, whose body stood still while they were taught, into one small file.
 
-    model: a folder, or a `Model` that was saved there. terms: some of those that its base lacks; by default all. base:
-    the model that it was made from; by default the earliest one that the records of its stages lead back to, and of
-    which nothing has moved since. author: who is said to have made the pack; by default whoever is logged in.
+    model: a folder, or a `Model` that was saved there. base: the model that it was made from, to which the pack fits.
+    terms: some of those that its base lacks; by default all. author: who is said to have made the pack; by default
+    whoever is logged in.
 
-    Raises ModelError where an old weight has moved, naming the stage that moved it, where the base isn't there, and
-    where there is no new term; ConfigError for a term that is none; OutputError for a place that is taken.
+    Raises ModelError where an old weight has moved, and where there is no new term; ConfigError for a term that is
+    none; OutputError for a place that is taken.
 
     >>> import tempfile, sparse_adapt as sa
     >>> place = tempfile.mkdtemp()
     >>> model = sa.load("splade-tiny", device="cpu")
     >>> _ = model.extend(["kubectl", "max_connections"])
     >>> _ = model.save(place + "/extended")
-    >>> sa.pack(model, place + "/pods.pack", terms=["kubectl"]).terms
+    >>> sa.pack(model, place + "/pods.pack", base="splade-tiny", terms=["kubectl"]).terms
     ['kubectl']
     """
     place = Path(out)
     check_pack_place(place, overwrite=overwrite)
-    made, fits = make_pack(_place_of(model), place, terms, base, author)
-    write_pack(made, overwrite=overwrite)
-    return Packed(str(place), ((made.name, made.header),), place, fits)
+    made = make_pack(_place_of(model), base, place, terms, author)
+    write_pack(made, place)
+    return Packed(str(place), ((made.name, made.header),), place, str(base))
 
 
 def unpack(
@@ -170,7 +193,7 @@ def unpack(
     >>> model = sa.load("splade-tiny", device="cpu")
     >>> _ = model.extend(["kubectl"])
     >>> _ = model.save(place + "/extended")
-    >>> _ = sa.pack(model, place + "/pods.pack")
+    >>> _ = sa.pack(model, place + "/pods.pack", base="splade-tiny")
     >>> done = sa.unpack(place + "/pods.pack", "splade-tiny", place + "/with-pods", corpus=["kubectl logs", "a saw"])
     >>> done.terms, done.encode_again
     (['kubectl'], ('1',))
@@ -185,7 +208,7 @@ def unpack(
     with watching(progress) as bars:
         heard = silent if given is None else bars.count("documents", given.count())
         documents = None if given is None else given.read()
-        ids = carry_out(plan, Path(out), documents, overwrite=overwrite, heard=heard)
+        ids = carry_out(plan, Place(Path(out), overwrite, resumable=False), documents, heard)
     found = tuple((each.name, each.header) for each in plan.packs)
     return Unpacked(str(out), found, Path(out), None if ids is None else tuple(ids))
 
@@ -198,7 +221,7 @@ def packs(source: ModelGiven) -> Packs:
     <Packs: splade-tiny: 0 packs with 0 terms>
     """
     place = _place_of(source)
-    return Packs(place, tuple(packs_of(place)))
+    return Packs(place, tuple((each.name, each.header) for each in packs_in(place)))
 
 
 def _place_of(given: ModelGiven) -> str:

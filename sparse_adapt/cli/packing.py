@@ -15,6 +15,15 @@ from sparse_adapt.errors import ConfigError
 def pack(
     model: ModelArgument,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="Term pack to write.")],
+    base: Annotated[
+        str,
+        typer.Option(
+            "--base",
+            metavar="MODEL",
+            help=f"The model that MODEL was made from, which the pack is for. {MODEL_HELP}",
+            callback=checked(a_model),
+        ),
+    ],
     terms: Annotated[
         list[str] | None,
         typer.Option(
@@ -22,16 +31,6 @@ def pack(
             metavar="A,B",
             help="The terms to pack, with commas between them. May be given several times.",
             show_default="all that the base model lacks",
-        ),
-    ] = None,
-    base: Annotated[
-        str | None,
-        typer.Option(
-            "--base",
-            metavar="MODEL",
-            help="The model that MODEL was made from.",
-            show_default="what the records of its stages lead back to",
-            callback=checked(a_model),
         ),
     ] = None,
     author: Annotated[
@@ -54,7 +53,7 @@ def pack(
     from sparse_adapt.api.packing import pack as pack_now
 
     chosen = [term.strip() for each in terms or () for term in each.split(",") if term.strip()]
-    done = pack_now(model, out, terms=chosen, base=base, author=author, overwrite=overwrite)
+    done = pack_now(model, out, base=base, terms=chosen, author=author, overwrite=overwrite)
     show(done.renderable())
     wrote(out, f"{len(done.terms):,} terms; by {done.header.made.author}, whom --author replaces")
     then(["packs", str(out)], ["unpack", str(out), "--model", done.base, "-o", free("with-terms")])

@@ -3,7 +3,7 @@
 Dimensions: V rows of a model, H width of a row.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +40,12 @@ def rows_of(encoder: SparseEncoder) -> dict[str, Tensor]:
     return rows
 
 
-def checksum_of_base(encoder: SparseEncoder) -> str:
+def rows_at(encoder: SparseEncoder, ids: Sequence[int]) -> dict[str, Tensor]:
+    """Copies of a model's rows of some tokens, of each kind."""
+    return {kind: held[list(ids)].cpu().clone() for kind, held in rows_of(encoder).items()}
+
+
+def checksum_of_weights(encoder: SparseEncoder) -> str:
     """SHA-256 over all weights of a model and its vocabulary.
 
     Weights count by their values: neither their files nor the names that a library gives them matter.

@@ -40,6 +40,16 @@ class Whole(Record):
     lstrip: bool
     rstrip: bool
 
+    @classmethod
+    def of(cls, token: AddedToken) -> "Whole":
+        """How a token of a tokenizer is matched."""
+        return cls(
+            single_word=token.single_word,
+            normalized=token.normalized,
+            lstrip=token.lstrip,
+            rstrip=token.rstrip,
+        )
+
 
 class PackToken(Record):
     """A token, the term that it stands for, and the base model's pieces of it.
@@ -83,6 +93,15 @@ class Made(Record):
     def _is_a_moment(cls, at: str) -> str:
         datetime.fromisoformat(at)
         return at
+
+    @property
+    def taught_by(self) -> str:
+        """The stages, in words."""
+        told = [
+            f"{each['stage']} ({each['steps']:,} steps)" if "steps" in each else str(each["stage"])
+            for each in self.stages
+        ]
+        return ", ".join(told) or "nothing that a record tells of"
 
 
 class Header(Record):
@@ -142,12 +161,12 @@ def read_pack(path: str | Path) -> TermPack:
         raise InputError(path, f"no term pack that can be read ({reason}); {AGAIN}") from error
     if HEADER not in metadata:
         raise InputError(path, "holds tensors, but no header of a term pack; `sparse-adapt pack` makes one")
-    header = read_header(metadata[HEADER], place)
-    check_rows(header, rows, path)
-    return TermPack(place, header, rows)
+    pack = TermPack(place, _read_header(metadata[HEADER], place), rows)
+    _check_rows(pack)
+    return pack
 
 
-def read_header(text: str, path: Path) -> Header:
+def _read_header(text: str, path: Path) -> Header:
     """A header from its JSON. Raises InputError for one that is damaged or of a newer version."""
     advice = f"{AGAIN}, or make it anew with `sparse-adapt pack`"
     kind = parse_record(text, path, _Version, advice)
@@ -162,25 +181,26 @@ def read_header(text: str, path: Path) -> Header:
     return parse_record(text, path, Header, advice)
 
 
-def write_pack(pack: TermPack, *, overwrite: bool = False) -> None:
-    """Put a pack at its place, whole or not at all. Raises OutputError where something else is."""
-    check_pack_place(pack.source, overwrite=overwrite)
+def _check_rows(pack: TermPack) -> None:
+    """Raise InputError for a header and rows that aren't what was written, or aren't a row for each token."""
+    if checksum_of(pack.header, pack.rows) != pack.header.sha256:
+        raise InputError(pack.source, f"damaged: it isn't what was written, by its checksum; {AGAIN}")
+    for name, tensor in pack.rows.items():
+        if not tensor.isfinite().all() or len(tensor) != len(pack.header.tokens):
+            raise InputError(
+                pack.source, f"damaged: {name} isn't a row of numbers for each of its tokens; {AGAIN}"
+            )
+
+
+def write_pack(pack: TermPack, path: Path) -> None:
+    """Put a pack at a place, whole or not at all."""
     held = {name: tensor.contiguous() for name, tensor in pack.rows.items()}
-    write_bytes(pack.source, save(held, {HEADER: pack.header.model_dump_json()}))
+    write_bytes(path, save(held, {HEADER: pack.header.model_dump_json()}))
 
 
 def check_pack_place(path: Path, *, overwrite: bool) -> None:
     """Raise OutputError unless a pack may be put at a path: nothing is there, or a pack and `overwrite`."""
     check_replaceable(path, overwrite=overwrite, read=read_pack, what="term pack")
-
-
-def check_rows(header: Header, rows: Rows, path: str | Path) -> None:
-    """Raise InputError for a header and rows that aren't what was written, or aren't a row for each token."""
-    if checksum_of(header, rows) != header.sha256:
-        raise InputError(path, f"damaged: it isn't what was written, by its checksum; {AGAIN}")
-    for name, tensor in rows.items():
-        if not tensor.isfinite().all() or len(tensor) != len(header.tokens):
-            raise InputError(path, f"damaged: {name} isn't a row of numbers for each of its tokens; {AGAIN}")
 
 
 def checksum_of(header: Header, rows: Rows) -> str:
