@@ -20,10 +20,18 @@ from sparse_adapt.collection.readers import (
     write_queries,
 )
 from sparse_adapt.errors import ConfigError, InputError, OutputError
-from sparse_adapt.research.coin.choose import choose_words, count_words, find_candidates
 from sparse_adapt.research.coin.coining import CoinSettings, coin, read_coined
-from sparse_adapt.research.coin.families import Coinage, find_families, inflect, words_of
-from sparse_adapt.research.coin.invent import invent_words, neighbours
+from sparse_adapt.research.coin.words import (
+    Coinage,
+    choose_words,
+    count_words,
+    find_candidates,
+    find_families,
+    inflect,
+    invent_words,
+    neighbours,
+    words_of,
+)
 
 TOPICS = ("plasmid", "ribosome", "vacuole", "mitosis", "cytokine", "nucleus")
 

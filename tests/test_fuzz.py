@@ -51,7 +51,7 @@ from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.pipeline.work import same_request
 from sparse_adapt.report.printable import CONTROL_OR_BREAK, printable_line
 from sparse_adapt.research.contradicting.contradict import read_written
-from sparse_adapt.research.grouped import read_members
+from sparse_adapt.research.groups import read_members
 from sparse_adapt.research.similarity import read_graded
 from sparse_adapt.research.suite.measure import training_of
 from sparse_adapt.research.suite.settings import read_suite

@@ -12,9 +12,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.errors import InputError, MissingExtraError
 from sparse_adapt.model.kinds import load_encoder
-from sparse_adapt.research.clusters import v_measure
-from sparse_adapt.research.grouped import GroupedText, read_members
-from sparse_adapt.research.groups import compare_groups, measure_groups
+from sparse_adapt.research.groups import GroupedText, compare_groups, measure_groups, read_members, v_measure
 from sparse_adapt.research.groups_report import apart, plot_groups
 
 LINES = [

@@ -105,7 +105,7 @@ def test_coin_and_recovery_as_commands(sparse_adapt, trial_folders, tiny_model, 
     assert word["word"] == "enzyme" and word["documents"] == 5
     assert f"sparse-adapt adapt {out} --model" in said
 
-    words = ("recovery", "--coined", out, "--model", tiny_model, "--base", tiny_model, "--device", "cpu")
+    words = ("recovery", "--coined", out, "--model", tiny_model, "--baseline", tiny_model, "--device", "cpu")
     status, shown, said = sparse_adapt(*words, "--json")
     assert status == 0, said
     assert json.loads(shown)["said"]["queries"] == 1

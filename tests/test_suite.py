@@ -11,13 +11,18 @@ from scipy.sparse import csr_matrix
 from sparse_adapt.errors import ConfigError, InputError, ModelError, OutputError
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.research.grouped import GroupedText
-from sparse_adapt.research.groups import measure_groups
-from sparse_adapt.research.suite.averages import averages_table, clusters_table
+from sparse_adapt.research.groups import GroupedText, measure_groups
 from sparse_adapt.research.suite.measure import TrainingCost, run_suite, training_of
 from sparse_adapt.research.suite.rankers import Sparse, costs
 from sparse_adapt.research.suite.settings import read_suite
-from sparse_adapt.research.suite.tables import plot_suite, suite_object, suite_tables, write_results
+from sparse_adapt.research.suite.tables import (
+    averages_table,
+    clusters_table,
+    plot_suite,
+    suite_object,
+    suite_tables,
+    write_results,
+)
 from sparse_adapt.retrieve.significance import holm
 
 SUITE = """

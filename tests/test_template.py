@@ -11,8 +11,8 @@ from sparse_adapt.research.suite.settings import (
     SuiteGroups,
     SuiteRanker,
     read_suite,
+    suite_template,
 )
-from sparse_adapt.research.suite.template import suite_template
 from sparse_adapt.stages.table import find_stage, trained
 
 FILE = re.compile(r'^# [a-z]+ = "[a-z]+\.jsonl?"\n', re.MULTILINE)

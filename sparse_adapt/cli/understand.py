@@ -270,7 +270,7 @@ def evaluate(
     With --suite, many models are measured on many collections.
     """
     if template:
-        from sparse_adapt.research.suite.template import suite_template
+        from sparse_adapt.research.suite.settings import suite_template
 
         show(suite_template().rstrip("\n"))
         return

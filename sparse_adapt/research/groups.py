@@ -5,21 +5,27 @@ texts, each divided by its length first, so that a long text counts as much as a
 by G: the mean absolute difference of two groups' vectors, over the dimensions that any group has a weight in (all, of
 a dense model), and the mean cosine of their texts, on the diagonal that of a group's texts with each other.
 
+A file of groups is JSONL, a text on each line; `seen` may say whether a model learnt from it:
+
+    {"group": "spending", "text": "what a team spent", "seen": true}
+
 Dimensions: T texts, G groups, V width of the vectors.
 """
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from sparse_adapt.collection.lines import Unique, at_least_one, read_objects
+from sparse_adapt.errors import InputError, MissingExtraError
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.research.clusters import of_length_one, v_measure
-from sparse_adapt.research.grouped import GroupedText
 from sparse_adapt.retrieve.encode import encode
 
 AT = (1, 3, 5)
@@ -27,6 +33,36 @@ ALL = "all"
 ROWS_AT_ONCE = 256
 
 Matrix = NDArray[np.float64]
+
+
+class GroupedText(NamedTuple):
+    """A text, the group that it belongs to, and whether it was among what a model learnt from, where that is known."""
+
+    group: str
+    text: str
+    seen: bool | None = None
+
+
+def read_members(path: str | Path) -> list[GroupedText]:
+    """`group`, `text` and perhaps `seen` of each line of a JSONL file.
+
+    Raises InputError with the line, for a text that occurs twice, and where there are fewer than two groups or none
+    has two texts.
+    """
+    members, unique = [], Unique(path, "text")
+    for record in at_least_one(read_objects(path), path, "groups"):
+        seen = record.fields.get("seen")
+        if seen is not None and not isinstance(seen, bool):
+            raise record.needs("true or false as", "seen")
+        member = GroupedText(record.words("group"), record.words("text"), seen)
+        unique.add(member.text, record.line)
+        members.append(member)
+    names = [member.group for member in members]
+    if len(set(names)) < 2:
+        raise InputError(path, f'all texts are of one group, "{names[0]}"; compare at least two')
+    if len(set(names)) == len(names):
+        raise InputError(path, "no group has two texts; add another text of one of them")
+    return members
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,3 +201,35 @@ def _found(
         )
         for name, rows in groups.items()
     }
+
+
+# -- vectors ----------------------------------------------------------------------------------------
+
+
+def of_length_one(vectors: csr_matrix) -> csr_matrix:
+    """The same vectors (T, V) divided by their lengths; an empty one stays empty."""
+    rows = csr_matrix(vectors, dtype=np.float64)
+    lengths = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
+    scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    return csr_matrix(rows.multiply(scale[:, None]))
+
+
+def v_measure(units: csr_matrix, of: NDArray[np.int64]) -> float:
+    """How well k-means finds the groups: 1 where its clusters are the groups, 0 where they say nothing of them.
+
+    units: (T, V) vectors of length 1; of: (T) the number of each text's group. There are as many clusters as groups.
+    The harmonic mean of homogeneity and completeness: Rosenberg and Hirschberg 2007.
+
+    Raises MissingExtraError, with its pip line, without scikit-learn.
+    """
+    try:
+        from sklearn.cluster import KMeans  # which takes a second to load
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.metrics import v_measure_score
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("scikit-learn", "research") from error
+
+    means = KMeans(n_clusters=int(of.max()) + 1, n_init=10, random_state=0)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # where texts are the same
+        clusters = means.fit_predict(units)
+    return float(v_measure_score(of, clusters))

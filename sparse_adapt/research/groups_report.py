@@ -13,7 +13,8 @@ import numpy as np
 from sparse_adapt.errors import MissingExtraError
 from sparse_adapt.files.folders import output_folder, write_json, write_text
 from sparse_adapt.files.place import Place, Reads
-from sparse_adapt.report.tables import Column, Row, Table, to_markdown
+from sparse_adapt.report.tables import Column, Row, Table
+from sparse_adapt.research.drawing import empty_figure, markdown_of
 from sparse_adapt.research.groups import ALL, AT, Groups
 
 MAPS = (("difference", "mean absolute difference"), ("similarity", "mean cosine"))
@@ -106,10 +107,7 @@ def write_groups_report(models: Models, folder: Path, *, overwrite: bool = False
     """Put page, figures and maps into a folder; says whether there are maps, for which matplotlib is needed."""
     with output_folder(Place(folder, overwrite=overwrite, resumable=False, reads=reads)) as work:
         write_json(work / "groups.json", groups_object(models))
-        page = "".join(
-            f"## {table.title}\n\n{to_markdown(table)}\n{table.note}".rstrip() + "\n\n"
-            for table in (*group_tables(models), *(nearest_table(*each) for each in models.items()))
-        )
+        page = markdown_of([*group_tables(models), *(nearest_table(*each) for each in models.items())])
         try:
             plot_groups(models, work / "groups.png")
             page += "![difference and similarity of the groups](groups.png)\n"
@@ -121,13 +119,9 @@ def write_groups_report(models: Models, folder: Path, *, overwrite: bool = False
 
 def plot_groups(models: Models, path: Path) -> None:
     """A heat map for each matrix of each model, one scale for a matrix. Raises MissingExtraError without matplotlib."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "plot") from error
     names = next(iter(models.values())).names
     side = 3.0 + 0.12 * min(len(names), LABELLED)
-    figure = Figure(figsize=(2 * side + 1, side * len(models)), layout="constrained")
+    figure = empty_figure(2 * side + 1, side * len(models))
     axes = figure.subplots(len(models), len(MAPS), squeeze=False)
     for column, (key, title) in enumerate(MAPS):
         held = [np.array(getattr(groups, key), dtype=float) for groups in models.values()]  # None becomes nan

@@ -11,10 +11,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from sparse_adapt.errors import InputError, MissingExtraError
+from sparse_adapt.errors import InputError
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.report.tables import Column, Table
 from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.research.drawing import empty_figure
 from sparse_adapt.research.similarity import Likeness, cosines
 from sparse_adapt.terms.language import CONTENT, Parser, Phrase, Sentence
 
@@ -150,12 +151,8 @@ def tabulate_relevance(relevance: Relevance) -> Table:
 
 def plot_relevance(relevance: Relevance, path: Path) -> None:
     """Both shares as bars, a pair for each part of speech. Raises MissingExtraError without matplotlib."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "plot") from error
     rows = relevance.rows()
-    figure = Figure(figsize=(7, 4), layout="constrained")
+    figure = empty_figure(7, 4)
     axes = figure.add_subplot()
     for number, (key, label) in enumerate((("share", "relevant words"), ("content", "all to choose from"))):
         places = [place + (number - 0.5) * 0.4 for place in range(len(rows))]

@@ -60,8 +60,7 @@ def groups(
     if out is not None:
         check_output(out, overwrite=overwrite, resume=False, reads=read)
     from sparse_adapt.cli.devices import load_either
-    from sparse_adapt.research.grouped import read_members
-    from sparse_adapt.research.groups import measure_groups
+    from sparse_adapt.research.groups import measure_groups, read_members
     from sparse_adapt.research.groups_report import group_tables, groups_object, write_groups_report
 
     members = read_members(groups)

@@ -12,14 +12,15 @@ adapted to the documents (`recovery`) is how well it learns a word from its cont
     glossary.jsonl         what the coined words mean, where a dictionary of real words was named
 """
 
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from sparse_adapt.collection.glossary import write_dictionary
+from sparse_adapt.collection.glossary import Definition, read_dictionary, write_dictionary
 from sparse_adapt.collection.readers import (
     Document,
     Query,
@@ -37,15 +38,23 @@ from sparse_adapt.files.folders import output_folder, write_json
 from sparse_adapt.files.place import Place
 from sparse_adapt.files.records import Record, read_record
 from sparse_adapt.report.watching import Heard, silent
-from sparse_adapt.research.coin.choose import Candidate, choose_words, count_words, find_candidates
-from sparse_adapt.research.coin.families import Coinage
-from sparse_adapt.research.coin.invent import invent_words
-from sparse_adapt.research.coin.meanings import coined_glossary
+from sparse_adapt.research.coin.words import (
+    Candidate,
+    Coinage,
+    choose_words,
+    count_words,
+    find_candidates,
+    invent_words,
+)
+from sparse_adapt.terms.definitions import mine_definitions
 
 COINED_FILE = "coined.json"
 TYPED_FILE = "queries-coined.jsonl"
 GLOSSARY_FILE = "glossary.jsonl"
 CARRIED, OTHER = "carried", "other"
+A_WORD = 2  # definitions of one word
+INDEX, DATA = "index.noun", "data.noun"  # files of WordNet (Miller 1995)
+QUOTED = re.compile(r'"([^"]+)"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,9 +131,7 @@ def coin(
         )
         if settings.glossary is not None:
             bases, documents = [each.family.base for each in chosen], read_documents(settings.collection)
-            write_dictionary(
-                work / GLOSSARY_FILE, coined_glossary(coinage, bases, settings.glossary, documents)
-            )
+            write_dictionary(work / GLOSSARY_FILE, _glossary(coinage, bases, settings.glossary, documents))
         carried = [query for query in queries if coinage.bases(query.text)]
         report = _report(settings, len(candidates), chosen, coined, tally, queries, carried)
         _write_queries(work, queries, carried, coinage)
@@ -244,3 +251,58 @@ def _too_few(settings: CoinSettings, found: int) -> str:
 
 def _absolute(source: str) -> str:
     return str(Path(source).resolve()) if Path(source).exists() else source
+
+
+# -- what the words mean ---------------------------------------------------------------------------
+
+
+def _glossary(
+    coinage: Coinage, bases: Sequence[str], source: str, documents: Iterable[Document]
+) -> list[Definition]:
+    """Definitions of the words that were replaced, from `source` first and then from the documents, in coined words.
+
+    A definition that says its own word teaches nothing, so it is left out.
+    source: a glossary, or a folder with WordNet's files. Raises InputError where neither says anything.
+    """
+    found: dict[str, list[Definition]] = {base: [] for base in bases}
+    mined = (each.definition for each in mine_definitions(documents, list(coinage.base)))
+    for definition in [*_told(source, coinage), *mined]:
+        base = coinage.base[definition.term.lower()]
+        said = coinage.bases(definition.definition)
+        if base not in said and len(found[base]) < A_WORD:
+            examples = [example for example in definition.examples if base in coinage.bases(example)]
+            found[base].append(
+                Definition(
+                    coinage.form[base],
+                    coinage.replace(definition.definition),
+                    tuple(map(coinage.replace, examples)),
+                )
+            )
+    glossary = [definition for base in bases for definition in found[base]]
+    if not glossary:
+        raise InputError(source, f"defines none of the {len(bases):,} words that are replaced; name another")
+    return glossary
+
+
+def _told(source: str, coinage: Coinage) -> Iterator[Definition]:
+    """A dictionary's definitions of the words that were replaced, in its order."""
+    if (Path(source) / DATA).is_file():
+        yield from _wordnet(Path(source), coinage)
+        return
+    yield from (each for each in read_dictionary(source) if each.term.lower() in coinage.base)
+
+
+def _wordnet(folder: Path, coinage: Coinage) -> Iterator[Definition]:
+    """The glosses of nouns, the most usual sense first. An index line ends in the byte offsets of its senses."""
+    with (folder / INDEX).open(encoding="utf-8") as index, (folder / DATA).open("rb") as data:
+        for line in index:
+            word, *fields = line.split()
+            if line.startswith(" ") or word not in coinage.base:
+                continue
+            senses = int(fields[1])
+            for offset in fields[-senses:][:A_WORD]:
+                data.seek(int(offset))
+                gloss = data.readline().decode().partition(" | ")[2].strip()
+                meaning = QUOTED.sub("", gloss).strip(" ;")
+                if meaning:
+                    yield Definition(word, meaning, tuple(QUOTED.findall(gloss)))

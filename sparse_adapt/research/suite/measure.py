@@ -8,7 +8,7 @@ DIR/vectors/        what was encoded, by checksum; a suite that is run again sta
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
@@ -24,15 +24,13 @@ from sparse_adapt.files.place import Place
 from sparse_adapt.report.watching import Watch, unwatched
 from sparse_adapt.research.coin.coining import CARRIED
 from sparse_adapt.research.coin.recovery import Recovery, recovered
-from sparse_adapt.research.grouped import read_members
+from sparse_adapt.research.groups import GroupedText, of_length_one, read_members, v_measure
 from sparse_adapt.research.suite.changes import Change, changes
-from sparse_adapt.research.suite.clusters import Clustered, clustered
-from sparse_adapt.research.suite.compare import BaselineDifference, differences
 from sparse_adapt.research.suite.rankers import Costs, Workshop, costs, mean_costs
 from sparse_adapt.research.suite.settings import Suite, SuiteRanker
 from sparse_adapt.retrieve.evaluate import Collection, Measured, evaluate_run, read_collection
 from sparse_adapt.retrieve.search import Found
-from sparse_adapt.retrieve.significance import Values
+from sparse_adapt.retrieve.significance import Interval, Values, holm, interval, randomisation_test
 
 VECTORS = "vectors"
 
@@ -56,6 +54,29 @@ class TrainingCost(NamedTuple):
 
     seconds: float | None
     peak_memory: int | None
+
+
+class BaselineDifference(NamedTuple):
+    """A row's measure less the baseline's on one collection.
+
+    `p_value` comes from the paired randomisation test, `adjusted` is that after Holm's correction over all
+    tests of the suite. `holds` says of a control whether it lost no more than it may; None elsewhere.
+    """
+
+    row: str
+    collection: str
+    value: Interval
+    p_value: float
+    adjusted: float
+    holds: bool | None
+
+
+class Clustered(NamedTuple):
+    """One row on one file of groups: the V-measure of its clusters, of a row of several models their mean."""
+
+    row: str
+    groups: str
+    v_measure: float
 
 
 class MeasuredSuite(NamedTuple):
@@ -140,7 +161,7 @@ def run_suite(
             suite,
             {name: tuple(query.kind for query in each.queries) for name, each in collections.items()},
             tuple(reached),
-            tuple(differences(suite, {(each.row, each.collection): each.measured for each in reached})),
+            tuple(_differences(suite, {(each.row, each.collection): each.measured for each in reached})),
             _recoveries(suite, collections, reached),
             tuple(changed),
             {name: training_of(row.models[0]) for name, row in suite.rows.items() if row.models},
@@ -276,3 +297,41 @@ def _recoveries(
 
 def _picked(values: dict[str, float], query_ids: list[str]) -> Values:
     return np.array([values[query_id] for query_id in query_ids], np.float64)
+
+
+# -- against the baseline, and against groups -------------------------------------------------------
+
+
+def _differences(suite: Suite, measured: Mapping[tuple[str, str], Measured]) -> Iterator[BaselineDifference]:
+    """Every row but the baseline, on every collection."""
+    top = suite.top
+    pairs = [(row, name) for name in suite.collections for row in suite.rows if row != top.baseline]
+    gaps = [
+        measured[row, name].values[top.measure] - measured[top.baseline, name].values[top.measure]
+        for row, name in pairs
+    ]
+    p_values = [randomisation_test(gap, np.random.default_rng(top.seed)) for gap in gaps]
+    for (row, name), gap, p_value, adjusted in zip(pairs, gaps, p_values, holm(p_values), strict=True):
+        place = suite.collections[name]
+        holds = bool(gap.mean() >= -place.loses_at_most) if place.control else None
+        yield BaselineDifference(row, name, interval(gap, seed=top.seed), p_value, adjusted, holds)
+
+
+def clustered(
+    suite: Suite,
+    groups: Mapping[str, Sequence[GroupedText]],
+    members: Mapping[str, Mapping[str, SuiteRanker]],
+    workshop: Workshop,
+    watch: Watch,
+) -> Iterator[Clustered]:
+    """Every row but the sums, which have no vectors, on every file of groups. `members`: the rankers of each row."""
+    rows = [row for row, place in suite.rows.items() if place.sum is None]
+    for name, texts in groups.items():
+        said = [member.text for member in texts]
+        numbers = {group: row for row, group in enumerate(dict.fromkeys(each.group for each in texts))}
+        of = np.array([numbers[each.group] for each in texts])
+        heard = watch(name, len(said) * sum(len(members[row]) for row in rows))
+        for row in rows:
+            vectors = [workshop.vectors(member, said, heard) for member in members[row]]
+            found = [v_measure(of_length_one(each), of) for each in vectors]
+            yield Clustered(row, name, float(np.mean(found)))
