@@ -414,7 +414,7 @@ def test_with_only_new_terms_taught_the_others_keep_their_vectors(tmp_path, requ
     assert [each["stage"] for each in packed.header.made.stages] == ["extend", "behaviour"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("seconds", [6, 9])
 def test_a_killed_run_goes_on_to_the_same_result(tmp_path, request_, seconds):
     """Killed at whatever moment that is, and resumed, it ends with the bits of a run that wasn't."""

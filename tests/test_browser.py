@@ -68,7 +68,7 @@ def test_an_accessibility_checker_finds_nothing_serious(browser, address, width,
         assert seen.finds() == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_demos_page_shows_each_part_with_real_figures(browser, demo_run):
     path = demo_run / PAGE_FILE
     assert path.stat().st_size < 3_000_000

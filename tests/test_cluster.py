@@ -118,7 +118,7 @@ def test_a_cluster_writes_the_bytes_of_a_local_run(two_workers, tiny_model, docu
     assert sum(heard) == len(documents)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_worker_killed_within_a_shard_leaves_no_trace(two_workers, tiny_model, documents, local, tmp_path):
     with killing(at_most=1) as killed:
         encode_there(tiny_model, documents, tmp_path / "vectors")
@@ -126,7 +126,7 @@ def test_a_worker_killed_within_a_shard_leaves_no_trace(two_workers, tiny_model,
     assert content(tmp_path / "vectors") == local
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_workers_that_keep_dying_are_one_line_and_the_rest_is_kept(
     two_workers, tiny_model, documents, local, tmp_path, monkeypatch
 ):
@@ -143,7 +143,7 @@ def test_workers_that_keep_dying_are_one_line_and_the_rest_is_kept(
     assert content(place) == local
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_mistake_in_a_worker_is_told_as_here(two_workers, tiny_model, documents, tmp_path, monkeypatch):
     files = {path.name: path.read_bytes() for path in tiny_model.iterdir()}
     broken = tmp_path / "broken"
@@ -156,7 +156,7 @@ def test_a_mistake_in_a_worker_is_told_as_here(two_workers, tiny_model, document
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_killed_driver_goes_on_from_whole_shards(tiny_model, documents, local, tmp_path):
     write_documents(tmp_path / "corpus.jsonl", documents)
     place = tmp_path / "vectors"
@@ -194,6 +194,7 @@ def test_a_killed_driver_goes_on_from_whole_shards(tiny_model, documents, local,
     assert all(stored == local[name] for name, stored in content(place).items() if name != "manifest.json")
 
 
+@pytest.mark.nightly
 def test_ray_leaves_the_handlers_of_faults_as_they_were():
     if not handler_of(signal.SIGSEGV):
         faulthandler.enable()

@@ -63,7 +63,7 @@ def killed_after(seconds: float, work: Work, *arguments: object) -> bool:
 
 @pytest.mark.parametrize("work", [run_encode, run_export])
 @pytest.mark.parametrize(
-    "moments", [3, pytest.param(MOMENTS, marks=pytest.mark.slow)], ids=lambda number: f"{number}-moments"
+    "moments", [3, pytest.param(MOMENTS, marks=pytest.mark.nightly)], ids=lambda number: f"{number}-moments"
 )
 def test_a_kill_at_any_moment_leaves_no_trace(work, moments, tiny_model, documents, tmp_path):
     torch.set_num_threads(1)  # a forked process has no other threads

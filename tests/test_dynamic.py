@@ -304,7 +304,7 @@ IN_PROCESSES = """
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_two_processes_train_as_one_does(files):
     one = teach(files, "one")
     ended = start(files / "together.py", IN_PROCESSES.format(folder=str(files)))

@@ -226,7 +226,7 @@ for name in sys.argv[3:]:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_full_disk_leaves_nothing(tiny_model, tmp_path):
     names = [row.name for row in ENGINES]
     command = [sys.executable, "-c", FULL, str(tmp_path), str(tiny_model), *names]

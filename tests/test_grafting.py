@@ -236,7 +236,7 @@ def test_the_command_has_the_defaults_of_the_settings():
         assert given[name] == getattr(GraftSettings(), name), name
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("seconds", [5, 8])
 def test_a_killed_graft_goes_on_to_the_same_bits(seconds, wide, tiny_model, zorvex_collection, tmp_path):
     code = (

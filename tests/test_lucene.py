@@ -309,7 +309,7 @@ def test_anserini_itself_reads_documents_and_queries(model, index, twelve_docume
 # -- what goes wrong ------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_building_and_searching_print_nothing(shards, tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", SILENT, str(shards), str(tmp_path / "index")], capture_output=True, text=True
@@ -373,6 +373,7 @@ lucene.build_index(Path(sys.argv[1]), Path(sys.argv[2]))
 """
 
 
+@pytest.mark.nightly
 def test_a_killed_build_is_begun_anew(shards, index, tmp_path):
     command = [sys.executable, "-c", KILLED, str(shards), str(tmp_path / "index")]
     assert subprocess.run(command).returncode == -signal.SIGKILL
@@ -414,7 +415,7 @@ def test_documents_that_anserini_loses_are_missed(model, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_disk_that_fills_up_leaves_nothing(model, tmp_path):
     """Anserini only logs an index that can't be written to its end, and counts every document as indexed."""
     rows = np.random.default_rng(20).random((3000, 200))

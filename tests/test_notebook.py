@@ -31,7 +31,7 @@ def test_the_notebook_is_what_its_script_makes(script):
     assert NOTEBOOK.stat().st_size < LARGEST
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_notebook_runs_on_what_the_demo_leaves(script, demo_run):
     folder = demo_run.parents[1] / "notebooks"  # beside runs, as in the repository
     folder.mkdir(exist_ok=True)
@@ -65,7 +65,7 @@ def test_the_notebook_of_a_corpus_is_what_its_script_makes(script, own):
     assert sources(saved) == sources(script.build(own.CELLS))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_notebook_of_a_corpus_runs(own, monkeypatch):
     """Its cells, with two steps a stage, and without the judge."""
     monkeypatch.chdir(FOLDER)

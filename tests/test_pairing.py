@@ -503,9 +503,19 @@ IN_PROCESSES = """
 """
 
 
+MASKED = {"mask_rate": 0.5, "weights": {"anchor": 1.0}}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "stage, given", [("joint", {"mask_rate": 0.5, "weights": {"anchor": 1.0}}), ("contrast", BOTH_WAYS)]
+    ("base", "stage", "given"),
+    [
+        ("sparse", "joint", MASKED),
+        pytest.param("sparse", "contrast", BOTH_WAYS, marks=pytest.mark.nightly),
+        pytest.param("dense", "joint", MASKED, marks=pytest.mark.nightly),
+        pytest.param("dense", "contrast", BOTH_WAYS, marks=pytest.mark.nightly),
+    ],
+    indirect=["base"],
 )
 def test_two_processes_train_as_one_does(files, stage, given):
     """Four pairs are seven or eight texts, so that one process may have more of them, or no masked word."""

@@ -396,7 +396,7 @@ def kill_in(stage: str, folder: Path, *words: str) -> None:
     assert process.wait() == -signal.SIGKILL
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_run_killed_twice_ends_bit_identical_on_the_real_model(tmp_path):
     """SIGKILL in the middle of two stages; what `--resume` makes equals an undisturbed run in every bit."""
     stages = ("warmup", "dictionary", "distill")

@@ -158,7 +158,9 @@ def test_progress_counts_every_document_once(model, twelve_documents, tmp_path, 
     assert sum(heard) == 12
 
 
-@pytest.mark.parametrize("when", [-7, *(pytest.param(n, marks=pytest.mark.slow) for n in (-3, 1, 2, 3, 5))])
+@pytest.mark.parametrize(
+    "when", [-7, 2, *(pytest.param(n, marks=pytest.mark.nightly) for n in (-3, 1, 3, 5))]
+)
 def test_a_killed_run_continues_to_the_same_bytes(when, model, tiny_model, twelve_documents, whole, tmp_path):
     """Killed in the second and first shard, and before each kind of write: manifest, journal, whole manifest."""
     place = tmp_path / "killed"

@@ -132,7 +132,7 @@ def history(folder: Path) -> list[dict[str, float]]:
     return [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_two_processes_train_every_stage_as_one_does(tiny_model, zorvex_collection, tmp_path):
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
@@ -159,7 +159,7 @@ def test_two_processes_train_every_stage_as_one_does(tiny_model, zorvex_collecti
         assert stopped.read_bytes() == (tmp_path / "two" / "distill" / name).read_bytes()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_launched_command_speaks_and_writes_once(tiny_model, zorvex_collection, tmp_path):
     carry_out(
         "extend", str(tiny_model), {"terms": zorvex_collection / "terms.json"}, Place(tmp_path / "extend")
