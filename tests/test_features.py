@@ -278,7 +278,7 @@ def test_a_server_that_stays_busy_is_told(kind, exported, server):
     server.busy = 10**6
     with (
         served(server) as url,
-        pytest.raises(OutputError, match=r"gives an error \(.*429.*\); mend that and try again"),
+        pytest.raises(OutputError, match=r"gives an error \(.*429.*\); see that it runs"),
     ):
         load(kind, exported, url)
     server.busy, server.busy_items = 0, 10**6

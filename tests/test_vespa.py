@@ -136,7 +136,7 @@ def test_without_a_server_it_is_one_line(exported):
     with pytest.raises(ConfigError, match="Vespa is a server; say where with --url http://localhost:8080"):
         open_engine("vespa", exported).__enter__()
     with pytest.raises(
-        OutputError, match=r"^http://127\.0\.0\.1:9: can't be reached \(.*refused\)"
+        OutputError, match=r"^http://127\.0\.0\.1:9: Vespa gives an error \(.*refused\)"
     ) as caught:
         open_engine("vespa", exported, url="http://127.0.0.1:9").__enter__()
     assert "\n" not in str(caught.value)

@@ -28,6 +28,9 @@ PORTS = {"http": 80, "https": 443}
 Encode = Callable[[Sequence[str]], csr_matrix]
 """Texts -> weights (rows, V)."""
 
+Search = Callable[[list[dict[int, float]]], Iterable[dict[str, float]]]
+"""Queries as weights by token id -> the best documents of each with their scores, best first."""
+
 
 class Engine(Protocol):
     """An export in its engine, ready to be searched.
@@ -98,11 +101,15 @@ class FloatEngine:
         """The queries as float32 (rows, V)."""
         return self.manifest.take(queries).vectors
 
-    def batches(self, queries: EncodedBatch, size: int) -> Iterator[list[tuple[str, list[int], list[float]]]]:
-        """So many queries at a time that have a weight: id, columns and weights of each."""
+    def in_batches(self, queries: EncodedBatch, size: int, search: Search) -> Run:
+        """For each query id what `search` finds, which is given so many queries at a time; nothing without a weight."""
+        run: Run = {query_id: {} for query_id in queries.ids}
         rows = [row for row in self.manifest.take(queries).rows() if row[1]]
         for first in range(0, len(rows), size):
-            yield rows[first : first + size]
+            some = rows[first : first + size]
+            found = search([dict(zip(columns, weights, strict=True)) for _, columns, weights in some])
+            run |= {query_id: ranking for (query_id, _, _), ranking in zip(some, found, strict=True)}
+        return run
 
 
 class ImpactEngine:
@@ -179,10 +186,20 @@ def check_taken(place: object, refused: Sequence[Refused], documents: int) -> No
     )
 
 
+@contextmanager
+def told(place: str, title: str, *failures: type[Exception]) -> Iterator[None]:
+    """Raise what goes wrong between this process and an engine as an OutputError of one line."""
+    try:
+        yield
+    except failures as error:
+        raise OutputError(
+            f"{place}: {title} gives an error ({one_line(error)}); see that it runs and no other process has it"
+        ) from error
+
+
 def one_line(error: object) -> str:
     """What an exception says, in one line."""
-    text = " ".join(str(getattr(error, "message", "") or error).split())
-    return text[:300] or type(error).__name__
+    return " ".join(str(error).split())[:300] or type(error).__name__
 
 
 class ServerAddress(NamedTuple):

@@ -16,6 +16,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -24,7 +25,15 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.engine import FloatEngine, Refused, address_of, check_taken, one_line, quiet_logs
+from sparse_adapt.engines.engine import (
+    FloatEngine,
+    Refused,
+    address_of,
+    check_taken,
+    one_line,
+    quiet_logs,
+    told,
+)
 from sparse_adapt.engines.formats import find_engine, require
 from sparse_adapt.engines.layout import (
     PART_BYTES,
@@ -53,10 +62,8 @@ MOST_RESULTS = 10_000
 SAMPLE_TOKENS, SAMPLE_RESULTS = 5, 3
 SECONDS = 60  # for a request
 BUSY = (429, 502, 503, 504)  # the status of a request that may be sent again
-TRIES, FIRST_PAUSE = (
-    5,
-    0.5,
-)  # of documents for which the server is busy; seconds, each further pause twice as long
+TRIES = 5  # of a document for which the server is busy
+FIRST_PAUSE = 0.5  # seconds before it is tried again; each further pause is twice as long
 
 
 class Server(NamedTuple):
@@ -121,30 +128,23 @@ class FeatureFields:
         )
         return f"{_curl_lines(export.path, 'documents')}{self._sample_lines(export, 'documents')}\n\n{python}"
 
-    def _sample(self, export: ExportFolder) -> tuple[str, dict[str, Any]] | None:
-        """A document of an export and a search for its heaviest tokens, or None where no document has a weight."""
-        for document_id, source in bulk_documents(export):
-            weights = source.get(FIELD, {})
-            if weights:
-                heaviest = sorted(weights, key=weights.__getitem__, reverse=True)[:SAMPLE_TOKENS]
-                wanted = {name: weights[name] for name in heaviest}
-                shown = [name for name in TEXT_FIELDS if name in source]
-                body = self.search_body(wanted, SAMPLE_RESULTS)[0]
-                return document_id, body | ({"_source": shown} if shown else {})
-        return None
-
     def _sample_lines(self, export: ExportFolder, index: str) -> str:
-        found = self._sample(export)
-        if found is None:
-            return ""
-        document_id, body = found
-        plain = json.dumps(body, ensure_ascii=False)
-        content = shlex.quote(plain if plain.isprintable() else json.dumps(body))
-        return (
-            f"\n# a search for the heaviest tokens of the document {json.dumps(document_id)}\n"
-            f"curl -fsS -X POST $URL/{index}/_refresh\n"
-            f"curl -fsS \"$URL/{index}/_search?pretty\" -H 'Content-Type: application/json' -d {content}"
-        )
+        """A search for the heaviest tokens of a document, or nothing where no document has a weight."""
+        for document_id, fields in bulk_documents(export):
+            weights = fields.get(FIELD, {})
+            if not weights:
+                continue
+            heaviest = sorted(weights, key=weights.__getitem__, reverse=True)[:SAMPLE_TOKENS]
+            body = self.search_body({name: weights[name] for name in heaviest}, SAMPLE_RESULTS)[0]
+            body |= {"_source": shown} if (shown := [name for name in TEXT_FIELDS if name in fields]) else {}
+            plain = json.dumps(body, ensure_ascii=False)
+            content = shlex.quote(plain if plain.isprintable() else json.dumps(body))
+            return (
+                f"\n# a search for the heaviest tokens of the document {json.dumps(document_id)}\n"
+                f"curl -fsS -X POST $URL/{index}/_refresh\n"
+                f"curl -fsS \"$URL/{index}/_search?pretty\" -H 'Content-Type: application/json' -d {content}"
+            )
+        return ""
 
     @contextmanager
     def open_export(
@@ -191,15 +191,11 @@ class FeatureFields:
         require(find_engine(self.name).to_open)
         address = address_of(url)
         server = self.server(address.url)
-        try:
-            with quiet_logs("opensearch", "elastic"):
+        with quiet_logs("opensearch", "elastic"), told(address.place, self.title, *server.failures):
+            try:
                 yield server
-        except server.failures as error:
-            raise OutputError(
-                f"{address.place}: {self.title} gives an error ({one_line(str(error))}); mend that and try again"
-            ) from error
-        finally:
-            server.client.close()
+            finally:
+                server.client.close()
 
     def names(self, tokens: Sequence[str]) -> list[str]:
         """The V tokens as the engine names them. Raises InputError for one that Lucene can't hold."""
@@ -240,28 +236,21 @@ class FeatureIndex(FloatEngine):
 
     def search_all(self, queries: EncodedBatch, k: int) -> Run:
         """For each query id its k best documents, best first; at most 10,000."""
-        run: Run = {query_id: {} for query_id in queries.ids}
-        for some in self.batches(queries, QUERIES_A_REQUEST):
-            searches = [
-                self.fields.search_body(
-                    {self._names[column]: weight for column, weight in zip(columns, weights, strict=True)},
-                    min(k, MOST_RESULTS),
-                )
-                for _, columns, weights in some
-            ]
-            answers = self._search([body for body, _ in searches])
-            for (query_id, _, _), (_, factor), hits in zip(some, searches, answers, strict=True):
-                run[query_id] = {hit["_id"]: hit["_score"] / factor for hit in hits}
-        return run
+        return self.in_batches(queries, QUERIES_A_REQUEST, partial(self._search, min(k, MOST_RESULTS)))
 
-    def _search(self, bodies: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-        lines = [line for body in bodies for line in ({}, body)]
-        for response in self.server.client.msearch(body=lines, index=self.index)["responses"]:
-            if "error" in response:
+    def _search(self, k: int, queries: list[dict[int, float]]) -> Iterator[dict[str, float]]:
+        searches = [
+            self.fields.search_body({self._names[column]: weight for column, weight in query.items()}, k)
+            for query in queries
+        ]
+        lines = [line for body, _ in searches for line in ({}, body)]
+        answers = self.server.client.msearch(body=lines, index=self.index)["responses"]
+        for answer, (_, factor) in zip(answers, searches, strict=True):
+            if "error" in answer:
                 raise OutputError(
-                    f"{self.place}: refuses a query ({_cause(response['error'])}); see its settings"
+                    f"{self.place}: refuses a query ({_cause(answer['error'])}); see its settings"
                 )
-            yield response["hits"]["hits"]
+            yield {hit["_id"]: hit["_score"] / factor for hit in answer["hits"]["hits"]}
 
 
 def rounded(weights: csr_matrix) -> csr_matrix:

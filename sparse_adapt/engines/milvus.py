@@ -14,7 +14,8 @@ Weights stay float32. Milvus gives no order to documents of equal score. Dimensi
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.engine import FloatEngine, check_taken, insert_all, one_line, quiet_logs
+from sparse_adapt.engines.engine import FloatEngine, check_taken, insert_all, quiet_logs, told
 from sparse_adapt.engines.layout import (
     ExportLayout,
     ExportSource,
@@ -124,20 +125,20 @@ class Milvus(FloatEngine):
 
     def search_all(self, queries: EncodedBatch, k: int) -> Run:
         """For each query id its k best documents, best first; at most 16,384."""
-        run: Run = {query_id: {} for query_id in queries.ids}
-        for some in self.batches(queries, QUERIES_A_BATCH):
-            with _told(self.name):
-                answers = self.client.search(
-                    self.collection,
-                    data=[dict(zip(columns, weights, strict=True)) for _, columns, weights in some],
-                    anns_field=FIELD,
-                    limit=min(k, MOST_HITS),
-                    search_params={"metric_type": "IP"},
-                    output_fields=[KEY],
-                )
-            for (query_id, _, _), answer in zip(some, answers, strict=True):
-                run[query_id] = {hit["entity"][KEY]: hit["distance"] for hit in answer}
-        return run
+        return self.in_batches(queries, QUERIES_A_BATCH, partial(self._search, min(k, MOST_HITS)))
+
+    def _search(self, k: int, queries: list[dict[int, float]]) -> Iterator[dict[str, float]]:
+        with _told(self.name):
+            answers = self.client.search(
+                self.collection,
+                data=queries,
+                anns_field=FIELD,
+                limit=k,
+                search_params={"metric_type": "IP"},
+                output_fields=[KEY],
+            )
+        for answer in answers:
+            yield {hit["entity"][KEY]: hit["distance"] for hit in answer}
 
 
 @contextmanager
@@ -251,14 +252,7 @@ def _lite() -> Any:  # noqa: ANN401 - Milvus Lite has no types
     return server_manager_instance
 
 
-@contextmanager
-def _told(place: str) -> Iterator[None]:
-    """Raise what goes wrong between this process and Milvus as an OutputError of one line."""
+def _told(place: str) -> AbstractContextManager[None]:
     from pymilvus import MilvusException
 
-    try:
-        yield
-    except (MilvusException, OSError) as error:
-        raise OutputError(
-            f"{place}: Milvus gives an error ({one_line(error)}); see that it runs and no other process has it"
-        ) from error
+    return told(place, "Milvus", MilvusException, OSError)

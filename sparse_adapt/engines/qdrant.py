@@ -16,14 +16,15 @@ Weights stay float32. Qdrant gives no order to documents of equal score. Dimensi
 import json
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4, uuid5
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.engine import FloatEngine, check_taken, insert_all, one_line
+from sparse_adapt.engines.engine import FloatEngine, check_taken, insert_all, told
 from sparse_adapt.engines.layout import ExportLayout, ExportSource, StoredText, in_parts, json_string
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, read_export
 from sparse_adapt.errors import OutputError
@@ -94,24 +95,24 @@ class Qdrant(FloatEngine):
 
     def search_all(self, queries: EncodedBatch, k: int) -> Run:
         """For each query id its k best documents, best first."""
+        return self.in_batches(queries, QUERIES_A_BATCH, partial(self._search, k))
+
+    def _search(self, k: int, queries: list[dict[int, float]]) -> Iterator[dict[str, float]]:
         from qdrant_client import models
 
-        run: Run = {query_id: {} for query_id in queries.ids}
-        for some in self.batches(queries, QUERIES_A_BATCH):
-            requests = [
-                models.QueryRequest(
-                    query=models.SparseVector(indices=columns, values=weights),
-                    using=VECTOR,
-                    limit=k,
-                    with_payload=True,
-                )
-                for _, columns, weights in some
-            ]
-            with _told(self.name):
-                answers = self.client.query_batch_points(self.collection, requests)
-            for (query_id, _, _), answer in zip(some, answers, strict=True):
-                run[query_id] = {(point.payload or {})["document_id"]: point.score for point in answer.points}
-        return run
+        requests = [
+            models.QueryRequest(
+                query=models.SparseVector(indices=list(query), values=list(query.values())),
+                using=VECTOR,
+                limit=k,
+                with_payload=True,
+            )
+            for query in queries
+        ]
+        with _told(self.name):
+            answers = self.client.query_batch_points(self.collection, requests)
+        for answer in answers:
+            yield {(point.payload or {})["document_id"]: point.score for point in answer.points}
 
 
 @contextmanager
@@ -202,15 +203,8 @@ def _name(client: "QdrantClient", url: str) -> str:
     return f"qdrant-client-{version('qdrant-client')}"
 
 
-@contextmanager
-def _told(place: str) -> Iterator[Any]:
-    """Raise what goes wrong between this process and Qdrant as an OutputError of one line."""
+def _told(place: str) -> AbstractContextManager[None]:
     import httpx
     from qdrant_client.http.exceptions import ApiException
 
-    try:
-        yield
-    except (ApiException, httpx.HTTPError, OSError) as error:
-        raise OutputError(
-            f"{place}: Qdrant gives an error ({one_line(error)}); see that it runs and can be written"
-        ) from error
+    return told(place, "Qdrant", ApiException, httpx.HTTPError, OSError)

@@ -16,6 +16,7 @@ Dimensions: V vocabulary.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import version
 
 import numpy as np
@@ -91,19 +92,19 @@ class SeismicIndex(FloatEngine):
 
     def search_all(self, queries: EncodedBatch, k: int) -> Run:
         """For each query id its k best documents with their scores."""
-        run: Run = {query_id: {} for query_id in queries.ids}
-        for query_id, columns, weights in self.manifest.take(queries).rows():
-            if columns:
-                found = self._index.search(
-                    query_id="",
-                    query_components=self._tokens[columns],
-                    query_values=np.array(weights, np.float32),
-                    k=k,
-                    query_cut=len(columns),
-                    heap_factor=SKIP_NOTHING,
-                )
-                run[query_id] = {document_id: score for _, score, document_id in found if score > 0}
-        return run
+        return self.in_batches(queries, 1, partial(self._search, k))
+
+    def _search(self, k: int, queries: list[dict[int, float]]) -> Iterator[dict[str, float]]:
+        for query in queries:
+            found = self._index.search(
+                query_id="",
+                query_components=self._tokens[list(query)],
+                query_values=np.array(list(query.values()), np.float32),
+                k=k,
+                query_cut=len(query),
+                heap_factor=SKIP_NOTHING,
+            )
+            yield {document_id: score for _, score, document_id in found if score > 0}
 
 
 def _index_class(tokens: int) -> str:

@@ -18,12 +18,13 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.engine import FloatEngine, Refused, address_of, check_taken, one_line
+from sparse_adapt.engines.engine import FloatEngine, Refused, address_of, check_taken, one_line, told
 from sparse_adapt.engines.layout import (
     ExportLayout,
     ExportSource,
@@ -171,13 +172,13 @@ class Vespa(FloatEngine):
 
     def search_all(self, queries: EncodedBatch, k: int) -> Run:
         """For each query id its k best documents, best first; at most 400."""
-        run: Run = {query_id: {} for query_id in queries.ids}
-        for query_id, columns, weights in self.manifest.take(queries).rows():
-            if columns:
-                tensor = tensor_literal(self._labels, columns, weights)
-                hits = _search(self.client, search_body(tensor, min(k, MOST_HITS))).get("children", [])
-                run[query_id] = {hit["fields"][KEY]: hit["relevance"] for hit in hits}
-        return run
+        return self.in_batches(queries, 1, partial(self._search, min(k, MOST_HITS)))
+
+    def _search(self, k: int, queries: list[dict[int, float]]) -> Iterator[dict[str, float]]:
+        for query in queries:
+            tensor = tensor_literal(self._labels, list(query), list(query.values()))
+            hits = _search(self.client, search_body(tensor, k))["children"]
+            yield {hit["fields"][KEY]: hit["relevance"] for hit in hits}
 
 
 @contextmanager
@@ -219,13 +220,8 @@ def _application(url: str) -> "Iterator[Client]":
     from httpx import Client, HTTPError
 
     address = address_of(url)
-    try:
-        with Client(base_url=address.url, timeout=SECONDS) as client:
-            yield client
-    except HTTPError as error:
-        raise OutputError(
-            f"{address.place}: can't be reached ({one_line(error)}); see that the server runs there"
-        ) from error
+    with told(address.place, "Vespa", HTTPError), Client(base_url=address.url, timeout=SECONDS) as client:
+        yield client
 
 
 def _ask(client: "Client", method: str, path: str, body: object = None) -> "Response":
