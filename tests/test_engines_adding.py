@@ -10,7 +10,7 @@ from sparse_adapt.engines.formats import ENGINES, EngineRow, open_engine
 
 @pytest.fixture(autouse=True)
 def pocket(monkeypatch):
-    row = EngineRow("pocket", "tests.pocket_engine", "Pocket", "lines of JSON")
+    row = EngineRow("pocket", "Pocket", "lines of JSON", module="tests.pocket_engine")
     monkeypatch.setattr("sparse_adapt.engines.formats.ENGINES", (*ENGINES, row))
 
 

@@ -94,7 +94,9 @@ def test_rows_that_milvus_refuses_are_named_and_the_others_get_in(client, tmp_pa
     vouch_anew(tmp_path / "out")
     with pytest.raises(OutputError, match="refusing: refused 2 of 10 documents") as caught:
         load(tmp_path / "out", client, "refusing")
-    assert "'d.2': sparse vector field 'weights': sparse weight at dimension 5" in str(caught.value)
+    assert "'d.2': <MilvusException: (code=6, message=sparse vector field 'weights': sparse weight at" in str(
+        caught.value
+    )
     assert "\n" not in str(caught.value)
     assert client.query("refusing", filter="", output_fields=["count(*)"])[0]["count(*)"] == 6
 
@@ -120,7 +122,7 @@ def test_a_collection_of_something_else_is_left_alone(exported, client):
 def test_a_file_takes_one_process_at_a_time(tmp_path, capfd):
     other = MilvusLite(str(tmp_path / "kept.db"))
     with pytest.raises(
-        OutputError, match=r"kept\.db: Milvus gives an error \(Open local milvus failed\)"
+        OutputError, match=r"kept\.db: Milvus gives an error \(.*Open local milvus failed\)"
     ) as caught:
         open_milvus(str(tmp_path / "kept.db")).__enter__()
     other.close()

@@ -129,18 +129,6 @@ class ImpactEngine:
         return self.stored(queries)
 
 
-class EncoderEngine:
-    """An engine that holds the encoder alone: documents and queries stay as they are."""
-
-    def stored(self, documents: EncodedBatch) -> csr_matrix:
-        """The documents as they are (rows, V)."""
-        return documents.vectors
-
-    def asked(self, queries: EncodedBatch) -> csr_matrix:
-        """The queries as they are (rows, V)."""
-        return queries.vectors
-
-
 # -- loading --------------------------------------------------------------------------------------
 
 

@@ -18,11 +18,8 @@ if TYPE_CHECKING:  # the table alone must not load torch
     from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 
-class Needs(NamedTuple):
-    """Packages that the project itself does without, and the extra that brings them."""
-
-    extra: str
-    packages: tuple[str, ...]
+Needs = tuple[str, ...]
+"""An extra, and the packages that it brings and this project does without; nothing where nothing is needed."""
 
 
 class EngineRow(NamedTuple):
@@ -32,11 +29,11 @@ class EngineRow(NamedTuple):
     takes a quantisation) or floats. `holds`: what an export holds. `address`: an example of a server's address, for
     an engine that is one; `in_process`: whether it can run in this process. `keeps_texts`: whether an export can hold
     title and text of each document, to be shown with what is found. `opens`: whether an export can be opened
-    here at all. `to_write`, `to_open`: the packages without which an export can't be written, or opened.
+    here at all. `to_write`, `to_open`: the packages without which an export can't be written, or opened. `module`:
+    by default that of the engine's name in this folder.
     """
 
     name: str
-    module: str
     title: str
     summary: str
     weights: Literal["impacts", "floats"] = "floats"
@@ -45,92 +42,83 @@ class EngineRow(NamedTuple):
     in_process: bool = True
     keeps_texts: bool = False
     opens: bool = True
-    to_write: Needs | None = None
-    to_open: Needs | None = None
+    to_write: Needs = ()
+    to_open: Needs = ()
+    module: str = ""
 
 
 ENGINES = (
     EngineRow(
         "anserini",
-        "sparse_adapt.engines.anserini",
         "Lucene",
         "JsonVectorCollection for Lucene through Anserini and Pyserini",
         weights="impacts",
-        to_open=Needs("lucene", ("pyserini",)),
+        to_open=("lucene", "pyserini"),
     ),
     EngineRow(
         "ciff",
-        "sparse_adapt.engines.ciff",
         "PISA",
         "Common Index File Format for PISA and others",
         weights="impacts",
-        to_write=Needs("ciff", ("ciff_toolkit",)),
-        to_open=Needs("pisa", ("pyterrier_pisa",)),
+        to_write=("ciff", "ciff_toolkit"),
+        to_open=("pisa", "pyterrier_pisa"),
     ),
     EngineRow(
         "opensearch",
-        "sparse_adapt.engines.opensearch",
         "OpenSearch",
         "bulk requests with rank features",
         address="http://localhost:9200",
         in_process=False,
         keeps_texts=True,
-        to_open=Needs("opensearch", ("opensearchpy",)),
+        to_open=("opensearch", "opensearchpy"),
     ),
     EngineRow(
         "elasticsearch",
-        "sparse_adapt.engines.elasticsearch",
         "Elasticsearch",
         "bulk requests with sparse vectors",
         address="http://localhost:9200",
         in_process=False,
         keeps_texts=True,
-        to_open=Needs("elasticsearch", ("elasticsearch",)),
+        to_open=("elasticsearch", "elasticsearch"),
     ),
     EngineRow(
         "qdrant",
-        "sparse_adapt.engines.qdrant",
         "Qdrant",
         "points with sparse vectors",
         address="http://localhost:6333",
-        to_open=Needs("qdrant", ("qdrant_client",)),
+        to_open=("qdrant", "qdrant_client"),
     ),
     EngineRow(
         "milvus",
-        "sparse_adapt.engines.milvus",
         "Milvus",
         "rows with sparse vectors",
         address="http://localhost:19530",
-        to_open=Needs("milvus", ("pymilvus",)),
+        to_open=("milvus", "pymilvus"),
     ),
     EngineRow(
         "vespa",
-        "sparse_adapt.engines.vespa",
         "Vespa",
         "feed and schema with a mapped tensor",
         address="http://localhost:8080",
         in_process=False,
-        to_open=Needs("vespa", ("httpx",)),
+        to_open=("vespa", "httpx"),
     ),
     EngineRow(
         "seismic",
-        "sparse_adapt.engines.seismic",
         "Seismic",
         "JSON lines for Seismic",
-        to_open=Needs("seismic", ("seismic",)),
+        to_open=("seismic", "seismic"),
     ),
     EngineRow(
         "onnx",
-        "sparse_adapt.engines.onnx",
         "ONNX Runtime",
         "the encoder itself, pooling inside, for ONNX Runtime",
         holds="encoder",
-        to_write=Needs("onnx", ("onnx", "onnxscript", "onnxruntime")),
-        to_open=Needs("onnx", ("onnxruntime",)),
+        to_write=("onnx", "onnx", "onnxscript", "onnxruntime"),
+        to_open=("onnx", "onnxruntime"),
     ),
     EngineRow(
         "opensearch-model",
-        "sparse_adapt.engines.opensearch_model",
         "OpenSearch",
         "the encoder itself, in TorchScript, for OpenSearch's ML Commons",
         holds="encoder",
@@ -149,7 +137,7 @@ def find_engine(name: str) -> EngineRow:
 
 def module_of(row: EngineRow) -> "EngineModule":
     """The module of an engine, imported."""
-    return cast("EngineModule", import_module(row.module))
+    return cast("EngineModule", import_module(row.module or f"{__package__}.{row.name.replace('-', '_')}"))
 
 
 def check_takes(row: EngineRow, *, queries: bool, texts: bool, scaled: bool) -> None:
@@ -164,11 +152,11 @@ def check_takes(row: EngineRow, *, queries: bool, texts: bool, scaled: bool) -> 
         raise ConfigError(f"{row.name} stores no texts, as {keeping} do; leave out --text")
 
 
-def require(needs: Needs | None) -> None:
+def require(needs: Needs) -> None:
     """Raise MissingExtraError for the first package that is not installed."""
-    for package in needs.packages if needs else ():
+    for package in needs[1:]:
         if find_spec(package) is None:
-            raise MissingExtraError(package, needs.extra if needs else "")
+            raise MissingExtraError(package, needs[0])
 
 
 def open_engine(

@@ -77,13 +77,6 @@ def java_error() -> type[Exception]:
     return JavaException  # type: ignore[no-any-return]
 
 
-def detach() -> None:
-    """Let go of the virtual machine, at the end of a thread that used it."""
-    import jnius
-
-    jnius.detach()
-
-
 def reason(error: Exception) -> str:
     """A Java exception in one line, without its stack."""
     message = getattr(error, "innermessage", None) or str(error)

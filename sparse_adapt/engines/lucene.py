@@ -21,7 +21,6 @@ from sparse_adapt.engines.engine import ImpactEngine
 from sparse_adapt.engines.formats import find_engine
 from sparse_adapt.engines.java import (
     anserini_jar,
-    detach,
     forget_errors,
     java_class,
     java_error,
@@ -89,10 +88,8 @@ class LuceneIndex(ImpactEngine):
             raise InputError(
                 folder, f"Lucene can't open this index ({reason(error)}); build it again"
             ) from error
-        stored, expected = (
-            self._searcher.get_total_num_docs(),
-            self.card.documents - self.card.empty_documents,
-        )
+        stored = self._searcher.get_total_num_docs()
+        expected = self.card.documents - self.card.empty_documents
         if stored != expected:
             raise InputError(folder, f"holds {stored:,} documents, not {expected:,}; build it again")
 
@@ -187,7 +184,7 @@ def read_card(folder: Path) -> IndexCard:
 def verify_index(folder: Path) -> int:
     """How many files of an index are as they were written: all of them.
 
-    Raises InputError for one that has changed or is gone, and for an index of a version that vouched for no file.
+    Raises InputError for one that has changed or is gone, and for a folder that vouches for none.
     """
     marker = marker_of(folder)
     if marker is None or not marker.sha256:
@@ -269,11 +266,8 @@ def _run_indexer(documents: Path, index: Path, threads: int, progress: Heard) ->
     the index is on the disk, and an error while it is written is only logged.
     """
     settings = java_class("io.anserini.index.IndexCollection$Args")()
-    settings.collectionClass, settings.input, settings.index = (
-        "JsonVectorCollection",
-        str(documents),
-        str(index),
-    )
+    settings.collectionClass = "JsonVectorCollection"
+    settings.input, settings.index = str(documents), str(index)
     settings.impact = settings.pretokenized = settings.optimize = settings.quiet = True
     settings.threads, settings.memoryBuffer = max(1, threads), BUFFER_MEGABYTES
     problems: list[str] = []
@@ -307,9 +301,11 @@ def _count(index: Path) -> int:
 
 
 def _run_java(runnable: Any, problems: list[str]) -> None:  # noqa: ANN401 - a Java object
+    import jnius
+
     try:
         runnable.run()
     except java_error() as error:
         problems.append(reason(error))
     finally:
-        detach()
+        jnius.detach()

@@ -25,7 +25,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.engine import EncoderEngine, quiet_logs
+from sparse_adapt.engines.engine import quiet_logs
 from sparse_adapt.engines.layout import ExportLayout, ExportSource
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, file_there
 from sparse_adapt.errors import ModelError
@@ -46,13 +46,7 @@ FORMS = {
     "prompts": "puts a prompt before texts",
     "entries": "keeps the heaviest entries alone",
 }
-TRIED_LENGTHS = (
-    (1,),
-    (2, 5, 3),
-    (17, 4, 9, 1),
-    (64,),
-    (10_000,),
-)  # of the texts that are tried, batch by batch
+TRIED_LENGTHS = ((1,), (2, 5, 3), (17, 4, 9, 1), (64,), (10_000,))  # of texts, batch by batch
 EXAMPLE = (2, 7)  # the batch that the graph is traced with
 ENCODED_AT_ONCE = 16
 
@@ -93,11 +87,7 @@ def _write_encoder(
     opset = _write_graph(encoder, work / MODEL_FILE)
     weigh, factors = _as_written(work / MODEL_FILE), torch.from_numpy(encoder.factors_of())
     difference = largest_difference(encoder, weigh, factors)
-    if not difference <= BOUND:
-        raise ModelError(
-            f"{manifest.model.name}: ONNX Runtime's weights differ from torch's by {difference:.1e}, which is "
-            f"more than {BOUND:.0e}; load the model in sentence-transformers instead"
-        )
+    check_bound(difference, "ONNX Runtime", manifest.model.name)
     write_tokenizer(work, encoder.tokenizer, encoder.max_tokens)
     files = sorted(path.name for path in work.iterdir() if path.name != MARKER_FILE)
     facts = {"largest_difference": difference, "bound": BOUND, "opset": opset}
@@ -111,6 +101,15 @@ def check_form(encoder: SparseEncoder, engine: str, name: str, cannot: Container
             raise ModelError(
                 f"{name}: {words}, which {engine} can't do; load the model in sentence-transformers instead"
             )
+
+
+def check_bound(difference: float, engine: str, name: str) -> None:
+    """Raise ModelError where an engine's weights differ from torch's by too much, or by what is no number."""
+    if not difference <= BOUND:
+        raise ModelError(
+            f"{name}: {engine}'s weights differ from torch's by {difference:.1e}, which is more than {BOUND:.0e}; "
+            "load the model in sentence-transformers instead"
+        )
 
 
 class PooledEncoder(nn.Module):
@@ -196,18 +195,14 @@ def open_export(export: ExportFolder, url: str, documents: EncodedBatch | None) 
     yield OnnxEncoder(export.path, documents or EncodedBatch([], csr_matrix((0, size))))
 
 
-class OnnxEncoder(EncoderEngine):
+class OnnxEncoder:
     """An export's graph and tokenizer."""
 
     tolerance = 1e-6
 
     def __init__(self, folder: Path, documents: EncodedBatch) -> None:
-        import onnxruntime
-
         self.name = f"ONNX Runtime {version('onnxruntime')}, documents searched exactly"
-        self._session = onnxruntime.InferenceSession(
-            str(folder / MODEL_FILE), providers=["CPUExecutionProvider"]
-        )
+        self._weigh = _as_written(folder / MODEL_FILE)
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.enable_padding()  # behind the mask, where any token will do
         self._documents = documents
@@ -217,12 +212,17 @@ class OnnxEncoder(EncoderEngine):
         rows = [csr_matrix((0, self._documents.vectors.shape[1]), dtype=np.float32)]
         for first in range(0, len(texts), ENCODED_AT_ONCE):
             encoded = self._tokenizer.encode_batch(list(texts[first : first + ENCODED_AT_ONCE]))
-            arrays = (
-                np.array([text.ids for text in encoded], np.int64),
-                np.array([text.attention_mask for text in encoded], np.int64),
-            )
-            rows.append(csr_matrix(self._session.run([OUTPUT], dict(zip(INPUTS, arrays, strict=True)))[0]))
+            ids, mask = [text.ids for text in encoded], [text.attention_mask for text in encoded]
+            rows.append(csr_matrix(self._weigh(torch.tensor(ids), torch.tensor(mask)).numpy()))
         return vstack(rows, format="csr")
+
+    def stored(self, documents: EncodedBatch) -> csr_matrix:
+        """The documents as they are (rows, V)."""
+        return documents.vectors
+
+    def asked(self, queries: EncodedBatch) -> csr_matrix:
+        """The queries as they are (rows, V)."""
+        return queries.vectors
 
     def search_all(self, queries: EncodedBatch, k: int) -> Run:
         """For each query id its k best documents with their scores."""

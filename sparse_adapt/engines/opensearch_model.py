@@ -25,9 +25,15 @@ from torch import Tensor, nn
 from sparse_adapt.engines.engine import Engine
 from sparse_adapt.engines.layout import ExportLayout, ExportSource
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, file_there
-from sparse_adapt.engines.onnx import BOUND, EXAMPLE, PooledEncoder, check_form, largest_difference
+from sparse_adapt.engines.onnx import (
+    BOUND,
+    EXAMPLE,
+    PooledEncoder,
+    check_bound,
+    check_form,
+    largest_difference,
+)
 from sparse_adapt.engines.opensearch import how_to_register, write_bundle
-from sparse_adapt.errors import ModelError
 from sparse_adapt.model.saved import write_tokenizer
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
@@ -101,11 +107,7 @@ def _write_bundle(
     name = manifest.model.name
     with TemporaryDirectory() as scratch:
         difference = _write_script(encoder, Path(scratch) / SCRIPT)
-        if not difference <= BOUND:
-            raise ModelError(
-                f"{name}: TorchScript's weights differ from torch's by {difference:.1e}, which "
-                f"is more than {BOUND:.0e}; encode outside of OpenSearch and export for opensearch instead"
-            )
+        check_bound(difference, "TorchScript", name)
         write_tokenizer(Path(scratch), encoder.tokenizer, encoder.max_tokens)
         files = {file: (Path(scratch) / file).read_bytes() for file in (SCRIPT, TOKENIZER)}
     called = Path(name).name or "sparse-adapt"
