@@ -304,7 +304,7 @@ def test_refuses_a_folder_without_a_tokenizer(copy):
 @pytest.mark.parametrize("content", ["", "{", "{}", '{"model": {"type": "nonesuch"}}'])
 def test_refuses_a_damaged_tokenizer(copy, content):
     (copy / "tokenizer.json").write_text(content)
-    assert "tokenizer can't be loaded" in refusal(copy)
+    assert "not a tokenizer that can be loaded" in refusal(copy)
 
 
 def test_refuses_a_tokenizer_that_is_not_fast(copy):

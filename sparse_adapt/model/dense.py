@@ -15,13 +15,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from sparse_adapt.errors import ModelError, first_line
+from sparse_adapt.errors import ModelError
 from sparse_adapt.files.kept import keep_arrays, kept_arrays
 from sparse_adapt.files.marker import checksum_of_texts
 from sparse_adapt.model.folder import ModelFolder, ModelSource
 from sparse_adapt.model.head.filter import exact_precision
 from sparse_adapt.model.layout import transformer_in
-from sparse_adapt.model.weights import check_finite, check_weights
+from sparse_adapt.model.weights import check_finite, check_weights, loading
 from sparse_adapt.report.watching import Before, Heard, silent
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _read(source: ModelFolder, device: str) -> "SentenceTransformer":
 
     folder = source.path
     check_weights(transformer_in(folder, source), source)
-    try:
+    with loading(source, "a dense model"):
         model = SentenceTransformer(
             str(folder),
             device=device,
@@ -116,7 +116,5 @@ def _read(source: ModelFolder, device: str) -> "SentenceTransformer":
             local_files_only=True,
             model_kwargs={"use_safetensors": True},
         )
-    except Exception as error:  # broken files raise whatever the library that reads them likes
-        raise ModelError(f"{source}: not a dense model that can be loaded ({first_line(error)})") from error
     check_finite(model, source)
     return model

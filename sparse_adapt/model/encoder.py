@@ -95,7 +95,7 @@ class Encoder(nn.Module, ABC):
 
     @abstractmethod
     def vectors(self, states: Tensor, attention_mask: Tensor, input_ids: Tensor) -> Tensor:
-        """The vector of each text, one row each, whose products are scores; of states that `hidden` gave for ids."""
+        """Vectors (B, V or H) whose products are scores, of states (B, L, H) that `hidden` gave for ids (B, L)."""
 
     @abstractmethod
     def for_words(self, states: Tensor) -> Tensor:

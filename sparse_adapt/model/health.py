@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from tokenizers.models import BPE, WordPiece
 
 from sparse_adapt.model.sparse import SparseEncoder
 
@@ -69,7 +70,7 @@ def unreachable(encoder: SparseEncoder) -> list[int]:
         encoder.tokenizer.backend_tokenizer,
         {token.token_id: token.term for token in encoder.new_tokens},
     )
-    inside = getattr(raw.model, "continuing_subword_prefix", None)
+    inside = raw.model.continuing_subword_prefix if isinstance(raw.model, BPE | WordPiece) else None
     special = set(encoder.tokenizer.all_special_ids)
     tried = {
         token_id: new.get(token_id) or raw.decode([token_id])

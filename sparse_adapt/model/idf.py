@@ -74,7 +74,7 @@ def shares_of(texts: csr_matrix) -> Shares:
 
 
 def of_all(factors: Factors | None, size: int) -> Factors:
-    """A factor for every token of a vocabulary (`size`): 1 without factors; one that is missing is the largest."""
+    """A factor for every token (V) of a vocabulary of `size`: 1 without factors; one that is missing is the largest."""
     if factors is None:
         return np.ones(size, np.float32)
     return np.pad(factors, (0, size - len(factors)), constant_values=factors.max()).astype(np.float32)
@@ -89,7 +89,7 @@ def scaled(vectors: csr_matrix, factors: Factors) -> csr_matrix:
 
 
 def read_factors(folder: Path, size: int) -> Factors | None:
-    """The factor of each token, where a model's folder has them: never negative, at most `size`."""
+    """The factor of each token (V), where a model's folder has them: never negative, at most `size`."""
     path = folder / FACTORS_FILE
     if not path.is_file():
         return None

@@ -160,7 +160,7 @@ def read_weights(path: Path) -> dict[str, float]:
 
 
 def _of_file(path: Path, tokenizer: PreTrainedTokenizerFast) -> NDArray[np.float32]:
-    """The weights (tokens of the tokenizer) of a table in a file, 0 for a token that it lacks."""
+    """The weights (V) of a table in a file, by a tokenizer's ids; 0 for a token that it lacks."""
     try:
         named = read_weights(path)
     except InputError as error:
@@ -177,6 +177,7 @@ def _of_file(path: Path, tokenizer: PreTrainedTokenizerFast) -> NDArray[np.float
 
 
 def _checked(weights: NDArray[np.float32], size: int, path: Path) -> NDArray[np.float32]:
+    """Weights (V) for `size` tokens: finite, never negative, 0 where a file has fewer. Raises ModelError for others."""
     if weights.ndim != 1 or not 0 < len(weights) <= size:
         raise ModelError(f"{path}: not the weights of {size:,} tokens; take it from the same model")
     if not (np.isfinite(weights) & (weights >= 0)).all():

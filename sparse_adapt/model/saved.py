@@ -8,7 +8,6 @@ other modules (`model.layout`). Weights are safetensors only, and no code is eve
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
@@ -21,9 +20,9 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
-from sparse_adapt.errors import ModelError, first_line
+from sparse_adapt.errors import ModelError
 from sparse_adapt.model.folder import ModelFolder, ModelSource
-from sparse_adapt.model.weights import check_finite, check_weights
+from sparse_adapt.model.weights import check_finite, check_weights, loading
 
 transformers_logging.disable_progress_bar()
 transformers_logging.set_verbosity_error()
@@ -56,14 +55,11 @@ def read_body(folder: Path, source: ModelSource) -> PreTrainedModel:
 
 
 def _read(
-    kind: Any,  # noqa: ANN401 - transformers' auto classes are untyped
-    folder: Path,
-    source: ModelSource,
-    what: str,
+    kind: type[AutoModel] | type[AutoModelForMaskedLM], folder: Path, source: ModelSource, what: str
 ) -> tuple[PreTrainedModel, dict[str, set[str]]]:
     """A model by one of transformers' auto classes, and what its weights lack or hold too much of."""
     check_weights(folder, source)
-    try:
+    with loading(source, what):
         model, report = kind.from_pretrained(
             folder,
             use_safetensors=True,
@@ -73,8 +69,6 @@ def _read(
             output_loading_info=True,
             dtype=torch.float32,
         )
-    except Exception as error:  # broken files raise whatever the library that reads them likes
-        raise ModelError(f"{source}: not {what} that can be loaded ({first_line(error)})") from error
     for name, found, wanted in sorted(report["mismatched_keys"]):
         raise ModelError(
             f"{source}: {name} has shape {tuple(found)}, but config.json says {tuple(wanted)}; "
@@ -86,13 +80,13 @@ def _read(
     return model, report
 
 
-def bias_twins(masked_lm: nn.Module) -> Iterator[tuple[str, str]]:
+def bias_twins(masked_lm: PreTrainedModel) -> Iterator[tuple[str, str]]:
     """Names of a decoder's bias and of the copy that its family keeps beside the decoder, where it does.
 
     transformers ties the two only where it ties the rows; where rows are untied both are in the weights file,
     and only the first counts.
     """
-    for name, twin in (getattr(type(masked_lm), "_tied_weights_keys", None) or {}).items():
+    for name, twin in (masked_lm._tied_weights_keys or {}).items():
         if name.endswith("decoder.bias") and isinstance(twin, str):
             yield name, twin
 
@@ -159,10 +153,8 @@ def read_tokenizer(folder: Path, source: ModelSource) -> PreTrainedTokenizerFast
     """The tokenizer in a folder. Raises ModelError, naming `source`, if none is there or it isn't fast."""
     if not any(path for pattern in TOKENIZERS for path in folder.glob(pattern)):  # transformers makes one up
         raise ModelError(f"{source}: holds no tokenizer.json; save the model together with its tokenizer")
-    try:
+    with loading(source, "a tokenizer"):
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-    except Exception as error:  # broken files raise whatever the library that reads them likes
-        raise ModelError(f"{source}: its tokenizer can't be loaded ({first_line(error)})") from error
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         raise ModelError(
             f"{source}: needs a fast tokenizer (a tokenizer.json); found {type(tokenizer).__name__}"

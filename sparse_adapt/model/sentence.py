@@ -266,7 +266,7 @@ def _mode(pooling: JsonObject, source: ModelSource) -> Mode:
 
 
 def _read_word_weights(folder: Path, size: int) -> Factors | None:
-    """What each token counts in a mean, where a model's folder says it: never negative, at most `size`."""
+    """What each token (V) counts in a mean, where a model's folder says it: never negative, at most `size`."""
     place = dict(list_modules(folder, folder)).get(WEIGHTS)
     if place is None:
         return None

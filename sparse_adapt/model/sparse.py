@@ -350,7 +350,7 @@ class SparseEncoder(Encoder):
         return pooled.weights
 
     def for_words(self, states: Tensor) -> Tensor:
-        """The states themselves: the transform has been at them."""
+        """States (rows, H) themselves: `hidden` has transformed them."""
         return states
 
     def forward(self, token_ids: Sequence[TokenIds], asked: Tensor | None = None) -> Pooled:

@@ -15,7 +15,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import torch
 from tokenizers import AddedToken, Tokenizer
@@ -24,6 +23,7 @@ from transformers import PreTrainedTokenizerFast
 
 from sparse_adapt.errors import ModelError, SparseAdaptError
 from sparse_adapt.model.encoder import Encoder, NewToken
+from sparse_adapt.model.layout import JsonObject
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.terms.mining import Term
 from sparse_adapt.terms.signs import SPACE_MARK
@@ -172,6 +172,7 @@ def _row_parameters(encoder: Encoder) -> Iterator[nn.Parameter]:
 
 
 def _mean_of(parameter: Tensor, pieces: tuple[int, ...]) -> Tensor:
+    """The mean of some rows (H) of a parameter (V, H), or of some entries of a bias (V)."""
     return parameter[list(pieces)].double().mean(dim=0).to(parameter.dtype)
 
 
@@ -241,8 +242,8 @@ def pieces_of(tokenizer: PreTrainedTokenizerFast, tokens: Sequence[str]) -> list
     return [tuple(ids) for ids in encoded["input_ids"]]
 
 
-def _state(tokenizer: PreTrainedTokenizerFast) -> dict[str, Any]:
-    state: dict[str, Any] = json.loads(tokenizer.backend_tokenizer.to_str())
+def _state(tokenizer: PreTrainedTokenizerFast) -> JsonObject:
+    state: JsonObject = json.loads(tokenizer.backend_tokenizer.to_str())
     return state
 
 
@@ -270,7 +271,7 @@ def _matched_whole(tokenizer: PreTrainedTokenizerFast, token: str) -> AddedToken
     )
 
 
-def _is_one_word(tokenizer: PreTrainedTokenizerFast, token: str, model: dict[str, Any]) -> bool:
+def _is_one_word(tokenizer: PreTrainedTokenizerFast, token: str, model: JsonObject) -> bool:
     """Whether the WordPiece model is asked for this token where it stands in a text: as one word of its own."""
     pre_tokenizer = tokenizer.backend_tokenizer.pre_tokenizer
     if len(token) > model["max_input_chars_per_word"] or UNSPACED.search(token):

@@ -8,16 +8,17 @@ weights hold.
 import json
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from safetensors import SafetensorError, safe_open
 from torch import nn
 
-from sparse_adapt.errors import ModelError
+from sparse_adapt.errors import ModelError, first_line
 from sparse_adapt.files.marker import MARKER_FILE, MODEL_MARK, checksum_of_file, faults, files_at
 from sparse_adapt.model.folder import ModelSource, bundled_at
+from sparse_adapt.model.layout import JsonObject
 
 PICKLED = ("pytorch_model*.bin", "*.pt", "*.ckpt")
 INDEX_FILE = "model.safetensors.index.json"  # of weights in several files
@@ -33,6 +34,15 @@ INNER = ("intermediate_size", "hidden_dim", "d_ff")
 POSITIONS = "position_embeddings.weight"
 
 Shapes = dict[str, tuple[int, ...]]
+
+
+@contextmanager
+def loading(source: ModelSource, what: str) -> Iterator[None]:
+    """Raise ModelError, naming `source` and `what` it isn't, for whatever a library raises on broken files."""
+    try:
+        yield
+    except Exception as error:
+        raise ModelError(f"{source}: not {what} that can be loaded ({first_line(error)})") from error
 
 
 def check_weights(folder: Path, source: ModelSource) -> None:
@@ -138,11 +148,11 @@ def _check_size(folder: Path, shapes: Shapes, source: ModelSource) -> None:
         )
 
 
-def _first(config: dict[str, Any], keys: tuple[str, ...]) -> int:
+def _first(config: JsonObject, keys: tuple[str, ...]) -> int:
     return next((found for key in keys if (found := _number(config, key))), 0)
 
 
-def _number(config: dict[str, Any], key: str) -> int:
+def _number(config: JsonObject, key: str) -> int:
     """A whole number of a configuration; 0 where there is none."""
     value = config.get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) else 0

@@ -108,7 +108,7 @@ def _stretches(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _begins(words: Sequence[int | None]) -> NDArray[np.bool_]:
-    """Which tokens begin a word, by the word of each."""
+    """Which tokens (T) begin a word, by the word of each."""
     return np.array(
         [place == 0 or word is None or word != words[place - 1] for place, word in enumerate(words)], bool
     )
@@ -119,7 +119,7 @@ def _count(tokenizer: PreTrainedTokenizerBase, text: str) -> int:
 
 
 def _spans(begins: NDArray[np.bool_], room: int, overlap: int) -> list[tuple[int, int]]:
-    """Where each window begins and ends among tokens, of which some begin a word; none is longer than `room`.
+    """Where each window begins and ends among tokens, of which some begin a word (T); none is longer than `room`.
 
     A window ends with a word, where it holds a whole one, and the next begins with one.
     """

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-from sparse_adapt.errors import ModelError, first_line
 from sparse_adapt.made_up.queries import Generate
 from sparse_adapt.model.folder import ModelFolder
-from sparse_adapt.model.weights import check_weights
+from sparse_adapt.model.weights import check_weights, loading
 
 TEXTS_AT_ONCE = 16
 LONGEST_TEXT, LONGEST_QUERY = 384, 48  # tokens
@@ -21,15 +20,11 @@ def generator(source: str) -> Generate:
 
     folder = ModelFolder.of(source).path
     check_weights(folder, source)
-    try:
+    with loading(source, "a query generator"):
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
         model = AutoModelForSeq2SeqLM.from_pretrained(
             folder, trust_remote_code=False, local_files_only=True, use_safetensors=True
         ).eval()
-    except Exception as error:  # broken files raise whatever the library that reads them likes
-        raise ModelError(
-            f"{source}: not a query generator that can be loaded ({first_line(error)})"
-        ) from error
 
     @torch.inference_mode()
     def generate(texts: Sequence[str]) -> list[str]:

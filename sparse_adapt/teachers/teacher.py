@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Document, read_candidates, read_run
-from sparse_adapt.errors import InputError, MissingExtraError, ModelError, first_line
+from sparse_adapt.errors import InputError, MissingExtraError, ModelError
 from sparse_adapt.model.dense import SMALL, DenseEncoder
 from sparse_adapt.model.folder import ModelFolder
 from sparse_adapt.model.idf import scaled, sqrt_idf
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.model.weights import check_weights
+from sparse_adapt.model.weights import check_weights, loading
 from sparse_adapt.report.watching import Watch, unwatched
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.teachers.bm25 import Bm25
@@ -188,7 +188,7 @@ def cross_encoder(source: str, device: str) -> Reranker:
 
     folder = ModelFolder.of(source).path
     check_weights(folder, source)
-    try:
+    with loading(source, "a cross-encoder"):
         model = CrossEncoder(
             str(folder),
             num_labels=1,
@@ -197,8 +197,6 @@ def cross_encoder(source: str, device: str) -> Reranker:
             local_files_only=True,
             model_kwargs={"use_safetensors": True},
         )
-    except Exception as error:  # broken files raise whatever the library that reads them likes
-        raise ModelError(f"{source}: not a cross-encoder that can be loaded ({first_line(error)})") from error
 
     def score(query: JudgedQuery, documents: Sequence[Document]) -> list[float]:
         pairs = [(query.text, document.full_text) for document in documents]

@@ -9,14 +9,13 @@ on their error; what passes is multiplied again in float32. The result is that o
 import os
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from sparse_adapt.model.head.cpu import Block, multiply
+from sparse_adapt.model.head.cpu import Array, Block, multiply
 from sparse_adapt.model.threads import compiled
 
 Precision = Literal["float32", "bfloat16"]
@@ -114,9 +113,9 @@ def rough_largest(states: Tensor, starts: Tensor, weight: Tensor) -> Tensor:
 
 @compiled
 def _largest_bits(
-    logits: NDArray[Any],
-    bounds: NDArray[Any],
-    out: NDArray[Any],
+    logits: Array,
+    bounds: Array,
+    out: Array,
     first_text: int,
     last_text: int,
     first_token: int,

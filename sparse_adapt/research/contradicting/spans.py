@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sparse_adapt.errors import ModelError, first_line
+from sparse_adapt.errors import ModelError
 from sparse_adapt.model.tokens import pad
-from sparse_adapt.model.weights import check_weights
+from sparse_adapt.model.weights import check_weights, loading
 from sparse_adapt.research.contradicting.gaps import Gap, Gaps, Spans, compared_as
 
 GAPS_AT_ONCE = 16
@@ -38,15 +38,13 @@ class SpanFiller:
         from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
         check_weights(folder, source)
-        try:
+        with loading(source, "a generator"):
             self.tokenizer: Any = AutoTokenizer.from_pretrained(
                 folder, trust_remote_code=False, local_files_only=True
             )
             self.model: Any = AutoModelForSeq2SeqLM.from_pretrained(
                 folder, trust_remote_code=False, local_files_only=True, use_safetensors=True
             )
-        except Exception as error:  # broken files raise whatever the library that reads them likes
-            raise ModelError(f"{source}: not a generator that can be loaded ({first_line(error)})") from error
         self.model.to(device).eval()
         self.device = device
         vocabulary = self.tokenizer.get_vocab()
