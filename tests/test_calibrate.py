@@ -145,7 +145,7 @@ def test_without_a_corpus_strays_are_measured(tmp_path, tiny_run):
 
 
 def test_mistakes(model, tiny_model, tmp_path, tiny_run):
-    with pytest.raises(ConfigError, match="either the terms to lower or the target"):
+    with pytest.raises(ConfigError, match="--lower TERM=AMOUNT or --target-strays SHARE"):
         calibrate(tiny_run, tmp_path / "x")
     with pytest.raises(ConfigError, match="did you mean 'zorvex'"):
         amounts_of(model, {"zorvx": 1.0})

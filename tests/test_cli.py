@@ -305,7 +305,7 @@ MISTAKES = {
     ),
     "encode on an unknown engine": (
         ["encode", "--model", "{tiny}", "--corpus", "{corpus}", "-o", "x", "--engine", "spark"],
-        "--engine spark: choose local or ray",
+        "unknown --engine 'spark'; there are local, ray",
     ),
     "encode from nowhere": (
         ["encode", "--model", "{tiny}", "--corpus", "nowhere2://x/corpus.jsonl", "-o", "x"],

@@ -1,38 +1,36 @@
 """New terms lowered or raised in a saved model: `calibrate`."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import Group, RenderableType
 
-from sparse_adapt.api.models import ModelGiven, load_sparse
-from sparse_adapt.collection.given import Corpus, DocumentsGiven, QueriesGiven, queries_of
-from sparse_adapt.collection.sources import judged_split
+from sparse_adapt.api.checks import check_output, some_queries
+from sparse_adapt.api.following import exported
+from sparse_adapt.api.options import LatestCorpus, LatestModel, Option, Overwrite, declared, out_option
+from sparse_adapt.api.results import After, Told
+from sparse_adapt.api.runs import subject_of
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.pipeline.calibrate import (
-    amounts_for,
-    amounts_of,
-    check_calibrates,
-    save_calibrated,
-    tabulate,
-    tabulate_amounts,
-)
-from sparse_adapt.pipeline.lowering import Bought, Scales
 from sparse_adapt.report.progress import watching
-from sparse_adapt.report.results import Result
 from sparse_adapt.report.tables import Row, Table, to_rich
-from sparse_adapt.retrieve.evaluate import Collection, read_collection
+
+if TYPE_CHECKING:
+    from sparse_adapt.collection.given import QueriesGiven
+    from sparse_adapt.pipeline.lowering import Bought
+    from sparse_adapt.retrieve.evaluate import Collection
 
 
 @dataclass(frozen=True, repr=False)
-class Calibration(Result):
+class Calibration(Told):
     """A model whose new terms light less or more: where it lies, which terms moved, and what that buys and costs."""
 
     folder: Path
     terms: Table
-    bought: tuple[Bought, ...]
+    bought: tuple["Bought", ...]
+    corpus: str = ""
 
     @property
     def headline(self) -> str:
@@ -53,36 +51,87 @@ class Calibration(Result):
 
     def renderable(self) -> RenderableType:
         """Both tables."""
+        from sparse_adapt.pipeline.calibrate import tabulate
+
         return Group(to_rich(self.terms), to_rich(tabulate(self.bought)))
 
+    def after(self) -> After:
+        """The model, and how its vectors are written."""
+        wrote = (self.folder, "the calibrated model, and calibration.json with these figures")
+        steps = [exported(str(self.folder), self.corpus, f"{self.folder}-export")] if self.corpus else []
+        return After(wrote=[wrote], next_steps=steps)
 
+
+@declared
 def calibrate(
-    model: ModelGiven,
-    out: str | Path,
+    model: LatestModel,
+    out: Annotated[str | Path | None, out_option("Folder to write the model in.", "DIR")],
     *,
-    lower: Mapping[str, float] | None = None,
-    target_strays: float | None = None,
-    corpus: DocumentsGiven | None = None,
-    queries: QueriesGiven | None = None,
-    overwrite: bool = False,
+    lower: Annotated[
+        "Mapping[str, float] | Sequence[str] | None",
+        Option(
+            "Lower a term's logit by an amount: texts whose logit was below it no longer activate the term. A negative "
+            "amount raises the logit. May be given several times.",
+            metavar="TERM=AMOUNT",
+            many=True,
+        ),
+    ] = None,
+    target_strays: Annotated[
+        "float | str | None",
+        Option(
+            "Lower every term until at most this share of everyday queries lights a term, such as 5%.",
+            metavar="SHARE",
+        ),
+    ] = None,
+    corpus: LatestCorpus = None,
+    queries: Annotated[
+        "QueriesGiven | None",
+        Option(
+            "Queries of your users: how many of them light a new term, before and after.",
+            metavar="FILE",
+            check=some_queries,
+        ),
+    ] = None,
+    overwrite: Overwrite = False,
     progress: bool | None = None,
 ) -> Calibration:
-    """Lower the biases of new terms, and of nothing else, and save the model in `out`.
+    """Have new terms light less, and show what that buys and costs.
 
-    lower: by how much each named term's logit is lowered; a negative amount raises it. target_strays: instead, the
-    share of everyday queries that may light a term, from 0 to 1. corpus: what the change is measured on, with its
-    judgements where it has some. queries: of your users, which of them light a term before and after.
+    Only the biases of new tokens change, so every other weight stays as it was.
+
+    model: by default that of the latest run, which brings its corpus as well. lower: by how much each named term's
+    logit is lowered; a negative amount raises it. target_strays: instead, the share of everyday queries that may light
+    a term, from 0 to 1 or such as "5%". corpus: what the change is measured on, with its judgements where it has some.
+    queries: of your users, which of them light a term before and after.
 
     Raises ConfigError where neither or both are given and for a term that the model wasn't given, ModelError for a
     model that a bias doesn't reach.
     """
-    if (lower is None) == (target_strays is None):
-        raise ConfigError("name either the terms to lower or the target of strays")
-    if target_strays is not None and not 0 <= target_strays <= 1:
-        raise ConfigError(f"a target of {target_strays:.0%} strays is none; choose 0% to 100%")
+    if out is None:
+        raise ConfigError("calibrate needs -o DIR, the folder to write the model in")
+    if (not lower) == (target_strays is None):
+        raise ConfigError("calibrate needs --lower TERM=AMOUNT or --target-strays SHARE, one of both")
+    named = None if not lower else _amounts(lower)
+    target = None if target_strays is None else _share(target_strays)
+    if model is None:
+        subject = subject_of(None, corpus if isinstance(corpus, str) else None)
+        model, corpus = subject.model, corpus or subject.corpus
+    place = Path(out)
+    check_output(place, overwrite=overwrite, resume=False, reads=[str(model)])
+    from sparse_adapt.api.models import load_sparse
+    from sparse_adapt.collection.given import Corpus, queries_of
+    from sparse_adapt.pipeline.calibrate import (
+        amounts_for,
+        amounts_of,
+        check_calibrates,
+        save_calibrated,
+        tabulate_amounts,
+    )
+    from sparse_adapt.pipeline.lowering import Scales
+
     held, encoder = load_sparse(model, "cpu")
     check_calibrates(encoder, held.source)
-    amounts = amounts_of(encoder, lower) if lower is not None else amounts_for(encoder, target_strays or 0.0)
+    amounts = amounts_for(encoder, target or 0.0) if named is None else amounts_of(encoder, named)
     given = None if corpus is None else Corpus.of(corpus)
     documents = [] if given is None else list(given.read())
     asked = [] if queries is None else [query.text for query in queries_of(queries)]
@@ -90,12 +139,45 @@ def calibrate(
         heard = bars.count("documents", len(documents))
         scales = Scales.of(encoder, asked, documents, None if given is None else _judged(given.place), heard)
     bought = scales.bought(amounts)
-    place = Path(out)
     save_calibrated(encoder, held.source, amounts, bought, place, overwrite=overwrite)
-    return Calibration(place, tabulate_amounts(encoder, amounts), tuple(bought))
+    return Calibration(
+        place, tabulate_amounts(encoder, amounts), tuple(bought), (given.place if given else None) or ""
+    )
 
 
-def _judged(corpus: str | None) -> Collection | None:
+def _amounts(lower: Mapping[str, float] | Sequence[str]) -> Mapping[str, float]:
+    """Terms and amounts, from words such as term=1.5 as well. Raises ConfigError for anything else."""
+    if isinstance(lower, Mapping):
+        return lower
+    found = {}
+    for word in [lower] if isinstance(lower, str) else lower:
+        term, _, amount = word.rpartition("=")
+        found[term.strip()] = value = _number(amount)
+        if not term.strip() or not math.isfinite(value):
+            raise ConfigError(f"--lower {word}: write a term and a number, such as gatrocraptic=1.5")
+    return found
+
+
+def _share(given: float | str) -> float:
+    """A share from 0 to 1, also as a percentage. Raises ConfigError for anything else."""
+    word = str(given)
+    value = _number(word.removesuffix("%")) / (100 if word.endswith("%") else 1)
+    if not 0 <= value <= 1:
+        raise ConfigError(f"--target-strays {word}: write a share, such as 5%")
+    return value
+
+
+def _number(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        return math.nan
+
+
+def _judged(corpus: str | None) -> "Collection | None":
     """The judged queries of a collection on disk, of the test split before others; None where there are none."""
+    from sparse_adapt.collection.sources import judged_split
+    from sparse_adapt.retrieve.evaluate import read_collection
+
     split = None if corpus is None else judged_split(corpus)
     return None if corpus is None or split is None else read_collection(corpus, split)

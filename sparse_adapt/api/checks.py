@@ -34,6 +34,12 @@ def a_model_or_none(source: str) -> None:
         a_model(source)
 
 
+def a_pack_or_model(source: str) -> None:
+    """Raise ModelError for what is neither a file nor a model."""
+    if not Path(source).is_file():
+        a_model(source)
+
+
 def a_teacher(source: str) -> None:
     """Raise InputError or ModelError where there is no such teacher: a name, a file of scores or a model."""
     from sparse_adapt.teachers.names import ENSEMBLE, QUICK, SCORE_FILES
@@ -65,6 +71,12 @@ def a_corpus(source: str) -> None:
     from sparse_adapt.collection.readers import DOCUMENT_FILES
 
     _located(source, DOCUMENT_FILES)
+
+
+def a_corpus_or_vectors(source: str) -> None:
+    """The same for a function that takes vectors on the disk, or an index of them, as well."""
+    if not any((Path(source) / name).is_file() for name in ("manifest.json", "index.json")):
+        a_corpus(source)
 
 
 def some_queries(source: str) -> None:

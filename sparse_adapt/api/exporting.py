@@ -1,38 +1,60 @@
-"""A corpus as vectors in the files of a search engine: `export`."""
+"""A corpus as vectors in the files of a search engine, and the engine beside exact search: `export`, `check_export`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from sparse_adapt.api.models import ModelGiven, load_sparse
-from sparse_adapt.api.searching import is_vectors
-from sparse_adapt.collection.given import Corpus, DocumentsGiven, QueriesGiven, queries_of
-from sparse_adapt.collection.readers import documents_at
-from sparse_adapt.engines.formats import check_takes, find_engine, module_of
-from sparse_adapt.engines.layout import ExportSource
-from sparse_adapt.engines.manifest import ExportManifest, remarks
-from sparse_adapt.engines.quantise import DEFAULT_LARGEST, DEFAULT_SCALE, Quantisation
-from sparse_adapt.engines.writing import ExportOptions, export_corpus, write_export
+from sparse_adapt.api.checks import a_corpus_or_vectors, a_file_or_folder, a_folder, check_output
+from sparse_adapt.api.indexing import is_vectors, vectors_at
+from sparse_adapt.api.options import (
+    CORPUS_HELP,
+    MODEL_HELP,
+    Device,
+    Model,
+    Option,
+    Out,
+    Overwrite,
+    Queries,
+    Reads,
+    Resume,
+    Scale,
+    SomeCorpus,
+    SomeQueries,
+    Split,
+    Vectors,
+    declared,
+    model_option,
+)
+from sparse_adapt.api.results import After, Told
+from sparse_adapt.engines.formats import ENGINES, check_takes, find_engine, module_of, open_engine
 from sparse_adapt.errors import ConfigError, InputError
-from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.progress import watching
-from sparse_adapt.report.results import Result
-from sparse_adapt.report.tables import Row
-from sparse_adapt.retrieve.vectors.folder import Vectors, open_vectors
-from sparse_adapt.retrieve.vectors.manifest import stamp, token_names
-from sparse_adapt.retrieve.vectors.shards import encode_queries
+from sparse_adapt.report.tables import Row, to_rich
+
+if TYPE_CHECKING:
+    from sparse_adapt.api.models import ModelGiven
+    from sparse_adapt.collection.given import DocumentsGiven, JudgementsGiven
+    from sparse_adapt.engines.formats import EngineRow
+    from sparse_adapt.engines.manifest import ExportManifest
+    from sparse_adapt.engines.parity import Parity
+    from sparse_adapt.engines.quantise import Quantisation
+    from sparse_adapt.model.sparse import SparseEncoder
+    from sparse_adapt.retrieve.vectors.folder import Vectors as EncodedVectors
+
+FAULTS_SHOWN = 10
+ONE_SOURCE = "name the documents once: with --corpus CORPUS, or with --vectors DIR that `encode` wrote"
 
 
 @dataclass(frozen=True, repr=False)
-class Export(Result):
+class Export(Told):
     """An export on the disk. `loading` holds the commands or lines of Python that load it, ready to be copied."""
 
     folder: Path
-    manifest: ExportManifest
+    manifest: "ExportManifest"
     loading: str
 
     @property
@@ -52,6 +74,8 @@ class Export(Result):
     @property
     def remarks(self) -> tuple[str, ...]:
         """How weights are stored, which were left out or cut, and which texts no search will find, in words."""
+        from sparse_adapt.engines.manifest import remarks
+
         return tuple(remarks(self.manifest))
 
     def to_dict(self) -> dict[str, Any]:
@@ -71,23 +95,43 @@ class Export(Result):
         """What was written, what it cost, and how it is loaded."""
         return Group(*map(Text, (self.headline, *self.remarks, "", self.loading)))
 
+    def after(self) -> After:
+        """How weights are stored, the folder, and how it is loaded."""
+        wrote = [(self.folder, self.contents)]
+        return After(notes=self.remarks, wrote=wrote, next_steps=self.loading.split("\n"), shows=False)
 
+
+@declared
 def export(
-    format: str,
-    model: ModelGiven | None,
-    corpus: DocumentsGiven | None,
-    out: str | Path,
+    format: Annotated[
+        str,
+        Option(f"The engine: {', '.join(row.name for row in ENGINES)}.", metavar="FORMAT", place=True),
+    ],
+    model: Annotated["ModelGiven | None", model_option(f"{MODEL_HELP} Vectors alone need none.")],
+    corpus: Annotated[
+        "DocumentsGiven | None", Option(CORPUS_HELP, metavar="CORPUS", check=a_corpus_or_vectors)
+    ],
+    out: Out,
     *,
-    queries: QueriesGiven | None = None,
-    scale: float | None = None,
-    largest: int | None = None,
-    texts: bool | DocumentsGiven = False,
-    device: str = "auto",
-    overwrite: bool = False,
-    resume: bool = False,
+    vectors: Vectors = None,
+    queries: SomeQueries = None,
+    scale: Scale = None,
+    largest: Annotated[
+        int | None,
+        Option("Largest whole number of a weight, to which larger ones are cut: 255 fits into 8 bits."),
+    ] = None,
+    texts: Annotated[
+        "bool | DocumentsGiven", Option("Write titles and texts too (opensearch, elasticsearch).", "--text")
+    ] = False,
+    device: Device = "auto",
+    overwrite: Overwrite = False,
+    resume: Resume = False,
     progress: bool | None = None,
+    **reading: Reads,
 ) -> Export:
-    """Write a corpus as vectors into a folder, in the files that a search engine loads.
+    """Write a corpus in the format of a search engine.
+
+    The documents come from a corpus, or from vectors that `sparse-adapt encode` wrote.
 
     format: one of the names that `sparse-adapt export --help` lists, such as `opensearch`, `anserini` or `qdrant`.
     corpus: a place, documents in memory, or the folder that `sparse-adapt encode` wrote, which needs no model; None for
@@ -104,31 +148,33 @@ def export(
     2
     """
     row, place = find_engine(format), Path(out)
-    quantisation = _quantisation(scale, largest)
-    check_takes(
-        row,
-        queries=queries is not None,
-        texts=texts is not False,
-        scaled=quantisation is not None,
-    )
-    if row.holds == "vectors" and corpus is None:
-        raise ConfigError(f"{format} holds documents; name a corpus, or vectors that were encoded")
-    if row.holds == "encoder" and corpus is not None:
-        raise ConfigError(f"{format} holds the encoder alone; leave the corpus and vectors out")
+    with_texts = texts is not False
+    scaled = scale is not None or largest is not None
+    check_takes(row, queries=queries is not None, texts=with_texts, scaled=scaled)
+    corpus, texts = _documents(row, corpus, vectors, texts)
     ready = isinstance(corpus, str | Path) and is_vectors(corpus)
+    if vectors is not None and not ready:
+        raise InputError(vectors, "holds no vectors: no manifest.json here of `encode`")
     if ready and texts is True:
-        raise ConfigError("vectors hold no texts; name the documents that have them")
+        raise ConfigError("vectors hold no texts; name the documents that have them: --corpus CORPUS")
     if model is None and (not ready or queries is not None or row.holds == "encoder"):
-        raise ConfigError("name the model that made the vectors; only vectors alone need none")
+        raise ConfigError("--model: name the model that made the vectors; only vectors alone need none")
+    check_output(place, overwrite=overwrite, resume=resume)
+    from sparse_adapt.api.models import load_sparse
+    from sparse_adapt.collection.given import Corpus, queries_of
+    from sparse_adapt.engines.layout import ExportSource
+    from sparse_adapt.engines.writing import ExportOptions, export_corpus, write_export
+    from sparse_adapt.retrieve.vectors.shards import encode_queries
+
     asked = None if queries is None else queries_of(queries)
-    held, encoder = (None, None) if model is None else load_sparse(model, device)
+    held, encoder = (None, None) if model is None else load_sparse(model, device, **reading)
     name = "" if held is None else held.source
     encoded = None if asked is None or encoder is None else encode_queries(encoder, asked)
     options = ExportOptions(
-        quantisation=quantisation,
+        quantisation=_quantisation(scale, largest),
         overwrite=overwrite,
         resume=resume,
-        with_texts=texts is not False,
+        with_texts=with_texts,
         reads=_read_of(corpus, texts)
         + [each for each in (name, queries) if isinstance(each, str | Path) and each],
     )
@@ -152,14 +198,42 @@ def export(
     return Export(done.path, done.manifest, module_of(row).how_to_load(done))
 
 
+def _documents(
+    row: "EngineRow",
+    corpus: "DocumentsGiven | None",
+    vectors: str | Path | None,
+    texts: "bool | DocumentsGiven",
+) -> "tuple[DocumentsGiven | None, bool | DocumentsGiven]":
+    """What is exported, and the documents whose texts stand beside it. Raises ConfigError for both or none."""
+    if row.holds == "encoder":
+        if corpus is not None or vectors is not None:
+            raise ConfigError(f"{row.name} holds the encoder alone; leave out --corpus and --vectors")
+        return None, texts
+    if vectors is None:
+        if corpus is None:
+            raise ConfigError(f"{row.name} holds documents: {ONE_SOURCE}")
+        return corpus, texts
+    if corpus is None and texts is True:
+        raise ConfigError("--text: name the corpus that holds the texts with --corpus")
+    if corpus is None:
+        return vectors, texts
+    if texts is not True:
+        raise ConfigError(ONE_SOURCE)
+    return vectors, corpus
+
+
 def _read_of(*given: object) -> list[str | Path]:
     """Where corpora lie that are named: folders of vectors, or the files that hold documents."""
+    from sparse_adapt.collection.readers import documents_at
+
     named = [each for each in given if isinstance(each, str | Path) and str(each)]
     places = [each if is_vectors(each) else documents_at(each) for each in named]
     return [place for place in places if place is not None]
 
 
-def _quantisation(scale: float | None, largest: int | None) -> Quantisation | None:
+def _quantisation(scale: float | None, largest: int | None) -> "Quantisation | None":
+    from sparse_adapt.engines.quantise import DEFAULT_LARGEST, DEFAULT_SCALE, Quantisation
+
     if scale is None and largest is None:
         return None
     return Quantisation.of(
@@ -167,13 +241,133 @@ def _quantisation(scale: float | None, largest: int | None) -> Quantisation | No
     )
 
 
-def _ready(encoder: SparseEncoder | None, name: str, corpus: DocumentsGiven | None) -> Vectors:
+def _ready(encoder: "SparseEncoder | None", name: str, corpus: "DocumentsGiven | None") -> "EncodedVectors":
     """Vectors that were encoded before, or none of them and who would have made them."""
+    from sparse_adapt.retrieve.vectors.folder import Vectors as EncodedVectors
+    from sparse_adapt.retrieve.vectors.manifest import stamp, token_names
+
     if corpus is None:
         assert encoder is not None, "checked before"
-        return Vectors(stamp(encoder, name), token_names(encoder), ())
+        return EncodedVectors(stamp(encoder, name), token_names(encoder), ())
     assert isinstance(corpus, str | Path), "checked before"
-    opened = open_vectors(Path(corpus))
-    if encoder is not None and not opened.model.fits(stamp(encoder)):
-        raise InputError(corpus, f"was encoded by another model ({opened.model.name}), not by {name}")
-    return opened
+    return vectors_at(Path(corpus), encoder, name)
+
+
+# -- the engine itself ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class CheckedExport(Told):
+    """An export that its engine has loaded, and how its rankings differ from exact search."""
+
+    folder: str
+    format: str
+    parity: "Parity"
+
+    @property
+    def headline(self) -> str:
+        """How many rankings agree."""
+        from sparse_adapt.engines.parity import headline
+
+        return headline(self.parity)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every figure."""
+        return {"export": self.folder, "format": self.format, **self.parity.as_json()}
+
+    def rows(self) -> Sequence[Row]:
+        """One row."""
+        return [self.to_dict()]
+
+    def renderable(self) -> RenderableType:
+        """The headline, and tables of differences and measures."""
+        from sparse_adapt.engines.parity import tables
+
+        return Group(Text(self.headline), *map(to_rich, tables(self.parity)))
+
+    def after(self) -> After:
+        """The first faults; a fault is a failure."""
+        parity = self.parity
+        notes = [f"fault: {fault.query_id}: {fault.words}" for fault in parity.faults[:FAULTS_SHOWN]]
+        if not parity.faults:
+            return After(
+                notes=[f"{parity.queries:,} rankings are those of exact search, but for ties and rounding"]
+            )
+        told = f"{len(parity.faults):,} of {parity.queries:,} rankings differ by more than ties and rounding"
+        return After(notes=notes, failed=f"{self.folder}: {told}; load the export again")
+
+
+@declared
+def check_export(
+    folder: Annotated[
+        str | Path, Option("A folder that `export` wrote.", metavar="DIR", place=True, check=a_folder)
+    ],
+    model: Model,
+    queries: Queries,
+    *,
+    corpus: SomeCorpus = None,
+    vectors: Vectors = None,
+    qrels: Annotated[
+        "JudgementsGiven | None",
+        Option("Judgements: a BEIR folder, TSV or TREC qrels.", metavar="FILE", check=a_file_or_folder),
+    ] = None,
+    split: Split = "test",
+    top: Annotated[int, Option("Documents to compare for each query.", ge=1)] = 10,
+    url: Annotated[str, Option("Address of an engine that is a server.", metavar="URL")] = "",
+    device: Device = "auto",
+    progress: bool | None = None,
+    **reading: Reads,
+) -> CheckedExport:
+    """Load an export into its engine and compare the rankings.
+
+    Every ranking is compared with exact search. Exit status 1 if a difference is neither a tie nor due to rounding.
+    """
+    if (corpus is None) == (vectors is None):
+        raise ConfigError(ONE_SOURCE)
+    from sparse_adapt.api.models import load_sparse
+    from sparse_adapt.collection.given import judgements_of, queries_of
+    from sparse_adapt.engines.manifest import read_export_manifest
+    from sparse_adapt.engines.parity import check_engine
+    from sparse_adapt.retrieve.vectors.folder import join_blocks
+    from sparse_adapt.retrieve.vectors.manifest import stamp
+    from sparse_adapt.retrieve.vectors.shards import encode_queries
+
+    place = Path(folder)
+    manifest, asked = read_export_manifest(place), queries_of(queries)
+    judged = None if qrels is None else judgements_of(qrels, split)
+    held, encoder = load_sparse(model, device, **reading)
+    if not manifest.model.fits(stamp(encoder)):
+        raise InputError(folder, f"was made by another model ({manifest.model.name}), not by {held.source}")
+    if vectors is not None:
+        blocks = vectors_at(Path(vectors), encoder, held.source).blocks
+    else:
+        assert corpus is not None, "checked before"
+        blocks = _encoded(encoder, held.source, corpus, progress).blocks
+    documents = join_blocks(blocks)
+    if manifest.documents not in (0, len(documents.ids)):
+        found = f"{manifest.documents:,} documents, not {len(documents.ids):,}"
+        raise InputError(folder, f"holds {found}; name its own corpus")
+    with open_engine(manifest.format, place, url=url, documents=documents) as engine:
+        parity = check_engine(
+            engine,
+            documents,
+            encode_queries(encoder, asked),
+            k=top,
+            judgements=judged,
+            texts=[query.text for query in asked],
+        )
+    return CheckedExport(str(folder), manifest.format, parity)
+
+
+def _encoded(
+    encoder: "SparseEncoder", name: str, corpus: "DocumentsGiven", progress: bool | None
+) -> "EncodedVectors":
+    """The vectors of a corpus, all of which were encoded."""
+    from sparse_adapt.collection.given import Corpus
+    from sparse_adapt.retrieve.vectors.shards import encode_vectors
+
+    given = Corpus.of(corpus)
+    with watching(progress) as bars:
+        heard = bars.count("documents", given.count())
+        encoded = encode_vectors(encoder, given.read(), model_name=name, progress=heard)
+        return encoded._replace(blocks=list(encoded.blocks))

@@ -144,6 +144,12 @@ class Model:
         self.extended, self._encoded = True, None
         return extension
 
+    def saved_at(self) -> str:
+        """Where it can be read. Raises ModelError for a model that was extended in memory and saved nowhere."""
+        if self.extended:
+            raise ModelError(f"{self.source}: was extended since it was read; save it first")
+        return self.source
+
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
         """Write a folder that transformers, sentence-transformers and raw tokenizers read the same.
 
@@ -194,9 +200,11 @@ def load(
     return Model(open_encoder(source, Reading(max_tokens, windows, overlap, device)), str(source))
 
 
-def load_sparse(source: ModelGiven, device: str = "auto") -> tuple[Model, SparseEncoder]:
+def load_sparse(
+    source: ModelGiven, device: str = "auto", **reading: int | None
+) -> tuple[Model, SparseEncoder]:
     """The model and its encoder, where only a SPLADE model will do. Raises ModelError for a dense one."""
-    model = load(source, device)
+    model = load(source, device, **reading)
     if not isinstance(model.encoder, SparseEncoder):
         raise ModelError(
             f"{model.source}: is a dense model, where a SPLADE model is needed, such as splade-tiny"

@@ -68,7 +68,8 @@ class Option:
 
     `flag`: the option of the command, where it isn't called as the parameter; a short one may come first ("-o --out").
     `place`: given by its place in the command line. `check`: raises for a name that can't be right. `shown`: how help
-    words the default. `commas`: several values in one word, with commas between them. `panel`: of the help.
+    words the default. `commas`: several values in one word, with commas between them. `many`: several values
+    of a type in quotes. `panel`: of the help.
     """
 
     help: str
@@ -81,6 +82,7 @@ class Option:
     le: float | None = None
     shown: str = ""
     commas: bool = False
+    many: bool = False
     panel: str = ""
 
 
@@ -160,9 +162,7 @@ class Declared(NamedTuple):
             for bound, word in ((option.ge, "greater"), (option.le, "less")):
                 within = bound is None or (value >= bound if word == "greater" else value <= bound)
                 if not within:
-                    raise ConfigError(
-                        f"{called} should be {word} than or equal to {bound:g} (found: {value})"
-                    )
+                    raise ConfigError(f"{called} should be {word} than or equal to {bound} (found: {value})")
         if option.check is not None and isinstance(value, str | Path):
             option.check(str(value))
 
@@ -222,7 +222,8 @@ def _declared(name: str, annotation: Any, option: Option, default: object) -> De
     optional = NoneType in parts or any("| None" in each.__forward_arg__ for each in _quoted(parts))
     kinds = [each for each in parts if each is not NoneType]
     if _quoted(parts):
-        return Declared(name, str, option, default, closed=False, optional=optional)
+        kind = bool if isinstance(default, bool) else str
+        return Declared(name, kind, option, default, closed=False, optional=optional, many=option.many)
     many = next((get_args(each)[0] for each in kinds if get_origin(each) in (list, Sequence, tuple)), None)
     if many is not None:
         return Declared(name, many if many in KINDS else str, option, default, optional=optional, many=True)

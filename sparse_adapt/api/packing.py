@@ -3,22 +3,36 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from sparse_adapt.api.models import Model, ModelGiven, load
-from sparse_adapt.collection.given import Corpus, DocumentsGiven
-from sparse_adapt.errors import ConfigError, ModelError
-from sparse_adapt.files.place import Place
+from sparse_adapt.api.checks import a_file, a_pack_or_model, check_free_file, check_output
+from sparse_adapt.api.following import free, line
+from sparse_adapt.api.options import (
+    CORPUS_HELP,
+    MODEL_HELP,
+    ModelAtPlace,
+    Option,
+    Out,
+    Overwrite,
+    corpus_option,
+    declared,
+    model_option,
+    out_option,
+)
+from sparse_adapt.api.results import After, Told
+from sparse_adapt.errors import ConfigError
 from sparse_adapt.report.progress import watching
-from sparse_adapt.report.results import Result
 from sparse_adapt.report.tables import Column, Row, Table, to_rich
 from sparse_adapt.report.watching import silent
-from sparse_adapt.term_packs.making import make_pack
-from sparse_adapt.term_packs.pack import Header, check_pack_place, write_pack
-from sparse_adapt.term_packs.putting import carry_out, packs_in, plan_unpacking
+
+if TYPE_CHECKING:
+    from sparse_adapt.api.models import Model, ModelGiven
+    from sparse_adapt.collection.given import DocumentsGiven
+    from sparse_adapt.term_packs.pack import Header
+
 
 COLUMNS = (
     Column("name", "pack", "text"),
@@ -31,14 +45,14 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, repr=False)
-class Packs(Result):
+class Packs(Told):
     """Term packs: those of a model in their order, or the one in a file. `headers` are by their packs' names."""
 
     source: str
-    found: tuple[tuple[str, Header], ...]
+    found: tuple[tuple[str, "Header"], ...]
 
     @property
-    def headers(self) -> dict[str, Header]:
+    def headers(self) -> dict[str, "Header"]:
         """What each pack says of itself, by its name."""
         return dict(self.found)
 
@@ -86,7 +100,7 @@ class Packed(Packs):
     base: str
 
     @property
-    def header(self) -> Header:
+    def header(self) -> "Header":
         """What the pack says of itself."""
         return self.found[0][1]
 
@@ -96,6 +110,12 @@ class Packed(Packs):
         return (
             f"{self.path}: {len(self.terms):,} terms for {self.base}, taught by {self.header.made.taught_by}"
         )
+
+    def after(self) -> After:
+        """The file, and what is done with it."""
+        told = f"{len(self.terms):,} terms; by {self.header.made.author}, whom --author replaces"
+        unpacked = line("unpack", self.path, "--model", self.base, "-o", free("with-terms"))
+        return After(wrote=[(self.path, told)], next_steps=[line("packs", self.path), unpacked])
 
 
 @dataclass(frozen=True, repr=False)
@@ -109,8 +129,10 @@ class Unpacked(Packs):
     encode_again: tuple[str, ...] | None
 
     @property
-    def model(self) -> Model:
+    def model(self) -> "Model":
         """The model."""
+        from sparse_adapt.api.models import load
+
         return load(self.folder)
 
     def to_dict(self) -> dict[str, Any]:
@@ -134,17 +156,39 @@ class Unpacked(Packs):
             f"encode again {len(self.encode_again):,} documents: their ids are in {self.folder}/reencode.txt"
         )
 
+    def after(self) -> After:
+        """The model, and how its packs are listed."""
+        told = f"a model with {len(self.found):,} packs and {len(self.terms):,} of their terms"
+        return After(wrote=[(self.folder, told)], next_steps=[line("packs", self.folder)])
 
+
+@declared
 def pack(
-    model: ModelGiven,
-    out: str | Path,
+    model: ModelAtPlace,
+    out: Annotated[str | Path, out_option("Term pack to write.")],
     *,
-    base: str | Path,
-    terms: Sequence[str] = (),
-    author: str | None = None,
-    overwrite: bool = False,
+    base: Annotated[
+        "ModelGiven", model_option(f"The model that MODEL was made from, which the pack is for. {MODEL_HELP}")
+    ],
+    terms: Annotated[
+        Sequence[str],
+        Option(
+            "The terms to pack, with commas between them. May be given several times.",
+            metavar="A,B",
+            commas=True,
+            shown="all that the base model lacks",
+        ),
+    ] = (),
+    author: Annotated[
+        str | None,
+        Option("Who is said to have made the pack.", metavar="NAME", shown="who is logged in"),
+    ] = None,
+    overwrite: Overwrite = False,
 ) -> Packed:
-    """Write new terms of a model, whose body stood still while they were taught, into one small file.
+    """Write new terms of a model into a small file, a term pack.
+
+    Every weight that the base model brought has to be as it was: teach the terms with dictionary --train rows, or by a
+    stage with --train new, as warmup is unasked.
 
     model: a folder, or a `Model` that was saved there. base: the model that it was made from, to which the pack fits.
     terms: some of those that its base lacks; by default all. author: who is said to have made the pack; by default
@@ -162,23 +206,46 @@ def pack(
     ['kubectl']
     """
     place = Path(out)
+    check_free_file(place, "pack", overwrite=overwrite, reads=[_path_of(model)])
+    from sparse_adapt.term_packs.making import make_pack
+    from sparse_adapt.term_packs.pack import check_pack_place, write_pack
+
     check_pack_place(place, overwrite=overwrite)
-    made = make_pack(_place_of(model), base, place, terms, author)
+    named = _place_of(base)
+    made = make_pack(_place_of(model), named, place, terms, author)
     write_pack(made, place)
-    return Packed(str(place), ((made.name, made.header),), place, str(base))
+    return Packed(str(place), ((made.name, made.header),), place, named)
 
 
+@declared
 def unpack(
-    files: str | Path | Sequence[str | Path],
-    model: ModelGiven,
-    out: str | Path,
+    files: Annotated[
+        "str | Path | Sequence[str | Path] | None",
+        Option("Term packs to put in.", metavar="FILE...", place=True, check=a_file, many=True, shown="none"),
+    ],
+    model: Annotated[
+        "ModelGiven",
+        model_option(f"The base model of the packs, or a model that holds other packs. {MODEL_HELP}"),
+    ],
+    out: Out,
     *,
-    remove: Sequence[str] = (),
-    corpus: DocumentsGiven | None = None,
-    overwrite: bool = False,
+    remove: Annotated[
+        Sequence[str],
+        Option(
+            "Take this pack out of the model, by the name that `packs` shows. May be given several times.",
+            metavar="NAME",
+        ),
+    ] = (),
+    corpus: Annotated[
+        "DocumentsGiven | None",
+        corpus_option(f"Find which of these documents have to be encoded again. {CORPUS_HELP}"),
+    ] = None,
+    overwrite: Overwrite = False,
     progress: bool | None = None,
 ) -> Unpacked:
-    """Write a model that has the terms of one or several packs; every other weight stays as it is, bit for bit.
+    """Put term packs into a model, or take some out of it.
+
+    Every other weight stays as it is, bit for bit, and a pack that is taken out leaves no trace.
 
     model: the base of the packs, or a model that other packs were put into. remove: names of packs that are taken out
     of it. Whatever the order in which packs are put in, the same texts have the same weights for the same tokens; the
@@ -200,9 +267,14 @@ def unpack(
     >>> sa.unpack([], place + "/with-pods", place + "/without", remove=["pods"]).model.terms
     []
     """
-    named = [files] if isinstance(files, str | Path) else list(files)
+    named = [files] if isinstance(files, str | Path) else list(files or ())
     if not named and not remove:
-        raise ConfigError("name packs to put in, or remove some by their names")
+        raise ConfigError("unpack needs FILE, a term pack to put in, or --remove NAME, one to take out")
+    check_output(Path(out), overwrite=overwrite, resume=False, reads=[_path_of(model), *named])
+    from sparse_adapt.collection.given import Corpus
+    from sparse_adapt.files.place import Place
+    from sparse_adapt.term_packs.putting import carry_out, plan_unpacking
+
     given = None if corpus is None else Corpus.of(corpus)
     plan = plan_unpacking(named, _place_of(model), remove)
     with watching(progress) as bars:
@@ -213,21 +285,38 @@ def unpack(
     return Unpacked(str(out), found, Path(out), None if ids is None else tuple(ids))
 
 
-def packs(source: ModelGiven) -> Packs:
-    """The term packs of a model, or the one in a file: their terms, what taught them, who made them, and their base.
+@declared
+def packs(
+    source: Annotated[
+        "ModelGiven",
+        Option(
+            "A model folder, or the file of a term pack. Also as --model.",
+            metavar="MODEL_OR_FILE",
+            place=True,
+            check=a_pack_or_model,
+        ),
+    ],
+) -> Packs:
+    """List the term packs of a model, or show the one in a file.
+
+    Each with its terms, what taught them, who made it and when, and the base model that it fits.
 
     >>> import sparse_adapt as sa
     >>> sa.packs("splade-tiny")
     <Packs: splade-tiny: 0 packs with 0 terms>
     """
+    from sparse_adapt.term_packs.putting import packs_in
+
     place = _place_of(source)
     return Packs(place, tuple((each.name, each.header) for each in packs_in(place)))
 
 
-def _place_of(given: ModelGiven) -> str:
+def _path_of(given: "ModelGiven") -> str | Path | None:
+    return given if isinstance(given, str | Path) else None
+
+
+def _place_of(given: "ModelGiven") -> str:
     """Where a model can be read. Raises ModelError for one that was extended in memory and saved nowhere."""
-    if not isinstance(given, Model):
+    if isinstance(given, str | Path):
         return str(given)
-    if given.extended:
-        raise ModelError(f"{given.source}: was extended since it was read; save it first")
-    return given.source
+    return given.saved_at()

@@ -17,7 +17,8 @@ class After:
     """What a command says after its result, on standard error, and what a page of the result is called.
 
     notes: what its owner should know. wrote: each place with what it holds. run: a run's folder, whose page is written.
-    next_steps: commands or lines of Python that go on from here.
+    next_steps: commands or lines of Python that go on from here. failed: why the command ends with status 1.
+    shows: whether the result itself goes to standard output; where it doesn't, what was written says all.
     """
 
     notes: Sequence[str] = ()
@@ -26,6 +27,8 @@ class After:
     next_steps: Sequence[str] = ()
     title: str = ""
     lead: str = ""
+    failed: str = ""
+    shows: bool = True
 
 
 class Told(Result):
@@ -74,7 +77,7 @@ class Written(Told):
         """The place, what its owner should know, and what goes on from here."""
         run = self.path if self.is_run else None
         wrote = [(self.path, self.contents)]
-        return After(notes=self.notes, wrote=wrote, run=run, next_steps=self.next_steps)
+        return After(notes=self.notes, wrote=wrote, run=run, next_steps=self.next_steps, shows=False)
 
 
 @dataclass(frozen=True, repr=False)

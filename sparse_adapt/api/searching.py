@@ -1,27 +1,29 @@
-"""The best documents of a query, searched exactly in memory: `search`."""
+"""The best documents of a query, searched exactly in memory, in vectors on the disk or in an index: `search`."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Annotated, Any, overload
 
 from rich.console import Group, RenderableType
-from scipy.sparse import csr_matrix
 
-from sparse_adapt.api.models import Model, ModelGiven, load_sparse
-from sparse_adapt.collection.given import Corpus, DocumentsGiven, QueriesGiven, queries_of
-from sparse_adapt.collection.readers import Document, Query, Run
-from sparse_adapt.engines.lucene import CARD_FILE, LuceneIndex, look_up
-from sparse_adapt.errors import InputError
-from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.api.checks import a_corpus_or_vectors, a_folder, check_free_file, some_queries, some_words
+from sparse_adapt.api.following import line
+from sparse_adapt.api.indexing import is_index, is_vectors, vectors_at
+from sparse_adapt.api.options import LatestModel, OnCpu, Option, Reads, declared
+from sparse_adapt.api.results import After, Told
+from sparse_adapt.api.runs import subject_of
+from sparse_adapt.errors import ConfigError
 from sparse_adapt.report.progress import watching
-from sparse_adapt.report.results import Result
 from sparse_adapt.report.tables import Column, Row, Table, to_rich
-from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.retrieve.results import snippet
-from sparse_adapt.retrieve.search import best_of_blocks
-from sparse_adapt.retrieve.vectors.folder import open_vectors
-from sparse_adapt.retrieve.vectors.manifest import MANIFEST_FILE, read_format, stamp
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+    from sparse_adapt.api.models import ModelGiven
+    from sparse_adapt.collection.given import DocumentsGiven, QueriesGiven
+    from sparse_adapt.collection.readers import Query, Run
+    from sparse_adapt.model.sparse import SparseEncoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +44,24 @@ class Hit:
     @property
     def snippet(self) -> str:
         """How the document begins, in one line."""
+        from sparse_adapt.collection.readers import Document
+        from sparse_adapt.retrieve.results import snippet
+
         return snippet(Document(self.document_id, self.text, self.title))
 
 
 @dataclass(frozen=True, repr=False)
-class Found(Result, Sequence[Hit]):
+class Found(Told, Sequence[Hit]):
     """The documents of one query or of several, query after query, best first; a sequence of `Hit`."""
 
-    queries: tuple[Query, ...]
+    queries: tuple["Query", ...]
     hits: tuple[Hit, ...]
-    run: Run  # query id -> document id -> score, as `write_run` takes it
+    run: "Run"  # query id -> document id -> score, as `write_run` takes it
+    model: str = ""
+    corpus: str | None = None  # that it searched, or that the model is for
+    notes: tuple[str, ...] = ()
+    written: tuple[tuple[Path, str], ...] = ()
+    alone: bool = False  # whether one query was asked, in words
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -80,7 +90,12 @@ class Found(Result, Sequence[Hit]):
         """Each query with its documents, best first; titles and beginnings where texts are known."""
         return {"queries": [self._of(query) for query in self.queries]}
 
-    def _of(self, query: Query) -> dict[str, Any]:
+    def data(self) -> dict[str, Any]:
+        """The documents of the query that was asked, or each query with its documents."""
+        found = self.to_dict()
+        return dict(found["queries"][0]) if self.alone else found
+
+    def _of(self, query: "Query") -> dict[str, Any]:
         hits = self._hits(query)
         return {
             "query_id": query.query_id,
@@ -93,7 +108,7 @@ class Found(Result, Sequence[Hit]):
         known = {"title": hit.title, "snippet": hit.snippet} if self.shows_texts else {}
         return {"rank": hit.rank, "document_id": hit.document_id, "score": hit.score, **impact, **known}
 
-    def _hits(self, query: Query) -> list[Hit]:
+    def _hits(self, query: "Query") -> list[Hit]:
         place = self.queries.index(query)
         before = sum(len(self.run[each.query_id]) for each in self.queries[:place])
         return list(self.hits[before : before + len(self.run[query.query_id])])
@@ -124,23 +139,71 @@ class Found(Result, Sequence[Hit]):
             tables.append(to_rich(Table(query.text, tuple(columns), rows)))
         return Group(*tables)
 
+    def after(self) -> After:
+        """Queries that nothing matches, and how a match is explained."""
+        silent = [
+            f"no document shares a token with the query {query.text!r}"
+            for query in self.queries
+            if not self.run[query.query_id]
+        ]
+        named = ["--model", self.model, "--corpus", self.corpus]
+        steps = [] if self.corpus is None else [line("explain", self.queries[0].text, *named)]
+        notes = [*self.notes, *silent]
+        return After(notes=notes, wrote=self.written, next_steps=steps, shows=not self.written)
+
 
 Rankings = list[list[tuple[str, float, int | None]]]
 """Of each query the documents, best first: id, score, and the impact in an index."""
 
 
+@declared
 def search(
-    model: ModelGiven,
-    corpus: DocumentsGiven,
-    query: QueriesGiven,
+    model: LatestModel,
+    corpus: Annotated[
+        "DocumentsGiven | None",
+        Option(
+            "Search a corpus. Beside --index or --vectors: the corpus whose titles and texts are shown.",
+            metavar="CORPUS",
+            check=a_corpus_or_vectors,
+        ),
+    ],
+    query: Annotated[
+        "QueriesGiven | None",
+        Option("What to look for, in words.", metavar="QUERY", place=True, check=some_words),
+    ],
     *,
-    top: int = 10,
-    texts: DocumentsGiven | None = None,
-    device: str = "auto",
+    queries: Annotated[
+        "QueriesGiven | None",
+        Option(
+            "Search for many queries: a file, or a collection that has some.",
+            metavar="FILE",
+            check=some_queries,
+        ),
+    ] = None,
+    index: Annotated[
+        str | Path | None,
+        Option("Search a Lucene index that `index` wrote.", metavar="INDEX", check=a_folder),
+    ] = None,
+    vectors: Annotated[
+        str | Path | None,
+        Option("Search vectors that `encode` wrote, exactly.", metavar="DIR", check=a_folder),
+    ] = None,
+    verify: Annotated[bool, Option("Check every file of the index before it is searched.")] = False,
+    top: Annotated[int, Option("Documents to show for each query.", ge=1)] = 10,
+    run: Annotated[
+        str | Path | None,
+        Option("Write a TREC run to FILE instead of showing documents.", metavar="FILE"),
+    ] = None,
+    texts: "DocumentsGiven | None" = None,
+    device: OnCpu = "auto",
     progress: bool | None = None,
+    **reading: Reads,
 ) -> Found:
-    """The `top` best documents of a query, by the exact product of sparse vectors; none with a score of zero.
+    """Search an index, a folder of vectors or a corpus.
 
+    Without --model and a place to search, the latest run and its corpus are taken.
+
+    Each query has its `top` best documents, by the exact product of sparse vectors; none with a score of zero.
     corpus: a place, documents in memory, vectors that `sparse-adapt encode` wrote, or a Lucene index that
     `sparse-adapt index` wrote, which ranks by whole numbers. query: one query in words, or several: a list of texts, a
     dictionary from ids to texts, a `Path` of a file of queries. texts: beside vectors or an index, the documents that
@@ -152,62 +215,140 @@ def search(
     >>> found[0].document_id, found[0].text
     ('2', 'we save money')
     """
-    queries = _queries(query)
-    held, encoder = load_sparse(model, device)
+    if (query is None) == (queries is None):
+        raise ConfigError("name what to look for: QUERY, or --queries FILE")
+    if index is not None and vectors is not None:
+        raise ConfigError("name one place to search: --index INDEX or --vectors DIR")
+    place = None if run is None else Path(run)
+    check_free_file(
+        place, "results", overwrite=True, reads=[queries if isinstance(queries, str | Path) else None]
+    )
+    notes = _verified(index, wanted=verify)
+    from sparse_adapt.collection.readers import write_run
+
+    asked = _queries(query, queries)
+    model, searched, texts, about = _searched(model, corpus, index, vectors, texts)
+    found, name = _ranked(asked, model, searched, texts, top, device, progress, reading)
+    written = () if place is None else ((place, f"a TREC run of {write_run(place, found.run):,} results"),)
+    return replace(
+        found, model=name, corpus=about, notes=notes, written=written, alone=isinstance(query, str)
+    )
+
+
+def _searched(
+    model: "ModelGiven | None",
+    corpus: "DocumentsGiven | None",
+    index: str | Path | None,
+    vectors: str | Path | None,
+    texts: "DocumentsGiven | None",
+) -> "tuple[ModelGiven, DocumentsGiven, DocumentsGiven | None, str | None]":
+    """The model, what it searches, the documents that are shown, and the corpus that a query is explained by."""
+    from sparse_adapt.stages.record import read_before
+
+    place = index or vectors
+    if place is not None:
+        _check_kind(index, vectors)
+        texts, corpus = texts or corpus, place
+    if model is None:
+        subject = subject_of(None, corpus if isinstance(corpus, str) and place is None else None)
+        model, corpus = subject.model, corpus or subject.corpus
+    elif corpus is None:
+        corpus = subject_of(str(model), None).corpus
+    shown = texts if place is not None else corpus
+    about = str(shown) if isinstance(shown, str | Path) else None
+    if place is not None and texts is None and isinstance(model, str | Path):
+        about = read_before(str(model)).get("corpus")
+    return model, corpus, texts, about
+
+
+def _ranked(
+    queries: "Sequence[Query]",
+    model: "ModelGiven",
+    corpus: "DocumentsGiven",
+    texts: "DocumentsGiven | None",
+    top: int,
+    device: str,
+    progress: bool | None,
+    reading: "Mapping[str, int | None]",
+) -> tuple[Found, str]:
+    """The documents of each query, and the model's name."""
+    from sparse_adapt.api.models import load_sparse
+    from sparse_adapt.collection.given import Corpus
+
+    held, encoder = load_sparse(model, device, **reading)
     asked = [each.text for each in queries]
     if isinstance(corpus, str | Path) and is_vectors(corpus):
-        return _found(queries, _in_vectors(held, encoder, asked, Path(corpus), top), texts)
+        blocks = vectors_at(Path(corpus), encoder, held.source).blocks
+        return _found(queries, _exactly(encoder, asked, blocks, top), texts), held.source
     if isinstance(corpus, str | Path) and is_index(corpus):
-        return _found(queries, _in_index(encoder, asked, Path(corpus), top), texts)
+        return _found(queries, _in_index(encoder, asked, Path(corpus), top), texts), held.source
     documents = list(Corpus.of(corpus).read())
     with watching(progress) as bars:
-        vectors = held.encode_documents(documents, bars.count("documents", len(documents)))
-    block = [each.document_id for each in documents], vectors
-    return _found(queries, _exactly(encoder, asked, [block], top), documents)
+        encoded = held.encode_documents(documents, bars.count("documents", len(documents)))
+    block = [each.document_id for each in documents], encoded
+    return _found(queries, _exactly(encoder, asked, [block], top), documents), held.source
 
 
-def _in_vectors(
-    held: Model, encoder: SparseEncoder, asked: Sequence[str], folder: Path, top: int
-) -> Rankings:
-    opened = open_vectors(folder)
-    if not opened.model.fits(stamp(encoder)):
-        raise InputError(folder, f"was encoded by another model ({opened.model.name}), not by {held.source}")
-    return _exactly(encoder, asked, opened.blocks, top)
+def _check_kind(index: str | Path | None, vectors: str | Path | None) -> None:
+    """Raise InputError for a folder that isn't what its option says, which would be taken for a corpus."""
+    if index is not None:
+        from sparse_adapt.engines.lucene import read_card
+
+        read_card(Path(index))
+    if vectors is not None:
+        from sparse_adapt.retrieve.vectors.folder import read_manifest
+
+        read_manifest(Path(vectors))
+
+
+def _verified(index: str | Path | None, *, wanted: bool) -> tuple[str, ...]:
+    """That an index is as it was written, in words. Raises InputError where it isn't."""
+    if not wanted:
+        return ()
+    if index is None:
+        raise ConfigError("--verify checks an index; name one with --index INDEX")
+    from sparse_adapt.engines.lucene import verify_index
+
+    return (f"{index}: all {verify_index(Path(index)):,} files are as they were written",)
 
 
 def _exactly(
-    encoder: SparseEncoder, asked: Sequence[str], blocks: Iterable[tuple[Sequence[str], csr_matrix]], top: int
+    encoder: "SparseEncoder",
+    asked: Sequence[str],
+    blocks: "Iterable[tuple[Sequence[str], csr_matrix]]",
+    top: int,
 ) -> Rankings:
+    from sparse_adapt.retrieve.encode import encode
+    from sparse_adapt.retrieve.search import best_of_blocks
+
     best = best_of_blocks(encode(encoder, list(asked), "query"), blocks, top)
     return [[(document_id, score, None) for document_id, score in of_query] for of_query in best]
 
 
-def _in_index(encoder: SparseEncoder, asked: Sequence[str], folder: Path, top: int) -> Rankings:
+def _in_index(encoder: "SparseEncoder", asked: Sequence[str], folder: Path, top: int) -> Rankings:
+    from sparse_adapt.engines.lucene import LuceneIndex, look_up
+
     with LuceneIndex(folder) as opened:
         found = [look_up(text, encoder, opened, top) for text in asked]
     return [[(hit.document_id, hit.score, hit.impact) for hit in hits] for hits in found]
 
 
-def is_index(place: str | Path) -> bool:
-    """Whether a place is a Lucene index that `sparse-adapt index` wrote."""
-    return (Path(place) / CARD_FILE).is_file()
-
-
-def is_vectors(place: str | Path) -> bool:
-    """Whether a place is a folder of vectors that `sparse-adapt encode` wrote."""
-    return (Path(place) / MANIFEST_FILE).is_file() and read_format(Path(place)) == "vectors"
-
-
-def _queries(given: QueriesGiven) -> list[Query]:
+def _queries(query: "QueriesGiven | None", queries: "QueriesGiven | None") -> "list[Query]":
     """One query in words, or several."""
-    if isinstance(given, str):
-        if not given.strip():
-            raise InputError("query", "is empty; say what to look for")
-        return [Query("1", given)]
+    from sparse_adapt.collection.given import queries_of
+    from sparse_adapt.collection.readers import Query
+
+    if isinstance(query, str):
+        return [Query("1", query)]
+    given = queries if query is None else query
+    assert given is not None, "checked before"
     return queries_of(given)
 
 
-def _found(queries: Sequence[Query], rankings: Rankings, texts: DocumentsGiven | None) -> Found:
+def _found(queries: "Sequence[Query]", rankings: Rankings, texts: "DocumentsGiven | None") -> Found:
+    from sparse_adapt.collection.given import Corpus
+    from sparse_adapt.collection.readers import Document
+
     wanted = {document_id for ranking in rankings for document_id, _, _ in ranking}
     read = () if texts is None else Corpus.of(texts).read()
     known = {each.document_id: each for each in read if each.document_id in wanted}

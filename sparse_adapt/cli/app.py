@@ -19,7 +19,7 @@ from typer.main import get_command, get_command_from_info
 from typer.models import CommandInfo
 
 from sparse_adapt.api.options import WITH, Option
-from sparse_adapt.cli import engines, grafting, packing, pages, prepare, search, stages, start, understand
+from sparse_adapt.cli import grafting, pages, prepare, stages, start, understand
 from sparse_adapt.cli.commands import Row, command_of
 from sparse_adapt.cli.console import say
 from sparse_adapt.cli.page import Command, Page
@@ -40,14 +40,23 @@ PANELS: dict[str, tuple[Named, ...]] = {
         *(prepare.queries, prepare.candidates, prepare.pairs, grafting.graft),
     ),
     "Stages": (*(name for name in STAGE_ROWS if name not in RESEARCH), stages.run),
-    "Term packs": (packing.pack, packing.unpack, packing.packs),
+    "Term packs": tuple(
+        Row(name, f"sparse_adapt.api.packing:{name}") for name in ("pack", "unpack", "packs")
+    ),
     "Understand": (
         *(understand.diagnose, understand.explain, understand.evaluate),
         Row("verify", "sparse_adapt.api.checking:verify"),
-        *(pages.report, pages.explore, pages.calibrate),
+        *(pages.report, pages.explore),
+        Row("calibrate", "sparse_adapt.api.calibrating:calibrate"),
     ),
-    "Search": (search.encode, search.index, search.search),
-    "Engines": (engines.export, engines.check_export),
+    "Search": (
+        *(Row(name, f"sparse_adapt.api.indexing:{name}") for name in ("encode", "index")),
+        Row("search", "sparse_adapt.api.searching:search"),
+    ),
+    "Engines": (
+        Row("export", "sparse_adapt.api.exporting:export"),
+        Row("check-export", "sparse_adapt.api.exporting:check_export"),
+    ),
     "Research": (
         *(name for name in STAGE_ROWS if name in RESEARCH),
         *(contradictions.contradict, invented_words.coin, invented_words.recovery),

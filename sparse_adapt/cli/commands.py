@@ -29,18 +29,17 @@ if TYPE_CHECKING:
 
     from sparse_adapt.report.results import Result
 
-OWN = "Settings of this stage"
+FAILED = 1  # exit status
 MARKS = {int: "N", float: "X", str: "NAME"}
 CHECKS = {"device": a_device, "judge": a_model_or_none}  # of settings that name what may not be there
 
 
 class Row(NamedTuple):
-    """A command by its function; `html`: its result may be written as a page as well; `shows`: on standard output."""
+    """A command by its function; `html`: its result may be written as a page as well."""
 
     name: str
     place: str
     html: bool = False
-    shows: bool = True
 
     @property
     def function(self) -> Callable[..., object]:
@@ -263,7 +262,7 @@ def _carry_out(
         values["progress"] = True
     result = inspect.unwrap(function)(**values)
     if result is not None:
-        present(result, json=bool(given.get("json")), html=html, shows=row.shows)
+        present(result, json=bool(given.get("json")), html=html)
 
 
 def _value(declared: Declared, value: Any) -> Any:  # noqa: ANN401 - of any option
@@ -281,15 +280,15 @@ def _value(declared: Declared, value: Any) -> Any:  # noqa: ANN401 - of any opti
 # -- what is said -----------------------------------------------------------------------------------
 
 
-def present(result: object, *, json: bool, html: Path | None = None, shows: bool = True) -> None:
+def present(result: object, *, json: bool, html: Path | None = None) -> None:
     """Print a result, say what was written, write its pages, and say what to run next."""
-    from sparse_adapt.api.results import After, Told, Written
+    from sparse_adapt.api.results import After, Told
     from sparse_adapt.report.results import Result
 
     after = result.after() if isinstance(result, Told) else After()
     if json and isinstance(result, Result):
         show_json(result.data() if isinstance(result, Told) else result.to_dict())
-    elif shows and isinstance(result, Result) and not isinstance(result, Written):
+    elif after.shows and isinstance(result, Result):
         show(result.renderable())
     for note in after.notes:
         say(note)
@@ -299,6 +298,9 @@ def present(result: object, *, json: bool, html: Path | None = None, shows: bool
         page_of(after.run)
     if html is not None and isinstance(result, Result):
         _write_page(result, html, after.title or result.headline, after.lead)
+    if after.failed:
+        say(f"error: {after.failed}")
+        raise SystemExit(FAILED)
     then(*after.next_steps)
 
 

@@ -1,0 +1,168 @@
+"""Vectors of a corpus on the disk, and a Lucene index of them: `encode` and `index`."""
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from sparse_adapt.api.checks import a_folder, check_output
+from sparse_adapt.api.following import a_query, free, line
+from sparse_adapt.api.options import (
+    Device,
+    Documents,
+    Model,
+    Option,
+    Out,
+    Overwrite,
+    Reads,
+    Resume,
+    Scale,
+    declared,
+    out_option,
+)
+from sparse_adapt.api.results import Written
+from sparse_adapt.errors import InputError
+from sparse_adapt.report.progress import watching
+
+if TYPE_CHECKING:
+    from sparse_adapt.model.sparse import SparseEncoder
+    from sparse_adapt.retrieve.vectors.folder import Vectors
+
+MOST_IN_A_SHARD = 1_000_000  # documents, which memory has to hold
+MANIFEST, CARD = "manifest.json", "index.json"  # that vectors and indexes bear
+
+
+@declared
+def encode(
+    model: Model,
+    corpus: Documents,
+    out: Out,
+    *,
+    device: Device = "auto",
+    overwrite: Overwrite = False,
+    resume: Resume = False,
+    engine: Annotated[
+        str,
+        Option(
+            "Where to encode: local, or ray for all machines of a Ray cluster.",
+            metavar="NAME",
+            choices=("local", "ray"),
+        ),
+    ] = "local",
+    workers: Annotated[
+        int | None, Option("Shards that Ray encodes at once.", ge=1, shown="one for each processor")
+    ] = None,
+    shard: Annotated[
+        int,
+        Option(
+            "Documents in a shard. A stopped run loses the shard that it was at.", ge=1, le=MOST_IN_A_SHARD
+        ),
+    ] = 4096,
+    progress: bool | None = None,
+    **reading: Reads,
+) -> Written:
+    """Turn a corpus into sparse vectors.
+
+    They are written in shards, so that a stopped run can go on.
+    """
+    place = Path(out)
+    check_output(place, overwrite=overwrite, resume=resume)
+    from sparse_adapt.api.models import load_sparse
+    from sparse_adapt.collection.given import Corpus
+    from sparse_adapt.collection.readers import documents_at
+    from sparse_adapt.model.reading import Reading
+    from sparse_adapt.retrieve.vectors.cluster import connected, on_cluster
+    from sparse_adapt.retrieve.vectors.shards import encode_corpus
+
+    given = Corpus.of(corpus)
+    total = given.count()
+    held, encoder = load_sparse(model, device, **reading)
+    reads = [held.source] if given.place is None else [documents_at(given.place), held.source]
+    with connected(workers) if engine == "ray" else nullcontext() as cluster, watching(progress) as bars:
+        heard = bars.count("documents", total)
+        read = Reading(**reading, device=device)
+        manifest = encode_corpus(
+            encoder,
+            given.read(),
+            place,
+            model_name=held.source,
+            documents_a_shard=shard,
+            progress=heard,
+            resume=resume,
+            overwrite=overwrite,
+            reads=reads,
+            work=None if cluster is None else on_cluster(cluster, held.source, read, progress=heard),
+        )
+    mean = manifest.nonzeros / manifest.rows
+    index_it = line("index", "--vectors", out, "-o", free(f"{out}-index"))
+    export_it = line("export", "opensearch", "--vectors", out, "-o", free(f"{out}-opensearch"))
+    told = f"{manifest.rows:,} vectors with {mean:.0f} entries each on average"
+    return Written(place, told, [index_it, export_it], figures={"rows": manifest.rows})
+
+
+@declared
+def index(
+    vectors: Annotated[
+        str | Path,
+        Option("A folder that `encode` or `export anserini` wrote.", metavar="DIR", check=a_folder),
+    ],
+    out: Annotated[str | Path, out_option("Index folder to write.", "INDEX")],
+    *,
+    scale: Scale = None,
+    threads: Annotated[
+        int | None, Option("Threads that build the index.", ge=1, shown="all processors")
+    ] = None,
+    overwrite: Overwrite = False,
+    progress: bool | None = None,
+) -> Written:
+    """Build a Lucene index from sparse vectors.
+
+    Anserini builds it; weights become whole numbers.
+    """
+    from sparse_adapt.engines.lucene import build_index
+    from sparse_adapt.engines.manifest import read_export_manifest
+    from sparse_adapt.engines.quantise import Quantisation
+    from sparse_adapt.retrieve.vectors.folder import read_manifest
+    from sparse_adapt.retrieve.vectors.manifest import read_format
+    from sparse_adapt.stages.record import read_before
+
+    source, place = Path(vectors), Path(out)
+    is_plain = read_format(source) == "vectors"
+    total = read_manifest(source).rows if is_plain else read_export_manifest(source, "anserini").documents
+    with watching(progress) as bars:
+        card = build_index(
+            source,
+            place,
+            threads=threads,
+            quantisation=None if scale is None else Quantisation.of(scale),
+            overwrite=overwrite,
+            progress=bars.count("documents", total),
+        )
+    name = card.model.name
+    query = a_query(read_before(name).get("corpus")) if name else None
+    steps = [] if query is None else [line("search", query, "--model", name, "--index", out)]
+    return Written(place, f"{card.documents - card.empty_documents:,} documents, {card.engine}", steps)
+
+
+def is_index(place: str | Path) -> bool:
+    """Whether a place is a Lucene index that `index` wrote."""
+    return (Path(place) / CARD).is_file()
+
+
+def is_vectors(place: str | Path) -> bool:
+    """Whether a place is a folder of vectors that `encode` wrote."""
+    if not (Path(place) / MANIFEST).is_file():
+        return False
+    from sparse_adapt.retrieve.vectors.manifest import read_format
+
+    return read_format(Path(place)) == "vectors"
+
+
+def vectors_at(folder: Path, encoder: "SparseEncoder | None", name: str) -> "Vectors":
+    """The vectors in a folder. Raises InputError for those of another model than `encoder`, which is called `name`."""
+    from sparse_adapt.retrieve.vectors.folder import open_vectors
+    from sparse_adapt.retrieve.vectors.manifest import stamp
+
+    opened = open_vectors(folder)
+    if encoder is not None and not opened.model.fits(stamp(encoder)):
+        raise InputError(folder, f"was encoded by another model ({opened.model.name}), not by {name}")
+    return opened
