@@ -350,7 +350,7 @@ def test_files_that_are_no_pack_for_this_model(tied, tmp_path):
     edited(pack, tmp_path / "twice.pack", tokens=[*tokens, *tokens])
     edited(pack, tmp_path / "beyond.pack", tokens=[{**each, "pieces": [200]} for each in tokens])
     problems = {
-        "nowhere.pack": "can be read",
+        "nowhere.pack": "no such file",
         "flipped.pack": "by its checksum",
         "renamed.pack": "by its checksum",
         "twice.pack": "one twice",
