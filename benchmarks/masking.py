@@ -24,7 +24,6 @@ from benchmarks.teaching import MODELS, measure, prepare
 from sparse_adapt.collection.pairs import read_pairs, write_pairs
 from sparse_adapt.collection.readers import read_documents, write_documents
 from sparse_adapt.files.place import Place
-from sparse_adapt.made_up.queries import HELD
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.tokens import pad
@@ -34,6 +33,7 @@ from sparse_adapt.stages.pairs import Contrast
 from sparse_adapt.stages.parts.masked import mask_token
 from sparse_adapt.stages.parts.sentences import Sentences
 from sparse_adapt.stages.runner import carry_out
+from sparse_adapt.synthetic.queries import HELD
 
 ASIDE = 10  # of so many documents one is set aside
 EVERY = 10_000  # candidates of a sentence: all of its words

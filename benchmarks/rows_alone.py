@@ -24,8 +24,6 @@ from scipy.stats import rankdata
 from benchmarks.stages import DEVELOPMENT, with_other_queries
 from benchmarks.tables import Results, line, spread
 from sparse_adapt.files.place import Place
-from sparse_adapt.made_up.everyday import LIKE_QUERIES, made_up
-from sparse_adapt.made_up.general import pairs
 from sparse_adapt.model.folder import ModelFolder
 from sparse_adapt.model.grafting import graft, layers_of_head
 from sparse_adapt.model.layout import is_dense
@@ -36,6 +34,8 @@ from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_co
 from sparse_adapt.stages.parts.made_up_lessons import new_logits
 from sparse_adapt.stages.parts.texts import Texts
 from sparse_adapt.stages.runner import carry_out
+from sparse_adapt.synthetic.everyday import LIKE_QUERIES, made_up
+from sparse_adapt.synthetic.general import pairs
 
 ASKED, SEED = 1000, 65_537  # general questions, and everyday texts by a seed that no stage has
 AT_ONCE = 256

@@ -25,8 +25,6 @@ from benchmarks.tables import CONTROL, MEASURE, Results, line, spread
 from sparse_adapt.collection.pairs import write_pairs
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.files.place import Place
-from sparse_adapt.made_up.queries import HELD, TRAIN, make_queries, write_collection
-from sparse_adapt.made_up.settings import QuerySettings
 from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.saved import tokenizer_of
@@ -34,6 +32,8 @@ from sparse_adapt.pipeline.plan import make_plan, settings_for
 from sparse_adapt.pipeline.run import run_stage
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_dense, evaluate_model, read_collection
 from sparse_adapt.stages.runner import carry_out
+from sparse_adapt.synthetic.queries import HELD, TRAIN, make_queries, write_collection
+from sparse_adapt.synthetic.settings import QuerySettings
 from sparse_adapt.teachers.consistency import DEPTH, consistent
 from sparse_adapt.terms.criterion import paying
 from sparse_adapt.terms.mining import mine_terms, write_terms

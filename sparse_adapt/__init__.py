@@ -88,7 +88,7 @@ READING_ORDER = (
     # the model: token ids in, one weight for each token of the vocabulary out
     "model",
     # learning
-    "made_up",
+    "synthetic",
     "training",
     "stages",
     # using what was learnt

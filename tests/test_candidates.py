@@ -7,7 +7,7 @@ import pytest
 
 from sparse_adapt.collection.readers import Document, read_candidates, write_candidates
 from sparse_adapt.errors import InputError, ModelError
-from sparse_adapt.made_up.queries import PseudoQuery
+from sparse_adapt.synthetic.queries import PseudoQuery
 from sparse_adapt.teachers.candidates import gather
 from sparse_adapt.teachers.settings import CandidateSettings as Settings
 from sparse_adapt.teachers.teacher import (

@@ -13,13 +13,13 @@ from sparse_adapt.lab.demo import scorecard
 from sparse_adapt.lab.demo.demo import run_demo
 from sparse_adapt.lab.demo.scorecard import function_share, measure, read_scene
 from sparse_adapt.lab.demo.verdict import criteria, tabulate, verdict_lines
-from sparse_adapt.made_up.everyday import made_up
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.pipeline.run import run
 from sparse_adapt.report.tables import to_json
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.keeping import EVERYDAY_SEED
+from sparse_adapt.synthetic.everyday import made_up
 
 QUICK = {"steps": 2, "batch_size": 4, "checkpoint_every": 1, "device": "cpu", "judge": "none"}
 

@@ -8,7 +8,6 @@ import torch
 from families import build
 from torch.testing import assert_close
 
-from sparse_adapt.made_up.samples import Samples
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.stages.parts import fitted_rows
@@ -16,6 +15,7 @@ from sparse_adapt.stages.parts.coordinates import coordinates
 from sparse_adapt.stages.parts.fitted_rows import FittedLessons, Fitting, States, fit_rows
 from sparse_adapt.stages.parts.made_up_lessons import recall
 from sparse_adapt.stages.parts.targets import Targets
+from sparse_adapt.synthetic.samples import Samples
 from sparse_adapt.terms.mining import Term
 
 SAYING = ["A zorvex report compares what the team spent.", "The server of kubectl."]

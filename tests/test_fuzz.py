@@ -38,7 +38,6 @@ from sparse_adapt.files.kept import kept_vectors
 from sparse_adapt.files.marker import checksum_of_file
 from sparse_adapt.files.place import Place
 from sparse_adapt.files.records import read_record
-from sparse_adapt.made_up.queries import read_pseudo_queries
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.query_side import read_weights
 from sparse_adapt.model.sparse import SparseEncoder
@@ -59,6 +58,7 @@ from sparse_adapt.retrieve.vectors.folder import open_vectors, read_vectors
 from sparse_adapt.retrieve.vectors.shards import encode_corpus
 from sparse_adapt.stages.record import extended_from, read_before
 from sparse_adapt.stages.record import read_record as read_stage
+from sparse_adapt.synthetic.queries import read_pseudo_queries
 from sparse_adapt.teachers.teacher import is_cross_encoder
 from sparse_adapt.term_packs.pack import read_pack
 from sparse_adapt.term_packs.putting import open_model

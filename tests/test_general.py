@@ -1,6 +1,6 @@
 """The general passages and questions that ship with the package."""
 
-from sparse_adapt.made_up import general
+from sparse_adapt.synthetic import general
 
 
 def test_each_half_holds_thousands_of_short_passages_and_as_many_questions():

@@ -9,13 +9,13 @@ from families import build
 from diagnostics.tables import tabulate_head
 from sparse_adapt.errors import ModelError
 from sparse_adapt.files.place import Place
-from sparse_adapt.made_up.health import check_head, head_of
 from sparse_adapt.model import health
 from sparse_adapt.model.health import Head, sickness, unreachable
 from sparse_adapt.model.query_side import idf_side
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.stages.runner import carry_out
+from sparse_adapt.synthetic.health import check_head, head_of
 from sparse_adapt.terms.mining import Term
 
 WELL = Head(180.0, 40.0, 0.0, 0.2, 900, 30)

@@ -8,15 +8,15 @@ import torch
 from families import build
 from numpy.typing import NDArray
 
-from sparse_adapt.made_up.everyday import like_queries
-from sparse_adapt.made_up.judged import EVERYDAY_ONE_IN, JudgedMeanings
-from sparse_adapt.made_up.nearness import Judge
-from sparse_adapt.made_up.samples import MadeUpTexts, Samples
-from sparse_adapt.made_up.windows import Meanings
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.parts.term_lessons import shared_features
+from sparse_adapt.synthetic.everyday import like_queries
+from sparse_adapt.synthetic.judged import EVERYDAY_ONE_IN, JudgedMeanings
+from sparse_adapt.synthetic.nearness import Judge
+from sparse_adapt.synthetic.samples import MadeUpTexts, Samples
+from sparse_adapt.synthetic.windows import Meanings
 from sparse_adapt.terms.mining import Term
 
 SAYING = [
@@ -77,7 +77,7 @@ def extended(folder: object, *terms: str) -> SparseEncoder:
 @pytest.fixture(autouse=True)
 def _some_everyday_texts(monkeypatch):
     """One in sixteen of them, which are read as quickly as the few sources here."""
-    monkeypatch.setattr("sparse_adapt.made_up.judged.like_queries", lambda: EVERYDAY)
+    monkeypatch.setattr("sparse_adapt.synthetic.judged.like_queries", lambda: EVERYDAY)
 
 
 @pytest.fixture(params=FAMILIES)
@@ -196,8 +196,8 @@ def test_a_text_as_close_to_a_term_as_its_own_is_no_ground_for_silence(encoder, 
 
 
 def test_many_sources_are_sampled_and_each_keeps_its_place(encoder, monkeypatch):
-    monkeypatch.setattr("sparse_adapt.made_up.judged.OTHERS", 2)
-    monkeypatch.setattr("sparse_adapt.made_up.judged.OWN", 1)
+    monkeypatch.setattr("sparse_adapt.synthetic.judged.OTHERS", 2)
+    monkeypatch.setattr("sparse_adapt.synthetic.judged.OWN", 1)
     source = judged(encoder, [*OTHER, *SAYING, *OTHER])
     assert len(source.cut) <= 4
     assert source.unknown.shape == (10, 2)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sparse_adapt.made_up.nearness import Judge
 from sparse_adapt.model.dense import DenseEncoder
+from sparse_adapt.synthetic.nearness import Judge
 
 VECTORS = {
     "own": (1.0, 0.0),

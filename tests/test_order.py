@@ -65,7 +65,7 @@ def test_only_commands_import_research():
 
 
 def test_diagnostics_never_imports_what_trains():
-    forbidden = {"made_up", "training", "stages", "pipeline", "cli"}
+    forbidden = {"synthetic", "training", "stages", "pipeline", "cli"}
     assert forbidden <= set(READING_ORDER)
     for path in (ROOT.parent / "diagnostics").glob("*.py"):
         assert not forbidden & set(imported(path, "sparse_adapt")), path.name

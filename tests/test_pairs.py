@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sparse_adapt.collection.pairs import Pair, read_pairs, write_pairs
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
-from sparse_adapt.made_up.queries import PseudoQuery
+from sparse_adapt.synthetic.queries import PseudoQuery
 from sparse_adapt.teachers.consistency import consistent
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1).filter(str.strip)

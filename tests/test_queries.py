@@ -7,7 +7,7 @@ import pytest
 from sparse_adapt.collection.readers import Document, read_documents, read_judgements
 from sparse_adapt.collection.sentences import sentences
 from sparse_adapt.errors import InputError
-from sparse_adapt.made_up.queries import (
+from sparse_adapt.synthetic.queries import (
     GENERATED,
     HELD,
     PHRASE,
@@ -20,7 +20,7 @@ from sparse_adapt.made_up.queries import (
     without,
     write_collection,
 )
-from sparse_adapt.made_up.settings import QuerySettings as Queries
+from sparse_adapt.synthetic.settings import QuerySettings as Queries
 
 SUBJECTS = ("valve", "rotor", "piston", "gasket", "bearing", "flange", "nozzle", "sensor", "clutch", "damper")
 

@@ -36,8 +36,8 @@ MEANT, OTHER = "what the team spent this month", "the wood of a tool"
 @pytest.fixture(autouse=True)
 def little_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few made-up and everyday texts, few steps, and a judge that knows two kinds of words."""
-    monkeypatch.setattr("sparse_adapt.made_up.judged.POOL", 200)
-    monkeypatch.setattr("sparse_adapt.made_up.judged.like_queries", lambda: EVERYDAY[:100])
+    monkeypatch.setattr("sparse_adapt.synthetic.judged.POOL", 200)
+    monkeypatch.setattr("sparse_adapt.synthetic.judged.like_queries", lambda: EVERYDAY[:100])
     monkeypatch.setattr(rows_alone, "A_TERM", 0)
     monkeypatch.setattr(rows_alone, "FITTED", 100)
     monkeypatch.setattr(rows_alone, "judge_named", lambda _: Words())

@@ -15,12 +15,12 @@ from sparse_adapt.errors import ConfigError, OutputError
 from sparse_adapt.files import processes
 from sparse_adapt.files.place import Place
 from sparse_adapt.files.processes import common_folder
-from sparse_adapt.made_up import judged
-from sparse_adapt.made_up.everyday import like_queries
 from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.stages.warmup import Warmup
+from sparse_adapt.synthetic import judged
+from sparse_adapt.synthetic.everyday import like_queries
 from sparse_adapt.training.loop import device_of
 from sparse_adapt.training.sharing import own_share, shared_out, sharing, summed_over_processes
 

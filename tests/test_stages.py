@@ -10,7 +10,6 @@ import torch
 from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.collection.readers import Candidates
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.made_up.everyday import LIKE_PASSAGES, TEXTS, made_up
 from sparse_adapt.model import vocabulary
 from sparse_adapt.model.head.pooling import activate
 from sparse_adapt.model.idf import fourth_root, shares_of
@@ -33,6 +32,7 @@ from sparse_adapt.stages.parts.targets import Targets
 from sparse_adapt.stages.parts.term_lessons import HELD, domain_vocabulary
 from sparse_adapt.stages.parts.texts import GENERAL, Remembered, Texts, general_passages, some_passages
 from sparse_adapt.stages.warmup import Warmup, warmup
+from sparse_adapt.synthetic.everyday import LIKE_PASSAGES, TEXTS, made_up
 from sparse_adapt.terms.mining import Term
 from sparse_adapt.training import losses
 from sparse_adapt.training.loop import random_at, train

@@ -18,11 +18,11 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from sparse_adapt.cli.app import every_command
-from sparse_adapt.made_up.settings import QuerySettings
 from sparse_adapt.pipeline.runfile import Top
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.research.suite import settings as suite
 from sparse_adapt.stages.table import find_stage, trained
+from sparse_adapt.synthetic.settings import QuerySettings
 from sparse_adapt.teachers.settings import CandidateSettings
 from sparse_adapt.training.settings import Training
 

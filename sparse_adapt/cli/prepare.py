@@ -71,7 +71,7 @@ def queries(
     """
     from sparse_adapt.collection.readers import documents_at
     from sparse_adapt.files.folders import check_free, output_folder
-    from sparse_adapt.made_up.settings import QuerySettings
+    from sparse_adapt.synthetic.settings import QuerySettings
 
     reads = [documents_at(corpus)]
     check_free(Place(out, overwrite=overwrite, reads=reads, resumable=False))
@@ -179,7 +179,7 @@ def pairs(
     from sparse_adapt.collection.languages import check_language
     from sparse_adapt.collection.pairs import write_pairs
     from sparse_adapt.collection.readers import read_documents
-    from sparse_adapt.made_up.queries import TRAIN, read_pseudo_queries
+    from sparse_adapt.synthetic.queries import TRAIN, read_pseudo_queries
     from sparse_adapt.teachers.consistency import consistent, in_language, ranked_by
 
     if language is not None:

@@ -267,7 +267,7 @@ def adapt(
 
 def _question(collection: Path) -> str | None:
     """A made-up query that nothing was learnt from."""
-    from sparse_adapt.made_up.queries import HELD, read_pseudo_queries
+    from sparse_adapt.synthetic.queries import HELD, read_pseudo_queries
 
     return next((query.text for query in read_pseudo_queries(collection) if query.split == HELD), None)
 

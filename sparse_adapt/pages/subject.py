@@ -16,8 +16,6 @@ from sparse_adapt.collection.readers import Document, Query, read_candidates, re
 from sparse_adapt.collection.sources import judged_split
 from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.files.place import found
-from sparse_adapt.made_up.everyday import LIKE_QUERIES, made_up
-from sparse_adapt.made_up.queries import HELD
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pages.influence import Checkpoint, Lesson, rates_of
 from sparse_adapt.pipeline.run import Finished, read_finished
@@ -26,6 +24,8 @@ from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors, read_collection
 from sparse_adapt.retrieve.keeping import EVERYDAY_SEED
 from sparse_adapt.retrieve.search import Searcher
+from sparse_adapt.synthetic.everyday import LIKE_QUERIES, made_up
+from sparse_adapt.synthetic.queries import HELD
 
 DOCUMENTS = 2_000  # that a page looks at: those that are judged, and others evenly drawn
 QUERIES = 500

@@ -30,7 +30,6 @@ from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.folders import output_folder, tidy
 from sparse_adapt.files.marker import marker_of, remove
 from sparse_adapt.files.place import Place, absolute
-from sparse_adapt.made_up.queries import HELD, TRAIN
 from sparse_adapt.model.kinds import open_sparse
 from sparse_adapt.pipeline.choosing import choice_made, choose_model, kept_made, measure_kept
 from sparse_adapt.pipeline.estimate import expected
@@ -53,6 +52,7 @@ from sparse_adapt.stages.inputs import PAIRS
 from sparse_adapt.stages.record import RECORD_FILE
 from sparse_adapt.stages.runner import Outcome
 from sparse_adapt.stages.table import find_stage
+from sparse_adapt.synthetic.queries import HELD, TRAIN
 from sparse_adapt.teachers.teacher import make_teacher
 from sparse_adapt.terms.mining import Term, read_terms
 

@@ -10,7 +10,6 @@ from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.marker import vouching
 from sparse_adapt.files.place import absolute
 from sparse_adapt.files.records import read_record
-from sparse_adapt.made_up.queries import read_pseudo_queries
 from sparse_adapt.model.kinds import open_sparse
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.choice import (
@@ -32,6 +31,7 @@ from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.made_from import of_model, of_path, stamp
 from sparse_adapt.stages.record import write_record
 from sparse_adapt.stages.runner import Outcome
+from sparse_adapt.synthetic.queries import read_pseudo_queries
 
 CHOICE_FILE, KEEPS_FILE = "choice.json", "keeps.json"
 MAKE_AGAIN = "remove it and pass --resume, which makes it again"

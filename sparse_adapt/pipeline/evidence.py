@@ -18,7 +18,6 @@ from scipy.sparse import csr_matrix
 from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.collection.sampling import evenly
-from sparse_adapt.made_up.reworded import Reworded, reworded
 from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.choice import MEASURE, Choice, Maker, keep
@@ -26,6 +25,7 @@ from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors
 from sparse_adapt.retrieve.keeping import DEPTH, MEANT, known_of, say_new
 from sparse_adapt.retrieve.significance import Values
+from sparse_adapt.synthetic.reworded import Reworded, reworded
 
 ONE_SIDED = 1.645  # standard errors beyond which 1 chance in 20 lies
 DOCUMENTS, DEFINITIONS, KNOWN = 2_000, 200, 500  # that are asked of at the most; known items, about

@@ -27,9 +27,6 @@ from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.folders import output_folder, tidy, write_json
 from sparse_adapt.files.journal import check_same
 from sparse_adapt.files.place import Place, absolute
-from sparse_adapt.made_up import general
-from sparse_adapt.made_up.queries import TRAIN
-from sparse_adapt.made_up.settings import QuerySettings
 from sparse_adapt.model.dense import SMALL
 from sparse_adapt.model.grafting import check_tokens
 from sparse_adapt.model.grafting import graft as graft_body
@@ -55,6 +52,9 @@ from sparse_adapt.stages.made_from import Source, of_collection, of_model, of_pa
 from sparse_adapt.stages.runner import Outcome
 from sparse_adapt.stages.stage import UNUSUAL, Sizes
 from sparse_adapt.stages.table import find_stage
+from sparse_adapt.synthetic import general
+from sparse_adapt.synthetic.queries import TRAIN
+from sparse_adapt.synthetic.settings import QuerySettings
 from sparse_adapt.teachers.settings import CandidateSettings
 from sparse_adapt.teachers.teacher import make_teacher
 from sparse_adapt.training.settings import Training

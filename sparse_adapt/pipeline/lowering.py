@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Document
-from sparse_adapt.made_up.everyday import LIKE_QUERIES, made_up
 from sparse_adapt.model.forms import Side
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import group_by_length, pad
@@ -25,6 +24,7 @@ from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors
 from sparse_adapt.retrieve.keeping import EVERYDAY_SEED, known_of
+from sparse_adapt.synthetic.everyday import LIKE_QUERIES, made_up
 
 EVERYDAY = 4_000  # texts that mean anything, half of them like queries
 TOKENS_A_PASS = 8192

@@ -18,7 +18,12 @@ from sparse_adapt.collection.readers import (
     write_candidates,
 )
 from sparse_adapt.errors import ConfigError, InputError
-from sparse_adapt.made_up.queries import (
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline.choice import GRADES
+from sparse_adapt.report.watching import Watch, unwatched
+from sparse_adapt.stages.extend import told_of_known
+from sparse_adapt.stages.stage import UNUSUAL
+from sparse_adapt.synthetic.queries import (
     GIVEN,
     HELD,
     TRAIN,
@@ -28,12 +33,7 @@ from sparse_adapt.made_up.queries import (
     read_pseudo_queries,
     write_collection,
 )
-from sparse_adapt.made_up.settings import QuerySettings
-from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.choice import GRADES
-from sparse_adapt.report.watching import Watch, unwatched
-from sparse_adapt.stages.extend import told_of_known
-from sparse_adapt.stages.stage import UNUSUAL
+from sparse_adapt.synthetic.settings import QuerySettings
 from sparse_adapt.teachers.candidates import gather
 from sparse_adapt.teachers.settings import CandidateSettings
 from sparse_adapt.teachers.teacher import Teacher

@@ -4,10 +4,10 @@ from typing import Any, Literal
 
 from pydantic import field_validator
 
-from sparse_adapt.made_up.settings import QuerySettings
 from sparse_adapt.model.reading import Reading
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.older import name_in_adapt
+from sparse_adapt.synthetic.settings import QuerySettings
 from sparse_adapt.teachers.settings import CandidateSettings
 
 AdaptStage = Literal[

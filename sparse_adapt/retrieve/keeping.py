@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 
 from sparse_adapt.collection.readers import Document, Judgements, Query
-from sparse_adapt.made_up.everyday import LIKE_QUERIES, made_up
-from sparse_adapt.made_up.general import pairs
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors, read_collection
 from sparse_adapt.retrieve.known_items import TWO_WORDS, known_items
 from sparse_adapt.retrieve.significance import Values, holm, randomisation_test
+from sparse_adapt.synthetic.everyday import LIKE_QUERIES, made_up
+from sparse_adapt.synthetic.general import pairs
 
 GENERAL = "general"
 MEANT = "definitions in other words"

@@ -16,7 +16,6 @@ from sparse_adapt.files.marker import empty, remove
 from sparse_adapt.files.place import Place
 from sparse_adapt.files.processes import common_folder, is_main
 from sparse_adapt.files.writing import sync_all
-from sparse_adapt.made_up.health import check_head
 from sparse_adapt.model.kinds import EitherEncoder, load_encoder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.settings import Settings
@@ -36,6 +35,7 @@ from sparse_adapt.stages.record import (
 )
 from sparse_adapt.stages.stage import Changed, Stage
 from sparse_adapt.stages.table import find_stage
+from sparse_adapt.synthetic.health import check_head
 from sparse_adapt.training.loop import (
     HISTORY_FILE,
     Concluding,

@@ -16,8 +16,8 @@ from numpy.random import Generator, default_rng
 from numpy.typing import NDArray
 
 from sparse_adapt.collection.readers import Candidates, Document
-from sparse_adapt.made_up.queries import PseudoQuery
 from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.synthetic.queries import PseudoQuery
 from sparse_adapt.teachers.settings import CandidateSettings as Settings
 from sparse_adapt.teachers.teacher import JudgedQuery, Teacher, not_a_score
 

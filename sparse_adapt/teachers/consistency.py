@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from sparse_adapt.collection.languages import language_of
 from sparse_adapt.collection.pairs import Pair
 from sparse_adapt.collection.readers import Document
-from sparse_adapt.made_up.queries import PseudoQuery
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.synthetic.queries import PseudoQuery
 from sparse_adapt.teachers.teacher import Rank
 
 DEPTH = 10

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from sparse_adapt.made_up.queries import Generate
 from sparse_adapt.model.folder import ModelFolder
 from sparse_adapt.model.weights import check_weights, loading
+from sparse_adapt.synthetic.queries import Generate
 
 TEXTS_AT_ONCE = 16
 LONGEST_TEXT, LONGEST_QUERY = 384, 48  # tokens

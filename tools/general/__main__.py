@@ -19,7 +19,7 @@ import factbook
 import wordnet
 from record import Entry, drawn
 
-OUT = Path(__file__).resolve().parents[2] / "sparse_adapt" / "made_up" / "data" / "general.jsonl.xz"
+OUT = Path(__file__).resolve().parents[2] / "sparse_adapt" / "synthetic" / "data" / "general.jsonl.xz"
 HALVES = ("teaches", "judges")
 
 

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from sparse_adapt.errors import ModelError
-from sparse_adapt.made_up.windows import ends_of
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.tokens import PADDED_TOKENS_A_PASS, group_by_length, pad
 from sparse_adapt.research.contradicting.gaps import LONGEST_FILL, Gap, Gaps, Spans, compared_as
+from sparse_adapt.synthetic.windows import ends_of
 from sparse_adapt.training import losses
 
 INNER, START = (

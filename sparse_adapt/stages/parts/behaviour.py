@@ -24,7 +24,6 @@ from numpy.random import Generator
 from torch import Tensor
 
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.made_up.everyday import LIKE_PASSAGES, LIKE_QUERIES, TEXTS, made_up
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.forms import Side
 from sparse_adapt.model.sentence import SentenceEncoder
@@ -32,6 +31,7 @@ from sparse_adapt.model.sparse import Pooled, SparseEncoder
 from sparse_adapt.model.tokens import TokenIds
 from sparse_adapt.stages.behaviour import Behaviour as BehaviourSettings
 from sparse_adapt.stages.parts.masked import unmasked
+from sparse_adapt.synthetic.everyday import LIKE_PASSAGES, LIKE_QUERIES, TEXTS, made_up
 from sparse_adapt.training.loop import Either
 
 ANYWHERE = 0.25  # share of the corpus's texts that come from anywhere; the others say a new term

@@ -15,7 +15,6 @@ from numpy.random import Generator
 from torch import Tensor
 from torch.nn import functional
 
-from sparse_adapt.made_up.everyday import LIKE_PASSAGES, TEXTS, made_up
 from sparse_adapt.model.idf import Shares, said_by, shares_of
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
@@ -25,6 +24,7 @@ from sparse_adapt.stages.imitate import EVERYDAY
 from sparse_adapt.stages.parts.factors import LearntFactors
 from sparse_adapt.stages.parts.masked import unmasked
 from sparse_adapt.stages.parts.texts import Remembered, vectors
+from sparse_adapt.synthetic.everyday import LIKE_PASSAGES, TEXTS, made_up
 from sparse_adapt.training.losses import distance
 
 

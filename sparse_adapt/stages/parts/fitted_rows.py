@@ -18,12 +18,12 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sparse_adapt.made_up.samples import Samples
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import TokenIds, group_by_length, pad
 from sparse_adapt.stages.parts.coordinates import Coordinates, coordinates
 from sparse_adapt.stages.parts.made_up_lessons import marks, recall
 from sparse_adapt.stages.parts.targets import Targets
+from sparse_adapt.synthetic.samples import Samples
 from sparse_adapt.training import losses
 
 TOKENS_A_PASS = 4096

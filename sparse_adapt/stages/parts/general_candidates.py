@@ -13,10 +13,10 @@ import torch
 from numpy.typing import NDArray
 
 from sparse_adapt.collection.readers import Candidates
-from sparse_adapt.made_up.general import pairs
 from sparse_adapt.model.idf import scaled
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.parts.texts import vectors
+from sparse_adapt.synthetic.general import pairs
 
 
 def with_general(

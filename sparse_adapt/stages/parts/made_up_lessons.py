@@ -12,9 +12,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sparse_adapt.made_up.judged import JudgedMeanings
-from sparse_adapt.made_up.samples import MadeUpTexts, Samples
-from sparse_adapt.made_up.windows import Meanings
 from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.head.pooling import splade_pool
 from sparse_adapt.model.sparse import SparseEncoder
@@ -22,6 +19,9 @@ from sparse_adapt.model.tokens import read_by_length
 from sparse_adapt.stages.parts.about import Sources
 from sparse_adapt.stages.parts.targets import Targets
 from sparse_adapt.stages.parts.texts import Texts, general_passages
+from sparse_adapt.synthetic.judged import JudgedMeanings
+from sparse_adapt.synthetic.samples import MadeUpTexts, Samples
+from sparse_adapt.synthetic.windows import Meanings
 from sparse_adapt.training import losses
 from sparse_adapt.training.sharing import shared_out
 

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from sparse_adapt.collection.glossary import Definition
-from sparse_adapt.made_up.judged import JudgedMeanings
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import TokenIds
 from sparse_adapt.stages.dictionary import Dictionary
@@ -24,6 +23,7 @@ from sparse_adapt.stages.parts.made_up_lessons import judge_named
 from sparse_adapt.stages.parts.targets import Targets
 from sparse_adapt.stages.parts.texts import general_passages
 from sparse_adapt.stages.stage import Changed
+from sparse_adapt.synthetic.judged import JudgedMeanings
 
 A_TERM = 500  # made-up texts for each term: of more, the fit draws no more
 FLOOR = 0.01  # share of the largest variance below which a direction of the states isn't widened further

@@ -20,7 +20,6 @@ from torch import Tensor, nn
 
 from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.collection.readers import Candidates
-from sparse_adapt.made_up.samples import MadeUpTexts, Samples
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import TokenIds
 from sparse_adapt.stages.distill import Distill
@@ -35,6 +34,7 @@ from sparse_adapt.stages.parts.sparsity import Cost, penalty
 from sparse_adapt.stages.parts.targets import Targets
 from sparse_adapt.stages.parts.texts import Texts, general_passages, some_passages
 from sparse_adapt.stages.terms import functions
+from sparse_adapt.synthetic.samples import MadeUpTexts, Samples
 from sparse_adapt.training import losses
 
 

@@ -20,7 +20,6 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sparse_adapt.made_up.samples import MadeUpTexts, Samples
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import TokenIds, pad
 from sparse_adapt.stages.parts.about import Sources
@@ -30,6 +29,7 @@ from sparse_adapt.stages.parts.made_up_lessons import marks, meanings, new_logit
 from sparse_adapt.stages.parts.targets import Targets
 from sparse_adapt.stages.parts.texts import GENERAL, Remembered, Texts, general_passages, some_passages
 from sparse_adapt.stages.warmup import SAMPLES, Warmup
+from sparse_adapt.synthetic.samples import MadeUpTexts, Samples
 from sparse_adapt.training import losses
 from sparse_adapt.training.shared_steps import SharedFeatures
 from sparse_adapt.training.sharing import own_share, summed_over_processes

@@ -15,7 +15,7 @@ from sparse_adapt.collection.readers import Document, Query
 
 Half = Literal["teaches", "judges"]
 
-DATA = files("sparse_adapt.made_up") / "data" / "general.jsonl.xz"
+DATA = files("sparse_adapt.synthetic") / "data" / "general.jsonl.xz"
 
 
 @cache

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 from numpy.random import Generator
 
-from sparse_adapt.made_up.general import pairs
+from sparse_adapt.synthetic.general import pairs
 
 SEED = 0  # of texts that are the same in every stage
 WINDOW = (4, 17)  # words of a window, least and one more than the most
@@ -36,7 +36,7 @@ def made_up(count: int, seed: int) -> list[str]:
 def like_queries() -> tuple[str, ...]:
     """Short texts that mean anything: real questions, windows of real passages, and words in any order.
 
-    The questions and passages are those of `made_up.general` that teach.
+    The questions and passages are those of `synthetic.general` that teach.
     """
     random = np.random.default_rng(SEED)
     windows = [_window(passage.text.split(), random) for passage, _ in pairs("teaches")]

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from wordfreq import top_n_list, zipf_frequency
 
 from sparse_adapt.collection.glossary import Definition
-from sparse_adapt.made_up.judged import ALIKE, LEAST_ALIKE
 from sparse_adapt.model.dense import DenseEncoder
+from sparse_adapt.synthetic.judged import ALIKE, LEAST_ALIKE
 
 WORDS = 8_000  # common ones that may stand for another
 FURTHER = 8  # words that a word is drawn from, after the `ALIKE` that lessons draw from

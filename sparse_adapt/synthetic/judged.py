@@ -18,15 +18,15 @@ import torch
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from sparse_adapt.made_up.everyday import like_queries
-from sparse_adapt.made_up.nearness import Judge, Nearness
-from sparse_adapt.made_up.samples import Samples, WordFeatures
-from sparse_adapt.made_up.windows import Profile, associations, ends_of, paraphrase, starts_word
-from sparse_adapt.made_up.word_scores import word_scores
 from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.idf import shares_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import TokenIds
+from sparse_adapt.synthetic.everyday import like_queries
+from sparse_adapt.synthetic.nearness import Judge, Nearness
+from sparse_adapt.synthetic.samples import Samples, WordFeatures
+from sparse_adapt.synthetic.windows import Profile, associations, ends_of, paraphrase, starts_word
+from sparse_adapt.synthetic.word_scores import word_scores
 
 REWORDED, NEAR, PARAPHRASED = 0.5, 0.35, 0.1  # shares of the kinds of texts; the rest are words at random
 POOL, POOL_A_TERM, LARGEST_POOL = 8_000, 2_000, 80_000  # texts that are made, beside everyday ones

@@ -20,11 +20,11 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 
-from sparse_adapt.made_up.samples import Samples, WordFeatures
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.idf import shares_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import TokenIds
+from sparse_adapt.synthetic.samples import Samples, WordFeatures
 
 SHORTEST, LONGEST = 3, 16  # tokens of a made-up query
 REPLACED = 0.4  # share of words that give way to an associated one

@@ -29,7 +29,7 @@ from sparse_adapt.collection.lines import Unique, at_least_one, read_objects, wr
 from sparse_adapt.collection.readers import Document, read_judgements, write_documents, write_judgements
 from sparse_adapt.collection.sentences import CHARACTERS, sentences
 from sparse_adapt.errors import InputError
-from sparse_adapt.made_up.settings import QuerySettings as Queries
+from sparse_adapt.synthetic.settings import QuerySettings as Queries
 
 TITLE, SENTENCE, PHRASE, GENERATED, GIVEN = "title", "sentence", "phrase", "generated", "given"
 TRAIN, HELD = "train", "held"

@@ -1,9 +1,9 @@
 """The health of a head by general passages and questions, the same ones each time."""
 
 from sparse_adapt.errors import ModelError
-from sparse_adapt.made_up.general import pairs
 from sparse_adapt.model.health import Head, look_at, sickness
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.synthetic.general import pairs
 
 PASSAGES = 32
 

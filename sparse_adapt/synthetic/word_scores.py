@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, diags
 from scipy.sparse.linalg import lsmr
 
-from sparse_adapt.made_up.nearness import Nearness
 from sparse_adapt.model.tokens import TokenIds
+from sparse_adapt.synthetic.nearness import Nearness
 
 RIDGE = 1.0  # what a word's squared score costs, beside a text's squared error
 SURE = (-0.2, 0.1)  # nearness beyond which a text is as far as any other, or means the term for sure
