@@ -61,9 +61,12 @@ def killed_after(seconds: float, work: Work, *arguments: object) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("work", [run_encode, run_export])
 @pytest.mark.parametrize(
-    "moments", [3, pytest.param(MOMENTS, marks=pytest.mark.nightly)], ids=lambda number: f"{number}-moments"
+    ("work", "moments"),
+    [
+        (run_export, 3),  # which encodes, too
+        *(pytest.param(work, MOMENTS, marks=pytest.mark.nightly) for work in (run_encode, run_export)),
+    ],
 )
 def test_a_kill_at_any_moment_leaves_no_trace(work, moments, tiny_model, documents, tmp_path):
     torch.set_num_threads(1)  # a forked process has no other threads

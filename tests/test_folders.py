@@ -44,6 +44,12 @@ def result(folder: Path, name: str = "old", text: str = "old") -> Path:
     return folder
 
 
+def refused(folder: str | Path, match: str, **options: Any) -> None:
+    """A folder is refused before anything is written."""
+    with pytest.raises(OutputError, match=match), output_folder(Place(Path(folder), **options)):
+        pytest.fail("the block must not run")
+
+
 def run_python(code: str, *arguments: object, wait_for: str = "ready") -> subprocess.Popen[str]:
     """A Python process that has printed `wait_for`."""
     process = subprocess.Popen(
@@ -58,7 +64,6 @@ def run_python(code: str, *arguments: object, wait_for: str = "ready") -> subpro
 
 HALFWAY = """
     import sys
-    from pathlib import Path
     from pathlib import Path
     from sparse_adapt.files.folders import output_folder
     from sparse_adapt.files.place import Place
@@ -102,21 +107,15 @@ class TestOutputFolder:
     @pytest.mark.parametrize("resume", [False, True])
     def test_a_taken_place_is_refused_untouched(self, tmp_path, resume):
         result(tmp_path / "model")
-        with (
-            pytest.raises(OutputError, match=r"model: already there; choose another -o or pass --overwrite$"),
-            output_folder(Place(tmp_path / "model", resume=resume)),
-        ):
-            pytest.fail("the block must not run")
+        refused(
+            tmp_path / "model", r"model: already there; choose another -o or pass --overwrite$", resume=resume
+        )
         assert contents(tmp_path / "model") == {"old": "old"}
         assert names(tmp_path) == ["model"]
 
     def test_a_file_is_never_replaced_by_a_folder(self, tmp_path):
         (tmp_path / "model").write_text("precious")
-        with (
-            pytest.raises(OutputError, match="model: a file is there; choose another -o"),
-            output_folder(Place(tmp_path / "model", overwrite=True)),
-        ):
-            pytest.fail("the block must not run")
+        refused(tmp_path / "model", "model: a file is there; choose another -o", overwrite=True)
         assert (tmp_path / "model").read_text() == "precious"
 
     def test_overwrite_replaces_only_at_the_end(self, tmp_path):
@@ -157,8 +156,7 @@ class TestOutputFolder:
         """What is on disk then: the old folder set aside, the new one complete but not yet in place."""
         result(tmp_path / ".model.replaced")
         result(tmp_path / "model.partial", "new", "new")
-        with pytest.raises(OutputError, match="already there"), output_folder(Place(tmp_path / "model")):
-            pass
+        refused(tmp_path / "model", "already there")
         assert contents(tmp_path / "model") == {"old": "old"}
         with output_folder(Place(tmp_path / "model", overwrite=True, resume=True)):
             pass
@@ -183,13 +181,7 @@ class TestOutputFolder:
         process.communicate()
         assert contents(tmp_path / "model.partial") == {"half": "half"}
         assert not old or contents(tmp_path / "model") == {"old": "old"}
-        with (
-            pytest.raises(
-                OutputError, match="already there" if old else "an unfinished run is in .*--resume"
-            ),
-            output_folder(Place(tmp_path / "model")),
-        ):
-            pytest.fail("the block must not run")
+        refused(tmp_path / "model", "already there" if old else "an unfinished run is in .*--resume")
         with output_folder(Place(tmp_path / "model", resume=True, overwrite=old)) as folder:
             assert contents(folder) == {"half": "half"}
             (folder / "whole").write_text("whole")
@@ -214,11 +206,7 @@ class TestOutputFolder:
     def test_two_processes_never_write_one_folder(self, tmp_path):
         process = run_python(HALFWAY, tmp_path / "model")
         for options in ({}, {"overwrite": True}, {"resume": True}):
-            with (
-                pytest.raises(OutputError, match="model: another process is writing here"),
-                output_folder(Place(tmp_path / "model", **options)),
-            ):
-                pytest.fail("the block must not run")
+            refused(tmp_path / "model", "model: another process is writing here", **options)
         assert contents(tmp_path / "model.partial") == {"half": "half"}
         process.communicate("go on\n")
         assert process.returncode == 0
@@ -258,11 +246,7 @@ class TestOutputFolder:
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
     def test_a_read_only_parent(self, tmp_path):
         (tmp_path / "closed").mkdir(mode=0o555)
-        with (
-            pytest.raises(OutputError, match="can't be written"),
-            output_folder(Place(tmp_path / "closed" / "model")),
-        ):
-            pytest.fail("the block must not run")
+        refused(tmp_path / "closed" / "model", "can't be written")
 
     @pytest.mark.parametrize("write", ["output_folder", "write_text"])
     def test_a_read_only_file_system(self, small_disk, write):
@@ -282,11 +266,7 @@ class TestOutputFolder:
         (tmp_path / "work" / "precious").write_text("x")
         monkeypatch.chdir(tmp_path / "work")
         for path in (".", tmp_path):
-            with (
-                pytest.raises(OutputError, match="holds the folder you are in"),
-                output_folder(Place(Path(path), overwrite=True)),
-            ):
-                pytest.fail("the block must not run")
+            refused(path, "holds the folder you are in", overwrite=True)
         assert names(tmp_path) == ["work"]
 
     def test_a_link_keeps_pointing_to_its_folder(self, tmp_path):
@@ -304,8 +284,7 @@ class TestOverwriting:
     def left_alone(self, tmp_path: Path, match: str, **options: Any) -> None:
         """A result at `out` is refused, and every file is as it was."""
         before = {path: path.read_text() for path in tmp_path.rglob("*") if path.is_file()}
-        with pytest.raises(OutputError, match=match), output_folder(Place(tmp_path / "out", **options)):
-            pytest.fail("the block must not run")
+        refused(tmp_path / "out", match, **options)
         if "resume" not in options:
             with pytest.raises(OutputError, match=match):
                 check_free(Place(tmp_path / "out", **{"resumable": False, **options}))
@@ -366,11 +345,11 @@ class TestOverwriting:
 
     def test_nothing_is_written_into_a_folder_that_is_read(self, tmp_path):
         result(tmp_path / "model")
-        with (
-            pytest.raises(OutputError, match="lies in what this command reads"),
-            output_folder(Place(tmp_path / "model" / "out", reads=["splade-tiny", None, tmp_path / "model"])),
-        ):
-            pytest.fail("the block must not run")
+        refused(
+            tmp_path / "model" / "out",
+            "lies in what this command reads",
+            reads=["splade-tiny", None, tmp_path / "model"],
+        )
         with output_folder(
             Place(tmp_path / "beside", reads=["splade-tiny", None, tmp_path / "model" / "old"])
         ):
@@ -630,8 +609,7 @@ class TestSingleFiles:
 @pytest.mark.parametrize("place", ["s3://bucket/model", "gs://bucket/model", Path("s3://bucket/model")])
 def test_an_address_is_no_place_to_write_to(place, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(OutputError, match="local folder"), output_folder(Place(Path(place))):
-        pass
+    refused(place, "local folder")
     with pytest.raises(OutputError, match="local folder"):
         write_text(place, "text")
     assert names(tmp_path) == []
