@@ -1,6 +1,7 @@
 """The order in which the code is read is the order in which it is imported."""
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -57,11 +58,17 @@ def test_only_pages_and_the_api_import_diagnostics():
     assert users == {"pages", "api"}
 
 
-def test_only_commands_import_research():
-    users = {unit(path) for path in MODULES if "research" in imported(path, "sparse_adapt")}
-    assert users <= {"research", "cli"}
-    for path in (ROOT.parent / "diagnostics").glob("*.py"):
-        assert "research" not in set(imported(path, "sparse_adapt")), path.name
+def test_nothing_imports_research_but_commands_its_table():
+    """Beside the table of its commands, `sparse_adapt.research`, which names functions by their places."""
+    named = re.compile(r"(?:from|import) sparse_adapt\.research\.|\"sparse_adapt\.research\.")
+    others = [path for path in MODULES if unit(path) != "research"]
+    for path in (*others, *(ROOT.parent / "diagnostics").glob("*.py")):
+        assert not named.search(path.read_text(encoding="utf-8")), path.name
+    users = {path.name for path in others if "research" in imported(path, "sparse_adapt")}
+    users |= {
+        path.name for path in others if "sparse_adapt.research import" in path.read_text(encoding="utf-8")
+    }
+    assert users <= {"app.py", "understand.py"}
 
 
 def test_diagnostics_never_imports_what_trains():

@@ -6,7 +6,7 @@ from conftest import TWELVE
 from sparse_adapt.errors import InputError
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.report.tables import to_json
-from sparse_adapt.research.relevance import plot_relevance, relevant_words, tabulate_relevance
+from sparse_adapt.research.relevance import find_relevant_words, plot_relevance, tabulate_relevance
 from sparse_adapt.research.similarity import Likeness, cosines
 from sparse_adapt.terms.language import Parser
 
@@ -24,7 +24,7 @@ def parser() -> Parser:
 
 def test_the_word_is_the_one_that_every_try_finds(tiny_model, parser):
     encoder = load_encoder(tiny_model)
-    relevance = relevant_words(encoder, PAIRS, parser)
+    relevance = find_relevant_words(encoder, PAIRS, parser)
     assert len(relevance.words) == 5  # "Stop." has one word
     first = relevance.words[0]
     assert (first.text, first.other) == PAIRS[0][:2]
@@ -38,7 +38,7 @@ def test_the_word_is_the_one_that_every_try_finds(tiny_model, parser):
 
 
 def test_shares_are_of_all_relevant_words_and_of_all_content_words(tiny_model, parser, tmp_path):
-    relevance = relevant_words(load_encoder(tiny_model), PAIRS, parser)
+    relevance = find_relevant_words(load_encoder(tiny_model), PAIRS, parser)
     rows = to_json(tabulate_relevance(relevance))
     assert sum(row["words"] for row in rows) == 5
     for key in ("share", "content"):
@@ -51,7 +51,7 @@ def test_shares_are_of_all_relevant_words_and_of_all_content_words(tiny_model, p
 def test_every_word_goes_wherever_it_is_said(tiny_model, parser):
     encoder = load_encoder(tiny_model)
     pair = Likeness("The server sends the log to the server.", "A log.", 4.0)
-    first = relevant_words(encoder, [pair], parser, every=True).words[0]
+    first = find_relevant_words(encoder, [pair], parser, every=True).words[0]
     tried = {
         "The": "server sends log to server.",
         "server": "The sends the log to the.",
@@ -61,13 +61,13 @@ def test_every_word_goes_wherever_it_is_said(tiny_model, parser):
     }
     left = dict(zip(tried, cosines(encoder, list(tried.values()), ["A log."] * 5), strict=True))
     assert first.without == pytest.approx(float(min(left.values())), abs=1e-5)
-    rows = relevant_words(encoder, [pair], parser, every=True).rows()
+    rows = find_relevant_words(encoder, [pair], parser, every=True).rows()
     assert {row["speech"] for row in rows if row["content"]} >= {"noun", "article", "verb"}
 
 
 def test_texts_without_words_to_choose_from_are_an_error(tiny_model, parser):
     with pytest.raises(InputError, match="no text has two words to choose from"):
-        relevant_words(load_encoder(tiny_model), [Likeness("Stop.", "12", 4.0)], parser)
+        find_relevant_words(load_encoder(tiny_model), [Likeness("Stop.", "12", 4.0)], parser)
 
 
 def test_every_document_is_parsed(parser):

@@ -18,12 +18,12 @@ from typer.exceptions import TyperException
 from typer.main import get_command, get_command_from_info
 from typer.models import CommandInfo
 
+from sparse_adapt import research
 from sparse_adapt.api.options import WITH, Option
 from sparse_adapt.cli import grafting, pages, prepare, stages, start, understand
 from sparse_adapt.cli.commands import Row, command_of
 from sparse_adapt.cli.console import say
 from sparse_adapt.cli.page import Command, Page
-from sparse_adapt.cli.research import contradictions, invented_words, likeness
 from sparse_adapt.cli.stages import RESEARCH
 from sparse_adapt.errors import ConfigError, SparseAdaptError
 from sparse_adapt.files.writing import FULL
@@ -59,8 +59,7 @@ PANELS: dict[str, tuple[Named, ...]] = {
     ),
     "Research": (
         *(name for name in STAGE_ROWS if name in RESEARCH),
-        *(contradictions.contradict, invented_words.coin, invented_words.recovery),
-        *(likeness.groups, likeness.similarity, likeness.relevant_words),
+        *(Row(name, place) for name, place in research.COMMANDS.items()),
     ),
 }
 ROWS = {each.name: each for commands in PANELS.values() for each in commands if isinstance(each, Row)}

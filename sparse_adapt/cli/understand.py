@@ -1,6 +1,7 @@
 """Commands that only look: diagnose a term, explain a query, evaluate a model or a suite."""
 
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,7 +16,8 @@ from sparse_adapt.api.checks import (
 )
 from sparse_adapt.api.following import a_query, free
 from sparse_adapt.api.runs import BASE, Subject, subject_of
-from sparse_adapt.cli.console import say, show, show_json, show_table, then, wrote
+from sparse_adapt.cli.commands import present
+from sparse_adapt.cli.console import say, show, show_json, then, wrote
 from sparse_adapt.cli.options import (
     COLLECTION_HELP,
     MODEL_HELP,
@@ -31,6 +33,7 @@ from sparse_adapt.cli.options import (
     encodes,
 )
 from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.research import SUITE, SUITE_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -270,18 +273,15 @@ def evaluate(
     With --suite, many models are measured on many collections.
     """
     if template:
-        from sparse_adapt.research.suite.settings import suite_template
-
-        show(suite_template().rstrip("\n"))
+        present(resolve_name(SUITE_FILE)(), json=False)
         return
     if suite is not None:
         if html is not None:
             raise ConfigError("--html is for one comparison; a suite draws its own picture into -o DIR")
         if any(each is not None for each in (model, collection, baseline, general)):
             raise ConfigError("--suite names its own models and collections; leave the other options out")
-        measure_suite(
-            suite, out, explain=explain, overwrite=overwrite, resume=resume, device=device, json=json
-        )
+        given = {"explain": explain, "overwrite": overwrite, "resume": resume, "device": device}
+        present(resolve_name(SUITE)(suite, out, **given, progress=True), json=json)
         return
     if model is None or collection is None:
         raise ConfigError("evaluate needs --model and --collection, or --suite FILE")
@@ -322,39 +322,3 @@ def evaluate(
 def _last(place: str) -> str:
     """A place by its last name: a page tells no folders of the machine that it was made on."""
     return Path(place).name or place
-
-
-def measure_suite(
-    path: Path, out: Path | None, *, explain: bool, overwrite: bool, resume: bool, device: str, json: bool
-) -> None:
-    """What `evaluate --suite` does: every row on every collection, in tables, a file for each form, a plot."""
-    from sparse_adapt.model.reading import choose_device
-    from sparse_adapt.report.progress import Bars
-    from sparse_adapt.research.suite.measure import run_suite
-    from sparse_adapt.research.suite.settings import read_suite
-    from sparse_adapt.research.suite.tables import suite_object, suite_tables, write_results
-
-    suite = read_suite(path)
-    with Bars() as bars:
-        outcome = run_suite(
-            suite,
-            out,
-            overwrite=overwrite,
-            resume=resume,
-            explain=explain,
-            device=choose_device(device),
-            watch=bars.count,
-            finish=write_results,
-        )
-    if json:
-        show_json(suite_object(outcome))
-    else:
-        for table in suite_tables(outcome):
-            show_table(table)
-    again = ["evaluate", "--suite", str(path), "-o", free("suite") if out is None else str(out)]
-    if out is None:
-        then(again)
-        return
-    drawn = ["suite.png", *(["suite-queries.png"] if (out / "suite-queries.png").is_file() else [])]
-    wrote(out, f"suite.json, suite.md, {', '.join(drawn)}, vectors")
-    then([*again, "--overwrite", "--explain"])

@@ -12,7 +12,7 @@ import numpy as np
 
 from sparse_adapt.errors import MissingExtraError
 from sparse_adapt.files.folders import output_folder, write_json, write_text
-from sparse_adapt.files.place import Place, Reads
+from sparse_adapt.files.place import Place
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.research.drawing import empty_figure, markdown_of
 from sparse_adapt.research.groups import ALL, AT, Groups
@@ -103,9 +103,9 @@ def groups_object(models: Models) -> dict[str, object]:
     return {name: groups.to_dict() for name, groups in models.items()}
 
 
-def write_groups_report(models: Models, folder: Path, *, overwrite: bool = False, reads: Reads = ()) -> bool:
+def write_groups_report(models: Models, place: Place) -> bool:
     """Put page, figures and maps into a folder; says whether there are maps, for which matplotlib is needed."""
-    with output_folder(Place(folder, overwrite=overwrite, resumable=False, reads=reads)) as work:
+    with output_folder(place) as work:
         write_json(work / "groups.json", groups_object(models))
         page = markdown_of([*group_tables(models), *(nearest_table(*each) for each in models.items())])
         try:

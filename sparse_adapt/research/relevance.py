@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from sparse_adapt.errors import InputError
+from sparse_adapt.files.folders import output_folder, write_json
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.report.tables import Column, Table
 from sparse_adapt.report.watching import Heard, silent
@@ -78,7 +80,7 @@ class Relevance:
         return {"distribution": self.rows(), "words": [asdict(word) for word in self.words]}
 
 
-def relevant_words(
+def find_relevant_words(
     model: EitherEncoder,
     pairs: Sequence[Likeness],
     parser: Parser,
@@ -147,6 +149,13 @@ def tabulate_relevance(relevance: Relevance) -> Table:
         Column("content", "of all to choose from", "share", decimals=1),
     )
     return Table("", columns, relevance.rows(), "relevant: without it a text is least similar to the other")
+
+
+def write_relevance(relevance: Relevance, place: Place) -> None:
+    """Put relevance.json and relevance.png into a folder. Raises MissingExtraError without matplotlib."""
+    with output_folder(place) as work:
+        write_json(work / "relevance.json", relevance.to_dict())
+        plot_relevance(relevance, work / "relevance.png")
 
 
 def plot_relevance(relevance: Relevance, path: Path) -> None:

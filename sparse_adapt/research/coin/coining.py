@@ -92,7 +92,7 @@ class Report(Record):
     coined: tuple[Coined, ...]
 
 
-def coin(
+def replace_words(
     settings: CoinSettings,
     vocabulary: set[str],
     folder: str | Path,

@@ -1,1 +1,0 @@
-"""Commands for research beside the main path: invented words, contradictions, similar texts."""
