@@ -1,7 +1,6 @@
 """Every family of models: extended, encoded, saved and read back by every loader, tied or not."""
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,9 +9,8 @@ import torch
 from families import FAMILIES, build
 from tokenizers import Tokenizer
 from torch.testing import assert_close
-from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer, BertModel, MobileBertConfig
+from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-from sparse_adapt.errors import ModelError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.terms.mining import Term, mine_terms
@@ -192,169 +190,3 @@ def test_positions_that_start_behind_the_padding_id_shorten_the_longest_text(tmp
         ids = encoder.tokenize(["server " * 300])
         assert len(ids[0]) == longest
         assert encoder(ids).weights.isfinite().all()
-
-
-# -- refusals ------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def copy(tiny_model: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(tiny_model, tmp_path / "copy"))
-
-
-def refusal(source: str | Path) -> str:
-    with pytest.raises(ModelError) as caught:
-        SparseEncoder.load(source)
-    message = str(caught.value)
-    assert "\n" not in message
-    assert message.startswith(str(source))
-    return message
-
-
-def test_refuses_a_folder_without_a_model(tmp_path):
-    assert "config.json" in refusal(tmp_path)
-
-
-def test_refuses_names_that_are_neither_folder_nor_alias_nor_hub_id():
-    for name in ("nothing", "./no/such", "a/b/c", "~/x"):
-        assert "no such model folder" in refusal(name)
-
-
-def test_refuses_a_hub_id_at_once_where_there_is_no_connection(monkeypatch):
-    import socket
-    import time
-
-    def refuse(*_: object, **__: object) -> None:
-        raise socket.gaierror(-2, "Name or service not known")
-
-    monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    started = time.monotonic()
-    assert "the Hub" in refusal("hub:nobody/such-a-model")
-    assert time.monotonic() - started < 5
-
-
-def test_refuses_a_model_without_a_head(copy):
-    BertModel.from_pretrained(copy).save_pretrained(copy)
-    assert "no masked-language-model head" in refusal(copy)
-
-
-def test_refuses_weights_without_a_part_of_the_model(copy):
-    from safetensors.torch import load_file, save_file
-
-    tensors = load_file(copy / "model.safetensors")
-    tensors.pop("bert.encoder.layer.1.output.dense.weight")
-    save_file(tensors, copy / "model.safetensors", {"format": "pt"})
-    assert "lack bert.encoder.layer.1.output.dense.weight" in refusal(copy)
-
-
-def test_refuses_pickled_weights(copy):
-    torch.save(AutoModelForMaskedLM.from_pretrained(copy).state_dict(), copy / "pytorch_model.bin")
-    (copy / "model.safetensors").unlink()
-    assert "pytorch_model.bin" in refusal(copy)
-
-
-def test_refuses_a_folder_without_weights(copy):
-    (copy / "model.safetensors").unlink()
-    assert "no weights" in refusal(copy)
-
-
-@pytest.mark.parametrize("length", [0, 12, 4000])
-def test_refuses_damaged_weights(copy, length):
-    path = copy / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:length])
-    assert "model.safetensors is damaged" in refusal(copy)
-
-
-def test_refuses_weights_of_another_shape(copy):
-    settings = json.loads((copy / "config.json").read_text())
-    (copy / "config.json").write_text(json.dumps({**settings, "vocab_size": 210}))
-    assert "(200, 16), but config.json says (210, 16)" in refusal(copy)
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("{", "config.json: can't be read"),
-        ("[]", "config.json: not a model's configuration"),
-        ('{"model_type": "gpt2"}', "not a masked language model"),
-        ('{"model_type": "nonesuch"}', "not a masked language model"),
-    ],
-)
-def test_refuses_a_config_that_is_broken_or_of_no_masked_language_model(copy, content, said):
-    (copy / "config.json").write_text(content)
-    assert said in refusal(copy)
-
-
-def test_never_runs_code_from_a_folder(copy):
-    settings = json.loads((copy / "config.json").read_text())
-    code = {"AutoConfig": "code.Config", "AutoModelForMaskedLM": "code.Model"}
-    (copy / "config.json").write_text(json.dumps({**settings, "model_type": "own", "auto_map": code}))
-    (copy / "code.py").write_text(f"open({str(copy / 'ran')!r}, 'w')\n")
-    refusal(copy)
-    assert not (copy / "ran").exists()
-
-
-def test_refuses_a_folder_without_a_tokenizer(copy):
-    (copy / "tokenizer.json").unlink()
-    assert "tokenizer.json" in refusal(copy)
-    (copy / "tokenizer_config.json").unlink()
-    assert "tokenizer.json" in refusal(copy)
-
-
-@pytest.mark.parametrize("content", ["", "{", "{}", '{"model": {"type": "nonesuch"}}'])
-def test_refuses_a_damaged_tokenizer(copy, content):
-    (copy / "tokenizer.json").write_text(content)
-    assert "not a tokenizer that can be loaded" in refusal(copy)
-
-
-def test_refuses_a_tokenizer_that_is_not_fast(copy):
-    (copy / "tokenizer.json").unlink()
-    (copy / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]))
-    settings = {"tokenizer_class": "BertJapaneseTokenizer", "word_tokenizer_type": "basic"}
-    (copy / "tokenizer_config.json").write_text(json.dumps(settings))
-    assert "fast tokenizer" in refusal(copy)
-
-
-def test_refuses_a_tokenizer_with_more_tokens_than_the_model_has_rows(copy):
-    tokenizer = AutoTokenizer.from_pretrained(copy)
-    tokenizer.add_tokens(["zorvex"])
-    tokenizer.save_pretrained(copy)
-    assert "201 tokens, the model rows for 200" in refusal(copy)
-
-
-@pytest.mark.parametrize("content", ["{", "{}", '{"max_tokens": 9, "new_tokens": [{"token": "a"}]}'])
-def test_refuses_a_damaged_list_of_new_tokens(copy, content):
-    (copy / "vocabulary.json").write_text(content)
-    assert "vocabulary.json: damaged" in refusal_anywhere(copy)
-
-
-def refusal_anywhere(source: Path) -> str:
-    with pytest.raises(ModelError) as caught:
-        SparseEncoder.load(source)
-    return str(caught.value)
-
-
-def test_refuses_a_deberta_head_that_is_no_linear_layer_over_the_vocabulary(tmp_path):
-    from families import DEBERTA, unigram
-
-    tokenizer = unigram()
-    for hidden in (16, 320):  # the second has a square layer with more rows than there are tokens
-        settings = {**DEBERTA, "hidden_size": hidden, "vocab_size": len(tokenizer), "legacy": False}
-        config = AutoConfig.for_model("deberta-v2", **settings)
-        AutoModelForMaskedLM.from_config(config).save_pretrained(tmp_path / str(hidden))
-        tokenizer.save_pretrained(tmp_path / str(hidden))
-        assert "linear layer over its" in refusal(tmp_path / str(hidden))
-
-
-def test_refuses_logits_that_are_more_than_one_layer(tmp_path):
-    from families import wordpiece
-
-    tokenizer = wordpiece()
-    small = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
-    narrow = {"embedding_size": 16, "intra_bottleneck_size": 16}
-    small = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
-    narrow = {"embedding_size": 16, "intra_bottleneck_size": 16}
-    config = MobileBertConfig(vocab_size=len(tokenizer), **small, **narrow)
-    AutoModelForMaskedLM.from_config(config).save_pretrained(tmp_path)  # multiplies by two matrices
-    tokenizer.save_pretrained(tmp_path)
-    assert "more to its logits than one linear layer" in refusal(tmp_path)

@@ -261,12 +261,3 @@ def test_a_token_without_a_factor_counts_as_the_most_telling(tiny_model):
     encoder = SparseEncoder.load(tiny_model)
     encoder.factors = np.array([0.5, 1.5], np.float32)
     assert encoder.factors_of(np.array([0, 1, 2])).tolist() == [0.5, 1.5, 1.5]
-
-
-@pytest.mark.parametrize("text", ["{", '{"factors": [1, -1]}', '{"factors": []}', '{"weights": [1]}'])
-def test_factors_that_are_none_are_refused(tiny_model, tmp_path, text):
-    folder = tmp_path / "model"
-    SparseEncoder.load(tiny_model).save(folder)
-    (folder / "factors.json").write_text(text)
-    with pytest.raises(ModelError, match=r"factors\.json: .*delete it to do without idf"):
-        SparseEncoder.load(folder)

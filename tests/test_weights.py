@@ -1,4 +1,4 @@
-"""What a model folder may not do: load what lies elsewhere, what isn't safetensors, what changed, or what bursts."""
+"""Which model folders are refused: other kinds, damaged, changed, made to burst, or with what lies elsewhere."""
 
 import itertools
 import json
@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from families import DEBERTA, unigram, wordpiece
 from safetensors.torch import load_file, save_file
+from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer, BertModel, MobileBertConfig
 
 from sparse_adapt.errors import ModelError
 from sparse_adapt.model.folder import BUNDLED, ModelFolder, hub_id_in, resolve
@@ -30,11 +32,132 @@ def own(tiny_model, tmp_path):
     return tmp_path / "own"
 
 
-def refusal(folder) -> str:
+def refusal(source: str | Path) -> str:
     with pytest.raises(ModelError) as caught:
-        SparseEncoder.load(folder)
+        SparseEncoder.load(source)
     assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith(str(source))
     return str(caught.value)
+
+
+# -- what is missing, damaged, or another kind of model ---------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("config.json", None, "holds no config.json"),
+        ("config.json", "{", "config.json: can't be read"),
+        ("config.json", "[]", "config.json: not a model's configuration"),
+        ("config.json", '{"model_type": "gpt2"}', "not a masked language model"),
+        ("config.json", '{"model_type": "nonesuch"}', "not a masked language model"),
+        ("model.safetensors", None, "no weights"),
+        *(("model.safetensors", length, "model.safetensors is damaged") for length in (0, 12, 4000)),
+        ("tokenizer.json", None, "holds no tokenizer.json"),
+        *(
+            ("tokenizer.json", content, "not a tokenizer that can be loaded")
+            for content in ("", "{", "{}", '{"model": {"type": "nonesuch"}}')
+        ),
+        *(
+            ("vocabulary.json", content, "vocabulary.json: damaged")
+            for content in ("{", "{}", '{"max_tokens": 9, "new_tokens": [{"token": "a"}]}')
+        ),
+        *(
+            ("factors.json", content, "delete it to do without idf")
+            for content in ("{", '{"factors": [1, -1]}', '{"factors": []}', '{"weights": [1]}')
+        ),
+    ],
+)
+def test_a_file_that_is_gone_or_damaged_is_one_line(copy, name, content, said):
+    path = copy / name
+    if content is None:
+        path.unlink()
+    elif isinstance(content, int):
+        path.write_bytes(path.read_bytes()[:content])
+    else:
+        path.write_text(content)
+    assert said in refusal(copy)
+
+
+def test_refuses_a_hub_id_at_once_where_there_is_no_connection(monkeypatch):
+    import socket
+    import time
+
+    def refuse(*_: object, **__: object) -> None:
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    started = time.monotonic()
+    assert "the Hub" in refusal("hub:nobody/such-a-model")
+    assert time.monotonic() - started < 5
+
+
+def test_refuses_a_model_without_a_head(copy):
+    BertModel.from_pretrained(copy).save_pretrained(copy)
+    assert "no masked-language-model head" in refusal(copy)
+
+
+def test_refuses_weights_without_a_part_of_the_model(copy):
+    tensors = load_file(copy / "model.safetensors")
+    tensors.pop("bert.encoder.layer.1.output.dense.weight")
+    save_file(tensors, copy / "model.safetensors", {"format": "pt"})
+    assert "lack bert.encoder.layer.1.output.dense.weight" in refusal(copy)
+
+
+def test_refuses_pickled_weights(copy):
+    torch.save(AutoModelForMaskedLM.from_pretrained(copy).state_dict(), copy / "pytorch_model.bin")
+    (copy / "model.safetensors").unlink()
+    assert "pytorch_model.bin" in refusal(copy)
+
+
+def test_refuses_weights_of_another_shape(copy):
+    settings = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps({**settings, "vocab_size": 210}))
+    assert "(200, 16), but config.json says (210, 16)" in refusal(copy)
+
+
+def test_never_runs_code_from_a_folder(copy):
+    settings = json.loads((copy / "config.json").read_text())
+    code = {"AutoConfig": "code.Config", "AutoModelForMaskedLM": "code.Model"}
+    (copy / "config.json").write_text(json.dumps({**settings, "model_type": "own", "auto_map": code}))
+    (copy / "code.py").write_text(f"open({str(copy / 'ran')!r}, 'w')\n")
+    refusal(copy)
+    assert not (copy / "ran").exists()
+
+
+def test_refuses_a_tokenizer_that_is_not_fast(copy):
+    (copy / "tokenizer.json").unlink()
+    (copy / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]))
+    settings = {"tokenizer_class": "BertJapaneseTokenizer", "word_tokenizer_type": "basic"}
+    (copy / "tokenizer_config.json").write_text(json.dumps(settings))
+    assert "fast tokenizer" in refusal(copy)
+
+
+def test_refuses_a_tokenizer_with_more_tokens_than_the_model_has_rows(copy):
+    tokenizer = AutoTokenizer.from_pretrained(copy)
+    tokenizer.add_tokens(["zorvex"])
+    tokenizer.save_pretrained(copy)
+    assert "201 tokens, the model rows for 200" in refusal(copy)
+
+
+def test_refuses_a_deberta_head_that_is_no_linear_layer_over_the_vocabulary(tmp_path):
+    tokenizer = unigram()
+    for hidden in (16, 320):  # the second has a square layer with more rows than there are tokens
+        settings = {**DEBERTA, "hidden_size": hidden, "vocab_size": len(tokenizer), "legacy": False}
+        config = AutoConfig.for_model("deberta-v2", **settings)
+        AutoModelForMaskedLM.from_config(config).save_pretrained(tmp_path / str(hidden))
+        tokenizer.save_pretrained(tmp_path / str(hidden))
+        assert "linear layer over its" in refusal(tmp_path / str(hidden))
+
+
+def test_refuses_logits_that_are_more_than_one_layer(tmp_path):
+    tokenizer = wordpiece()
+    small = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    narrow = {"embedding_size": 16, "intra_bottleneck_size": 16}
+    config = MobileBertConfig(vocab_size=len(tokenizer), **small, **narrow)
+    AutoModelForMaskedLM.from_config(config).save_pretrained(tmp_path)  # multiplies by two matrices
+    tokenizer.save_pretrained(tmp_path)
+    assert "more to its logits than one linear layer" in refusal(tmp_path)
 
 
 # -- weights in several files ----------------------------------------------------------------------
@@ -196,6 +319,8 @@ def runs(tmp_path, monkeypatch):
         ("/no/such", ""),
         ("../a", ""),
         ("a/b/c", ""),
+        ("nothing", ""),
+        ("./no/such", ""),
         ("typo/model", ""),  # of which no folder is here
         ("hub:a/b/c", ""),
         ("hub:", ""),
