@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from odd import export
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.engines.anserini import lucene_name
@@ -43,15 +44,10 @@ def two_blocks(tokens: list[str] = TOKENS, queries: EncodedBatch | None = None) 
     return ExportSource(Vectors(STAMP, tokens, iter([FIRST, SECOND])), queries)
 
 
-def test_every_file_is_as_it_was(tmp_path, golden_folder):
-    scale = Quantisation(scale=100, largest=300)
-    write_export("anserini", two_blocks(queries=QUERIES), tmp_path / "out", ExportOptions(quantisation=scale))
-    golden_folder(tmp_path / "out", "anserini")
-
-
-def test_the_manifest_counts_what_quantising_cost(tmp_path):
-    source, scale = two_blocks(queries=QUERIES), Quantisation(largest=300)
+def test_every_file_is_as_it_was_and_the_manifest_counts_what_quantising_cost(tmp_path, golden_folder):
+    source, scale = two_blocks(queries=QUERIES), Quantisation(scale=100, largest=300)
     manifest = write_export("anserini", source, tmp_path / "out", ExportOptions(quantisation=scale)).manifest
+    golden_folder(tmp_path / "out", "anserini")
     assert (manifest.documents, manifest.empty_documents) == (4, 1)
     assert (manifest.entries, manifest.dropped, manifest.clipped) == (6, 2, 1)
     assert (manifest.queries, manifest.empty_queries) == (1, 1)
@@ -65,9 +61,7 @@ def test_the_json_reads_back_as_the_impacts(tmp_path_factory, row):
     for column, impact in row.items():
         dense[0, column] = impact / 100
     folder = tmp_path_factory.mktemp("export") / "out"
-    write_export(
-        "anserini", ExportSource(Vectors(STAMP, TOKENS, [EncodedBatch(["d"], csr_matrix(dense))])), folder
-    )
+    export("anserini", folder, TOKENS, EncodedBatch(["d"], csr_matrix(dense)))
     stored = json.loads((folder / "documents/part-00000.jsonl").read_text(encoding="utf-8"))
     assert stored["contents"] == ""
     assert {unescape_token(name): impact for name, impact in stored["vector"].items()} == {

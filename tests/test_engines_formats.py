@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from sparse_adapt.engines.engine import EngineModule
-from sparse_adapt.engines.formats import ENGINES, find_engine, module_of, open_engine, require
+from sparse_adapt.engines.formats import ENGINES, check_takes, find_engine, module_of, open_engine, require
 from sparse_adapt.errors import ConfigError, MissingExtraError
 
 
@@ -51,3 +51,24 @@ def test_a_library_takes_no_url(row, tmp_path):
 def test_a_server_wants_a_url(row, tmp_path):
     with pytest.raises(ConfigError, match=f"{row.title} is a server; say where with --url {row.address}"):
         open_engine(row.name, tmp_path)
+
+
+def test_an_encoder_for_opensearch_is_opened_there_alone(tmp_path):
+    with pytest.raises(ConfigError, match="opensearch-model: only OpenSearch itself can open it"):
+        open_engine("opensearch-model", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "problem"),
+    [
+        ("onnx", "queries", "onnx holds an encoder and no vectors; leave out --queries"),
+        ("opensearch-model", "queries", "opensearch-model holds an encoder and no vectors"),
+        ("qdrant", "texts", "qdrant stores no texts, as opensearch and elasticsearch do"),
+        ("qdrant", "scaled", "qdrant keeps weights as they are; leave out --scale"),
+    ],
+)
+def test_what_an_engine_does_not_take_is_refused(name, given, problem):
+    with pytest.raises(ConfigError, match=problem):
+        check_takes(
+            find_engine(name), **({"queries": False, "texts": False, "scaled": False} | {given: True})
+        )

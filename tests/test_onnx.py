@@ -14,7 +14,7 @@ from sparse_adapt.engines.layout import ExportSource
 from sparse_adapt.engines.manifest import read_export
 from sparse_adapt.engines.parity import check_engine
 from sparse_adapt.engines.writing import write_export
-from sparse_adapt.errors import ConfigError, MissingExtraError, ModelError
+from sparse_adapt.errors import MissingExtraError, ModelError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.vectors.folder import Vectors
 from sparse_adapt.retrieve.vectors.manifest import stamp, token_names
@@ -29,8 +29,8 @@ def model(tiny_model: Path) -> SparseEncoder:
 ASKED = [Query("q1", "a backup of the database"), Query("q2", "zorvex reports"), Query("q3", "the server")]
 
 
-def source_of(model, queries=None):
-    return ExportSource(Vectors(stamp(model), token_names(model), ()), queries, model)
+def source_of(model):
+    return ExportSource(Vectors(stamp(model), token_names(model), ()), encoder=model)
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +68,7 @@ def test_onnx_is_refused_where_its_weights_are_not_those_of_torch(model, graph, 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_onnx_holds_no_queries_and_names_its_extra(model, tmp_path, monkeypatch):
-    with pytest.raises(ConfigError, match="onnx holds an encoder and no vectors; leave out --queries"):
-        write_export("onnx", source_of(model, encode_queries(model, ASKED)), tmp_path / "out")
+def test_onnx_names_its_extra(model, tmp_path, monkeypatch):
     monkeypatch.setattr("sparse_adapt.engines.formats.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"onnx is not installed: pip install 'sparse-adapt\[onnx\]'"):
         write_export("onnx", source_of(model), tmp_path / "out")

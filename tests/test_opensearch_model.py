@@ -6,19 +6,16 @@ import zipfile
 
 import pytest
 import torch
-from scipy.sparse import csr_matrix
 from tokenizers import Tokenizer
 
 from sparse_adapt.engines import opensearch_model
-from sparse_adapt.engines.formats import open_engine
 from sparse_adapt.engines.layout import ExportSource
 from sparse_adapt.engines.manifest import read_export, read_export_manifest
 from sparse_adapt.engines.opensearch_model import CONFIG_FILE, ZIP_FILE, how_to_load
 from sparse_adapt.engines.writing import write_export
-from sparse_adapt.errors import ConfigError, ModelError
+from sparse_adapt.errors import ModelError
 from sparse_adapt.files.marker import checksum_of_bytes
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.retrieve.vectors.shards import encode_vectors
 from tests.odd import with_factors
 
@@ -81,23 +78,9 @@ def test_a_script_that_weighs_otherwise_is_not_kept(model, tmp_path, monkeypatch
     assert list(tmp_path.iterdir()) == []
 
 
-def test_queries_have_no_place_in_it(model, tmp_path):
-    with pytest.raises(ConfigError, match="opensearch-model holds an encoder and no vectors"):
-        write_export(
-            "opensearch-model",
-            source_of(model)._replace(queries=EncodedBatch([], csr_matrix((0, 200)))),
-            tmp_path / "out",
-        )
-
-
 def test_the_printed_commands_register_the_configuration_with_its_url(bundle):
     lines = how_to_load(read_export(bundle)).splitlines()
     script = "\n".join(line for line in lines if "curl" not in line).rstrip("|")
     done = subprocess.run(["bash", "-ec", script], capture_output=True, text=True, check=True)
     configuration = json.loads((bundle / CONFIG_FILE).read_text())
     assert json.loads(done.stdout) == configuration | {"url": "https://example.org/model.zip"}
-
-
-def test_only_opensearch_opens_it(bundle):
-    with pytest.raises(ConfigError, match="opensearch-model: only OpenSearch itself can open it"):
-        open_engine("opensearch-model", bundle)

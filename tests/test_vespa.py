@@ -18,14 +18,13 @@ from odd import (
     export,
     export_odd,
     odd_queries,
-    vouch_anew,
 )
 from small_servers import VespaServer, served
 
 from sparse_adapt.engines import vespa
 from sparse_adapt.engines.formats import open_engine
-from sparse_adapt.engines.vespa import escape_label, load, unescape_label
-from sparse_adapt.errors import ConfigError, InputError, OutputError
+from sparse_adapt.engines.vespa import escape_label, unescape_label
+from sparse_adapt.errors import InputError, OutputError
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 
@@ -100,20 +99,6 @@ def test_labels_by_hand():
 # -- what goes wrong ------------------------------------------------------------------------------
 
 
-def test_documents_that_are_refused_are_named_and_the_others_get_in(exported):
-    server = VespaServer()
-    server.refuse, server.busy = {"d1", "d 4/?#&"}, 3
-    with served(server) as url:
-        with pytest.raises(OutputError, match="refused 2 of 10 documents") as caught:
-            load(exported, url)
-        assert re.search(
-            r"'d1': status 400: .*could not parse d1.*; 'd 4/\?#&': status 400", str(caught.value)
-        )
-        assert len(server.documents) == 8
-        server.refuse = set()
-        assert [load(exported, url), load(exported, url)] == [10, 10]
-
-
 def test_an_application_that_holds_documents_is_left_alone(exported):
     server = VespaServer()
     server.documents["mine"] = {}
@@ -130,29 +115,6 @@ def test_a_server_with_another_application_is_told(exported):
         pytest.raises(OutputError, match=r"Unknown source 'passage'.*; deploy the export"),
     ):
         open_engine("vespa", exported, url=url).__enter__()
-
-
-def test_without_a_server_it_is_one_line(exported):
-    with pytest.raises(ConfigError, match="Vespa is a server; say where with --url http://localhost:8080"):
-        open_engine("vespa", exported).__enter__()
-    with pytest.raises(
-        OutputError, match=r"^http://127\.0\.0\.1:9: Vespa gives an error \(.*refused\)"
-    ) as caught:
-        open_engine("vespa", exported, url="http://127.0.0.1:9").__enter__()
-    assert "\n" not in str(caught.value)
-
-
-def test_a_part_that_has_changed_is_refused_before_anything_is_fed(exported):
-    server = VespaServer()
-    part = exported / "documents/part-00000.jsonl"
-    part.write_bytes(part.read_bytes()[:-20])
-    with served(server) as url:
-        with pytest.raises(InputError, match=r"part-00000\.jsonl: has changed"):
-            load(exported, url)
-        assert server.documents == {}
-        vouch_anew(exported)
-        with pytest.raises(InputError, match=r"part-00000\.jsonl:10: isn't JSON"):
-            load(exported, url)
 
 
 @pytest.mark.parametrize("document_id", ["", "a\x00", "a\x0b", "a\ufffe", "a\U0001ffff"])
