@@ -1,17 +1,15 @@
 """From a bare corpus to an adapted model, with the tiny model."""
 
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from forking import fork, forked
 
 import sparse_adapt as sa
 from benchmarks import adapting as benchmark
@@ -414,26 +412,26 @@ def test_with_only_new_terms_taught_the_others_keep_their_vectors(tmp_path, requ
     assert [each["stage"] for each in packed.header.made.stages] == ["extend", "behaviour"]
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("seconds", [6, 9])
-def test_a_killed_run_goes_on_to_the_same_result(tmp_path, request_, seconds):
+@pytest.mark.parametrize(
+    "part", [0.5, *(pytest.param(part, marks=pytest.mark.nightly) for part in (0.2, 0.8))]
+)
+def test_a_killed_run_goes_on_to_the_same_result(tmp_path, request_, part):
     """Killed at whatever moment that is, and resumed, it ends with the bits of a run that wasn't."""
-    whole = adapt(request_, Place(tmp_path / "whole"), Heard())
-    code = (
-        "import sys; from tests.test_adapting import *; "
-        "adapt(Request(corpus=sys.argv[1], model=sys.argv[2], teacher=sys.argv[3], settings=OF_WORDS, overrides=SHORT),"
-        " Place(Path(sys.argv[4]), resume=True), Heard())"
-    )
-    arguments = [request_.corpus, request_.model, request_.teacher, str(tmp_path / "killed")]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parent.parent)}
-    process = subprocess.Popen([sys.executable, "-c", code, *arguments], env=environment)
-    time.sleep(seconds)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    ended = subprocess.run([sys.executable, "-c", code, *arguments], env=environment, check=False)
-    assert ended.returncode == 0
+    torch.set_num_threads(1)
+
+    def work(name: str) -> None:
+        adapt(request_, Place(tmp_path / name, resume=True), Heard())
+
+    begun = time.monotonic()
+    assert forked(lambda: work("whole")).status == 0
+    took = time.monotonic() - begun
+    killed = fork(lambda: work("killed"))
+    time.sleep(part * took)
+    assert killed.kill().status == -signal.SIGKILL
+    ended = forked(lambda: work("killed"))
+    assert ended.status == 0, ended.said
     for name in ("terms.json", "collection/queries.jsonl", "candidates.jsonl", "model/model.safetensors"):
-        assert (tmp_path / "killed" / name).read_bytes() == (whole.folder / name).read_bytes(), name
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
 
 
 class Breaks(Heard):

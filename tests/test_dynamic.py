@@ -1,10 +1,7 @@
 """Dynamic masking: which words are candidates, how hard each is, which are hidden, and what a kill leaves."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,7 +10,7 @@ import pytest
 import torch
 from dense_models import tiny_dense
 from families import build
-from test_sharing import start
+from forking import dying_at, forked, forked_by
 from torch.testing import assert_close
 
 from sparse_adapt.collection.pairs import Pair, write_pairs
@@ -32,7 +29,7 @@ from sparse_adapt.stages.parts.masked import SHOWN
 from sparse_adapt.stages.parts.sentences import Sentences
 from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.terms.mining import Term, write_terms
-from sparse_adapt.training.loop import random_at, train
+from sparse_adapt.training.loop import Progress, random_at, train
 
 TERMS = [Term("zorvex", "jargon"), Term("kubectl", "jargon")]
 TEXTS = [
@@ -75,10 +72,12 @@ def dynamic(encoder: Encoder, texts: list[str] | None = None, **given: object) -
     return Dynamic(encoder, texts or TEXTS, DynamicSettings.model_validate({**QUICK, **given}))
 
 
-def teach(files: Path, name: str, resume: bool = False, **given: object) -> Path:
+def teach(
+    files: Path, name: str, *, resume: bool = False, progress: Progress | None = None, **given: object
+) -> Path:
     settings = DynamicSettings.model_validate({**QUICK, **given})
     place = Place(files / name, resume=resume)
-    carry_out("dynamic", str(files / "model"), {"corpus": files / "corpus.jsonl"}, place, settings)
+    carry_out("dynamic", str(files / "model"), {"corpus": files / "corpus.jsonl"}, place, settings, progress)
     return files / name
 
 
@@ -263,52 +262,23 @@ def test_a_run_file_goes_from_words_to_pairs(files, base):
     assert weights[0] == weights[1]
 
 
-KILL = """
-import os, signal, sys
-from pathlib import Path
-sys.path.insert(0, {tests!r})
-from test_dynamic import QUICK
-from sparse_adapt.stages.dynamic import Dynamic as DynamicSettings
-from sparse_adapt.files.place import Place
-from sparse_adapt.stages.runner import carry_out
-
-def progress(step, *_):
-    if step == 5:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-folder = Path({folder!r})
-settings = DynamicSettings.model_validate({{**QUICK, **{given!r}}})
-named, killed = {{"corpus": folder / "corpus.jsonl"}}, Place(folder / "killed")
-carry_out("dynamic", str(folder / "model"), named, killed, settings, progress)
-"""
-
-
-@pytest.mark.slow
 def test_a_killed_stage_resumes_to_the_same_bits_with_the_importances_it_had(files):
     torch.set_num_threads(1)
     given = {"steps": 8, "refresh": 3, "visits": 3, "learning_rate": 3e-2, "new_learning_rate": 3e-2}
     whole = teach(files, "whole", **given)
-    script = KILL.format(tests=str(Path(__file__).parent), folder=str(files), given=given)
-    one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=one_thread)
-    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    ended = forked(lambda: teach(files, "killed", progress=dying_at(5), **given))
+    assert ended.status == -signal.SIGKILL, ended.said
     assert (files / "killed.partial" / "state.safetensors").is_file()
     killed = teach(files, "killed", resume=True, **given)
     for name in ("model.safetensors", "history.jsonl", "vocabulary.json"):
         assert (killed / name).read_bytes() == (whole / name).read_bytes(), name
 
 
-IN_PROCESSES = """
-    from test_dynamic import teach
-    teach(Path({folder!r}), "two")
-"""
-
-
 @pytest.mark.nightly
 def test_two_processes_train_as_one_does(files):
     one = teach(files, "one")
-    ended = start(files / "together.py", IN_PROCESSES.format(folder=str(files)))
-    assert ended.returncode == 0, ended.stderr
+    for ended in forked_by(2, lambda _: teach(files, "two")):
+        assert ended.status == 0, ended.said
     alone, together = (
         [json.loads(line) for line in (files / name / "history.jsonl").read_text().splitlines()]
         for name in ("one", "two")

@@ -2,11 +2,8 @@
 
 import inspect
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from dense_models import tiny_dense
+from forking import fork, forked
 from torch.testing import assert_close
 from transformers import BertConfig, BertForMaskedLM
 
@@ -236,23 +234,28 @@ def test_the_command_has_the_defaults_of_the_settings():
         assert given[name] == getattr(GraftSettings(), name), name
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("seconds", [5, 8])
-def test_a_killed_graft_goes_on_to_the_same_bits(seconds, wide, tiny_model, zorvex_collection, tmp_path):
-    code = (
-        "import json, sys, sparse_adapt as sa; "
-        "sa.graft([sys.argv[1]], sys.argv[4], encoder=sys.argv[2], sparse=sys.argv[3], ranked=0, resume=True,"
-        " progress=False, **json.loads(sys.argv[5]))"
-    )
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parent.parent)}
-    named = [str(zorvex_collection), str(wide), str(tiny_model)]
-    for name, kill in (("whole", None), ("killed", seconds)):
-        words = [sys.executable, "-c", code, *named, str(tmp_path / name), json.dumps(QUICK)]
-        if kill is not None:
-            process = subprocess.Popen(words, env=environment)
-            time.sleep(kill)
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-        assert subprocess.run(words, env=environment, check=False).returncode == 0
+@pytest.mark.parametrize(
+    "part", [0.5, *(pytest.param(part, marks=pytest.mark.nightly) for part in (0.2, 0.8))]
+)
+def test_a_killed_graft_goes_on_to_the_same_bits(part, wide, tiny_model, zorvex_collection, tmp_path):
+    def work(name: str) -> None:
+        sa.graft(
+            [str(zorvex_collection)],
+            str(tmp_path / name),
+            encoder=str(wide),
+            sparse=str(tiny_model),
+            ranked=0,
+            resume=True,
+            progress=False,
+            **QUICK,
+        )
+
+    begun = time.monotonic()
+    assert forked(lambda: work("whole")).status == 0
+    took = time.monotonic() - begun
+    killed = fork(lambda: work("killed"))
+    time.sleep(part * took)
+    assert killed.kill().status == -signal.SIGKILL
+    assert forked(lambda: work("killed")).status == 0
     bits = [(tmp_path / name / "model" / "model.safetensors").read_bytes() for name in ("whole", "killed")]
     assert bits[0] == bits[1]

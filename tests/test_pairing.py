@@ -1,10 +1,7 @@
 """Joint and contrastive stages: what is masked, who is a negative, what is learnt, and what a kill leaves."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from copy import deepcopy
 from pathlib import Path
 
@@ -12,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 from dense_models import tiny_dense
+from forking import dying_at, forked, forked_by
 from safetensors.torch import load_file
-from test_sharing import start
 from torch.testing import assert_close
 
 from sparse_adapt.collection.pairs import Pair, write_pairs
@@ -35,7 +32,7 @@ from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.stages.warmup import Warmup
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training import losses
-from sparse_adapt.training.loop import random_at, train
+from sparse_adapt.training.loop import Progress, random_at, train
 
 TERMS = [Term("zorvex", "jargon"), Term("kubectl", "jargon")]
 DOCUMENTS = {
@@ -97,12 +94,20 @@ def contrast(encoder: Encoder, pairs: list[Pair] | None = None, **given: object)
     return Pairing("contrast", encoder, pairs or PAIRS, DOCUMENTS, settings)
 
 
-def teach(files: Path, name: str, stage: str = "joint", resume: bool = False, **given: object) -> Path:
+def teach(
+    files: Path,
+    name: str,
+    stage: str = "joint",
+    *,
+    resume: bool = False,
+    progress: Progress | None = None,
+    **given: object,
+) -> Path:
     kind = Joint if stage == "joint" else Contrast
     settings = kind.model_validate({**QUICK, **given})
     place = Place(files / name, resume=resume)
     named = {"pairs": files / "pairs.jsonl", "corpus": files / "corpus.jsonl"}
-    carry_out(stage, str(files / "model"), named, place, settings)
+    carry_out(stage, str(files / "model"), named, place, settings, progress)
     return files / name
 
 
@@ -454,40 +459,16 @@ def test_a_step_leaves_a_model_of_the_same_kind(files, stage):
     assert record["files"].keys() == {"pairs", "corpus"}
 
 
-KILL = """
-import os, signal, sys
-from pathlib import Path
-sys.path.insert(0, {tests!r})
-from test_pairing import QUICK
-from sparse_adapt.stages.pairs import Contrast
-from sparse_adapt.stages.pairs import Joint
-from sparse_adapt.stages.warmup import Warmup
-from sparse_adapt.files.place import Place
-from sparse_adapt.stages.runner import carry_out
-
-def progress(step, *_):
-    if step == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-folder = Path({folder!r})
-kind = {{"joint": Joint, "contrast": Contrast}}[{stage!r}]
-settings = kind.model_validate({{**QUICK, **{given!r}}})
-named = {{"pairs": folder / "pairs.jsonl", "corpus": folder / "corpus.jsonl"}}
-carry_out({stage!r}, str(folder / "model"), named, Place(folder / "killed"), settings, progress)
-"""
 BOTH_WAYS = {"form": "nt-xent"}  # of dense encoders with a projection, which a resumed stage needs
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("stage, more", [("joint", {"factors": "idf"}), ("contrast", BOTH_WAYS)])
 def test_a_killed_stage_resumes_to_the_same_bits(files, stage, more):
     torch.set_num_threads(1)
     given = {"hard_negatives": 1, "below": 0.999, "weights": {"anchor": 1.0}, **more}
     whole = teach(files, "whole", stage, **given)
-    script = KILL.format(tests=str(Path(__file__).parent), folder=str(files), stage=stage, given=given)
-    one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=one_thread)
-    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    ended = forked(lambda: teach(files, "killed", stage, progress=dying_at(3), **given))
+    assert ended.status == -signal.SIGKILL, ended.said
     assert (files / "killed.partial" / "state.safetensors").is_file()
     killed = teach(files, "killed", stage, resume=True, **given)
     timed = {"stage.json", "sparse-adapt.json"}  # how long it took, and the checksum of that
@@ -495,12 +476,6 @@ def test_a_killed_stage_resumes_to_the_same_bits(files, stage, more):
     assert {"model.safetensors", "history.jsonl", "vocabulary.json"} <= set(names)
     for name in names:
         assert (killed / name).read_bytes() == (whole / name).read_bytes(), name
-
-
-IN_PROCESSES = """
-    from test_pairing import teach
-    teach(Path({folder!r}), "two", {stage!r}, **{given!r})
-"""
 
 
 MASKED = {"mask_rate": 0.5, "weights": {"anchor": 1.0}}
@@ -520,8 +495,8 @@ MASKED = {"mask_rate": 0.5, "weights": {"anchor": 1.0}}
 def test_two_processes_train_as_one_does(files, stage, given):
     """Four pairs are seven or eight texts, so that one process may have more of them, or no masked word."""
     one = teach(files, "one", stage, **given)
-    ended = start(files / "together.py", IN_PROCESSES.format(folder=str(files), stage=stage, given=given))
-    assert ended.returncode == 0, ended.stderr
+    for ended in forked_by(2, lambda _: teach(files, "two", stage, **given)):
+        assert ended.status == 0, ended.said
     alone, together = (
         [json.loads(line) for line in (files / name / "history.jsonl").read_text().splitlines()]
         for name in ("one", "two")

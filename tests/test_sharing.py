@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from accelerate import PartialState
+from forking import forked, forked_by
 from safetensors.torch import load_file
 
 from sparse_adapt.errors import ConfigError, OutputError
@@ -27,35 +29,17 @@ from sparse_adapt.training.sharing import own_share, shared_out, sharing, summed
 STAGES = ("warmup", "dictionary", "distill")
 GIVEN = {"device": "cpu", "steps": 6, "checkpoint_every": 4, "batch_size": 3, "learning_rate": 1e-3}
 DISTILL = Distill.model_validate({**GIVEN, "judge": "none"})
-TOGETHER = """
-import os, sys
-from pathlib import Path
-os.environ["ACCELERATE_USE_CPU"] = "true"
-sys.path.insert(0, {tests!r})
-import torch
-import torch.multiprocessing as multiprocessing
-from test_sharing import three_stages
 
-def work(rank, size, port):
-    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(size), LOCAL_WORLD_SIZE=str(size))
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    torch.set_num_threads(1)
-{body}
-    torch.distributed.destroy_process_group()
 
-if __name__ == "__main__":
-    multiprocessing.spawn(work, (2, {port}), nprocs=2)
-"""
-
-# shares come back in their order, with the gradient of the whole
-SHARES = """
-    from accelerate import PartialState
+def shares(rank: int) -> None:
+    """Shares come back in their order, with the gradient of the whole."""
     PartialState(cpu=True)
-    from sparse_adapt.training.sharing import own_share, shared_out, summed_over_processes
     for count in range(6):
         items = list(range(1, count + 1))
         factor = torch.tensor(2.0, requires_grad=True)
-        rows = shared_out(lambda share: torch.tensor(share, dtype=torch.float32).unsqueeze(1) * factor, items)
+        rows = shared_out(
+            lambda share, factor=factor: torch.tensor(share, dtype=torch.float32).unsqueeze(1) * factor, items
+        )
         assert rows.flatten().tolist() == [2.0 * item for item in items], rows
         if count:
             (rows.sum() ** 2).backward()  # (2 s)^2, so its derivative by the factor is 2 (2 s) s in all
@@ -67,19 +51,6 @@ SHARES = """
     assert summed.item() == 1.0 + 4.0
     summed.backward()
     assert part.grad.item() == 2.0 * (rank + 1)
-"""
-ALONE = """
-import sys
-from pathlib import Path
-sys.path.insert(0, {tests!r})
-from test_sharing import three_stages
-three_stages(*map(Path, {places!r}))
-"""
-STAGES_IN_PROCESSES = """
-    three_stages(*map(Path, {places!r}))
-    from test_sharing import distill_again
-    distill_again(*map(Path, {places!r}))
-"""
 
 
 def three_stages(model: Path, collection: Path, out: Path, before: Path | None = None) -> None:
@@ -116,33 +87,27 @@ def distill_again(_: Path, collection: Path, out: Path, before: Path) -> None:
     carry_out(*given, Place(out / "stopped", resume=True), DISTILL)
 
 
-def start(script: Path, body: str) -> subprocess.CompletedProcess[str]:
-    port = 20_000 + os.getpid() % 20_000
-    script.write_text(TOGETHER.format(tests=str(Path(__file__).parent), body=body, port=port))
-    return in_one_thread(script)
-
-
-def in_one_thread(script: Path) -> subprocess.CompletedProcess[str]:
-    """The script's end; another number of threads would give other bits."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True)
-
-
 def history(folder: Path) -> list[dict[str, float]]:
     return [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+
+
+def test_two_processes_share_out_and_sum():
+    for ended in forked_by(2, shares):
+        assert ended.status == 0, ended.said
 
 
 @pytest.mark.nightly
 def test_two_processes_train_every_stage_as_one_does(tiny_model, zorvex_collection, tmp_path):
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
-    places = [str(place) for place in (tiny_model, zorvex_collection, tmp_path / "one")]
-    (tmp_path / "alone.py").write_text(ALONE.format(tests=str(Path(__file__).parent), places=places))
-    ended = in_one_thread(tmp_path / "alone.py")
-    assert ended.returncode == 0, ended.stderr
-    places = [*places[:2], str(tmp_path / "two"), str(tmp_path / "one")]
-    ended = start(tmp_path / "together.py", SHARES + STAGES_IN_PROCESSES.format(places=places))
-    assert ended.returncode == 0, ended.stderr
+    one, two = tmp_path / "one", tmp_path / "two"
+
+    def together(_: int) -> None:
+        three_stages(tiny_model, zorvex_collection, two, one)
+        distill_again(tiny_model, zorvex_collection, two, one)
+
+    for ended in (forked(lambda: three_stages(tiny_model, zorvex_collection, one)), *forked_by(2, together)):
+        assert ended.status == 0, ended.said
     for stage in STAGES:
         one, two = history(tmp_path / "one" / stage), history(tmp_path / "two" / stage)
         assert len(one) == len(two) == 6

@@ -3,9 +3,9 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from families import build
+from forking import forked, kill_this
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -446,44 +447,29 @@ def test_a_state_is_on_the_disk_before_it_is_in_its_place(tiny_model, tmp_path, 
         assert ("sync", str(tmp_path)) in events[place:]
 
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-sys.path.insert(0, {tests!r})
-from test_training import Pull, extended, settings
-from sparse_adapt.training.loop import train
+def train_dying(model: Path, place: Path, step: int, saving: bool) -> None:
+    """Train, and die behind a step, or while a state is saved."""
 
-def kill(*_):
-    os.kill(os.getpid(), signal.SIGKILL)
+    def progress(done: int, *_: object) -> None:
+        if done == step:
+            kill_this()
 
-def progress(done, steps, values):
-    if done == {step}:
-        kill()
-
-if {saving}:
-    Path.replace = kill  # the state is written, but not yet in its place
-encoder = extended(Path({folder!r}))
-train(encoder, Pull(encoder, settings(train="all")), Path({place!r}), progress=progress)
-"""
+    if saving:
+        Path.replace = lambda *_: kill_this()  # the state is written, but not yet in its place
+    encoder = extended(model)
+    train(encoder, Pull(encoder, settings(train="all")), place, progress=progress)
 
 
-@pytest.mark.slow
 def test_a_killed_process_leaves_no_trace_in_the_result(tiny_model, tmp_path):
+    torch.set_num_threads(1)
     (tmp_path / "whole").mkdir()
     whole = extended(tiny_model)
     history = train(whole, Pull(whole, settings(train="all")), tmp_path / "whole")
     place = tmp_path / "killed"
     place.mkdir()
     for step, saving in ((3, False), (5, False), (99, True)):
-        script = KILLED.format(
-            tests=str(Path(__file__).parent),
-            step=step,
-            saving=saving,
-            folder=str(tiny_model),
-            place=str(place),
-        )
-        ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-        assert ended.returncode == -signal.SIGKILL, ended.stderr
+        ended = forked(partial(train_dying, tiny_model, place, step, saving))
+        assert ended.status == -signal.SIGKILL, ended.said
         assert (place / STATE_FILE).is_file()
     encoder = extended(tiny_model)
     assert train(encoder, Pull(encoder, settings(train="all")), place) == history
