@@ -43,9 +43,8 @@ def output_folder(place: Place) -> Iterator[Path]:
     Raises OutputError, before anything is written, for a place that is taken, in use, or can't be written,
     and for an unfinished run that the call says nothing about; and when the disk fills up in the block.
     """
-    target = _checked(place.folder, place.reads)
-    partial = _partial(target)
-    with _locked(target, place.folder):
+    with _locked(place.folder, place.reads) as target:
+        partial = _partial(target)
         _begin(target, place)
         with _working_in(partial, place):
             yield partial
@@ -60,12 +59,11 @@ def way_to_file(place: Place) -> Iterator[Path]:
     The file is put at the place, and the folder goes; without the file the folder goes as well. A block that fails
     leaves what it wrote there for `resume`. Raises OutputError as `output_folder` does.
     """
-    target = _checked(place.folder, place.reads)
-    partial = _partial(target)
-    with _locked(target, place.folder):
+    with _locked(place.folder, place.reads) as target:
+        partial = _partial(target)
         _restore(target)
         if target.exists() and not place.overwrite:
-            raise OutputError(f"{place.folder}: already there; choose another -o or pass --overwrite")
+            raise _taken(place.folder)
         _refuse_unfinished(partial, place)
         with _working_in(partial, place):
             yield partial
@@ -77,8 +75,7 @@ def way_to_file(place: Place) -> Iterator[Path]:
 
 def check_free(place: Place) -> None:
     """Raise OutputError where `output_folder` could not begin a new result, before there is anything to put there."""
-    target = _checked(place.folder, place.reads)
-    with _locked(target, place.folder):
+    with _locked(place.folder, place.reads) as target:
         _begin(target, replace(place, resume=False))
 
 
@@ -98,7 +95,7 @@ def check_replaceable(
     if not place.is_file():
         return
     if not overwrite:
-        raise OutputError(f"{path}: already there; choose another -o or pass --overwrite")
+        raise _taken(path)
     _refuse_inputs(place.resolve(), path, reads)
     try:
         if place.stat().st_size:
@@ -109,15 +106,13 @@ def check_replaceable(
 
 def tidy(path: str | Path) -> None:
     """Remove what a process that was killed at the very end left beside a whole result."""
-    place = _checked(Path(path))
-    with _locked(place, path):
+    with _locked(path) as place:
         _restore(place)
 
 
 def discard(path: str | Path) -> None:
     """Remove a folder of ours, with what a kill left of such a removal. Raises OutputError where somebody is at it."""
-    place = _checked(Path(path))
-    with _locked(place, path):
+    with _locked(path) as place:
         _restore(place)
         if marker_of(place) is not None:
             remove(place)
@@ -128,7 +123,7 @@ def discard(path: str | Path) -> None:
 # -- the checks before ---------------------------------------------------------------------------
 
 
-def _checked(path: Path, reads: Reads = ()) -> Path:
+def _checked(path: Path, reads: Reads) -> Path:
     """The place without symbolic links, its parent made. Refuses one that is read, or could never be renamed onto."""
     refuse_address(path)
     try:
@@ -161,7 +156,9 @@ def _refuse_inputs(place: Path, path: str | Path, reads: Reads) -> None:
 
 
 @contextmanager
-def _locked(place: Path, path: str | Path) -> Iterator[None]:
+def _locked(path: str | Path, reads: Reads = ()) -> Iterator[Path]:
+    """The place without symbolic links, which no other process writes for the while."""
+    place = _checked(Path(path), reads)
     lock = FileLock(place.with_name(f".{place.name}.lock"), timeout=0)
     try:
         lock.acquire()
@@ -172,7 +169,7 @@ def _locked(place: Path, path: str | Path) -> Iterator[None]:
     except (OSError, NotImplementedError) as error:
         fail(path, error)
     try:
-        yield
+        yield place
     finally:
         with suppress(OSError):
             Path(lock.lock_file).unlink()
@@ -193,9 +190,13 @@ def _refuse_taken(target: Path, place: Place) -> None:
         raise OutputError(f"{place.folder}: a file is there; choose another -o")
     if _holds_something(target):
         if not place.overwrite:
-            raise OutputError(f"{place.folder}: already there; choose another -o or pass --overwrite")
+            raise _taken(place.folder)
         _refuse_strangers(target, place.folder)
     _refuse_unfinished(_partial(target), place)
+
+
+def _taken(path: str | Path) -> OutputError:
+    return OutputError(f"{path}: already there; choose another -o or pass --overwrite")
 
 
 def _refuse_unfinished(partial: Path, place: Place) -> None:

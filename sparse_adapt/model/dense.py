@@ -7,7 +7,7 @@ Dimensions: B texts, H width of the model's vectors.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,7 +68,11 @@ class DenseEncoder:
             kept = self._kept(part)
             parts.append(self._encoded(part) if kept is None else kept)
             progress(len(part) if kept is None else Before(len(part)))
-        return np.concatenate(parts) if parts else np.zeros((0, self._width()), np.float32)
+        return (
+            np.concatenate(parts)
+            if parts
+            else np.zeros((0, self._model.get_embedding_dimension() or 0), np.float32)
+        )
 
     def _kept(self, texts: Sequence[str]) -> Vectors | None:
         """The vectors of some texts (B, H) where they were kept; None where they weren't."""
@@ -86,7 +90,7 @@ class DenseEncoder:
         """The vectors of some texts (B, H), which are kept where vectors are."""
         a_pass = CHARACTERS_A_PASS * len(texts) // max(1, sum(map(len, texts)))
         with torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=self.rough):
-            vectors: Vectors = _read(self.folder, self.device).encode(
+            vectors: Vectors = self._model.encode(
                 list(texts),
                 batch_size=max(LEAST_A_PASS, min(MOST_A_PASS, a_pass)),
                 convert_to_numpy=True,
@@ -98,8 +102,9 @@ class DenseEncoder:
             keep_arrays(self._place_of(texts, self.cache), {"vectors": vectors})
         return vectors
 
-    def _width(self) -> int:
-        return int(_read(self.folder, self.device).get_embedding_dimension() or 0)
+    @cached_property
+    def _model(self) -> "SentenceTransformer":
+        return _read(self.folder, self.device)
 
 
 @lru_cache(maxsize=2)
