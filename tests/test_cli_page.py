@@ -22,6 +22,7 @@ RESEARCH = {
     "labelled",
     "groups",
     "similarity",
+    "influence",
     "relevant-words",
 }
 RESEARCH |= {"dynamic", "joint", "logits", "plain"}

@@ -1,6 +1,7 @@
 """Which lesson taught a term: one that was planted is found, and the closed form is the gradients' product."""
 
 import copy
+import json
 
 import numpy as np
 import pytest
@@ -9,8 +10,8 @@ from torch.nn import functional
 
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
-from sparse_adapt.pages.influence import Checkpoint, Lesson, influences, rates_of
 from sparse_adapt.pages.states import read_texts
+from sparse_adapt.research.influence import Checkpoint, Lesson, influences, rates_of
 from sparse_adapt.terms.mining import Term
 
 RATE, STEPS = 0.05, 12
@@ -152,3 +153,19 @@ def test_the_lesson_that_counts_most_is_the_one_without_which_least_is_learnt(ti
         assert found[0].lesson is lessons[int(np.argmax(missed))]
         raised = {each.lesson for each in found if each.value > 0}
         assert raised == {lesson for lesson, gap in zip(lessons, missed, strict=True) if gap > 0}
+
+
+# -- of a run ---------------------------------------------------------------------------------------
+
+
+def test_the_command_shows_what_taught_the_terms_of_a_run(sparse_adapt, tiny_run, tmp_path):
+    done = sparse_adapt("influence", tiny_run, "--html", tmp_path / "page.html", "--json")
+    assert done.status == 0, done.err
+    found = json.loads(done.out)
+    assert found["influences"] and set(found["wackiness"]) == {"zorvex"}
+    assert {each["source"] for each in found["influences"]} <= {"definition", "example", "query", "document"}
+    assert all(0 < each["share"] <= 1 for each in found["influences"])
+    assert set(found["w_auc"]) == {"before", "after"}
+    page = (tmp_path / "page.html").read_text()
+    assert "Training examples that taught it" in page and str(tiny_run.parent) not in page
+    assert "W-AUC" in sparse_adapt("influence", tiny_run).out

@@ -36,7 +36,6 @@ def test_a_page_has_each_part_the_verdict_first(tmp_path, tiny_run):
         "the way in which a team decides what it may spend",  # the definition of the term
         "Strays: everyday queries that light it",
         "how a team signs for spending" if "how a team signs" in text else "the plan of what to spend",
-        "Lessons that taught it",
         "sparse-adapt run run.toml",
         "SHA-256",
     ):

@@ -59,7 +59,7 @@ PANELS: dict[str, tuple[Named, ...]] = {
     ),
     "Research": (
         *(name for name in STAGE_ROWS if name in RESEARCH),
-        *(Row(name, place) for name, place in research.COMMANDS.items()),
+        *(Row(name, place, name in research.WITH_PAGE) for name, place in research.COMMANDS.items()),
     ),
 }
 ROWS = {each.name: each for commands in PANELS.values() for each in commands if isinstance(each, Row)}

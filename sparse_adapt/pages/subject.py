@@ -1,6 +1,6 @@
 """A run as its page looks at it: both models, documents, judged queries, and what was learnt from."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.glossary import Definition, read_dictionary
-from sparse_adapt.collection.readers import Document, Query, read_candidates, read_documents, read_queries
+from sparse_adapt.collection.readers import Document, Query, read_documents, read_queries
 from sparse_adapt.collection.sources import judged_split
-from sparse_adapt.errors import InputError, ModelError
+from sparse_adapt.errors import InputError
 from sparse_adapt.files.place import found
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pages.influence import Checkpoint, Lesson, rates_of
 from sparse_adapt.pipeline.run import Finished, read_finished
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.retrieve.encode import encode
@@ -30,8 +29,6 @@ from sparse_adapt.synthetic.queries import HELD
 DOCUMENTS = 2_000  # that a page looks at: those that are judged, and others evenly drawn
 QUERIES = 500
 EVERYDAY = 1_000  # texts that mean anything, half of them like queries
-LESSONS = 600
-A_TERM = 4  # documents that say a term, among its lessons
 
 
 @dataclass(frozen=True)
@@ -96,7 +93,7 @@ class Subject:
     @cached_property
     def definitions(self) -> dict[str, Definition]:
         """What the run was told of each term, by the term in lower case; empty where it was told nothing."""
-        path = self._file("dictionary")
+        path = self.file_of("dictionary")
         if path is None:
             return {}
         with suppress(InputError):
@@ -127,25 +124,6 @@ class Subject:
                     meant[token_id].append(row)
         return meant
 
-    @cached_property
-    def lessons(self) -> list[Lesson]:
-        """Texts that the stages learnt from: definitions, examples, queries, documents that say a term."""
-        return list(dict.fromkeys(self._lessons()))[:LESSONS]
-
-    @cached_property
-    def checkpoints(self) -> list[Checkpoint]:
-        """The saved models that have the new tokens, each with its rate; empty without lessons."""
-        if not self.lessons:
-            return []
-        made = []
-        for stage, rate in zip(self.stages, rates_of(self.stages), strict=True):
-            folder = self.run.folder / str(stage.get("folder", ""))
-            with suppress(ModelError, InputError):
-                model = SparseEncoder.load(folder)
-                if model.vocabulary_size == self.final.model.vocabulary_size:
-                    made.append(Checkpoint.of(model, rate, self.lessons))
-        return made
-
     # -- where it comes from ----------------------------------------------------------------------
 
     def _encoded(self, place: str) -> Encoded:
@@ -159,7 +137,7 @@ class Subject:
             encode(model, self.everyday_texts, "query"),
         )
 
-    def _file(self, key: str) -> Path | None:
+    def file_of(self, key: str) -> Path | None:
         """A file that a stage read, where it still is there."""
         for stage in reversed(self.stages):
             entry = stage.get("files", {}).get(key)
@@ -168,29 +146,6 @@ class Subject:
                 if path.exists():
                     return path
         return None
-
-    def _lessons(self) -> Iterator[Lesson]:
-        model = self.final.model
-        named = {token.term.casefold(): token.token_id for token in model.new_tokens}
-        for term, definition in self.definitions.items():
-            teaches = frozenset({named[term]}) if term in named else frozenset()
-            yield Lesson(definition.definition, "definition", teaches)
-            yield from (Lesson(example, "example", teaches) for example in definition.examples)
-        texts = {document.document_id: document.full_text for document in self.documents}
-        path = self._file("candidates")
-        if path is not None:
-            with suppress(InputError):
-                for entry in read_candidates(path):
-                    best = int(np.argmax(entry.teacher_scores))
-                    text = entry.texts[best] if entry.texts else texts.get(entry.document_ids[best], "")
-                    yield Lesson(entry.query, "query", frozenset(_new_in(model, [text], named.values())))
-        for token_id, rows in self.said_in.items():
-            for row in rows[:A_TERM]:
-                yield Lesson(self.documents[row].full_text, "document", frozenset({token_id}))
-
-
-def _new_in(model: SparseEncoder, texts: Sequence[str], wanted: Any) -> set[int]:  # noqa: ANN401 - a view of ids
-    return {each for ids in model.tokenize(texts) for each in ids} & set(wanted)
 
 
 def read_subject(folder: str | Path, queries: str | None = None, heard: Heard = silent) -> Subject:

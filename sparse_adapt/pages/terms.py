@@ -12,7 +12,6 @@ from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import names_of
 from sparse_adapt.pages.subject import Subject
-from sparse_adapt.pages.wackiness import Wackiness, measure_wackiness
 from sparse_adapt.report.html.parts import (
     Bar,
     Bars,
@@ -43,7 +42,6 @@ COLUMNS = (
     Column("meant", "weight where it is meant", decimals=2),
     Column("others", "other documents light it", "share", decimals=1),
     Column("everyday", "everyday queries light it", "share", decimals=1),
-    Column("wackiness", "wackiness", decimals=2),
 )
 
 
@@ -55,7 +53,7 @@ class Stray(NamedTuple):
 
 
 class TermFindings(NamedTuple):
-    """One new term over the texts of a page. None where nothing says it, means it or expands to it."""
+    """One new term over the texts of a page. None where nothing says it or means it."""
 
     token: NewToken
     pieces: str
@@ -67,7 +65,6 @@ class TermFindings(NamedTuple):
     everyday: float
     strays: list[Stray]
     own: list[Stray]
-    wackiness: float | None
 
     def row(self) -> Row:
         """The findings as a row of the table."""
@@ -79,30 +76,19 @@ class TermFindings(NamedTuple):
             "meant": self.meant,
             "others": self.others,
             "everyday": self.everyday,
-            "wackiness": self.wackiness,
         }
 
 
-def find_terms(subject: Subject) -> tuple[list[TermFindings], Wackiness, Wackiness]:
-    """Every new term, those of most documents first; then the wackiness of the base model and of the final one."""
-    wacky = [_wackiness(subject, before=before) for before in (True, False)]
+def find_terms(subject: Subject) -> list[TermFindings]:
+    """Every new term, those of most documents first."""
     texts = [query.text for query in subject.own_queries]
     own = encode(subject.final.model, texts, "query")
-    findings = [_find(subject, token, wacky[1], own) for token in subject.final.model.new_tokens]
+    findings = [_find(subject, token, own) for token in subject.final.model.new_tokens]
     findings.sort(key=lambda each: (-len(each.rows), each.token.token_id))
-    return findings, wacky[0], wacky[1]
+    return findings
 
 
-def _wackiness(subject: Subject, *, before: bool) -> Wackiness:
-    if subject.judged is None:
-        return Wackiness({}, 0.0)
-    encoded = subject.base if before else subject.final
-    texts = [document.full_text for document in subject.documents]
-    asked = [query.text for query in subject.judged.queries]
-    return measure_wackiness(encoded.model, encoded.searcher, texts, asked, encoded.queries)
-
-
-def _find(subject: Subject, token: NewToken, wacky: Wackiness, own: object) -> TermFindings:
+def _find(subject: Subject, token: NewToken, own: object) -> TermFindings:
     final = subject.final
     said = _column(final.documents, token.token_id)
     rows = subject.said_in[token.token_id]
@@ -124,7 +110,6 @@ def _find(subject: Subject, token: NewToken, wacky: Wackiness, own: object) -> T
         everyday=float((everyday > 0).mean()),
         strays=_heaviest(subject.everyday_texts, everyday),
         own=_heaviest([query.text for query in subject.own_queries], mine),
-        wackiness=wacky.tokens.get(token.token_id),
     )
 
 
@@ -138,13 +123,11 @@ def _heaviest(texts: Sequence[str], weights: NDArray[np.float32]) -> list[Stray]
     return [Stray(texts[row], float(weights[row])) for row in order if weights[row] > 0]
 
 
-def terms_section(
-    subject: Subject, findings: Sequence[TermFindings], wacky: tuple[Wackiness, Wackiness]
-) -> Section:
+def terms_section(subject: Subject, findings: Sequence[TermFindings]) -> Section:
     """The picture of all terms, their table, and the first of them in full."""
     if not findings:
         return Section("terms", "Terms", [Prose("No term was added: the vocabulary stays as it was.")])
-    parts: list[Part] = [Pictures([_picture(subject)]), Rows(_table(findings, wacky), {"term": "link"})]
+    parts: list[Part] = [Pictures([_picture(subject)]), Rows(_table(findings), {"term": "link"})]
     if not subject.own_queries:
         parts.append(
             Prose(
@@ -163,17 +146,12 @@ def terms_section(
     return Section("terms", "Terms", parts, "The words that were given a token of their own.")
 
 
-def _table(findings: Sequence[TermFindings], wacky: tuple[Wackiness, Wackiness]) -> Table:
+def _table(findings: Sequence[TermFindings]) -> Table:
     rows = [
         {**each.row(), "link": f"#{anchor(each.token)}" if place < SHOWN else ""}
         for place, each in enumerate(findings[:LISTED])
     ]
-    note = "Wackiness is 0 for an expansion that the documents it finds are full of, and 1 for one that they never say."
-    if wacky[1].tokens:
-        note += f" Over all expansions of the judged queries (W-AUC) it goes from {wacky[0].area:.3f} to "
-        note += f"{wacky[1].area:.3f}."
-    if len(findings) > LISTED:
-        note += f" The first {LISTED:,} of {len(findings):,} terms."
+    note = f"The first {LISTED:,} of {len(findings):,} terms." if len(findings) > LISTED else ""
     return Table("All terms", COLUMNS, rows, note)
 
 
@@ -231,12 +209,6 @@ def _fold(subject: Subject, each: TermFindings, nearest: Sequence[tuple[str, flo
         ("weight where said", _weight(each.said)),
         ("weight where meant", _weight(each.meant)),
         ("nearest tokens", ", ".join(f"{name} {value:.2f}" for name, value in nearest)),
-        (
-            "wackiness",
-            "not measured: it expands too few of the judged queries"
-            if each.wackiness is None
-            else f"{each.wackiness:.2f}",
-        ),
     ]
     parts: list[Part] = [Facts(pairs)]
     parts += _stray_parts("Queries that mean it", each.meaning, "no judged query means it without saying it")

@@ -25,8 +25,6 @@ WORDS = (
         "how good the first ten documents are: 1 for the best order, 0 where nothing relevant is among them",
     ),
     ("95 % interval", "where the true difference lies in 95 of 100 cases; one that holds 0 may be chance"),
-    ("wackiness", "how little an expansion has to do with the documents that it finds (arXiv:2605.19628)"),
-    ("TracIn", "a way to tell which lesson taught what (Pruthi et al. 2020, arXiv:2002.08484)"),
 )
 
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from sparse_adapt.model.kinds import EitherEncoder
     from sparse_adapt.research.coin.coining import Report
     from sparse_adapt.research.coin.recovery import CoinedResult, Recovery
+    from sparse_adapt.research.origins import Origins
 
 BASE = "splade-tiny"
 ModelNamed = Annotated[str, model_option()]
@@ -460,6 +461,26 @@ def _either(model: str, device: str, reading: dict[str, int | None]) -> "EitherE
     from sparse_adapt.model.reading import Reading
 
     return open_encoder(model, Reading(device=device, **reading))
+
+
+# -- a run, looked at ------------------------------------------------------------------------------------
+
+
+@declared
+def influence(
+    run: Annotated[str, Option("The folder of a finished run.", metavar="RUN", place=True, check=a_folder)],
+    progress: bool | None = None,
+) -> "Origins":
+    """Show which training examples taught the new terms of a run.
+
+    By influence (TracIn) over its saved models. Also how wacky its expansions are, before and after (W-AUC).
+    """
+    from sparse_adapt.pages.subject import read_subject
+    from sparse_adapt.research.origins import find_origins
+
+    subject = read_subject(run)
+    with watching(progress) as bars:
+        return find_origins(subject, bars.count("saved models", len(subject.stages)))
 
 
 # -- many models on many collections ----------------------------------------------------------------------
