@@ -6,12 +6,15 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from odd import export, vouch_anew
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Query, read_documents, read_queries
@@ -23,12 +26,11 @@ from sparse_adapt.engines.quantise import Quantisation
 from sparse_adapt.engines.writing import write_export
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, OutputError
 from sparse_adapt.files.folders import output_folder
-from sparse_adapt.files.marker import checksum_of_bytes
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
-from sparse_adapt.retrieve.vectors.manifest import stamp, token_names
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch
+from sparse_adapt.retrieve.vectors.manifest import token_names
 from sparse_adapt.retrieve.vectors.shards import encode_corpus, encode_queries, encode_vectors
 
 GATROCRAPTIC = Path(__file__).parents[1] / "corpora" / "gatrocraptic"
@@ -51,8 +53,7 @@ ODD += ["▁of", "the", "\u00a0", "x" * 255, "\uff26\uff35", "e\u0301te\u0301", 
 SILENT = """
 import sys
 from pathlib import Path
-from sparse_adapt.engines.lucene import LuceneIndex
-from sparse_adapt.engines.lucene import build_index
+from sparse_adapt.engines.lucene import LuceneIndex, build_index
 
 build_index(Path(sys.argv[1]), Path(sys.argv[2]))
 with LuceneIndex(Path(sys.argv[2])) as index:
@@ -94,22 +95,21 @@ def index(shards, tmp_path_factory):
         yield index
 
 
-def exported(
-    model: SparseEncoder, vectors: csr_matrix, folder: Path, tokens: list[str] | None = None
-) -> Path:
+def exported(vectors: csr_matrix, folder: Path, tokens: Sequence[str], ids: Sequence[str] = ()) -> Path:
     """A collection of documents d0, d1, ... with the given weights."""
-    tokens = tokens or token_names(model)
-    checksum = vocabulary_checksum(tokens)
-    model_stamp = stamp(model).model_copy(
-        update={"vocabulary_sha256": checksum, "vocabulary_size": len(tokens)}
-    )
-    block = EncodedBatch([f"d{row}" for row in range(vectors.shape[0])], vectors)
-    write_export("anserini", ExportSource(Vectors(model_stamp, tokens, [block])), folder)
+    block = EncodedBatch(list(ids) or [f"d{row}" for row in range(vectors.shape[0])], vectors)
+    export("anserini", folder, list(tokens), block)
     return folder
 
 
-def vocabulary_checksum(tokens: list[str]) -> str:
-    return checksum_of_bytes(json.dumps(tokens).encode())
+@contextmanager
+def indexed(
+    vectors: csr_matrix, folder: Path, tokens: Sequence[str], ids: Sequence[str] = ()
+) -> Iterator[LuceneIndex]:
+    """An index of such a collection."""
+    build_index(exported(vectors, folder / "out", tokens, ids), folder / "index")
+    with LuceneIndex(folder / "index") as index:
+        yield index
 
 
 def assert_same_ranking(found: list[LuceneHit], ids: list[str], scores: np.ndarray) -> None:
@@ -173,65 +173,48 @@ def test_gatrocraptic_ranks_as_in_exact_search(tmp_path):
         check_parity(index, documents, encode(model, queries, "query"))
 
 
-def test_a_token_in_every_document_still_counts(model, tmp_path):
+def test_a_token_in_every_document_still_counts(tmp_path):
     weights = csr_matrix(np.array([[1.0, 0, 0.5], [2.0, 0.25, 0], [3.0, 0, 0]]))
-    build_index(exported(model, weights, tmp_path / "out", ["the", "a", "b"]), tmp_path / "index")
-    with LuceneIndex(tmp_path / "index") as index:
+    with indexed(weights, tmp_path, ["the", "a", "b"]) as index:
         assert index.search({"the": 2}, 9) == [("d2", 0.06, 600), ("d1", 0.04, 400), ("d0", 0.02, 200)]
         assert [hit.document_id for hit in index.search({"the": 1, "a": 5}, 2)] == ["d1", "d2"]
         assert index.search({"unheard": 3}, 9) == index.search({}, 9) == index.search({"the": 1}, 0) == []
 
 
-def test_ties_come_in_the_order_of_ids_with_whole_scores(model, tmp_path):
-    build_index(
-        exported(model, csr_matrix(np.full((12, 1), 0.5)), tmp_path / "out", ["x"]), tmp_path / "index"
-    )
-    with LuceneIndex(tmp_path / "index") as index:
+def test_ties_come_in_the_order_of_ids_with_whole_scores(tmp_path):
+    with indexed(csr_matrix(np.full((12, 1), 0.5)), tmp_path, ["x"]) as index:
         found = index.search({"x": 3}, 12)
     assert [hit.document_id for hit in found] == sorted(f"d{row}" for row in range(12))
     assert {hit.impact for hit in found} == {150}
 
 
-def test_odd_tokens_are_found_as_they_are_and_only_as_they_are(model, tmp_path):
-    build_index(exported(model, csr_matrix(np.eye(len(ODD))), tmp_path / "out", ODD), tmp_path / "index")
-    with LuceneIndex(tmp_path / "index") as index:
+def test_odd_tokens_are_found_as_they_are_and_only_as_they_are(tmp_path):
+    with indexed(csr_matrix(np.eye(len(ODD))), tmp_path, ODD) as index:
         found = {token: [hit.document_id for hit in index.search({token: 1}, 9)] for token in ODD}
         assert found == {token: [f"d{row}"] for row, token in enumerate(ODD)}
         assert index.search({"supply": 1, "chain": 1, "node": 1, "ete": 1, "NODE.JS": 1}, 9) == []
 
 
-def test_a_query_may_have_more_tokens_than_lucene_expects(model, tmp_path):
-    tokens = [f"t{number}" for number in range(3000)]
+def test_a_query_may_have_more_tokens_than_lucene_expects(tmp_path):
     weights = csr_matrix(np.vstack([np.full(3000, 0.01), np.full(3000, 0.02)]))
-    build_index(exported(model, weights, tmp_path / "out", tokens), tmp_path / "index")
-    with LuceneIndex(tmp_path / "index") as index:
+    with indexed(weights, tmp_path, [f"t{number}" for number in range(3000)]) as index:
         assert [hit.impact for hit in index.search(weights[1], 2)] == [3000 * 4, 3000 * 2]
 
 
-def test_empty_documents_are_left_out_and_counted(model, tmp_path):
-    weights = csr_matrix(np.array([[0.0, 1.0], [0.0, 0.0], [0.001, 0.0]]))
-    card = build_index(exported(model, weights, tmp_path / "out", ["a", "b"]), tmp_path / "index")
-    assert (card.documents, card.empty_documents) == (3, 2)
-    with LuceneIndex(tmp_path / "index") as index:
+def test_empty_documents_are_left_out_and_counted(tmp_path):
+    with indexed(csr_matrix(np.array([[0.0, 1.0], [0.0, 0.0], [0.001, 0.0]])), tmp_path, ["a", "b"]) as index:
+        assert (index.card.documents, index.card.empty_documents) == (3, 2)
         assert [hit.document_id for hit in index.search({"a": 1, "b": 1}, 9)] == ["d0"]
 
 
-def test_an_index_of_nothing_finds_nothing(model, tmp_path):
-    build_index(exported(model, csr_matrix((2, 1)), tmp_path / "out", ["a"]), tmp_path / "index")
-    with LuceneIndex(tmp_path / "index") as index:
+def test_an_index_of_nothing_finds_nothing(tmp_path):
+    with indexed(csr_matrix((2, 1)), tmp_path, ["a"]) as index:
         assert index.search({"a": 1}, 9) == []
 
 
-def test_ids_of_any_kind_come_back(model, tmp_path):
+def test_ids_of_any_kind_come_back(tmp_path):
     ids = ["a b", "ünï", 'qu"ote\\', "tab\there", "日本", "0", "x" * 500]
-    weights = csr_matrix(np.arange(1, 8, dtype=float).reshape(-1, 1))
-    model_stamp = stamp(model).model_copy(
-        update={"vocabulary_sha256": vocabulary_checksum(["a"]), "vocabulary_size": 1}
-    )
-    source = ExportSource(Vectors(model_stamp, ["a"], [EncodedBatch(ids, weights)]))
-    write_export("anserini", source, tmp_path / "out")
-    build_index(tmp_path / "out", tmp_path / "index")
-    with LuceneIndex(tmp_path / "index") as index:
+    with indexed(csr_matrix(np.arange(1, 8, dtype=float).reshape(-1, 1)), tmp_path, ["a"], ids) as index:
         assert [hit.document_id for hit in index.search({"a": 1}, 9)] == ids[::-1]
 
 
@@ -276,7 +259,7 @@ def test_queries_of_another_model_are_refused(model, tiny_model, index):
 def test_another_scale_needs_another_export(model, shards, tmp_path):
     card = build_index(shards, tmp_path / "coarse", quantisation=Quantisation(scale=10, largest=255))
     assert (card.quantisation.scale, card.quantisation.largest) == (10, 255)
-    exported(model, csr_matrix(np.eye(200)), tmp_path / "out")
+    exported(csr_matrix(np.eye(200)), tmp_path / "out", token_names(model))
     with pytest.raises(ConfigError, match="quantised already, x 100; export it again"):
         build_index(tmp_path / "out", tmp_path / "index", quantisation=Quantisation(scale=10))
     assert not (tmp_path / "index").exists()
@@ -289,14 +272,8 @@ def test_anserini_itself_reads_documents_and_queries(model, index, twelve_docume
     )
     write_export("anserini", ExportSource(encode_vectors(model, twelve_documents), queries), tmp_path / "out")
     command = [find_java().home / "bin/java", "-cp", anserini_jar(), "io.anserini.search.SearchCollection"]
-    command += [
-        "-index",
-        index.folder,
-        "-topics",
-        tmp_path / "out/queries.tsv",
-        "-output",
-        tmp_path / "run.txt",
-    ]
+    command += ["-index", index.folder, "-topics", tmp_path / "out/queries.tsv"]
+    command += ["-output", tmp_path / "run.txt"]
     command += ["-topicReader", "TsvString", "-impact", "-pretokenized", "-hits", "12"]
     subprocess.run(command, check=True, capture_output=True)
     ranked = [line.rsplit(" ", 5) for line in (tmp_path / "run.txt").read_text().splitlines()]
@@ -399,14 +376,12 @@ def test_an_index_does_not_replace_what_it_is_made_from(shards):
     assert (shards / "manifest.json").is_file()
 
 
-def test_documents_that_anserini_loses_are_missed(model, tmp_path):
+def test_documents_that_anserini_loses_are_missed(tmp_path):
     """A part whose manifest vouches for JSON that isn't: Anserini stops reading it, and carries on."""
-    folder = exported(model, csr_matrix(np.ones((4, 1))), tmp_path / "out", ["a"])
+    folder = exported(csr_matrix(np.ones((4, 1))), tmp_path / "out", ["a"])
     part = folder / "documents/part-00000.jsonl"
     part.write_text(part.read_text().replace('"d2", "contents"', '"d2" "contents"'))
-    manifest = json.loads((folder / "manifest.json").read_text())
-    manifest["parts"][0]["sha256"] = checksum_of_bytes(part.read_bytes())
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    vouch_anew(folder)
     with pytest.raises(
         OutputError, match=r"index: Lucene holds \d of 4 documents \(.*; nothing was kept\)$"
     ) as caught:
@@ -419,7 +394,7 @@ def test_documents_that_anserini_loses_are_missed(model, tmp_path):
 def test_a_disk_that_fills_up_leaves_nothing(model, tmp_path):
     """Anserini only logs an index that can't be written to its end, and counts every document as indexed."""
     rows = np.random.default_rng(20).random((3000, 200))
-    exported(model, csr_matrix(rows), tmp_path / "out")
+    exported(csr_matrix(rows), tmp_path / "out", token_names(model))
     done = subprocess.run(
         [sys.executable, "-c", FULL, str(tmp_path / "out"), str(tmp_path / "index")],
         capture_output=True,
