@@ -45,7 +45,7 @@ def check(run, decimals=6, **more):
 def test_the_exact_lists_are_the_same():
     parity = check(EXACT)
     assert parity.kinds == {"same": 2, "tie": 0, "rounding": 0, "fault": 0}
-    assert (parity.differences, parity.exact, parity.encoding_difference) == ((), {}, None)
+    assert (parity.differences, parity.measures["exact"], parity.encoding_difference) == ((), {}, None)
     assert parity.largest_difference < 1e-6
 
 
@@ -88,8 +88,8 @@ def test_what_an_engine_costs_is_measured_on_judged_queries():
     judgements = {"q0": {"d1": 1}, "unasked": {"d0": 1}}
     run = {"q0": {"d2": 1.0, "d0": 1.0, "d1": 1.0}, "q1": {"d3": 2.0}}
     parity = check(run, decimals=0, judgements=judgements)
-    assert parity.exact == {"ndcg@10": 1.0}
-    assert parity.engine == {"ndcg@10": pytest.approx(0.5)}  # at rank 3: 1 / log2(4)
+    assert parity.measures["exact"] == {"ndcg@10": 1.0}
+    assert parity.measures["engine"] == {"ndcg@10": pytest.approx(0.5)}  # at rank 3: 1 / log2(4)
     assert json.loads(json.dumps(parity.as_json()))["measures"]["lost"] == {"ndcg@10": pytest.approx(0.5)}
     assert [len(table.rows) for table in tables(parity)] == [4, 1]
     assert headline(parity).startswith("by hand beside exact search: 4 documents, top 10")

@@ -68,10 +68,6 @@ class ExportManifest(Record):
             return self.quantisation.impacts(block)
         return as_floats(block) if self.largest_weight is None else as_floats(block, self.largest_weight)
 
-    def score(self, value: float) -> float:
-        """What a sum of products of stored values stands for in terms of weights."""
-        return value if self.quantisation is None else self.quantisation.score(value)
-
     def counting(self, entries: Entries) -> "ExportManifest":
         """The manifest with the documents of one more block."""
         lengths = entries.vectors.getnnz(axis=1)
@@ -85,13 +81,9 @@ class ExportManifest(Record):
             }
         )
 
-    def holding(self, *files: ExportFile) -> "ExportManifest":
-        """The manifest with further files."""
-        return self.model_copy(update={"parts": (*self.parts, *files)})
-
-    def stating(self, facts: Mapping[str, Fact]) -> "ExportManifest":
-        """The manifest with facts that it states for its format alone."""
-        return self.model_copy(update={"facts": dict(facts)})
+    def holding(self, *files: ExportFile, **facts: Fact) -> "ExportManifest":
+        """The manifest with further files, and with facts that it states for its format alone."""
+        return self.model_copy(update={"parts": (*self.parts, *files), "facts": {**self.facts, **facts}})
 
 
 class ExportFolder(NamedTuple):
@@ -153,8 +145,12 @@ def read_export(folder: Path, format: str | None = None) -> ExportFolder:
 
 def remarks(manifest: ExportManifest) -> Iterator[str]:
     """What its maker should know of an export, a line each: how weights are stored, and what no search will find."""
-    if "largest_difference" in manifest.facts:
-        yield from _told_encoder(manifest)
+    if "largest_difference" in manifest.facts:  # the encoder alone
+        difference, bound = manifest.facts["largest_difference"], manifest.facts["bound"]
+        yield f"weights differ from PyTorch's by {difference:.2g} at most; {bound:g} is allowed"
+        if manifest.facts.get("renamed_tokens"):
+            renamed = f"{manifest.facts['renamed_tokens']:,} tokens have another name there than in an export"
+            yield f"{renamed} of vectors; fill an index from one of the two"
         return
     stored = manifest.quantisation
     smallest, largest = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
@@ -175,12 +171,3 @@ def remarks(manifest: ExportManifest) -> Iterator[str]:
     if manifest.empty_queries:
         empty, queries = manifest.empty_queries, f"{manifest.queries + manifest.empty_queries:,} queries"
         yield f"left out, because no weight is left: {empty:,} of {queries}"
-
-
-def _told_encoder(manifest: ExportManifest) -> Iterator[str]:
-    """What its maker should know of an export that holds the encoder alone."""
-    difference, bound = manifest.facts["largest_difference"], manifest.facts["bound"]
-    yield f"weights differ from PyTorch's by {difference:.2g} at most; {bound:g} is allowed"
-    if manifest.facts.get("renamed_tokens"):
-        renamed = f"{manifest.facts['renamed_tokens']:,} tokens have another name there than in an export"
-        yield f"{renamed} of vectors; fill an index from one of the two"

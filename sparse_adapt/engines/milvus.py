@@ -14,7 +14,7 @@ Weights stay float32. Milvus gives no order to documents of equal score. Dimensi
 
 import json
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -170,7 +170,7 @@ def open_milvus(url: str) -> "Iterator[MilvusClient]":
         raise ConfigError(f"{url}: Milvus takes a server's URL or a file that ends in .db")
     if not remote:
         _lite()
-    with quiet_logs("pymilvus", "milvus_lite"), _told(url):
+    with _told(url):
         client = MilvusClient(url, timeout=CONNECTING_SECONDS)
         try:
             yield client
@@ -189,7 +189,7 @@ def load(folder: Path, client: "MilvusClient", collection: str) -> int:
     from pymilvus import MilvusException
 
     export = read_export(folder, "milvus")
-    with quiet_logs("pymilvus", "milvus_lite"), _told(collection):
+    with _told(collection):
         _create(client, collection)
         refused = insert_all(
             (row for file in export.manifest.document_files for row in read_part(folder / file.path)),
@@ -252,7 +252,10 @@ def _lite() -> Any:  # noqa: ANN401 - Milvus Lite has no types
     return server_manager_instance
 
 
-def _told(place: str) -> AbstractContextManager[None]:
+@contextmanager
+def _told(place: str) -> Iterator[None]:
+    """Raise what Milvus gives as errors in one line, without the lines that it logs of each."""
     from pymilvus import MilvusException
 
-    return told(place, "Milvus", MilvusException, OSError)
+    with quiet_logs("pymilvus", "milvus_lite"), told(place, "Milvus", MilvusException, OSError):
+        yield

@@ -90,8 +90,8 @@ def _write_encoder(
     check_bound(difference, "ONNX Runtime", manifest.model.name)
     write_tokenizer(work, encoder.tokenizer, encoder.max_tokens)
     files = sorted(path.name for path in work.iterdir() if path.name != MARKER_FILE)
-    facts = {"largest_difference": difference, "bound": BOUND, "opset": opset}
-    return manifest.holding(*(file_there(work, name) for name in files)).stating(facts)
+    written = (file_there(work, name) for name in files)
+    return manifest.holding(*written, largest_difference=difference, bound=BOUND, opset=opset)
 
 
 def check_form(encoder: SparseEncoder, engine: str, name: str, cannot: Container[str]) -> None:

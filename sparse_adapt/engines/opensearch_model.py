@@ -112,13 +112,9 @@ def _write_bundle(
         files = {file: (Path(scratch) / file).read_bytes() for file in (SCRIPT, TOKENIZER)}
     called = Path(name).name or "sparse-adapt"
     write_bundle(work / ZIP_FILE, files, work / CONFIG_FILE, called, ABOUT, "SPARSE_ENCODING")
-    facts = {
-        "largest_difference": difference,
-        "bound": BOUND,
-        "renamed_tokens": renamed_tokens(encoder, tokens),
-    }
     written = (file_there(work, ZIP_FILE), file_there(work, CONFIG_FILE))
-    return manifest.holding(*written).stating(facts)
+    renamed = renamed_tokens(encoder, tokens)
+    return manifest.holding(*written, largest_difference=difference, bound=BOUND, renamed_tokens=renamed)
 
 
 def _write_script(encoder: SparseEncoder, path: Path) -> float:

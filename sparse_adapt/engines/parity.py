@@ -15,12 +15,12 @@ Dimensions: N documents, V vocabulary.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_matrix, csr_matrix
+from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Judgements, Run
 from sparse_adapt.engines.engine import Engine
@@ -49,25 +49,24 @@ class Difference(NamedTuple):
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class Parity:
-    """How an engine's lists compare with the exact ones.
+class Parity(NamedTuple):
+    """How an engine's lists compare with the exact ones, each for the `top` documents of a query.
 
-    `exact`, `engine`: measures, where there are judgements. `largest_difference`: of a score to that over the
-    float weights, as a share of the query's best score. `encoding_difference`: the largest between a weight of
-    a query as the export encodes it and as the model does, where the export holds an encoder.
+    `kinds`: how many lists are of each kind. `largest_difference`: of a score to that over the float weights, as a
+    share of the query's best score. `encoding_difference`: the largest between a weight of a query as the export
+    encodes it and as the model does, where the export holds an encoder. `measures`: `exact`, `engine` and what is
+    `lost` between them, where there are judgements.
     """
 
-    engine_name: str
+    engine: str
     documents: int
     queries: int
-    k: int
+    top: int
     kinds: dict[str, int]
-    differences: tuple[Difference, ...]
     largest_difference: float
     encoding_difference: float | None
-    exact: Figures
-    engine: Figures
+    measures: dict[str, Figures]
+    differences: tuple[Difference, ...]
 
     @property
     def faults(self) -> tuple[Difference, ...]:
@@ -76,18 +75,7 @@ class Parity:
 
     def as_json(self) -> dict[str, Any]:
         """The whole comparison as plain values, for programs."""
-        lost = {name: self.exact[name] - self.engine[name] for name in self.exact}
-        return {
-            "engine": self.engine_name,
-            "documents": self.documents,
-            "queries": self.queries,
-            "top": self.k,
-            "kinds": self.kinds,
-            "largest_difference": self.largest_difference,
-            "encoding_difference": self.encoding_difference,
-            "measures": {"exact": self.exact, "engine": self.engine, "lost": lost},
-            "differences": [each._asdict() for each in self.differences],
-        }
+        return {**self._asdict(), "differences": [each._asdict() for each in self.differences]}
 
 
 def check_engine(
@@ -109,38 +97,33 @@ def check_engine(
     put, encoding_difference = _put(engine, queries, texts)
     run = engine.search_all(put, k)
     exact = Searcher(documents.vectors).top_k(queries.vectors, k)
-    columns = documents.vectors.astype(np.float64).T, engine.stored(documents).astype(np.float64).T
-    asked = engine.asked(put)
+    plain = _scores(queries.vectors, documents.vectors)
+    kept = _scores(engine.asked(put), engine.stored(documents))
     row_of = {document_id: row for row, document_id in enumerate(documents.ids)}
     differences, largest = [], 0.0
-    for first in range(0, len(queries.ids), COMPARED_AT_ONCE):
-        part = slice(first, first + COMPARED_AT_ONCE)
-        scores = zip(
-            _scores(queries.vectors[part], columns[0]), _scores(asked[part], columns[1]), strict=True
-        )
-        for query_id, (rows, _), (plain, kept) in zip(queries.ids[part], exact[part], scores, strict=True):
-            ranking = run.get(query_id, {})
-            found = EngineRanking(query_id, ranking, row_of, k)
-            difference = found.explain(rows.tolist(), plain, kept, engine.tolerance)
-            differences += [difference] if difference else []
-            largest = max(largest, found.largest_difference(plain))
+    for query_id, (rows, _), by_weights, by_kept in zip(queries.ids, exact, plain, kept, strict=True):
+        found = EngineRanking(query_id, run.get(query_id, {}), row_of, k)
+        difference = found.explain(rows.tolist(), by_weights, by_kept, engine.tolerance)
+        differences += [difference] if difference else []
+        largest = max(largest, found.largest_difference(by_weights))
     expected: Run = {
         query_id: {documents.ids[row]: float(score) for row, score in zip(*each, strict=True)}
         for query_id, each in zip(queries.ids, exact, strict=True)
     }
     counts = Counter(difference.kind for difference in differences)
     counts["same"] = len(queries.ids) - len(differences)
+    measures = {"exact": _measure(expected, judgements), "engine": _measure(run, judgements)}
+    measures["lost"] = {name: value - measures["engine"][name] for name, value in measures["exact"].items()}
     return Parity(
-        engine_name=engine.name,
+        engine=engine.name,
         documents=len(documents.ids),
         queries=len(queries.ids),
-        k=k,
+        top=k,
         kinds={kind: counts[kind] for kind in DIFFERENCE_KINDS},
-        differences=tuple(differences),
         largest_difference=largest,
         encoding_difference=encoding_difference,
-        exact=_measure(expected, judgements),
-        engine=_measure(run, judgements),
+        measures=measures,
+        differences=tuple(differences),
     )
 
 
@@ -168,17 +151,10 @@ class EngineRanking:
             return Difference(self.query_id, "fault", fault)
         if self.rows == exact_rows:
             return None
-        place = next(
-            (
-                place
-                for place, (ours, theirs) in enumerate(zip(exact_rows, self.rows, strict=False))
-                if ours != theirs
-            ),
-            min(len(exact_rows), len(self.rows)),
-        )
-        words = f"differs from rank {place + 1}"
+        pairs = zip(exact_rows, self.rows, strict=False)
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         kind = "rounding" if self._misplaced(plain, EXACT_TOLERANCE) else "tie"
-        return Difference(self.query_id, kind, words)
+        return Difference(self.query_id, kind, f"differs from rank {same + 1}")
 
     def largest_difference(self, plain: DocumentScores) -> float:
         """The largest difference of a score to the exact one, as a share of the best score."""
@@ -215,7 +191,7 @@ class EngineRanking:
 
 def headline(parity: Parity) -> str:
     """What was compared, and how far the numbers are apart, in two lines."""
-    line = f"{parity.engine_name} beside exact search: {parity.documents:,} documents, top {parity.k}\n"
+    line = f"{parity.engine} beside exact search: {parity.documents:,} documents, top {parity.top}\n"
     line += f"scores differ by {parity.largest_difference:.1e} of the best at most"
     if parity.encoding_difference is not None:
         line += f"; query weights of the export's own encoder by {parity.encoding_difference:.1e}"
@@ -226,7 +202,7 @@ def tables(parity: Parity) -> Iterator[Table]:
     """How many lists are of which kind, and the measures where there are judgements."""
     kinds: list[Row] = [{"kind": kind, "queries": parity.kinds[kind]} for kind in DIFFERENCE_KINDS]
     yield Table("", (Column("kind", "rankings", "text"), Column("queries", "queries")), kinds)
-    if not parity.exact:
+    if not parity.measures["exact"]:
         return
     columns = (
         Column("measure", "measure", "text"),
@@ -235,8 +211,8 @@ def tables(parity: Parity) -> Iterator[Table]:
         Column("lost", "lost", decimals=DECIMALS, signed=True),
     )
     rows: list[Row] = [
-        {"measure": name, "exact": value, "engine": parity.engine[name], "lost": value - parity.engine[name]}
-        for name, value in parity.exact.items()
+        {"measure": name, **{kind: figures[name] for kind, figures in parity.measures.items()}}
+        for name in parity.measures["exact"]
     ]
     yield Table("", columns, rows)
 
@@ -254,9 +230,12 @@ def _put(
     return EncodedBatch(queries.ids, encoded), float(apart.max()) if apart.nnz else 0.0
 
 
-def _scores(queries: csr_matrix, columns: csc_matrix) -> DocumentScores:
-    """Every query with every document (rows, N). columns: (V, N) float64."""
-    return np.asarray((queries.astype(np.float64) @ columns).todense())
+def _scores(queries: csr_matrix, documents: csr_matrix) -> Iterator[DocumentScores]:
+    """For each query (rows, V) its scores with all documents (N, V): (N)."""
+    columns = documents.astype(np.float64).T
+    for first in range(0, queries.shape[0], COMPARED_AT_ONCE):
+        some = queries[first : first + COMPARED_AT_ONCE].astype(np.float64)
+        yield from np.asarray((some @ columns).todense())
 
 
 def _measure(run: Run, judgements: Judgements | None) -> Figures:
