@@ -30,7 +30,7 @@ from sparse_adapt.files.place import Place
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.sentence import DenseLayout, SentenceEncoder
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.research.contradicting.denoising import tune
+from sparse_adapt.research.contradicting.generator import tune
 from sparse_adapt.research.contradicting.masked import MaskedFiller
 from sparse_adapt.research.contradicting.writing import ContradictRequest, write
 from sparse_adapt.research.similarity import cosines, read_graded, spearman

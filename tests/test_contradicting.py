@@ -18,12 +18,11 @@ from sparse_adapt.errors import ConfigError, ModelError, OutputError
 from sparse_adapt.files.journal import noted
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.research.contradicting import writing
-from sparse_adapt.research.contradicting.contradict import Tally, contradict, fit, load_filler, read_sentences
-from sparse_adapt.research.contradicting.denoising import draw_spans, tune
-from sparse_adapt.research.contradicting.gaps import Gap, Gaps
+from sparse_adapt.research.contradicting.contradict import Tally, contradictions, fit, read_sentences
+from sparse_adapt.research.contradicting.generator import Gaps, draw_spans, tune
 from sparse_adapt.research.contradicting.masked import MaskedFiller
 from sparse_adapt.research.contradicting.spans import SpanFiller
-from sparse_adapt.research.contradicting.writing import ContradictRequest, write
+from sparse_adapt.research.contradicting.writing import ContradictRequest, load_filler, write
 from sparse_adapt.terms.language import Parser
 from sparse_adapt.training.loop import random_at
 
@@ -33,7 +32,7 @@ TEXTS = [
     "A nightly backup copies the database to a second server.",
     "A long password is better than a strange one.",
 ] * 4
-GAP = Gap("the ", "client", " refuses the server")
+GAP = Gaps(("the ", " refuses the server"), ("client",))
 
 
 @pytest.fixture(scope="module")
@@ -52,14 +51,14 @@ def filler(tiny_model: Path) -> MaskedFiller:
 def test_fills_are_words_and_no_two_are_the_same(filler):
     (found,) = filler.fill([GAP], 7)
     assert len(found) == 7 == len(set(found))
-    for text in found:
+    for (text,) in found:
         assert any(map(str.isalnum, text))
         assert not text.startswith("##")
         assert "[" not in text
 
 
 def test_several_gaps_are_filled_as_each_alone(filler):
-    gaps = [GAP, Gap("a ", "nightly backup", " of it"), Gap("", "team", "")]
+    gaps = [GAP, Gaps(("a ", " of it"), ("nightly backup",)), Gaps(("", ""), ("team",))]
     together = filler.fill(gaps, 4)
     assert together == [filler.fill([gap], 4)[0] for gap in gaps]
 
@@ -69,7 +68,7 @@ def test_a_wide_beam_finds_the_likeliest_of_all_fills(filler):
     encoder, words = filler.encoder, ["server", "team", "log", "office"]
     filler.admit(words)
     ids = encoder.tokenizer("the [MASK][MASK] refuses the server")["input_ids"]
-    gap = Gap("the ", "password server", " refuses the server")
+    gap = Gaps(("the ", " refuses the server"), ("password server",))
     places = [place for place, token in enumerate(ids) if token == filler.mask_id]
     vocabulary = encoder.tokenizer.get_vocab()
 
@@ -84,14 +83,14 @@ def test_a_wide_beam_finds_the_likeliest_of_all_fills(filler):
         return total
 
     orders = [pair for pair in product(words, words) if pair[0] != pair[1]]
-    wanted = [" ".join(pair) for pair in sorted(orders, key=chance, reverse=True)]
+    wanted = [(" ".join(pair),) for pair in sorted(orders, key=chance, reverse=True)]
     assert filler.fill([gap], 12)[0] == wanted
 
 
 def test_words_that_are_mostly_elsewhere_are_not_written(filler):
     texts = ["the server of the team", "a log of the server", "of of of"]
     filler.admit(["server", "of", "log"], texts)
-    assert sorted(filler.fill([GAP], 5)[0]) == ["log", "server"]
+    assert sorted(filler.fill([GAP], 5)[0]) == [("log",), ("server",)]
 
 
 def test_the_head_of_a_dense_encoder_fills_too(tiny_model, tmp_path):
@@ -101,12 +100,12 @@ def test_the_head_of_a_dense_encoder_fills_too(tiny_model, tmp_path):
 
 def test_japanese_fills_have_no_spaces(tiny_model):
     filler = MaskedFiller(load_encoder(tiny_model), "")
-    gap = Gap("the ", "password server log", " refuses")
-    assert all(" " not in text for text in filler.fill([gap], 3)[0])
+    gap = Gaps(("the ", " refuses"), ("password server log",))
+    assert all(" " not in text for (text,) in filler.fill([gap], 3)[0])
 
 
 def test_what_says_mask_itself_has_no_gap(filler):
-    assert filler.fill([Gap("a [MASK] and ", "client", "")], 3) == [[]]
+    assert filler.fill([Gaps(("a [MASK] and ", ""), ("client",))], 3) == [[]]
 
 
 # -- T5 ----------------------------------------------------------------------------------------
@@ -154,10 +153,12 @@ def test_a_t5_fills_gaps_after_it_learnt_to(tiny_t5):
     assert isinstance(filler, SpanFiller)
     history = tune(filler, TEXTS, 80, learning_rate=1e-2)
     assert np.mean(history[-10:]) < 0.7 * np.mean(history[:10])
-    found = filler.fill([Gap("The server sends a ", "log", " to the client."), Gap("A ", "saw", "")], 4)
+    found = filler.fill(
+        [Gaps(("The server sends a ", " to the client."), ("log",)), Gaps(("A ", ""), ("saw",))], 4
+    )
     assert [len(texts) <= 4 for texts in found] == [True, True]
     assert found[0]
-    assert all("<" not in text for texts in found for text in texts)
+    assert all("<" not in text for texts in found for (text,) in texts)
 
 
 def test_a_span_is_what_stands_between_two_sentinels(tiny_t5):
@@ -243,7 +244,7 @@ def test_every_sentence_is_a_triplet_or_counted(parser, filler, tmp_path):
     assert [sentence.text for sentence in found] == ["The server sends a log.", "A saw cuts a long tree."]
     assert (account.sentences, account.without_words, account.too_short, account.too_long) == (5, 1, 1, 1)
     triplets = []
-    for written in contradict(found, filler, each=4, at_once=False):
+    for written in contradictions(found, filler, each=4, at_once=False):
         account.add(written)
         triplets.append(written.triplet)
     assert [triplet.anchor for triplet in triplets] == [sentence.text for sentence in found]
@@ -262,7 +263,7 @@ def test_every_sentence_is_a_triplet_or_counted(parser, filler, tmp_path):
 def test_a_generator_that_gives_what_was_there_is_found_out(parser, filler):
     account = Tally()
     filler.admit(["server"])
-    (written,) = contradict(list(parser.whole(["The server."])), filler)
+    (written,) = contradictions(list(parser.whole(["The server."])), filler)
     assert written == ("The server.", (), (), 1, 0)
     account.add(written)
     assert (account.unchanged, account.without_contradictions, account.anchors) == (1, 1, 0)
@@ -271,7 +272,7 @@ def test_a_generator_that_gives_what_was_there_is_found_out(parser, filler):
 def test_the_same_fill_of_two_gaps_counts_once(parser, filler):
     """Of "log log" one chunk each is replaced; where both become "server", the texts differ."""
     filler.admit(["server", "log"])
-    (written,) = contradict(list(parser.whole(["The log has a log."])), filler, at_once=False)
+    (written,) = contradictions(list(parser.whole(["The log has a log."])), filler, at_once=False)
     assert sorted(written.contradictions) == ["The log has a server.", "The server has a log."]
     assert written.unchanged == 2
 
@@ -341,11 +342,11 @@ def test_a_killed_run_goes_on_to_the_same_bytes(generator, zorvex_collection, tm
 def test_a_journal_of_other_sentences_is_refused(parser, filler, tmp_path):
     journal = tmp_path / "sentences.jsonl"
     first, *others = parser.whole(["The server sends a log.", "A saw cuts."])
-    written = list(contradict([first], filler, journal=journal))
+    written = list(contradictions([first], filler, journal=journal))
     journal.write_text(f"{journal.read_text()}cut by a kill")
-    assert next(contradict([first, *others], filler, journal=journal)) == written[0]
+    assert next(contradictions([first, *others], filler, journal=journal)) == written[0]
     with pytest.raises(ConfigError, match="begun with other sentences"):
-        list(contradict(others, filler, journal=journal))
+        list(contradictions(others, filler, journal=journal))
 
 
 # -- all chunks of a sentence at once -----------------------------------------------------------
@@ -354,14 +355,10 @@ BOTH = Gaps(("the ", " refuses the ", "."), ("client", "nightly backup"))
 
 
 def test_all_gaps_of_a_sentence_are_filled_together(filler):
-    (found,) = filler.refill([BOTH], 5)
+    (found,) = filler.fill([BOTH], 5)
     assert len(found) == 5 == len(set(found))
     assert all(len(fills) == 2 and all(fills) for fills in found)
     assert BOTH.filled(found[0]) == f"the {found[0][0]} refuses the {found[0][1]}."
-    alone = filler.refill([Gap("the ", "client", " refuses the server").alone], 4)
-    assert [fills[0] for fills in alone[0]] == filler.fill([Gap("the ", "client", " refuses the server")], 4)[
-        0
-    ]
 
 
 def test_every_chunk_has_a_sentinel_of_its_own(tiny_t5):
@@ -374,23 +371,23 @@ def test_every_chunk_has_a_sentinel_of_its_own(tiny_t5):
         return generate(**given)
 
     filler.model.generate = noted_down
-    filler.refill([Gaps(("A ", " sends a ", "."), ("server", "log"))], 2)
+    filler.fill([Gaps(("A ", " sends a ", "."), ("server", "log"))], 2)
     assert "A <extra_id_0> sends a <extra_id_1> ." in asked[0]
     ids = filler.tokenizer("<extra_id_0> nightly backup <extra_id_1> server")["input_ids"]
     assert filler._texts([[0, *ids], [0, *ids[:3], 1]], 2) == [("nightly backup", "server")]
     many = Gaps(("", *[" "] * 20), ("log",) * 20)
-    assert filler.refill([many], 2) == [[]]
+    assert filler.fill([many], 2) == [[]]
 
 
 def test_at_once_every_chunk_gives_way(parser, filler):
     (sentence,) = list(parser.whole(["The server sends a log to the client."]))
-    (written,) = contradict([sentence], filler, each=3)
+    (written,) = contradictions([sentence], filler, each=3)
     assert len(written.contradictions) == 3
     assert set(written.replaced) == {"server, log, client"}
     for text in written.contradictions:
         assert text.startswith("The ") and " sends a " in text and " to the " in text
         assert text != sentence.text
-    one = next(contradict([sentence], filler, each=3, at_once=False))
+    one = next(contradictions([sentence], filler, each=3, at_once=False))
     assert set(one.replaced) <= {"server", "log", "client"}
 
 

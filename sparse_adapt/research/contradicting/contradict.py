@@ -3,9 +3,8 @@
 A sentence is about its nouns. With other nouns it looks the same and says something else, which makes it a hard
 negative that nobody has to label. After Chen, Handa and Shirahama, JCSE.
 
-`gaps` has what every generator can do. `masked` fills gaps by a masked language model, `spans` by a
-sequence-to-sequence model such as T5. `denoising` first teaches either of them the domain. `writing` goes from a corpus
-to a file.
+`generator` has what every generator can do, and teaches it the domain. `masked` fills gaps by a masked language model,
+`spans` by a sequence-to-sequence model such as T5. `writing` goes from a corpus to a file.
 """
 
 import json
@@ -25,7 +24,7 @@ from sparse_adapt.collection.triplets import Triplet
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.journal import note, noted
 from sparse_adapt.files.records import Record, parse_record
-from sparse_adapt.research.contradicting.gaps import Filler, Gap, Gaps, compared_as
+from sparse_adapt.research.contradicting.generator import Filler, Gaps, compared_as
 from sparse_adapt.terms.language import Parser, Sentence
 
 EACH = 5  # contradictions of a sentence, at most; published are 4 to 6
@@ -157,7 +156,7 @@ def admit(sentences: Sequence[Sentence], filler: Filler) -> None:
     filler.admit(chunks, [each.text for each in sentences])
 
 
-def contradict(
+def contradictions(
     sentences: Sequence[Sentence],
     filler: Filler,
     *,
@@ -176,84 +175,58 @@ def contradict(
     if any(held.anchor != own.text for held, own in zip(done, sentences, strict=False)):
         raise ConfigError(f"{journal}: begun with other sentences; pass --overwrite to start again")
     for row, sentence in enumerate(sentences):
-        gaps = _gaps(sentence, each, random)
+        chosen = _drawn(sentence, each, random)
         if row < len(done):
             yield done[row]
             continue
-        if at_once:
-            whole = _all_gaps(sentence)
-            written = _rewritten(sentence, whole, filler.refill([whole], each + SPARE)[0], each)
-        else:
-            fills = filler.fill(gaps, -(-each // len(gaps)) + SPARE)
-            written = _written(sentence, list(zip(gaps, fills, strict=True)), each)
+        written = _written(sentence, _ways(sentence, filler, each, chosen, at_once=at_once), each)
         if journal is not None:
             note(journal, written.to_json())
         yield written
 
 
-def _gaps(sentence: Sentence, most: int, random: Generator) -> list[Gap]:
-    """One gap for each noun chunk, or for some that are drawn."""
-    chunks = sentence.chunks
-    if len(chunks) > most:
-        chunks = tuple(chunks[row] for row in sorted(random.choice(len(chunks), most, replace=False)))
-    text = sentence.text
-    return [Gap(text[: part.start], text[part.start : part.end], text[part.end :]) for part in chunks]
+def _ways(
+    sentence: Sentence, filler: Filler, each: int, chosen: Sequence[int], *, at_once: bool
+) -> Iterator[tuple[Gaps, tuple[str, ...]]]:
+    """Ways to fill gaps of a sentence: of all together, or the best of each chosen one, then the second best, ..."""
+    if at_once:
+        whole = _gaps(sentence, range(len(sentence.chunks)))
+        yield from ((whole, fill) for fill in filler.fill([whole], each + SPARE)[0])
+        return
+    single = [_gaps(sentence, [row]) for row in chosen]
+    for rank in zip_longest(*filler.fill(single, -(-each // len(single)) + SPARE)):
+        yield from ((gaps, fill) for gaps, fill in zip(single, rank, strict=True) if fill is not None)
 
 
-def _written(sentence: Sentence, filled: Sequence[tuple[Gap, Sequence[str]]], each: int) -> Written:
-    """The best fill of every gap, then the second best, ..., until there are enough."""
+def _drawn(sentence: Sentence, most: int, random: Generator) -> list[int]:
+    """The numbers of a sentence's noun chunks, of some that are drawn where there are more than that."""
+    rows = range(len(sentence.chunks))
+    return sorted(random.choice(len(rows), most, replace=False)) if len(rows) > most else list(rows)
+
+
+def _gaps(sentence: Sentence, rows: Iterable[int]) -> Gaps:
+    """A sentence with a gap for some of its noun chunks."""
+    between, chunks, place = list[str](), list[str](), 0
+    for part in (sentence.chunks[row] for row in rows):
+        between.append(sentence.text[place : part.start])
+        chunks.append(sentence.text[part.start : part.end])
+        place = part.end
+    return Gaps((*between, sentence.text[place:]), tuple(chunks))
+
+
+def _written(sentence: Sentence, ways: Iterable[tuple[Gaps, tuple[str, ...]]], each: int) -> Written:
+    """The sentence with its gaps filled, the best ways first, until there are enough."""
     found: dict[str, tuple[str, str]] = {}
     unchanged = duplicates = 0
-    for rank in zip_longest(*(fills for _, fills in filled)):
-        for (gap, _), fill in zip(filled, rank, strict=True):
-            if fill is None or len(found) == each:
-                continue
-            text = gap.before + fill + gap.after
-            if compared_as(text) == compared_as(sentence.text):
-                unchanged += 1
-            elif compared_as(text) in found:
-                duplicates += 1
-            else:
-                found[compared_as(text)] = text, gap.chunk
-    texts, chunks = (tuple(each) for each in zip(*found.values(), strict=True)) if found else ((), ())
-    return Written(sentence.text, texts, chunks, unchanged, duplicates)
-
-
-def _all_gaps(sentence: Sentence) -> Gaps:
-    """A gap for every noun chunk of a sentence."""
-    between, place = [], 0
-    for part in sentence.chunks:
-        between.append(sentence.text[place : part.start])
-        place = part.end
-    chunks = tuple(sentence.text[part.start : part.end] for part in sentence.chunks)
-    return Gaps((*between, sentence.text[place:]), chunks)
-
-
-def _rewritten(sentence: Sentence, gaps: Gaps, fills: Sequence[tuple[str, ...]], each: int) -> Written:
-    """The sentence with all of its chunks replaced, the best ways first, until there are enough."""
-    found: dict[str, str] = {}
-    unchanged = 0
-    for fill in fills[: each + SPARE]:
+    for gaps, fill in ways:
         text = gaps.filled(fill)
         if compared_as(text) == compared_as(sentence.text):
             unchanged += 1
-        elif len(found) < each:
-            found.setdefault(compared_as(text), text)
-    replaced = ", ".join(gaps.chunks)
-    return Written(sentence.text, tuple(found.values()), (replaced,) * len(found), unchanged, 0)
-
-
-def load_filler(source: str | Path, between_words: str, device: str = "cpu") -> Filler:
-    """What fills gaps, by folder, alias or `hub:owner/name`: a sequence-to-sequence model or one with masked words.
-
-    Raises ModelError for what is neither.
-    """
-    from sparse_adapt.model.folder import ModelFolder
-    from sparse_adapt.model.kinds import load_encoder
-    from sparse_adapt.research.contradicting.masked import MaskedFiller
-    from sparse_adapt.research.contradicting.spans import SpanFiller, is_sequence_to_sequence
-
-    folder = ModelFolder.of(source).path
-    if is_sequence_to_sequence(folder):
-        return SpanFiller(folder, source, device)
-    return MaskedFiller(load_encoder(source, device), between_words)
+        elif len(found) == each:
+            continue
+        elif compared_as(text) in found:
+            duplicates += 1
+        else:
+            found[compared_as(text)] = text, ", ".join(gaps.chunks)
+    texts, chunks = (tuple(each) for each in zip(*found.values(), strict=True)) if found else ((), ())
+    return Written(sentence.text, texts, chunks, unchanged, duplicates)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from sparse_adapt.errors import ModelError
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.tokens import PADDED_TOKENS_A_PASS, group_by_length, pad
-from sparse_adapt.research.contradicting.gaps import LONGEST_FILL, Gap, Gaps, Spans, compared_as
+from sparse_adapt.research.contradicting.generator import LONGEST_FILL, Gaps, Spans, compared_as
 from sparse_adapt.synthetic.windows import ends_of
 from sparse_adapt.training import losses
 
@@ -75,12 +75,8 @@ class MaskedFiller:
         length = len(self.encoder.tokenizer(text, return_attention_mask=False)["input_ids"])
         return length + LONGEST_FILL <= self.encoder.max_tokens
 
-    def fill(self, gaps: Sequence[Gap], count: int) -> list[list[str]]:
-        """At most `count` fills of each gap, best first, as many tokens as the chunk has or `LONGEST_FILL`."""
-        return [[fills[0] for fills in found] for found in self.refill([gap.alone for gap in gaps], count)]
-
     @torch.inference_mode()
-    def refill(self, sentences: Sequence[Gaps], count: int) -> list[list[tuple[str, ...]]]:
+    def fill(self, sentences: Sequence[Gaps], count: int) -> list[list[tuple[str, ...]]]:
         """At most `count` ways to fill all gaps of each sentence, from the left; no token is put there twice."""
         beams = [[beam] if (beam := self._masked(gaps)) is not None else [] for gaps in sentences]
         for _ in range(LONGEST_FILL * max((len(gaps.chunks) for gaps in sentences), default=0)):

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from sparse_adapt.errors import ModelError
 from sparse_adapt.model.tokens import pad
 from sparse_adapt.model.weights import check_weights, loading
-from sparse_adapt.research.contradicting.gaps import Gap, Gaps, Spans, compared_as
+from sparse_adapt.research.contradicting.generator import Gaps, Spans, compared_as
 
 GAPS_AT_ONCE = 16
 LONGEST_FILL, LONGEST_TEXT = 16, 512  # tokens
@@ -60,12 +60,8 @@ class SpanFiller:
         """Whether a text is short enough to be read whole."""
         return len(self.tokenizer(text)["input_ids"]) + 1 <= self.longest
 
-    def fill(self, gaps: Sequence[Gap], count: int) -> list[list[str]]:
-        """At most `count` fills of each gap, by beam search, best first."""
-        return [[fills[0] for fills in found] for found in self.refill([gap.alone for gap in gaps], count)]
-
     @torch.inference_mode()
-    def refill(self, sentences: Sequence[Gaps], count: int) -> list[list[tuple[str, ...]]]:
+    def fill(self, sentences: Sequence[Gaps], count: int) -> list[list[tuple[str, ...]]]:
         """At most `count` ways to fill all gaps of each sentence, a sentinel each, by beam search, best first.
 
         A sentence of more gaps than the generator has sentinels is left as it is.

@@ -10,19 +10,21 @@ from sparse_adapt.errors import InputError
 from sparse_adapt.files.folders import check_free, output_folder, way_to_file, write_json
 from sparse_adapt.files.journal import check_same, noted
 from sparse_adapt.files.place import Place
+from sparse_adapt.model.folder import ModelFolder
+from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.report.watching import Before, Watch, unwatched
 from sparse_adapt.research.contradicting.contradict import (
     EACH,
     SHORTEST,
     Tally,
     admit,
-    contradict,
+    contradictions,
     fit,
-    load_filler,
     read_sentences,
 )
-from sparse_adapt.research.contradicting.denoising import tune
-from sparse_adapt.research.contradicting.gaps import Filler
+from sparse_adapt.research.contradicting.generator import Filler, tune
+from sparse_adapt.research.contradicting.masked import MaskedFiller
+from sparse_adapt.research.contradicting.spans import SpanFiller, is_sequence_to_sequence
 from sparse_adapt.terms.language import Parser, Sentence
 
 ASKED_FILE, JOURNAL_FILE, TUNED = "asked.json", "sentences.jsonl", "generator"
@@ -96,7 +98,7 @@ def write(
         heard, triplets = watch("sentences", len(sentences)), []
         journal = work / JOURNAL_FILE
         before = len(noted(journal))
-        contradicted = contradict(
+        contradicted = contradictions(
             sentences, filler, each=asked.each, seed=asked.seed, journal=journal, at_once=asked.at_once
         )
         for number, written in enumerate(contradicted):
@@ -128,3 +130,14 @@ def _read(
     if not found:
         raise InputError(asked.corpus, f"no sentence to contradict ({tally}); check --language")
     return found
+
+
+def load_filler(source: str | Path, between_words: str, device: str = "cpu") -> Filler:
+    """What fills gaps, by folder, alias or `hub:owner/name`: a sequence-to-sequence model or one with masked words.
+
+    Raises ModelError for what is neither.
+    """
+    folder = ModelFolder.of(source).path
+    if is_sequence_to_sequence(folder):
+        return SpanFiller(folder, source, device)
+    return MaskedFiller(load_encoder(source, device), between_words)

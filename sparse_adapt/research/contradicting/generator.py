@@ -1,24 +1,77 @@
-"""A generator taught the domain by denoising spans: 15 % of the tokens, three together on average.
+"""What every generator of contradictions can do, and how it is taught a domain: by restoring spans of its texts.
 
-Raffel et al. 2020, arXiv:1910.10683; for what masks, Joshi et al. 2020, arXiv:1907.10529.
+Spans hide 15 % of the tokens, three together on average: Raffel et al. 2020, arXiv:1910.10683; for what masks, Joshi
+et al. 2020, arXiv:1907.10529.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple, Protocol
 
 import torch
 from numpy.random import Generator
-from torch import nn
+from torch import Tensor, nn
 
 from sparse_adapt.errors import ConfigError, unknown
 from sparse_adapt.report.watching import Heard, silent
-from sparse_adapt.research.contradicting.gaps import Filler, Spans
 from sparse_adapt.training.loop import random_at, schedule
 
+LONGEST_FILL = 4  # tokens of what a masked language model writes
 NOISE, SPAN = 0.15, 3.0  # share of the tokens, mean length
 SHORTEST = 4  # tokens of a text that teaches
 BATCH, LEARNING_RATE, RAMP = 16, 3e-4, 0.1
 OPTIMISERS = ("adamw", "adafactor")  # the second as published
+
+Spans = Sequence[tuple[int, int]]  # first token and the one after the last, in order, never touching
+
+
+class Gaps(NamedTuple):
+    """Some chunks of a sentence, and what stands before, between and behind them: one text more than chunks."""
+
+    between: tuple[str, ...]
+    chunks: tuple[str, ...]
+
+    def filled(self, fills: Sequence[str]) -> str:
+        """The sentence with something in the place of each chunk."""
+        parts = zip(fills, self.between[1:], strict=True)
+        return self.between[0] + "".join(fill + text for fill, text in parts)
+
+
+class Filler(Protocol):
+    """A generator that writes into gaps."""
+
+    def admit(self, chunks: Iterable[str], texts: Iterable[str] = ()) -> None:
+        """Write nothing but what the noun chunks of some texts are made of, where that has to be said."""
+
+    def fits(self, text: str) -> bool:
+        """Whether a text is short enough to be read whole."""
+
+    def fill(self, sentences: Sequence[Gaps], count: int) -> list[list[tuple[str, ...]]]:
+        """At most `count` ways to fill all gaps of each sentence, best first; some may be what stood there."""
+
+    def parameters(self) -> Iterable[nn.Parameter]:
+        """What is tuned."""
+
+    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text without special ones, cut where the model ends."""
+
+    def denoising(self, token_ids: Sequence[Sequence[int]], spans: Sequence[Spans]) -> Tensor:
+        """Cross entropy of the tokens in spans that are hidden: a mean, with its gradient."""
+
+    def training(self, on: bool) -> None:
+        """Drop out, or don't."""
+
+    def save(self, folder: Path) -> None:
+        """Write the generator, so that `load_filler` reads the same."""
+
+
+def compared_as(text: str) -> str:
+    """What texts have in common that differ in nothing but spaces and case."""
+    return "".join(text.split()).casefold()
+
+
+# -- to learn the domain ----------------------------------------------------------------------------
 
 
 def tune(
