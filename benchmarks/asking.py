@@ -16,6 +16,7 @@ from tokenizers import Tokenizer
 from benchmarks.measure import Work, options, take_turns
 from sparse_adapt.collection.readers import read_documents, read_queries
 from sparse_adapt.engines.writing import export_corpus
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.query_side import idf_side
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
@@ -32,7 +33,7 @@ def contestants(data: Path, folder: Path) -> tuple[dict[str, Work], int]:
     read = by_table.tokenize([document.full_text for document in documents])
     silent = by_table.tokenizer.all_special_ids
     by_table.query_side = idf_side(read, by_table.vocabulary_size, by_table.max_tokens, silent)
-    export_corpus("opensearch", by_table, lambda: documents, folder / "export")
+    export_corpus("opensearch", by_table, lambda: documents, Place(folder / "export"))
     table = json.loads((folder / "export" / "query" / "idf.json").read_text(encoding="utf-8"))
     tokenizer = Tokenizer.from_file(str(folder / "export" / "query" / "tokenizer.json"))
 

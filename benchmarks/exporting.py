@@ -19,8 +19,9 @@ from benchmarks.tables import RESULTS, line
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.engines.formats import ENGINES, require
 from sparse_adapt.engines.layout import ExportSource
-from sparse_adapt.engines.writing import ExportOptions, write_export
+from sparse_adapt.engines.writing import write_export
 from sparse_adapt.errors import MissingExtraError
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
@@ -37,7 +38,7 @@ def writers(vectors: Vectors, model: SparseEncoder, folder: Path) -> dict[str, C
     """Each format that holds vectors and whose package is there, ready to write the same blocks."""
     ready: dict[str, Callable[[], object]] = {}
     for row in ENGINES:
-        if not row.holds_vectors:
+        if row.holds == "encoder":
             continue
         try:
             require(row.to_write)
@@ -46,7 +47,7 @@ def writers(vectors: Vectors, model: SparseEncoder, folder: Path) -> dict[str, C
             continue
         source = ExportSource(vectors, encoder=model)
         ready[row.name] = lambda name=row.name, source=source: write_export(
-            name, source, folder / name, ExportOptions(overwrite=True)
+            name, source, Place(folder / name, overwrite=True)
         )
     return ready
 

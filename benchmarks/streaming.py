@@ -142,10 +142,11 @@ def export(vectors: Path, folder: Path) -> Iterator[None]:
     """Impacts for Anserini, from the shards."""
     from sparse_adapt.engines.layout import ExportSource
     from sparse_adapt.engines.writing import write_export
+    from sparse_adapt.files.place import Place
     from sparse_adapt.retrieve.vectors.folder import open_vectors
 
     yield
-    write_export("anserini", ExportSource(open_vectors(vectors)), folder)
+    write_export("anserini", ExportSource(open_vectors(vectors)), Place(folder))
 
 
 def _words() -> list[str]:

@@ -15,8 +15,9 @@ from sparse_adapt.engines.engine import Engine
 from sparse_adapt.engines.layout import ExportSource
 from sparse_adapt.engines.manifest import ExportManifest
 from sparse_adapt.engines.quantise import Quantisation
-from sparse_adapt.engines.writing import ExportOptions, write_export
+from sparse_adapt.engines.writing import write_export
 from sparse_adapt.files.marker import checksum_of_bytes
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.search import search
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
@@ -93,7 +94,7 @@ def export(
 ) -> ExportManifest:
     """Write an export of some blocks for an engine."""
     source = ExportSource(vectors_of(tokens, *blocks), queries)
-    return write_export(name, source, folder, ExportOptions(quantisation=quantisation)).manifest
+    return write_export(name, source, Place(folder), quantisation).manifest
 
 
 def odd_documents() -> EncodedBatch:

@@ -13,8 +13,9 @@ from sparse_adapt.engines.anserini import lucene_name
 from sparse_adapt.engines.layout import ExportSource, unescape_token
 from sparse_adapt.engines.manifest import read_export_manifest
 from sparse_adapt.engines.quantise import Quantisation
-from sparse_adapt.engines.writing import ExportOptions, write_export
+from sparse_adapt.engines.writing import write_export
 from sparse_adapt.errors import InputError
+from sparse_adapt.files.place import Place
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
 from sparse_adapt.retrieve.vectors.manifest import ModelStamp
 
@@ -46,7 +47,7 @@ def two_blocks(tokens: list[str] = TOKENS, queries: EncodedBatch | None = None) 
 
 def test_every_file_is_as_it_was_and_the_manifest_counts_what_quantising_cost(tmp_path, golden_folder):
     source, scale = two_blocks(queries=QUERIES), Quantisation(scale=100, largest=300)
-    manifest = write_export("anserini", source, tmp_path / "out", ExportOptions(quantisation=scale)).manifest
+    manifest = write_export("anserini", source, Place(tmp_path / "out"), scale).manifest
     golden_folder(tmp_path / "out", "anserini")
     assert (manifest.documents, manifest.empty_documents) == (4, 1)
     assert (manifest.entries, manifest.dropped, manifest.clipped) == (6, 2, 1)
@@ -103,7 +104,7 @@ def test_names_go_back_never_meet_and_never_split(tokens):
 @pytest.mark.parametrize("token", ["x" * 256, "𝄞" * 128, " " * 32, ""])
 def test_a_name_longer_than_lucene_takes_is_refused(token, tmp_path):
     with pytest.raises(InputError, match=f"this token has {len(token)} characters"):
-        write_export("anserini", two_blocks([*TOKENS[:-1], token]), tmp_path / "out")
+        write_export("anserini", two_blocks([*TOKENS[:-1], token]), Place(tmp_path / "out"))
     assert lucene_name("x" * 255) == "x" * 255
     assert list(tmp_path.iterdir()) == []
 
@@ -111,7 +112,6 @@ def test_a_name_longer_than_lucene_takes_is_refused(token, tmp_path):
 @pytest.mark.parametrize("query_id", ["a\tb", "a\nb", " a", ""])
 def test_a_query_id_that_breaks_a_tsv_file_is_refused(query_id, tmp_path):
     with pytest.raises(InputError, match="this query id can't stand in a TSV file"):
-        write_export(
-            "anserini", two_blocks(queries=EncodedBatch([query_id, "q2"], QUERIES.vectors)), tmp_path / "out"
-        )
+        queries = EncodedBatch([query_id, "q2"], QUERIES.vectors)
+        write_export("anserini", two_blocks(queries=queries), Place(tmp_path / "out"))
     assert list(tmp_path.iterdir()) == []

@@ -14,8 +14,9 @@ import torch
 from sparse_adapt.collection.readers import Document, write_documents
 from sparse_adapt.engines import writing
 from sparse_adapt.engines.manifest import ExportFolder
-from sparse_adapt.engines.writing import ExportOptions, export_corpus, interim_folder
+from sparse_adapt.engines.writing import export_corpus, interim_folder
 from sparse_adapt.errors import InputError, OutputError
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.vectors.shards import encode_corpus
 
@@ -44,8 +45,7 @@ def run_encode(model: SparseEncoder, documents: list[Document], out: Path) -> No
 
 
 def run_export(model: SparseEncoder, documents: list[Document], out: Path) -> None:
-    options = ExportOptions(resume=True, documents_a_shard=SHARD)
-    export_corpus("anserini", model, lambda: documents, out, options=options)
+    export_corpus("anserini", model, lambda: documents, Place(out, resume=True), documents_a_shard=SHARD)
 
 
 def killed_after(seconds: float, work: Work, *arguments: object) -> bool:
@@ -97,8 +97,7 @@ def test_a_resumed_export_encodes_nothing_twice(tiny_model, documents, tmp_path,
     out = tmp_path / "export"
 
     def export(given: list[Document], resume: bool = True) -> ExportFolder:
-        options = ExportOptions(resume=resume)
-        return export_corpus("anserini", model, lambda: given, out, options=options)
+        return export_corpus("anserini", model, lambda: given, Place(out, resume=resume))
 
     with monkeypatch.context() as patch, pytest.raises(RuntimeError):
         patch.setattr(writing, "write_export", killed)
@@ -134,5 +133,5 @@ def test_an_export_to_a_taken_place_is_refused_before_anything_is_encoded(tiny_m
     out = tmp_path / "taken"
     write_documents(out / "file", documents[:1])
     with pytest.raises(OutputError, match="already there"):
-        export_corpus("anserini", SparseEncoder.load(tiny_model), lambda: pytest.fail("read"), out)
+        export_corpus("anserini", SparseEncoder.load(tiny_model), lambda: pytest.fail("read"), Place(out))
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]

@@ -15,7 +15,7 @@ from sparse_adapt.engines.layout import ExportSource
 from sparse_adapt.engines.manifest import read_export_manifest
 from sparse_adapt.engines.parity import check_engine
 from sparse_adapt.engines.quantise import Quantisation
-from sparse_adapt.engines.writing import ExportOptions, export_corpus, write_export
+from sparse_adapt.engines.writing import export_corpus, write_export
 from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.files.place import Place
@@ -183,11 +183,11 @@ def test_a_token_that_the_engine_can_not_hold_is_told_before_anything_is_encoded
     model = SparseEncoder.load(tiny_model)
     model.tokenizer.add_tokens(["x" * 300])
     model.masked_lm.resize_token_embeddings(len(model.tokenizer), mean_resizing=False)
+    place = Place(tmp_path / "out")
     with pytest.raises(InputError, match="this token has 300 characters, Lucene takes 1 to 255"):
-        export_corpus("anserini", model, lambda: pytest.fail("read"), tmp_path / "out")
+        export_corpus("anserini", model, lambda: pytest.fail("read"), place)
     with pytest.raises(ConfigError, match="qdrant keeps weights as they are"):
-        options = ExportOptions(quantisation=Quantisation())
-        export_corpus("qdrant", model, lambda: pytest.fail("read"), tmp_path / "out", options=options)
+        export_corpus("qdrant", model, lambda: pytest.fail("read"), place, quantisation=Quantisation())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -196,7 +196,7 @@ def test_what_a_killed_export_of_vectors_left_goes_unasked(tmp_path):
     with pytest.raises(KeyboardInterrupt), output_folder(Place(out, resumable=False)) as work:
         (work / "documents").mkdir()
         raise KeyboardInterrupt
-    assert write_export("qdrant", source, out).manifest.documents == 3
+    assert write_export("qdrant", source, Place(out)).manifest.documents == 3
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
@@ -208,6 +208,7 @@ from scipy.sparse import csr_matrix
 from sparse_adapt.engines.layout import ExportSource
 from sparse_adapt.engines.writing import write_export
 from sparse_adapt.errors import OutputError
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
 from sparse_adapt.retrieve.vectors.manifest import ModelStamp
@@ -220,7 +221,7 @@ block = EncodedBatch([f"d{row}" for row in range(200)], csr_matrix(np.random.def
 for name in sys.argv[3:]:
     try:
         vectors = Vectors(stamp, [f"t{i}" for i in range(200)], [block])
-        write_export(name, ExportSource(vectors, encoder=encoder), Path(sys.argv[1]) / name)
+        write_export(name, ExportSource(vectors, encoder=encoder), Place(Path(sys.argv[1]) / name))
     except OutputError as error:
         print(error)
 """

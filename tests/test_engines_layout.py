@@ -10,6 +10,7 @@ from sparse_adapt.engines import layout
 from sparse_adapt.engines.layout import ExportSource, escape_token, unescape_token
 from sparse_adapt.engines.manifest import ExportFolder
 from sparse_adapt.engines.writing import write_export
+from sparse_adapt.files.place import Place
 
 
 @pytest.mark.parametrize("limit", [1, 200, 25_000, 10**6])
@@ -30,7 +31,7 @@ def test_texts_count_towards_the_size_of_a_request(tmp_path, monkeypatch):
     documents = odd_documents()
     texts = [Document(document_id, "x" * 20_000) for document_id in documents.ids]
     source = ExportSource(vectors_of(ODD_TOKENS, documents), texts=texts)
-    done = write_export("opensearch", source, tmp_path / "out")
+    done = write_export("opensearch", source, Place(tmp_path / "out"))
     assert max(part.rows for part in done.manifest.document_files) <= 2
 
 

@@ -40,6 +40,7 @@ from sparse_adapt.engines.opensearch import OPENSEARCH, halving
 from sparse_adapt.engines.quantise import as_floats
 from sparse_adapt.engines.writing import write_export
 from sparse_adapt.errors import ConfigError, InputError, OutputError
+from sparse_adapt.files.place import Place
 from sparse_adapt.retrieve.search import search
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
@@ -114,7 +115,7 @@ def test_the_printed_search_finds_documents(kind, tmp_path, server):
     texts = [Document("d1", "a text", "it's"), Document('d"2', ""), Document("d3", "another\u2028one")]
     source = ExportSource(vectors_of(TOKENS, BLOCK), texts=texts)
     folder = tmp_path / "it's here"
-    done = write_export(kind, source, folder)
+    done = write_export(kind, source, Place(folder))
     lines = ENGINES[kind].how_to_load(done).split("\n\n")[0]
     with served(server) as url:
         script = lines.replace("URL=http://localhost:9200", f"URL={shlex.quote(url)}")
@@ -127,7 +128,9 @@ def test_the_printed_search_finds_documents(kind, tmp_path, server):
 def test_titles_and_texts_are_stored_beside_the_weights(kind, tmp_path, server):
     texts = [Document("d1", "a text", "it's"), Document('d"2', ""), Document("d3", "another\u2028one")]
     plain = export(kind, tmp_path / "plain", TOKENS, BLOCK)
-    done = write_export(kind, ExportSource(vectors_of(TOKENS, BLOCK), texts=iter(texts)), tmp_path / "out")
+    done = write_export(
+        kind, ExportSource(vectors_of(TOKENS, BLOCK), texts=iter(texts)), Place(tmp_path / "out")
+    )
     assert done.manifest.entries == plain.entries
     stored = dict(bulk_documents(done))
     assert [{name: each.get(name) for name in ("title", "text")} for each in stored.values()] == [
@@ -153,7 +156,7 @@ def test_texts_of_other_documents_are_refused(kind, tmp_path):
         ([*texts, texts[0]], "the corpus: has more documents than the vectors"),
     ):
         with pytest.raises(InputError, match=words):
-            write_export(kind, ExportSource(vectors_of(TOKENS, BLOCK), texts=others), tmp_path / "out")
+            write_export(kind, ExportSource(vectors_of(TOKENS, BLOCK), texts=others), Place(tmp_path / "out"))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -220,7 +220,7 @@ def test_ids_of_any_kind_come_back(tmp_path):
 
 def test_shards_and_their_export_give_the_same_index(model, shards, index, tmp_path, twelve_documents):
     source = ExportSource(encode_vectors(model, twelve_documents, documents_a_block=5))
-    write_export("anserini", source, tmp_path / "out")
+    write_export("anserini", source, Place(tmp_path / "out"))
     heard: list[int] = []
     card = build_index(tmp_path / "out", tmp_path / "index", progress=heard.append)
     assert card == index.card
@@ -270,7 +270,9 @@ def test_anserini_itself_reads_documents_and_queries(model, index, twelve_docume
     queries = encode_queries(
         model, [Query("q1", "a backup of the database"), Query("q 2", "zorvex is spending")]
     )
-    write_export("anserini", ExportSource(encode_vectors(model, twelve_documents), queries), tmp_path / "out")
+    write_export(
+        "anserini", ExportSource(encode_vectors(model, twelve_documents), queries), Place(tmp_path / "out")
+    )
     command = [find_java().home / "bin/java", "-cp", anserini_jar(), "io.anserini.search.SearchCollection"]
     command += ["-index", index.folder, "-topics", tmp_path / "out/queries.tsv"]
     command += ["-output", tmp_path / "run.txt"]

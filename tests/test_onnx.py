@@ -15,6 +15,7 @@ from sparse_adapt.engines.manifest import read_export
 from sparse_adapt.engines.parity import check_engine
 from sparse_adapt.engines.writing import write_export
 from sparse_adapt.errors import MissingExtraError, ModelError
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.vectors.folder import Vectors
 from sparse_adapt.retrieve.vectors.manifest import stamp, token_names
@@ -36,7 +37,7 @@ def source_of(model):
 @pytest.fixture(scope="module")
 def graph(model, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("onnx") / "out"
-    manifest = write_export("onnx", source_of(model), folder).manifest
+    manifest = write_export("onnx", source_of(model), Place(folder)).manifest
     assert isinstance(manifest.facts["largest_difference"], float)
     assert manifest.facts["largest_difference"] < 1e-5
     return folder
@@ -64,12 +65,12 @@ def test_onnx_encodes_as_torch_does_in_batches_of_any_shape(model, graph, twelve
 def test_onnx_is_refused_where_its_weights_are_not_those_of_torch(model, graph, tmp_path, monkeypatch):
     monkeypatch.setattr(onnx, "BOUND", -1.0)
     with pytest.raises(ModelError, match=r"ONNX Runtime's weights differ from torch's by .*more than"):
-        write_export("onnx", source_of(model), tmp_path / "out")
+        write_export("onnx", source_of(model), Place(tmp_path / "out"))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_onnx_names_its_extra(model, tmp_path, monkeypatch):
     monkeypatch.setattr("sparse_adapt.engines.formats.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"onnx is not installed: pip install 'sparse-adapt\[onnx\]'"):
-        write_export("onnx", source_of(model), tmp_path / "out")
+        write_export("onnx", source_of(model), Place(tmp_path / "out"))
     assert list(tmp_path.iterdir()) == []

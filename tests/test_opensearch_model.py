@@ -15,6 +15,7 @@ from sparse_adapt.engines.opensearch_model import CONFIG_FILE, ZIP_FILE, how_to_
 from sparse_adapt.engines.writing import write_export
 from sparse_adapt.errors import ModelError
 from sparse_adapt.files.marker import checksum_of_bytes
+from sparse_adapt.files.place import Place
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.shards import encode_vectors
 from tests.odd import with_factors
@@ -32,7 +33,7 @@ def source_of(model):
 @pytest.fixture(scope="module")
 def bundle(model, tmp_path_factory):
     folder = tmp_path_factory.mktemp("bundle") / "out"
-    write_export("opensearch-model", source_of(model), folder)
+    write_export("opensearch-model", source_of(model), Place(folder))
     return folder
 
 
@@ -74,7 +75,7 @@ def test_the_manifest_says_how_close_it_is_and_which_names_differ(model, bundle)
 def test_a_script_that_weighs_otherwise_is_not_kept(model, tmp_path, monkeypatch):
     monkeypatch.setattr(opensearch_model, "largest_difference", lambda *_: 0.5)
     with pytest.raises(ModelError, match=r"tiny: TorchScript's weights differ from torch's by 5\.0e-01"):
-        write_export("opensearch-model", source_of(model), tmp_path / "out")
+        write_export("opensearch-model", source_of(model), Place(tmp_path / "out"))
     assert list(tmp_path.iterdir()) == []
 
 

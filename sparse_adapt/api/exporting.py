@@ -163,25 +163,21 @@ def export(
     from sparse_adapt.api.models import load_sparse
     from sparse_adapt.collection.given import Corpus, queries_of
     from sparse_adapt.engines.layout import ExportSource
-    from sparse_adapt.engines.writing import ExportOptions, export_corpus, write_export
+    from sparse_adapt.engines.writing import export_corpus, write_export
+    from sparse_adapt.files.place import Place
     from sparse_adapt.retrieve.vectors.shards import encode_queries
 
     asked = None if queries is None else queries_of(queries)
     held, encoder = (None, None) if model is None else load_sparse(model, device, **reading)
     name = "" if held is None else held.source
     encoded = None if asked is None or encoder is None else encode_queries(encoder, asked)
-    options = ExportOptions(
-        quantisation=_quantisation(scale, largest),
-        overwrite=overwrite,
-        resume=resume,
-        with_texts=with_texts,
-        reads=_read_of(corpus, texts)
-        + [each for each in (name, queries) if isinstance(each, str | Path) and each],
-    )
+    named = (each for each in (name, queries) if isinstance(each, str | Path) and each)
+    reads = (*_read_of(corpus, texts), *named)
+    where, quantisation = Place(place, overwrite, resume, reads), _quantisation(scale, largest)
     if ready or corpus is None or encoder is None:
         given = None if isinstance(texts, bool) else Corpus.of(texts).read()
         source = ExportSource(_ready(encoder, name, corpus), encoded, encoder, given)
-        done = write_export(format, source, place, options)
+        done = write_export(format, source, where, quantisation)
     else:
         documents = Corpus.of(corpus)
         with watching(progress) as bars:
@@ -189,10 +185,11 @@ def export(
                 format,
                 encoder,
                 documents.read,
-                place,
+                where,
                 model_name=name,
                 queries=encoded,
-                options=options,
+                quantisation=quantisation,
+                with_texts=with_texts,
                 progress=bars.count("documents", documents.count()),
             )
     return Export(done.path, done.manifest, module_of(row).how_to_load(done))

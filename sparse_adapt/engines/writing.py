@@ -7,7 +7,7 @@ long: a killed export goes on from those that are there.
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 from sparse_adapt.collection.readers import Document
@@ -18,7 +18,7 @@ from sparse_adapt.engines.quantise import Quantisation
 from sparse_adapt.errors import OutputError
 from sparse_adapt.files.folders import check_free, discard, output_folder, write_json, write_text
 from sparse_adapt.files.marker import marker_of
-from sparse_adapt.files.place import Place, Reads
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors, open_vectors
@@ -29,47 +29,25 @@ ReadDocuments = Callable[[], Iterable[Document]]
 """Reads a corpus from its beginning, as often as it is called."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExportOptions:
-    """How an export is written.
-
-    `quantisation`: of weights, for engines that keep whole impacts. `overwrite`: whether a finished export may be
-    replaced, but never what the command `reads`. `resume`: whether a killed export is gone on with. `with_texts`:
-    whether title and text of each document go along, for engines that store them. `documents_a_shard`: how many are
-    encoded before they are kept.
-    """
-
-    quantisation: Quantisation | None = None
-    overwrite: bool = False
-    resume: bool = False
-    with_texts: bool = False
-    documents_a_shard: int = DOCUMENTS_A_SHARD
-    reads: Reads = ()
-
-
-AS_A_RULE = ExportOptions()
-
-
 def write_export(
-    name: str, source: ExportSource, folder: Path, options: ExportOptions = AS_A_RULE
+    name: str, source: ExportSource, place: Place, quantisation: Quantisation | None = None
 ) -> ExportFolder:
     """Write an export for the engine of that name into a new folder, block by block; nothing stays if it fails.
 
-    Raises ConfigError for a name that isn't in the table, and for what the engine can't take; MissingExtraError
-    without a package that the engine's files need; InputError for a token, an id or a weight that it can't hold.
+    `quantisation`: of weights, for engines that keep whole impacts. Raises ConfigError for a name that isn't in the
+    table, and for what the engine can't take; MissingExtraError without a package that the engine's files need;
+    InputError for a token, an id or a weight that it can't hold.
     """
     row = find_engine(name)
     check_takes(
         row,
         queries=source.queries is not None,
         texts=source.texts is not None,
-        scaled=options.quantisation is not None,
+        scaled=quantisation is not None,
     )
-    with output_folder(
-        Place(folder, overwrite=options.overwrite, resumable=False, reads=options.reads)
-    ) as work:
-        manifest = write_into(work, row, source, options.quantisation)
-    return ExportFolder(folder, manifest, source.vectors.tokens)
+    with output_folder(replace(place, resume=False, resumable=False)) as work:
+        manifest = write_into(work, row, source, quantisation)
+    return ExportFolder(place.folder, manifest, source.vectors.tokens)
 
 
 def write_into(
@@ -107,28 +85,26 @@ def export_corpus(
     name: str,
     encoder: SparseEncoder,
     read: ReadDocuments,
-    folder: Path,
+    place: Place,
     *,
     model_name: str = "",
     queries: EncodedBatch | None = None,
-    options: ExportOptions = AS_A_RULE,
+    quantisation: Quantisation | None = None,
+    with_texts: bool = False,
+    documents_a_shard: int = DOCUMENTS_A_SHARD,
     progress: Heard = silent,
 ) -> ExportFolder:
     """Encode a corpus and write it for the engine of that name into a new folder. `progress` hears of documents.
 
-    Raises, before anything is encoded, ConfigError for what the engine can't take, InputError for a token that it can't
-    hold and for shards of a killed export that are of another model or corpus, OutputError for a place that is taken.
+    `with_texts`: whether title and text of each document go along. Raises, before anything is encoded, ConfigError for
+    what the engine can't take, InputError for a token that it can't hold and for shards of a killed export that are of
+    another model or corpus, OutputError for a place that is taken.
     """
     row, made_by = find_engine(name), stamp(encoder, model_name)
-    check_takes(
-        row,
-        queries=queries is not None,
-        texts=options.with_texts,
-        scaled=options.quantisation is not None,
-    )
+    check_takes(row, queries=queries is not None, texts=with_texts, scaled=quantisation is not None)
     module_of(row).layout(ExportSource(Vectors(made_by, token_names(encoder), ()), queries, encoder))
-    with interim_shards(folder, options) as shards:
-        if options.resume and shards.is_dir():
+    with _interim_shards(place) as shards:
+        if place.resume and shards.is_dir():
             check_encoded(shards, made_by, read(), progress=progress)
         else:
             encode_corpus(
@@ -136,15 +112,14 @@ def export_corpus(
                 read(),
                 shards,
                 model_name=model_name,
-                documents_a_shard=options.documents_a_shard,
+                documents_a_shard=documents_a_shard,
                 progress=progress,
-                resume=options.resume,
-                overwrite=options.overwrite,
-                reads=options.reads,
+                resume=place.resume,
+                overwrite=place.overwrite,
+                reads=place.reads,
             )
-        texts = read() if options.with_texts else None
-        source = ExportSource(open_vectors(shards), queries, encoder, texts)
-        return write_export(name, source, folder, options)
+        source = ExportSource(open_vectors(shards), queries, encoder, read() if with_texts else None)
+        return write_export(name, source, place, quantisation)
 
 
 def interim_folder(folder: Path) -> Path:
@@ -153,17 +128,17 @@ def interim_folder(folder: Path) -> Path:
 
 
 @contextmanager
-def interim_shards(folder: Path, options: ExportOptions) -> Iterator[Path]:
+def _interim_shards(place: Place) -> Iterator[Path]:
     """The folder of shards beside an export, which goes once the block, which writes the export, ends well.
 
     Raises OutputError for a place that is taken, before anything is encoded.
     """
-    shards = interim_folder(folder)
-    if options.resume and marker_of(folder) is not None:
+    shards = interim_folder(place.folder)
+    if place.resume and marker_of(place.folder) is not None:
         discard(shards)  # the export was whole when it was killed
-    check_free(Place(folder, overwrite=options.overwrite, reads=options.reads, resumable=False))
-    if marker_of(shards) is not None and not (options.resume or options.overwrite):
+    check_free(replace(place, resume=False, resumable=False))
+    if marker_of(shards) is not None and not (place.resume or place.overwrite):
         advice = "pass --resume to continue it or --overwrite to start again"
-        raise OutputError(f"{folder}: an unfinished export is in {shards}; {advice}")
+        raise OutputError(f"{place.folder}: an unfinished export is in {shards}; {advice}")
     yield shards
     discard(shards)
