@@ -23,8 +23,8 @@ import numpy as np
 import torch
 
 from benchmarks.tables import Results, line
+from sparse_adapt.collection.examples import Triplet, read_triplets, write_triplets
 from sparse_adapt.collection.readers import read_documents
-from sparse_adapt.collection.triplets import Triplet, read_triplets, write_triplets
 from sparse_adapt.files.folders import write_text
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.kinds import load_encoder

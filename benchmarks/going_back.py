@@ -18,7 +18,8 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from benchmarks.tables import MEASURE, Results, line
-from sparse_adapt.collection.readers import read_candidates, read_documents
+from sparse_adapt.collection.examples import read_candidates
+from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.choice import held_collection
 from sparse_adapt.retrieve.encode import encode

@@ -21,7 +21,7 @@ import torch
 
 from benchmarks.tables import CONTROL, MEASURE, Results, line
 from benchmarks.teaching import MODELS, measure, prepare
-from sparse_adapt.collection.pairs import read_pairs, write_pairs
+from sparse_adapt.collection.examples import read_pairs, write_pairs
 from sparse_adapt.collection.readers import read_documents, write_documents
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.encoder import Encoder

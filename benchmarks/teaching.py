@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 
 from benchmarks.tables import CONTROL, MEASURE, Results, line, spread
-from sparse_adapt.collection.pairs import write_pairs
+from sparse_adapt.collection.examples import write_pairs
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.dense import DenseEncoder

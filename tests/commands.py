@@ -8,17 +8,15 @@ from pathlib import Path
 import pytest
 
 from sparse_adapt import cli
-from sparse_adapt.collection.pairs import Pair, write_pairs
-from sparse_adapt.collection.readers import (
+from sparse_adapt.collection.examples import (
     Candidates,
-    Document,
-    Query,
+    Pair,
+    Triplet,
     write_candidates,
-    write_documents,
-    write_judgements,
-    write_queries,
+    write_pairs,
+    write_triplets,
 )
-from sparse_adapt.collection.triplets import Triplet, write_triplets
+from sparse_adapt.collection.readers import Document, Query, write_documents, write_judgements, write_queries
 from sparse_adapt.terms.mining import Term, write_terms
 
 SUBJECTS = [

@@ -259,15 +259,9 @@ QUERIES = [
 @pytest.fixture(scope="session")
 def zorvex_collection(tmp_path_factory: pytest.TempPathFactory, twelve_documents: list[Document]) -> Path:
     """The twelve documents as a collection of a new term, with all files that the demo reads. Read only."""
+    from sparse_adapt.collection.examples import Candidates, write_candidates
     from sparse_adapt.collection.glossary import Definition, write_dictionary
-    from sparse_adapt.collection.readers import (
-        Candidates,
-        Query,
-        write_candidates,
-        write_documents,
-        write_judgements,
-        write_queries,
-    )
+    from sparse_adapt.collection.readers import Query, write_documents, write_judgements, write_queries
     from sparse_adapt.terms.mining import Term, write_terms
 
     folder = tmp_path_factory.mktemp("collection") / "zorvex"

@@ -14,9 +14,9 @@ from forking import fork, forked
 import sparse_adapt as sa
 from benchmarks import adapting as benchmark
 from benchmarks.adapting import Asked, Job
+from sparse_adapt.collection.examples import read_candidates, read_pairs
 from sparse_adapt.collection.glossary import Definition, read_dictionary, write_dictionary
-from sparse_adapt.collection.pairs import read_pairs
-from sparse_adapt.collection.readers import Document, Query, read_candidates, write_documents, write_queries
+from sparse_adapt.collection.readers import Document, Query, write_documents, write_queries
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder

@@ -8,8 +8,9 @@ import pandas
 import pytest
 
 import sparse_adapt as sa
+from sparse_adapt.collection.examples import Candidates, read_candidates
 from sparse_adapt.collection.glossary import Definition
-from sparse_adapt.collection.readers import Candidates, read_candidates, read_documents
+from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.pipeline import evidence
 from sparse_adapt.pipeline.request import WITH_GLOSSARY

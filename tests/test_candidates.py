@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from sparse_adapt.collection.readers import Document, read_candidates, write_candidates
+from sparse_adapt.collection.examples import read_candidates, write_candidates
+from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.synthetic.queries import PseudoQuery
 from sparse_adapt.teachers.candidates import gather

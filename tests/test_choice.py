@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from sparse_adapt.collection.readers import Candidates, Document
+from sparse_adapt.collection.examples import Candidates
+from sparse_adapt.collection.readers import Document
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.pipeline.choice import (

@@ -8,7 +8,7 @@ import pytest
 from conftest import refused
 from dense_models import tiny_dense
 
-from sparse_adapt.collection.triplets import read_triplets
+from sparse_adapt.collection.examples import read_triplets
 
 GRADED = [
     (5, "The server sends a log.", "A log comes from the server."),

@@ -7,7 +7,7 @@ import pytest
 from conftest import refused
 from dense_models import tiny_dense
 
-from sparse_adapt.collection.pairs import read_pairs
+from sparse_adapt.collection.examples import read_pairs
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.synthetic.queries import make_queries, write_collection
 from sparse_adapt.synthetic.settings import QuerySettings as Queries

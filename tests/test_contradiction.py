@@ -1,7 +1,7 @@
 """The benchmark of contradictions: what stands in their place, and its table."""
 
 from benchmarks.contradiction import others, table
-from sparse_adapt.collection.triplets import Triplet
+from sparse_adapt.collection.examples import Triplet
 
 TRIPLETS = [Triplet(f"anchor {n}", tuple(f"{n} against {m}" for m in range(1 + n % 5))) for n in range(12)]
 

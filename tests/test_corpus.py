@@ -13,17 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import corpora
+from sparse_adapt.collection.examples import Candidates, read_candidates, write_candidates
 from sparse_adapt.collection.readers import (
-    Candidates,
     Document,
     Query,
     documents_at,
-    read_candidates,
     read_documents,
     read_judgements,
     read_queries,
     read_run,
-    write_candidates,
     write_documents,
     write_judgements,
     write_queries,
@@ -306,7 +304,7 @@ class TestQueries:
                 ':2: duplicate query id "1" (first on line 1); remove or rename one of them',
             ),
             ("q.tsv", "1\n", ":1: needs columns with tabs between: id, text (found: 1)"),
-            ("q.tsv", "1\t\n", ":1: the query is empty; fill it in or remove the line"),
+            ("q.tsv", "1\t\n", ':1: "text" is empty; fill it in or remove the line'),
             (
                 "q.trec",
                 "<top>\n<num> 1\n",

@@ -9,7 +9,8 @@ import pytest
 import torch
 from dense_models import tiny_dense
 
-from sparse_adapt.collection.readers import Candidates, Document, write_candidates, write_documents
+from sparse_adapt.collection.examples import Candidates, write_candidates
+from sparse_adapt.collection.readers import Document, write_documents
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.sentence import SentenceEncoder

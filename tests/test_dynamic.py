@@ -13,7 +13,7 @@ from families import build
 from forking import dying_at, forked, forked_by
 from torch.testing import assert_close
 
-from sparse_adapt.collection.pairs import Pair, write_pairs
+from sparse_adapt.collection.examples import Pair, write_pairs
 from sparse_adapt.collection.readers import Document, write_documents
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.place import Place

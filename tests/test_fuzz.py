@@ -19,17 +19,15 @@ from office import frame, pdf, workbook
 
 import sparse_adapt as sa
 from sparse_adapt.api.checking import verify
+from sparse_adapt.collection.examples import read_candidates, read_pairs, read_triplets
 from sparse_adapt.collection.glossary import read_dictionary
-from sparse_adapt.collection.pairs import read_pairs
-from sparse_adapt.collection.questions import read_questions
 from sparse_adapt.collection.readers import (
-    read_candidates,
     read_documents,
     read_judgements,
     read_queries,
+    read_questions,
     read_run,
 )
-from sparse_adapt.collection.triplets import read_triplets
 from sparse_adapt.engines.manifest import json_lines, read_export
 from sparse_adapt.engines.milvus import read_part as milvus_rows
 from sparse_adapt.errors import SparseAdaptError

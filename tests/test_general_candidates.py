@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sparse_adapt.collection.readers import Candidates
+from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.stages.distill import DISTILL, Distill

@@ -14,8 +14,8 @@ from hypothesis import strategies as some
 from lxml import etree
 
 from sparse_adapt.collection.glossary import read_dictionary
-from sparse_adapt.collection.pages import text_of_page
 from sparse_adapt.collection.readers import read_documents, read_judgements, read_queries, read_run
+from sparse_adapt.collection.texts import text_of_page
 from sparse_adapt.errors import InputError
 
 SIGNS = some.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\u2028\u2029\ufeff")

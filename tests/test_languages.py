@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from sparse_adapt.collection import languages
-from sparse_adapt.collection.pairs import Pair
+from sparse_adapt.collection import sentences
+from sparse_adapt.collection.examples import Pair
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import ConfigError, MissingExtraError
 from sparse_adapt.teachers.consistency import in_language
@@ -20,8 +20,8 @@ TEXTS = {
 
 @pytest.mark.parametrize("code", TEXTS)
 def test_a_sentence_is_told(code):
-    assert languages.language_of(TEXTS[code]) == code
-    languages.check_language(code)
+    assert sentences.language_of(TEXTS[code]) == code
+    sentences.check_language(code)
 
 
 def test_a_pair_is_told_from_query_and_document_together():
@@ -33,12 +33,12 @@ def test_a_pair_is_told_from_query_and_document_together():
 
 def test_an_unknown_language_is_refused():
     with pytest.raises(ConfigError, match="unknown language 'english'"):
-        languages.check_language("english")
+        sentences.check_language("english")
 
 
 def test_without_the_detector_its_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "py3langid", None)
-    languages._known.cache_clear()
+    sentences._known.cache_clear()
     with pytest.raises(MissingExtraError, match=r"pip install 'sparse-adapt\[language\]'"):
-        languages.check_language("en")
-    languages._known.cache_clear()
+        sentences.check_language("en")
+    sentences._known.cache_clear()

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from benchmarks import masking
-from sparse_adapt.collection.pairs import Pair, read_pairs, write_pairs
+from sparse_adapt.collection.examples import Pair, read_pairs, write_pairs
 from sparse_adapt.collection.readers import Document, read_documents, write_documents
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend

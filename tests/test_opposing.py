@@ -10,7 +10,7 @@ from dense_models import tiny_dense
 from safetensors.torch import load_file
 from torch.testing import assert_close
 
-from sparse_adapt.collection.triplets import Triplet, write_triplets
+from sparse_adapt.collection.examples import Triplet, write_triplets
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.encoder import Encoder

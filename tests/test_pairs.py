@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparse_adapt.collection.pairs import Pair, read_pairs, write_pairs
+from sparse_adapt.collection.examples import Pair, read_pairs, write_pairs
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
 from sparse_adapt.synthetic.queries import PseudoQuery

@@ -15,15 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparse_adapt.collection import lines
+from sparse_adapt.collection.examples import read_candidates
 from sparse_adapt.collection.lines import read_lines
-from sparse_adapt.collection.readers import (
-    count_documents,
-    read_candidates,
-    read_documents,
-    read_judgements,
-    read_queries,
-)
-from sparse_adapt.collection.unique import UniqueAmongMany
+from sparse_adapt.collection.readers import count_documents, read_documents, read_judgements, read_queries
+from sparse_adapt.collection.streams import UniqueAmongMany
 from sparse_adapt.errors import InputError, MissingExtraError
 
 LINES = '{"_id": "d1", "title": "T", "text": "café"}\n{"_id": "d2", "text": ""}\n'

@@ -9,7 +9,7 @@ import torch
 from torch import tensor
 from torch.testing import assert_close
 
-from sparse_adapt.collection.readers import Candidates
+from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model import vocabulary
 from sparse_adapt.model.sparse import SparseEncoder

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from sparse_adapt.collection.questions import read_questions
-from sparse_adapt.collection.readers import read_candidates, read_documents, read_queries
+from sparse_adapt.collection.examples import read_candidates
+from sparse_adapt.collection.readers import read_documents, read_queries, read_questions
 from sparse_adapt.errors import InputError
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from benchmarks import refilling
 from benchmarks.tables import RESULTS
+from sparse_adapt.collection.examples import Triplet
 from sparse_adapt.collection.readers import Document, Query
-from sparse_adapt.collection.triplets import Triplet
 from sparse_adapt.retrieve.evaluate import Collection
 
 FOUND = [

@@ -10,8 +10,8 @@ from families import build
 from torch.nn import functional
 from torch.testing import assert_close
 
+from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.collection.glossary import Definition
-from sparse_adapt.collection.readers import Candidates
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.stages.dictionary import Dictionary, dictionary

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.collection.glossary import Definition
-from sparse_adapt.collection.readers import Candidates
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model import vocabulary
 from sparse_adapt.model.head.pooling import activate

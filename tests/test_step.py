@@ -11,7 +11,8 @@ import pytest
 import zstandard
 from office import frame, workbook
 
-from sparse_adapt.collection.readers import CANDIDATE_FILES, DOCUMENT_FILES, QUERY_FILES
+from sparse_adapt.collection.examples import CANDIDATE_FILES
+from sparse_adapt.collection.readers import DOCUMENT_FILES, QUERY_FILES
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.marker import checksum_of_bytes
 from sparse_adapt.files.place import absolute, found, portable

@@ -11,8 +11,9 @@ import pytest
 import torch
 from forking import forked
 
+from sparse_adapt.collection.examples import Candidates, write_candidates
 from sparse_adapt.collection.glossary import Definition, write_dictionary
-from sparse_adapt.collection.readers import Candidates, Document, write_candidates, write_documents
+from sparse_adapt.collection.readers import Document, write_documents
 from sparse_adapt.errors import OutputError
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.files.place import Place

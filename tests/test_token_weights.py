@@ -9,7 +9,7 @@ from formed import check_same
 from sentence_transformers import SparseEncoder as Theirs
 from test_adapting import SETTINGS, Heard, corpus, request_  # noqa: F401 - fixtures
 
-from sparse_adapt.collection.readers import Candidates
+from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.query_side import QuerySide, idf_side

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparse_adapt.collection.triplets import Triplet, read_triplets, write_triplets
+from sparse_adapt.collection.examples import Triplet, read_triplets, write_triplets
 from sparse_adapt.errors import InputError
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1).filter(str.strip)

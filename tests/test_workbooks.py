@@ -6,10 +6,10 @@ import zipfile
 import pytest
 from office import Rows, frame, pdf, workbook
 
-from sparse_adapt.collection import workbooks
+from sparse_adapt.collection import tables
 from sparse_adapt.collection.glossary import Definition, read_dictionary
-from sparse_adapt.collection.loose import read_loose
 from sparse_adapt.collection.readers import Document, Query, read_documents, read_queries
+from sparse_adapt.collection.texts import read_loose
 from sparse_adapt.errors import InputError, MissingExtraError, SparseAdaptError
 
 WRITE = {".xlsx": workbook, ".parquet": frame}
@@ -72,7 +72,7 @@ def test_a_workbook_that_stands_for_gigabytes_is_not_unpacked(tmp_path, monkeypa
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr("xl/more.xml", b" " * 3_000_000)
     assert path.stat().st_size < 20_000
-    monkeypatch.setattr(workbooks, "LARGEST", 1_000_000)
+    monkeypatch.setattr(tables, "LARGEST", 1_000_000)
     with pytest.raises(
         InputError, match=r"is 3,\d+,\d+ bytes when unpacked, of at most 1,000,000; save it as CSV"
     ):

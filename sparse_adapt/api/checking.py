@@ -59,17 +59,15 @@ def check(corpus: CorpusNamed) -> Checked:
     Every file of a known name in the corpus's folder or beside its file is read, judgements of every split too. Raises
     InputError for the first line that is wrong.
     """
-    from sparse_adapt.collection.glossary import DICTIONARY_FILES, read_dictionary
-    from sparse_adapt.collection.pairs import PAIR_FILES, read_pairs
-    from sparse_adapt.collection.readers import (
+    from sparse_adapt.collection.examples import (
         CANDIDATE_FILES,
-        QUERY_FILES,
+        PAIR_FILES,
         read_candidates,
-        read_documents,
-        read_judgements,
-        read_queries,
+        read_pairs,
+        read_triplets,
     )
-    from sparse_adapt.collection.triplets import read_triplets
+    from sparse_adapt.collection.glossary import DICTIONARY_FILES, read_dictionary
+    from sparse_adapt.collection.readers import QUERY_FILES, read_documents, read_judgements, read_queries
     from sparse_adapt.terms.mining import read_terms
 
     texts = {document.document_id: document.full_text for document in read_documents(corpus)}

@@ -12,9 +12,9 @@ from sparse_adapt.files.place import Place
 
 FILE_KINDS = {  # of which commands write one: in words, and what reads the first entry or refuses the file
     "terms": ("list of terms", "sparse_adapt.terms.mining:read_terms"),
-    "candidates": ("scored candidates", "sparse_adapt.collection.readers:read_candidates"),
-    "pairs": ("pairs of queries and documents", "sparse_adapt.collection.pairs:read_pairs"),
-    "triplets": ("texts and what contradicts them", "sparse_adapt.collection.triplets:read_triplets"),
+    "candidates": ("scored candidates", "sparse_adapt.collection.examples:read_candidates"),
+    "pairs": ("pairs of queries and documents", "sparse_adapt.collection.examples:read_pairs"),
+    "triplets": ("texts and what contradicts them", "sparse_adapt.collection.examples:read_triplets"),
     "results": ("TREC run", "sparse_adapt.collection.readers:read_run"),
     "pack": ("term pack", "sparse_adapt.term_packs.pack:read_pack"),
     "page": ("page of sparse-adapt", "sparse_adapt.report.html.page:read_page"),
@@ -88,7 +88,7 @@ def some_queries(source: str) -> None:
 
 def a_file(source: str) -> None:
     """Raise InputError where no file is there."""
-    from sparse_adapt.collection.addresses import readable
+    from sparse_adapt.collection.opening import readable
 
     if not _is_address(source):
         readable(source)
@@ -174,6 +174,6 @@ def _located(source: str, names: Sequence[str]) -> None:
 
 
 def _is_address(source: str) -> bool:
-    from sparse_adapt.collection.addresses import Address, place_of
+    from sparse_adapt.collection.opening import Address, place_of
 
     return isinstance(place_of(source), Address)

@@ -9,12 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from sparse_adapt.api.models import Model, ModelGiven
+from sparse_adapt.collection.examples import (
+    Candidates,
+    Pair,
+    Triplet,
+    write_candidates,
+    write_pairs,
+    write_triplets,
+)
 from sparse_adapt.collection.given import Corpus, definitions_of, items_of, queries_of
 from sparse_adapt.collection.glossary import write_dictionary
-from sparse_adapt.collection.lines import at_least_one, write_objects
-from sparse_adapt.collection.pairs import Pair, write_pairs
-from sparse_adapt.collection.readers import Candidates, write_candidates, write_documents, write_queries
-from sparse_adapt.collection.triplets import Triplet, write_triplets
+from sparse_adapt.collection.lines import write_objects
+from sparse_adapt.collection.readers import write_documents, write_queries
+from sparse_adapt.collection.streams import at_least_one
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import check_free
 from sparse_adapt.files.place import Place

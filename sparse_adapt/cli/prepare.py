@@ -176,9 +176,9 @@ def pairs(
     """
     check_free_file(out, "pairs", overwrite=overwrite)
     from sparse_adapt.cli.devices import load_either
-    from sparse_adapt.collection.languages import check_language
-    from sparse_adapt.collection.pairs import write_pairs
+    from sparse_adapt.collection.examples import write_pairs
     from sparse_adapt.collection.readers import read_documents
+    from sparse_adapt.collection.sentences import check_language
     from sparse_adapt.synthetic.queries import TRAIN, read_pseudo_queries
     from sparse_adapt.teachers.consistency import consistent, in_language, ranked_by
 

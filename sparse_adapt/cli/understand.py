@@ -125,7 +125,7 @@ def _show_about(subject: Subject, found: "Result", json: bool) -> None:
 
 def _questions(path: str | None) -> "list[Query]":
     """The queries of a file."""
-    from sparse_adapt.collection.questions import read_questions
+    from sparse_adapt.collection.readers import read_questions
 
     assert path is not None
     return read_questions(path)

@@ -1,17 +1,59 @@
-"""Files of columns: TSV, judgements as BEIR and TREC write them, TREC runs. Rows carry their line number."""
+"""Files of columns: TSV, judgements as BEIR and TREC write them, TREC runs. Rows carry their line number.
+
+Fields and columns have other names elsewhere: those of each field of ours are listed here, the usual one first.
+"""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
-from sparse_adapt.collection.lines import read_lines
-from sparse_adapt.collection.names import OF_JUDGEMENTS, Names, columns_of, say_taken
+from sparse_adapt.collection.lines import JsonLine, read_lines, say_taken
 from sparse_adapt.errors import InputError, OutputError
 from sparse_adapt.files.folders import open_output
 
+Names = Mapping[str, Sequence[str]]
+
+OF_DOCUMENTS: Names = {
+    "_id": ("_id", "id", "doc_id", "docid", "docno", "document_id", "corpus_id", "pid", "passage_id"),
+    "title": ("title", "doc_title", "headline"),
+    "text": ("text", "doc_text", "contents", "content", "body", "passage", "passage_text", "document"),
+    "keywords": ("keywords", "author_keywords", "index_terms"),
+    "journal": ("journal", "journal_title", "venue"),
+}
+OF_QUERIES: Names = {
+    "_id": ("_id", "id", "query_id", "qid", "queryid", "topic_id", "topic", "number"),
+    "text": ("text", "query", "query_text", "question", "title"),
+}
+OF_JUDGEMENTS: Names = {
+    "query_id": ("query_id", "qid", "queryid", "query", "topic", "topic_id"),
+    "doc_id": ("doc_id", "corpus_id", "docid", "docno", "document_id", "document", "pid", "passage_id"),
+    "grade": ("grade", "score", "relevance", "rel", "label", "judgement", "judgment", "relevance_grade"),
+}
 SHORT = 40
 OF_BEIR = ("query-id", "corpus-id", "score")
+
+
+def plain(heading: str) -> str:
+    """A heading as the names here are spelt: in small letters, with `_` for a hyphen or a space."""
+    return re.sub(r"[\s-]+", "_", heading.strip().lstrip("# ").lower())
+
+
+def columns_of(cells: Iterable[str], names: Names, needed: Sequence[str]) -> dict[str, int]:
+    """Where each field stands in a row of headings; nothing where the row isn't one, lacking a needed name."""
+    headings = [plain(cell) for cell in cells]
+    firsts = {field: [name for name in names[field] if name in headings] for field in names}
+    found = {field: known[0] for field, known in firsts.items() if known}
+    if not all(field in found for field in needed) or len(set(found.values())) < len(needed):
+        return {}
+    return {field: headings.index(heading) for field, heading in found.items()}
+
+
+def key_of(fields: Mapping[str, Any], names: Sequence[str]) -> str:
+    """The first of some names that an object has a value under; the usual one where it has none."""
+    return next((name for name in names if fields.get(name) is not None), names[0])
 
 
 def read_tsv(path: str | Path, widths: tuple[int, ...], layout: str) -> Iterator[tuple[int, list[str]]]:
@@ -38,9 +80,7 @@ def _alike(
         yield line, columns
 
 
-def read_table(
-    path: str | Path, fields: Mapping[int, tuple[str, ...]], names: Names
-) -> Iterator[tuple[int, dict[str, str]]]:
+def read_table(path: str | Path, fields: Mapping[int, tuple[str, ...]], names: Names) -> Iterator[JsonLine]:
     """Each line's cells by field, parted by tabs; under the first line's headings where it is one.
 
     fields: what the columns are without headings, by their number. With headings the columns may come in any
@@ -51,15 +91,13 @@ def read_table(
     for line, text in rows:
         columns = columns_of(text.split("\t"), names, ("_id", "text"))
         if not columns:
-            yield from (
-                (number, dict(zip(fields[len(cells)], cells, strict=True)))
-                for number, cells in _alike(path, chain([(line, text)], rows), tuple(fields), layout)
-            )
+            for number, row in _alike(path, chain([(line, text)], rows), tuple(fields), layout):
+                yield JsonLine(path, number, dict(zip(fields[len(row)], row, strict=True)))
             return
         cells = text.split("\t")
         _say_columns(path, line, columns, cells)
         for number, row in _alike(path, rows, (len(cells),), layout, place=columns["_id"]):
-            yield number, {field: row[place] for field, place in columns.items()}
+            yield JsonLine(path, number, {field: row[place] for field, place in columns.items()})
 
 
 def read_qrels(path: str | Path) -> Iterator[tuple[int, str, str, int]]:

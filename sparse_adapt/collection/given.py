@@ -9,27 +9,36 @@ raises InputError that names the item, counted from 1 as lines of a file are: `d
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
+from sparse_adapt.collection.columns import OF_JUDGEMENTS, key_of
 from sparse_adapt.collection.glossary import Definition, definition_of, read_dictionary
-from sparse_adapt.collection.lines import JsonLine, Unique, at_least_one
+from sparse_adapt.collection.lines import JsonLine
 from sparse_adapt.collection.readers import (
     Document,
     Judgements,
     Query,
     count_documents,
+    document_of,
+    query_of,
     read_documents,
     read_judgements,
-    read_queries,
+    read_questions,
     write_documents,
 )
+from sparse_adapt.collection.streams import Unique, at_least_one
 from sparse_adapt.errors import InputError
 
-DOCUMENT_IDS = ("_id", "id", "document_id", "doc_id", "docno")
-QUERY_IDS = ("_id", "id", "query_id", "query-id", "qid")
-JUDGED_QUERY = ("query_id", "query-id", "qid")
-JUDGED_DOCUMENT = ("document_id", "corpus-id", "doc_id", "docno")
-GRADES = ("grade", "score", "relevance")
+ATTRIBUTES = (
+    "id",
+    "document_id",
+    "doc_id",
+    "docno",
+    "text",
+    "title",
+    "keywords",
+    "journal",
+)  # of ir_datasets' rows
 MISSING = ("NAType", "NaTType")  # of pandas, which compare with nothing
 
 Place = str | Path
@@ -88,7 +97,7 @@ def documents_of(given: DocumentsGiven) -> list[Document]:
 def queries_of(given: QueriesGiven) -> list[Query]:
     """Queries from a place or from memory: texts, a dictionary from ids to texts, dictionaries, `Query`."""
     if isinstance(given, str | Path):
-        return list(read_queries(given))
+        return read_questions(given)
     queries = [_query(number, item) for number, item in _numbered(given, "queries")]
     _check_ids("queries", "query id", (query.query_id for query in queries))
     return queries
@@ -98,7 +107,7 @@ def judgements_of(given: JudgementsGiven, split: str = "test") -> Judgements:
     """Judgements from a place or from memory.
 
     In memory: query ids to grades by document id, query ids to lists of relevant ids, or rows of three columns
-    (`query_id`, `document_id`, `grade`; the names of BEIR and TREC are known too).
+    (`query_id`, `doc_id`, `grade`; the names of BEIR and TREC are known too).
     """
     if isinstance(given, str | Path):
         return read_judgements(given, split)
@@ -107,8 +116,9 @@ def judgements_of(given: JudgementsGiven, split: str = "test") -> Judgements:
     judgements: Judgements = {}
     for number, item in _numbered(given, "judgements"):
         record = _record("judgements", number, item)
-        query, document = _id(record, JUDGED_QUERY), _id(record, JUDGED_DOCUMENT)
-        judgements.setdefault(query, {})[document] = _grade(record)
+        query, document, grade = (key_of(record.fields, names) for names in OF_JUDGEMENTS.values())
+        of_query = judgements.setdefault(record.identifier(query), {})
+        of_query[record.identifier(document)] = int(record.number(grade))
     return judgements
 
 
@@ -149,40 +159,32 @@ def _document(number: int, item: object) -> Document:
         return item
     if isinstance(item, str):
         return Document(str(number), item)
-    fields = {"_id": item[0], "text": item[1]} if _is_pair(item) else item
-    record = _record("documents", number, fields)
-    title, beside = record.string("title", default=""), map(record.listed, ("keywords", "journal"))
-    return Document(_id(record, DOCUMENT_IDS, number), record.string("text"), title, *beside)
+    return document_of(_record("documents", number, _keyed(item, "_id", "text")), str(number))
 
 
 def _query(number: int, item: object) -> Query:
     if isinstance(item, Query):
         return item
-    fields = {"_id": item[0], "text": item[1]} if _is_pair(item) else item
-    record = _record("queries", number, {"text": item} if isinstance(item, str) else fields)
-    return Query(_id(record, QUERY_IDS, number), record.words("text"), record.string("kind", default=""))
+    fields = {"text": item} if isinstance(item, str) else _keyed(item, "_id", "text")
+    return query_of(_record("queries", number, fields), str(number))
 
 
 def _definition(number: int, item: object) -> Definition:
     if isinstance(item, Definition):
         return item
-    fields = {"term": item[0], "definition": item[1]} if _is_pair(item) else item
-    return definition_of(_record("definitions", number, fields))
+    return definition_of(_record("definitions", number, _keyed(item, "term", "definition")))
+
+
+def _keyed(item: object, *names: str) -> object:
+    """A pair as a dictionary under these names; anything else as it is."""
+    return dict(zip(names, item, strict=True)) if type(item) is tuple and len(item) == 2 else item
 
 
 def _record(what: str, number: int, item: object) -> JsonLine:
     """An item's fields by name. Raises InputError for one that has none."""
     if not isinstance(item, Mapping):
-        names = (
-            *DOCUMENT_IDS[1:],
-            "text",
-            "title",
-            "keywords",
-            "journal",
-        )  # rows of ir_datasets, and other objects that name them
-        item = {name: getattr(item, name) for name in names if hasattr(item, name)}
-    fields = {str(key): _plain(value) for key, value in item.items()}
-    return JsonLine(what, number, fields)
+        item = {name: getattr(item, name) for name in ATTRIBUTES if hasattr(item, name)}
+    return JsonLine(what, number, {str(key).replace("-", "_"): _plain(value) for key, value in item.items()})
 
 
 def _plain(value: object) -> object:
@@ -192,23 +194,6 @@ def _plain(value: object) -> object:
     if isinstance(value, tuple):
         return list(value)
     return value.item() if hasattr(value, "item") else value
-
-
-def _id(record: JsonLine, names: tuple[str, ...], number: int | None = None) -> str:
-    """The id under the first of these names that is there; without one, the item's number where it has one."""
-    for name in names:
-        if record.fields.get(name) is not None:
-            return record.identifier(name)
-    if number is None:
-        raise record.needs("a string", names[0])
-    return str(number)
-
-
-def _grade(record: JsonLine) -> int:
-    for name in GRADES:
-        if isinstance(grade := record.fields.get(name), int | float):
-            return int(grade)
-    raise record.needs("a number", GRADES[0])
 
 
 def _grades(documents: Mapping[str, int] | Iterable[str]) -> dict[str, int]:
@@ -221,7 +206,3 @@ def _check_ids(what: str, kind: str, ids: Iterable[str]) -> None:
     unique = Unique(what, kind)
     for number, identifier in enumerate(ids, start=1):
         unique.add(identifier, number)
-
-
-def _is_pair(item: object) -> TypeGuard[tuple[Any, Any]]:
-    return type(item) is tuple and len(item) == 2

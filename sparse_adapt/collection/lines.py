@@ -8,17 +8,14 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from sparse_adapt.collection.addresses import open_bytes, place_of
-from sparse_adapt.collection.addresses import readable as readable
-from sparse_adapt.collection.compression import broken, compressed_as
+from sparse_adapt.collection.opening import broken, compressed_as, open_bytes, place_of
 from sparse_adapt.errors import InputError, SparseAdaptError, first_line
 from sparse_adapt.files.folders import open_output
 
-T = TypeVar("T")
 LONGEST_LINE = 1 << 28  # bytes: a few bytes of a compressed file may stand for gigabytes
 
 
@@ -139,6 +136,13 @@ class JsonLine:
                 raise self.error(f'"{key}" holds {number}; scores must be finite')
         return numbers
 
+    def number(self, key: str) -> float:
+        """The number under a key."""
+        value = self.fields.get(key)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.needs("a number", key)
+        return value
+
     def _list(self, what: str, key: str) -> list[Any]:
         value = self.fields.get(key)
         if not isinstance(value, list):
@@ -169,13 +173,11 @@ def parse_object(text: str, path: str | Path, number: int) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         where = f", column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
         reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
-        raise InputError(
-            path, f"broken JSON ({reason}{where}); each line holds one object", line=number
-        ) from error
+        problem = f"broken JSON ({reason}{where}); each line holds one object"
+        raise InputError(path, problem, line=number) from error
     if not isinstance(value, dict):
-        raise InputError(
-            path, f"not an object (found: {_shown(value)}); each line holds one object", line=number
-        )
+        problem = f"not an object (found: {_shown(value)}); each line holds one object"
+        raise InputError(path, problem, line=number)
     if "\\ud" in text.lower() and not _is_unicode(value):
         raise InputError(path, "half of a surrogate pair (\\ud800 to \\udfff alone); remove it", line=number)
     return value
@@ -194,36 +196,6 @@ def _shown(value: object) -> str:
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-class Unique:
-    """The ids of one file so far, or pairs of ids with a tab between; a second use of one is an error."""
-
-    def __init__(self, path: str | Path, kind: str) -> None:
-        self.path, self.kind = path, kind
-        self.first: dict[str, int] = {}
-
-    def add(self, identifier: str, line: int) -> None:
-        """Note an id. Raises InputError, which names both lines, if the file has used it already."""
-        first = self.first.setdefault(identifier, line)
-        if first != line:
-            raise self.duplicate(identifier, first, line)
-
-    def duplicate(self, identifier: str, first: int, line: int) -> InputError:
-        """The error for an id on two lines."""
-        shown = identifier.replace("\t", " ")
-        problem = f'duplicate {self.kind} "{shown}" (first on line {first}); remove or rename one of them'
-        return InputError(self.path, problem, line=line)
-
-
-def at_least_one(items: Iterable[T], path: str | Path, kind: str) -> Iterator[T]:
-    """The items as they come. Raises InputError at the end if there was none."""
-    empty = True
-    for item in items:
-        empty = False
-        yield item
-    if empty:
-        raise InputError(path, f"holds no {kind}; check that it is the file you mean")
-
-
 def write_objects(path: str | Path, objects: Iterable[Mapping[str, object]]) -> int:
     """Write one JSON object a line, all or nothing; says how many."""
     count = 0
@@ -232,3 +204,11 @@ def write_objects(path: str | Path, objects: Iterable[Mapping[str, object]]) -> 
             file.write(json.dumps(fields, ensure_ascii=False, allow_nan=False) + "\n")
             count += 1
     return count
+
+
+@cache
+def say_taken(path: str, said: str) -> None:
+    """Say once what was taken for what in a file."""
+    from sparse_adapt.report.messages import say  # which loads Rich
+
+    say(f"{path}: {said}")

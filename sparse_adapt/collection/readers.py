@@ -1,55 +1,51 @@
-"""Documents, queries, judgements, candidates and runs, read and written in any of the usual layouts.
+"""Documents, queries, judgements and runs, read and written in any of the usual layouts.
 
 | what | layouts |
 |---|---|
 | documents | BEIR folder, JSONL (`_id`, optional `title`, `text`), TSV (id, text or id, title, text), CSV, XLSX, |
 |  | Parquet, TREC `<DOC>`, a folder of text, Markdown, HTML and PDF files |
 | queries | BEIR folder, JSONL (`_id`, `text`, optional `kind`), TSV (id, text), CSV, XLSX, Parquet |
-|  | TREC and NTCIR topics |
+|  | TREC and NTCIR topics; what somebody wrote down: a line each, or a JSON list |
 | judgements | BEIR folder and split, TSV of three columns, TREC qrels of four |
-| candidates | JSONL (`query_id`, `query`, `doc_ids`, `teacher_scores`, optional `doc_texts`) |
 | runs | TREC run of six columns |
 
-The first three are also read from an `ir_datasets` id, the first four from the name of a bundled corpus,
-and any file may be compressed (`.gz`, `.bz2`, `.xz`, `.zst`) and lie at any address that fsspec reads. Readers
+The first three are also read from an `ir_datasets` id and from the name of a bundled corpus, and any file may be
+compressed (`.gz`, `.bz2`, `.xz`, `.zst`) and lie at any address that fsspec reads. Readers
 stream: they hold one line, and of the documents before it 8 bytes each. Whatever
 is wrong raises InputError with file and line; a missing file does so at the call, before anything is read. Of a text
 that is HTML, what a reader sees is read, and that is said.
 """
 
+import json
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
-from sparse_adapt.collection.addresses import Address, Location, place_of, reachable
-from sparse_adapt.collection.columns import read_qrels, read_results, read_table, write_columns
-from sparse_adapt.collection.compression import bare, variants
-from sparse_adapt.collection.lines import (
-    JsonLine,
-    Unique,
-    at_least_one,
-    read_lines,
-    read_objects,
-    write_objects,
+from sparse_adapt.collection.columns import (
+    OF_BEIR,
+    OF_DOCUMENTS,
+    OF_QUERIES,
+    Names,
+    key_of,
+    read_qrels,
+    read_results,
+    read_table,
+    write_columns,
 )
-from sparse_adapt.collection.loose import read_loose
-from sparse_adapt.collection.names import OF_DOCUMENTS, OF_QUERIES, key_of, say_taken
-from sparse_adapt.collection.pages import is_page, text_of_page
-from sparse_adapt.collection.sheets import is_table, read_sheet
-from sparse_adapt.collection.sources import Dataset, bundled, lies_at, locate, split_file
-from sparse_adapt.collection.topics import read_topics
-from sparse_adapt.collection.trec import read_trec_documents
-from sparse_adapt.collection.unique import UniqueAmongMany
+from sparse_adapt.collection.lines import JsonLine, read_lines, read_objects, say_taken, write_objects
+from sparse_adapt.collection.opening import Address, Location, bare, place_of, reachable, variants
+from sparse_adapt.collection.sources import Dataset, bundled, is_folder, lies_at, locate, split_file
+from sparse_adapt.collection.streams import Unique, UniqueAmongMany, at_least_one
+from sparse_adapt.collection.tables import is_table, read_sheet
+from sparse_adapt.collection.texts import is_page, read_loose, text_of_page
+from sparse_adapt.collection.trec import read_topics, read_trec_documents
 from sparse_adapt.errors import InputError
 
 DOCUMENT_FILES = (*variants("corpus.jsonl", "corpus.tsv", "corpus.csv"), "corpus.parquet", "corpus.xlsx")
 QUERY_FILES = (*variants("queries.jsonl", "queries.tsv", "queries.csv"), "queries.parquet", "queries.xlsx")
-CANDIDATE_FILES = variants("candidates.jsonl")
-CANDIDATE_QUERIES = ("query_id", "qid", "query-id", "_id", "id")
-BESIDE = ("title", "keywords", "journal")  # what a document may have beside its text
-HEADER = ("query-id", "corpus-id", "score")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,35 +77,15 @@ Judgements = dict[str, dict[str, int]]
 Run = dict[str, dict[str, float]]
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """A query, documents for it, and how relevant a teacher finds each: any real number, higher is better."""
-
-    query_id: str
-    query: str
-    document_ids: tuple[str, ...]
-    teacher_scores: tuple[float, ...]
-    texts: tuple[str, ...] = ()
-
-
 # -- documents -----------------------------------------------------------------------------------
 
 
 def read_documents(source: str | Path) -> Iterator[Document]:
     """Every document of a corpus in its order. Each id occurs once, and there is at least one document."""
     place = locate(source, DOCUMENT_FILES)
-    if isinstance(place, Dataset):
-        return _unique_documents(partial(_dataset_documents, place), place.name)
     if isinstance(place, Path) and place.is_dir():
         say_taken(str(place), "no corpus.jsonl, so its text, Markdown, HTML and PDF files are read")
-        return _unique_documents(partial(_loose_documents, place), place)
-    if is_table(place):
-        read = _table_documents
-    elif _is_tsv(place):
-        read = _tsv_documents
-    else:
-        read = _trec_documents if _is_markup(place) else _json_documents
-    return _unique_documents(partial(read, place), place)
+    return _unique_documents(partial(_numbered_documents, place), _name(place))
 
 
 def documents_at(source: str | Path) -> Location | None:
@@ -131,7 +107,8 @@ def write_documents(path: str | Path, documents: Iterable[Document]) -> int:
         path,
         (
             {"_id": d.document_id, "title": d.title, "text": d.text}
-            | {name: value for name in BESIDE[1:] if (value := getattr(d, name))}
+            | ({"keywords": d.keywords} if d.keywords else {})
+            | ({"journal": d.journal} if d.journal else {})
             for d in documents
         ),
     )
@@ -153,45 +130,39 @@ def _unique_documents(
     unique.settle()
 
 
-def _json_documents(path: Location) -> Iterator[tuple[int, Document]]:
-    for record in read_objects(path):
-        yield record.line, _document(record)
+def _numbered_documents(place: Location | Dataset) -> Iterator[tuple[int, Document]]:
+    """Each document with its line, or its number where no line holds it."""
+    if isinstance(place, Dataset):
+        for number, row in enumerate(place.rows("docs"), start=1):
+            yield number, _dataset_document(row)
+    elif isinstance(place, Path) and place.is_dir():
+        for number, (name, page) in enumerate(read_loose(place), start=1):
+            yield number, Document(name, page.text, page.title)
+    elif _is_markup(place):
+        for line, *fields in read_trec_documents(place):
+            yield line, Document(*fields)
+    else:
+        for record in _records(place, {2: ("_id", "text"), 3: ("_id", "title", "text")}, OF_DOCUMENTS):
+            yield record.line, document_of(record)
 
 
-def _document(record: JsonLine) -> Document:
+def document_of(record: JsonLine, document_id: str | None = None) -> Document:
+    """A document by its fields, under whichever of their usual names; `document_id` is that of one without an id."""
     keys = {field: key_of(record.fields, names) for field, names in OF_DOCUMENTS.items()}
-    document_id, title = record.identifier(keys["_id"]), record.string(keys["title"], default="")
+    has_id = document_id is None or record.fields.get(keys["_id"]) is not None
     beside = record.listed(keys["keywords"]), record.listed(keys["journal"])
-    return Document(document_id, record.string(keys["text"]), title, *beside)
+    return Document(
+        record.identifier(keys["_id"]) if has_id else str(document_id),
+        record.string(keys["text"]),
+        record.string(keys["title"], default=""),
+        *beside,
+    )
 
 
-def _tsv_documents(path: Location) -> Iterator[tuple[int, Document]]:
-    orders = {2: ("_id", "text"), 3: ("_id", "title", "text")}
-    for line, cells in read_table(path, orders, OF_DOCUMENTS):
-        yield line, Document(cells["_id"], cells["text"], *(cells.get(name, "") for name in BESIDE))
-
-
-def _table_documents(path: Location) -> Iterator[tuple[int, Document]]:
-    for record in read_sheet(path, OF_DOCUMENTS):
-        yield record.line, _document(record)
-
-
-def _trec_documents(path: Location) -> Iterator[tuple[int, Document]]:
-    for each in read_trec_documents(path):
-        yield each.line, Document(each.document_id, each.text, each.title)
-
-
-def _loose_documents(folder: Path) -> Iterator[tuple[int, Document]]:
-    for number, each in enumerate(read_loose(folder), start=1):
-        yield number, Document(each.name, each.text, each.title)
-
-
-def _dataset_documents(dataset: Dataset) -> Iterator[tuple[int, Document]]:
-    for number, row in enumerate(dataset.rows("docs"), start=1):
-        if isinstance(getattr(row, "text", None), str):
-            yield number, Document(str(row.doc_id), row.text, getattr(row, "title", None) or "")
-        else:
-            yield number, Document(str(row.doc_id), row.default_text())
+def _dataset_document(row: Any) -> Document:  # noqa: ANN401 - a named tuple of ir_datasets
+    if isinstance(getattr(row, "text", None), str):
+        return Document(str(row.doc_id), row.text, getattr(row, "title", None) or "")
+    return Document(str(row.doc_id), row.default_text())
 
 
 # -- queries -------------------------------------------------------------------------------------
@@ -200,15 +171,36 @@ def _dataset_documents(dataset: Dataset) -> Iterator[tuple[int, Document]]:
 def read_queries(source: str | Path) -> Iterator[Query]:
     """Every query of a collection in its order. Each id occurs once, and there is at least one query."""
     place = locate(source, QUERY_FILES)
-    if isinstance(place, Dataset):
-        return _unique_queries(_dataset_queries(place), place.name)
-    if is_table(place):
-        return _unique_queries(map(_query, read_sheet(place, OF_QUERIES)), place)
-    if _is_tsv(place):
-        return _unique_queries(_tsv_queries(place), place)
-    if _is_markup(place):
-        return _unique_queries(((line, Query(*topic)) for line, *topic in read_topics(place)), place)
-    return _unique_queries(map(_query, read_objects(place)), place)
+    unique = Unique(_name(place), "query id")
+
+    def read() -> Iterator[Query]:
+        for line, query in at_least_one(_numbered_queries(place), unique.path, "queries"):
+            unique.add(query.query_id, line)
+            yield query
+
+    return read()
+
+
+def read_questions(source: str | Path) -> list[Query]:
+    """Queries in their order, in any layout of `read_queries` or as somebody wrote them down.
+
+    A text file without tabs has a query in each line; a JSON list holds strings or objects with a `text`. Raises
+    InputError with file and line for what is neither, and for a file without queries.
+    """
+    place = locate(source, QUERY_FILES)
+    if isinstance(place, Dataset) or is_table(place) or bare(place.name).endswith((".jsonl", ".tsv")):
+        return list(read_queries(source))
+    lines = list(read_lines(place))
+    first = next((text.lstrip(" ") for _, text in lines if text.strip()), "")
+    if first.startswith(("{", "<")) or "\t" in first:
+        return list(read_queries(source))
+    if first.startswith("["):
+        found = _listed_queries(place, "\n".join(text for _, text in lines))
+    else:
+        found = [Query(str(number), text.strip()) for number, text in lines if text.strip()]
+    if not found:
+        raise InputError(place, "holds no queries; write one a line")
+    return found
 
 
 def write_queries(path: str | Path, queries: Iterable[Query]) -> int:
@@ -219,29 +211,45 @@ def write_queries(path: str | Path, queries: Iterable[Query]) -> int:
     )
 
 
-def _unique_queries(numbered: Iterable[tuple[int, Query]], path: str | Path) -> Iterator[Query]:
-    unique = Unique(path, "query id")
-    for line, query in at_least_one(numbered, path, "queries"):
-        unique.add(query.query_id, line)
-        yield query
+def _numbered_queries(place: Location | Dataset) -> Iterator[tuple[int, Query]]:
+    if isinstance(place, Dataset):
+        for number, row in enumerate(place.rows("queries"), start=1):
+            yield number, Query(str(row.query_id), row.default_text())
+    elif _is_markup(place):
+        for line, query_id, text in read_topics(place):
+            yield line, Query(query_id, text)
+    else:
+        for record in _records(place, {2: ("_id", "text")}, OF_QUERIES):
+            yield record.line, query_of(record)
 
 
-def _query(record: JsonLine) -> tuple[int, Query]:
+def query_of(record: JsonLine, query_id: str | None = None) -> Query:
+    """A query by its fields, under whichever of their usual names; `query_id` is that of one without an id."""
     keys = {field: key_of(record.fields, names) for field, names in OF_QUERIES.items()}
-    query_id, kind = record.identifier(keys["_id"]), record.string("kind", default="")
-    return record.line, Query(query_id, record.words(keys["text"]), kind)
+    has_id = query_id is None or record.fields.get(keys["_id"]) is not None
+    return Query(
+        record.identifier(keys["_id"]) if has_id else str(query_id),
+        record.words(keys["text"]),
+        record.string("kind", default=""),
+    )
 
 
-def _tsv_queries(path: Location) -> Iterator[tuple[int, Query]]:
-    for line, cells in read_table(path, {2: ("_id", "text")}, OF_QUERIES):
-        if not cells["text"].strip():
-            raise InputError(path, "the query is empty; fill it in or remove the line", line=line)
-        yield line, Query(cells["_id"], cells["text"])
-
-
-def _dataset_queries(dataset: Dataset) -> Iterator[tuple[int, Query]]:
-    for number, row in enumerate(dataset.rows("queries"), start=1):
-        yield number, Query(str(row.query_id), row.default_text())
+def _listed_queries(path: Location, text: str) -> list[Query]:
+    """Queries of a JSON list, an entry that has no id under its number."""
+    try:
+        entries = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        line = getattr(error, "lineno", None)
+        raise InputError(path, f"broken JSON ({error}); mend it", line=line) from error
+    found = []
+    for number, entry in enumerate(entries, start=1):
+        fields = entry if isinstance(entry, dict) else {"text": entry}
+        said = fields.get(key_of(fields, OF_QUERIES["text"]))
+        if not isinstance(said, str) or not said.strip():
+            problem = f"entry {number} of the list has no text; write a string or an object with one"
+            raise InputError(path, problem)
+        found.append(Query(str(fields.get(key_of(fields, OF_QUERIES["_id"]), number)), said.strip()))
+    return found
 
 
 # -- judgements ----------------------------------------------------------------------------------
@@ -255,14 +263,14 @@ def read_judgements(
     `split` chooses among the files of a BEIR folder and means nothing for a single file. Where the ids of
     the corpus are given, a judgement of any other document is an error.
     """
-    place = split_file(bundled(source), split) if _is_folder(source) else locate(source, ())
-    name = place.name if isinstance(place, Dataset) else place
+    place = split_file(bundled(source), split) if is_folder(source) else locate(source, ())
+    name = _name(place)
     rows = _dataset_judgements(place.split(split)) if isinstance(place, Dataset) else read_qrels(place)
     unique = Unique(name, "judgement of query and document")
     judgements: Judgements = {}
     for line, query_id, document_id, grade in at_least_one(rows, name, "judgements"):
         if document_ids is not None and document_id not in document_ids:
-            raise _unknown(name, document_id, line)
+            raise outside(name, document_id, line)
         unique.add(f"{query_id}\t{document_id}", line)
         judgements.setdefault(query_id, {})[document_id] = grade
     return judgements
@@ -275,70 +283,12 @@ def write_judgements(path: str | Path, judgements: Mapping[str, Mapping[str, int
         for query in judgements
         for document in judgements[query]
     )
-    return write_columns(path, chain([HEADER], rows), "\t") - 1
+    return write_columns(path, chain([OF_BEIR], rows), "\t") - 1
 
 
 def _dataset_judgements(dataset: Dataset) -> Iterator[tuple[int, str, str, int]]:
     for number, row in enumerate(dataset.rows("qrels"), start=1):
         yield number, str(row.query_id), str(row.doc_id), int(row.relevance)
-
-
-# -- candidates ----------------------------------------------------------------------------------
-
-
-def read_candidates(
-    source: str | Path, *, document_ids: Container[str] | None = None
-) -> Iterator[Candidates]:
-    """Every query with its scored documents, from `candidates.jsonl`.
-
-    Where the ids of the corpus are given, any other id is an error unless the file holds the texts itself.
-    """
-    place = locate(source, CANDIDATE_FILES) if _is_folder(source) else reachable(source)
-    assert not isinstance(place, Dataset)
-    return _read_candidates(place, document_ids)
-
-
-def write_candidates(path: str | Path, candidates: Iterable[Candidates]) -> int:
-    """Write `candidates.jsonl`; says how many queries."""
-    return write_objects(path, map(_candidates_fields, candidates))
-
-
-def _read_candidates(path: Location, document_ids: Container[str] | None) -> Iterator[Candidates]:
-    unique = Unique(path, "query id")
-    for record in at_least_one(read_objects(path), path, "candidates"):
-        candidates = _candidates(record)
-        unique.add(candidates.query_id, record.line)
-        for document_id in candidates.document_ids:
-            if document_ids is not None and not candidates.texts and document_id not in document_ids:
-                raise _unknown(path, document_id, record.line)
-        yield candidates
-
-
-def _candidates(record: JsonLine) -> Candidates:
-    query_id = record.identifier(key_of(record.fields, CANDIDATE_QUERIES))
-    query = record.words(key_of(record.fields, ("query", "text")))
-    documents, scores = record.identifiers("doc_ids"), record.numbers("teacher_scores")
-    texts = record.strings("doc_texts")
-    if not documents:
-        raise record.error('"doc_ids" is empty; give the query a document or remove the line')
-    for key, values in (("teacher_scores", scores), ("doc_texts", texts or documents)):
-        if len(values) != len(documents):
-            counts = f'{len(documents)} "doc_ids" but {len(values)} "{key}"'
-            raise record.error(f"{counts}; give every document one")
-    if len(set(documents)) < len(documents):
-        double = next(document for document in documents if documents.count(document) > 1)
-        raise record.error(f'"doc_ids" holds "{double}" twice; remove one of them')
-    return Candidates(query_id, query, documents, scores, texts)
-
-
-def _candidates_fields(candidates: Candidates) -> dict[str, object]:
-    fields: dict[str, object] = {
-        "query_id": candidates.query_id,
-        "query": candidates.query,
-        "doc_ids": candidates.document_ids,
-        "teacher_scores": candidates.teacher_scores,
-    }
-    return {**fields, "doc_texts": candidates.texts} if candidates.texts else fields
 
 
 # -- runs ----------------------------------------------------------------------------------------
@@ -369,27 +319,32 @@ def _results(run: Mapping[str, Mapping[str, float]], name: str) -> Iterator[tupl
 # -- what several of them share ------------------------------------------------------------------
 
 
-def _is_folder(source: str | Path) -> bool:
-    """Whether a source is a folder in the BEIR layout, which an address of a single file never is."""
-    place = place_of(source)
-    return not isinstance(place, Address) and bundled(place).is_dir()
-
-
-def _is_tsv(path: Location) -> bool:
-    return bare(path.name).endswith(".tsv") or _first_character(path) not in "{<["
-
-
-def _is_markup(path: Location) -> bool:
-    return not bare(path.name).endswith(".jsonl") and _first_character(path) == "<"
-
-
-def _first_character(path: Location) -> str:
-    """What a file without a telling name starts with: a brace (JSON), a bracket (topics) or else (TSV)."""
-    if bare(path.name).endswith(".jsonl"):
-        return "{"
-    return next((text.lstrip()[0] for _, text in read_lines(path) if text.strip()), "{")
-
-
-def _unknown(path: str | Path, document_id: str, line: int) -> InputError:
+def outside(path: str | Path, document_id: str, line: int) -> InputError:
+    """The error for a document that the corpus doesn't have."""
     problem = f'document "{document_id}" is not in the corpus; remove it or choose the corpus that has it'
     return InputError(path, problem, line=line)
+
+
+def _name(place: Location | Dataset) -> str | Path:
+    return place.name if isinstance(place, Dataset) else place
+
+
+def _records(place: Location, orders: Mapping[int, tuple[str, ...]], names: Names) -> Iterator[JsonLine]:
+    """Each entry of a table or of JSON lines by its fields. `orders`: those of columns without headings."""
+    if is_table(place):
+        return read_sheet(place, names)
+    if bare(place.name).endswith(".tsv") or _first_character(place) not in "{<[":
+        return read_table(place, orders, names)
+    return read_objects(place)
+
+
+def _is_markup(place: Location) -> bool:
+    name = bare(place.name)
+    return not (is_table(place) or name.endswith((".tsv", ".jsonl"))) and _first_character(place) == "<"
+
+
+def _first_character(place: Location) -> str:
+    """What a file without a telling name starts with: a brace (JSON), a bracket (topics) or else (TSV)."""
+    if bare(place.name).endswith(".jsonl"):
+        return "{"
+    return next((text.lstrip()[0] for _, text in read_lines(place) if text.strip()), "{")

@@ -11,16 +11,22 @@ from pathlib import Path
 from typing import Any
 
 import corpora
-from sparse_adapt.collection.addresses import Address, Location, names_in, place_of, reachable
-from sparse_adapt.collection.compression import READ, variants
-from sparse_adapt.collection.loose import texts_in
+from sparse_adapt.collection.opening import (
+    COMPRESSED,
+    Address,
+    Location,
+    names_in,
+    place_of,
+    reachable,
+    variants,
+)
+from sparse_adapt.collection.texts import texts_in
 from sparse_adapt.errors import InputError, first_line
 
 TABLES = (".tsv", ".csv", ".xlsx", ".xlsm", ".parquet")
-READ_AS = (".jsonl", *TABLES, ".txt", ".json", ".trec", ".xml", *(each.ending for each in READ))
+READ_AS = (".jsonl", *TABLES, ".txt", ".json", ".trec", ".xml", *COMPRESSED)
 DATASET_ID = re.compile(r"\w[\w.-]*(/[\w.-]+)*")
 SHOWN = 60  # signs of a path that is too long
-QRELS = variants(".tsv")
 
 
 def locate(source: str | Path, names: Sequence[str]) -> "Location | Dataset":
@@ -39,6 +45,16 @@ def locate(source: str | Path, names: Sequence[str]) -> "Location | Dataset":
     if folder.exists() or not _may_be_dataset(source):
         return reachable(source)
     return _dataset(str(source))
+
+
+def file_of(source: str | Path, names: Sequence[str]) -> Location:
+    """The file that a source means, the first of `names` in a folder or a bundled corpus; never a data set."""
+    return _in_folder(bundled(source), names) if is_folder(source) else reachable(source)
+
+
+def is_folder(source: str | Path) -> bool:
+    """Whether a source is a folder on this machine or the name of a bundled corpus."""
+    return isinstance(place := place_of(source), Path) and bundled(place).is_dir()
 
 
 def lies_at(source: str | Path, names: Sequence[str]) -> Location | None:
@@ -77,24 +93,23 @@ def beside(source: str | Path, name: str) -> Path | None:
 
 def split_file(folder: Path, split: str) -> Path:
     """The judgements of one split in a BEIR folder. Raises InputError that names the splits there are."""
-    for ending in QRELS:
-        if (folder / "qrels" / f"{split}{ending}").is_file():
-            return folder / "qrels" / f"{split}{ending}"
-    splits = [
-        path.name.split(".tsv")[0] for ending in QRELS for path in (folder / "qrels").glob(f"*{ending}")
-    ]
-    if not splits:
-        raise InputError(
-            folder, f"holds no judgements (no qrels/{split}.tsv); point to a BEIR folder or a qrels file"
-        )
-    raise InputError(folder, f'no split "{split}"; there are {", ".join(sorted(splits))}')
+    for name in variants(f"{split}.tsv"):
+        if (folder / "qrels" / name).is_file():
+            return folder / "qrels" / name
+    if splits := _splits(folder):
+        raise InputError(folder, f'no split "{split}"; there are {", ".join(splits)}')
+    problem = f"holds no judgements (no qrels/{split}.tsv); point to a BEIR folder or a qrels file"
+    raise InputError(folder, problem)
 
 
 def judged_split(source: str | Path) -> str | None:
     """A split of a collection on disk that has judgements, test before others; None where there is none."""
-    folder = bundled(source) / "qrels"
-    splits = sorted({path.name.partition(".tsv")[0] for path in folder.glob("*.tsv*")})
+    splits = _splits(bundled(source))
     return "test" if "test" in splits else next(iter(splits), None)
+
+
+def _splits(folder: Path) -> list[str]:
+    return sorted({path.name.partition(".tsv")[0] for path in (folder / "qrels").glob("*.tsv*")})
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +189,8 @@ def _dataset(name: str) -> Dataset:
         tried = f"no such file or folder, bundled corpus ({known}) or ir_datasets id; check the spelling"
         raise InputError(name, tried) from error
     except Exception as error:
-        raise InputError(
-            name, f"ir_datasets can't load it ({_reason(error)}); give a local folder"
-        ) from error
+        problem = f"ir_datasets can't load it ({_reason(error)}); give a local folder"
+        raise InputError(name, problem) from error
 
 
 def _reason(error: Exception) -> str:

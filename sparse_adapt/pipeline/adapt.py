@@ -24,8 +24,9 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from sparse_adapt.collection.readers import read_candidates, read_documents
-from sparse_adapt.collection.sampling import sample
+from sparse_adapt.collection.examples import read_candidates
+from sparse_adapt.collection.readers import read_documents
+from sparse_adapt.collection.streams import sample
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.folders import output_folder, tidy
 from sparse_adapt.files.marker import marker_of, remove
@@ -232,7 +233,7 @@ def _given(work: Work, given: str) -> str:
     """Take candidates that were named, once it's sure that they can be read."""
     ids = {document.document_id for document in work.documents}
     entries = list(read_candidates(given, document_ids=ids))
-    from sparse_adapt.collection.readers import write_candidates
+    from sparse_adapt.collection.examples import write_candidates
 
     write_candidates(work.folder / "candidates.jsonl", entries)
     return f"{len(entries):,} queries of {given}"

@@ -18,7 +18,8 @@ import numpy as np
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 
-from sparse_adapt.collection.readers import Candidates, Document, Query
+from sparse_adapt.collection.examples import Candidates
+from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.model.idf import Factors, fourth_root, rows_for_idf, scaled
 from sparse_adapt.model.kinds import open_sparse
 from sparse_adapt.model.reading import Reading

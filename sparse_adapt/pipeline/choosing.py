@@ -4,8 +4,9 @@ import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sparse_adapt.collection.examples import read_candidates
 from sparse_adapt.collection.glossary import read_dictionary
-from sparse_adapt.collection.readers import read_candidates, read_documents
+from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.marker import vouching
 from sparse_adapt.files.place import absolute

@@ -17,7 +17,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.collection.readers import Document, Query
-from sparse_adapt.collection.sampling import evenly
+from sparse_adapt.collection.streams import evenly
 from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.choice import MEASURE, Choice, Maker, keep

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from sparse_adapt.collection.readers import DOCUMENT_FILES, Document, read_documents, write_documents
-from sparse_adapt.collection.sampling import evenly, sample
+from sparse_adapt.collection.streams import evenly, sample
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.folders import output_folder, tidy, write_json
 from sparse_adapt.files.journal import check_same

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import RootModel
 
 from sparse_adapt.collection.readers import Document
-from sparse_adapt.collection.sampling import evenly
+from sparse_adapt.collection.streams import evenly
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.evaluate import Collection
 from sparse_adapt.retrieve.keeping import (

@@ -8,15 +8,9 @@ from pathlib import Path
 import numpy as np
 from transformers import PreTrainedTokenizerFast
 
+from sparse_adapt.collection.examples import Pair, read_candidates, write_candidates, write_pairs
 from sparse_adapt.collection.glossary import Definition, read_dictionary
-from sparse_adapt.collection.pairs import Pair, write_pairs
-from sparse_adapt.collection.readers import (
-    Document,
-    read_candidates,
-    read_documents,
-    read_queries,
-    write_candidates,
-)
+from sparse_adapt.collection.readers import Document, read_documents, read_queries
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.choice import GRADES

@@ -9,8 +9,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from sparse_adapt.collection.examples import CANDIDATE_FILES
 from sparse_adapt.collection.glossary import DICTIONARY_FILES
-from sparse_adapt.collection.readers import CANDIDATE_FILES, DOCUMENT_FILES, QUERY_FILES
+from sparse_adapt.collection.readers import DOCUMENT_FILES, QUERY_FILES
 from sparse_adapt.errors import ConfigError, InputError, unknown
 from sparse_adapt.files.place import absolute
 from sparse_adapt.model.reading import Reading, choose_device

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sparse_adapt import __version__
-from sparse_adapt.collection.addresses import Location
+from sparse_adapt.collection.opening import Location
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import tidy, write_json, write_text

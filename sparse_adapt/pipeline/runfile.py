@@ -45,7 +45,8 @@ from typing import Any, NoReturn, TypeVar
 from pydantic import BaseModel, ValidationError
 
 import corpora
-from sparse_adapt.collection.lines import read_lines, readable
+from sparse_adapt.collection.lines import read_lines
+from sparse_adapt.collection.opening import readable
 from sparse_adapt.collection.sources import READ_AS
 from sparse_adapt.errors import ConfigError, InputError, first_line, unknown
 from sparse_adapt.files.place import is_there

@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.collection.lines import Unique, at_least_one, read_objects
+from sparse_adapt.collection.lines import read_objects
+from sparse_adapt.collection.streams import Unique, at_least_one
 from sparse_adapt.errors import InputError, MissingExtraError
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sparse import SparseEncoder

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
-from sparse_adapt.collection.addresses import reachable
 from sparse_adapt.collection.columns import read_tsv
-from sparse_adapt.collection.lines import at_least_one
+from sparse_adapt.collection.opening import reachable
+from sparse_adapt.collection.streams import at_least_one
 from sparse_adapt.errors import InputError
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ranx import evaluate as ranx_evaluate
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.collection.names import say_taken
+from sparse_adapt.collection.lines import say_taken
 from sparse_adapt.collection.readers import (
     Document,
     Judgements,

@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar, cast
 
-from sparse_adapt.collection.compression import variants
+from sparse_adapt.collection.opening import variants
 
 if TYPE_CHECKING:  # the readers load when a file is read, so that a table of stages loads fast
+    from sparse_adapt.collection.examples import Candidates, Pair, Triplet
     from sparse_adapt.collection.glossary import Definition
-    from sparse_adapt.collection.pairs import Pair
-    from sparse_adapt.collection.readers import Candidates, Document
-    from sparse_adapt.collection.triplets import Triplet
+    from sparse_adapt.collection.readers import Document
     from sparse_adapt.terms.mining import Term
 
 Content = TypeVar("Content")
@@ -109,19 +108,19 @@ def _definitions(source: str, _: Inputs) -> "list[Definition]":
 
 
 def _candidates(source: str, inputs: Inputs) -> "list[Candidates]":
-    from sparse_adapt.collection.readers import read_candidates
+    from sparse_adapt.collection.examples import read_candidates
 
     return list(read_candidates(source, document_ids=document_ids(inputs)))
 
 
 def _pairs(source: str, inputs: Inputs) -> "list[Pair]":
-    from sparse_adapt.collection.pairs import read_pairs
+    from sparse_adapt.collection.examples import read_pairs
 
     return list(read_pairs(source, document_ids=document_ids(inputs)))
 
 
 def _triplets(source: str, _: Inputs) -> "list[Triplet]":
-    from sparse_adapt.collection.triplets import read_triplets
+    from sparse_adapt.collection.examples import read_triplets
 
     return list(read_triplets(source))
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
-from sparse_adapt.collection.addresses import Address, Location, fingerprint
-from sparse_adapt.collection.loose import texts_in
+from sparse_adapt.collection.opening import Address, Location, fingerprint
 from sparse_adapt.collection.sources import lies_at
+from sparse_adapt.collection.texts import texts_in
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.journal import other
 from sparse_adapt.files.marker import checksum

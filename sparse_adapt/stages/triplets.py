@@ -9,7 +9,7 @@ from sparse_adapt.stages.stage import Stage
 from sparse_adapt.training.settings import GENTLE, Training
 
 if TYPE_CHECKING:
-    from sparse_adapt.collection.triplets import Triplet
+    from sparse_adapt.collection.examples import Triplet
     from sparse_adapt.model.encoder import Encoder
     from sparse_adapt.model.kinds import EitherEncoder
     from sparse_adapt.training.loop import Task

@@ -25,9 +25,10 @@ from typing import NamedTuple
 
 from numpy.random import Generator, default_rng
 
-from sparse_adapt.collection.lines import Unique, at_least_one, read_objects, write_objects
+from sparse_adapt.collection.lines import read_objects, write_objects
 from sparse_adapt.collection.readers import Document, read_judgements, write_documents, write_judgements
 from sparse_adapt.collection.sentences import CHARACTERS, sentences
+from sparse_adapt.collection.streams import Unique, at_least_one
 from sparse_adapt.errors import InputError
 from sparse_adapt.synthetic.settings import QuerySettings as Queries
 

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.random import Generator, default_rng
 from numpy.typing import NDArray
 
-from sparse_adapt.collection.readers import Candidates, Document
+from sparse_adapt.collection.examples import Candidates
+from sparse_adapt.collection.readers import Document
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.synthetic.queries import PseudoQuery
 from sparse_adapt.teachers.settings import CandidateSettings as Settings

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sparse_adapt.collection.languages import language_of
-from sparse_adapt.collection.pairs import Pair
+from sparse_adapt.collection.examples import Pair
 from sparse_adapt.collection.readers import Document
+from sparse_adapt.collection.sentences import language_of
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.report.watching import Heard, silent

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.collection.readers import Document, read_candidates, read_run
+from sparse_adapt.collection.examples import read_candidates
+from sparse_adapt.collection.readers import Document, read_run
 from sparse_adapt.errors import InputError, MissingExtraError, ModelError
 from sparse_adapt.model.dense import SMALL, DenseEncoder
 from sparse_adapt.model.folder import ModelFolder

@@ -27,7 +27,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparse_adapt.collection.lines import read_lines, readable
+from sparse_adapt.collection.lines import read_lines
+from sparse_adapt.collection.opening import readable
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.collection.sources import bundled, locate
 from sparse_adapt.errors import InputError

@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 from numpy.random import Generator, default_rng
 
-from sparse_adapt.collection.addresses import reachable
-from sparse_adapt.collection.languages import language_of
+from sparse_adapt.collection.examples import Triplet
 from sparse_adapt.collection.lines import read_lines
+from sparse_adapt.collection.opening import reachable
 from sparse_adapt.collection.readers import read_documents
-from sparse_adapt.collection.triplets import Triplet
+from sparse_adapt.collection.sentences import language_of
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.journal import note, noted
 from sparse_adapt.files.records import Record, parse_record

@@ -4,8 +4,8 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from sparse_adapt.collection.languages import check_language
-from sparse_adapt.collection.triplets import write_triplets
+from sparse_adapt.collection.examples import write_triplets
+from sparse_adapt.collection.sentences import check_language
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.folders import check_free, output_folder, way_to_file, write_json
 from sparse_adapt.files.journal import check_same, noted

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparse_adapt.collection.addresses import Location
+from sparse_adapt.collection.opening import Location
 from sparse_adapt.collection.readers import documents_at, read_queries
 from sparse_adapt.collection.sources import bundled
 from sparse_adapt.errors import ConfigError, InputError

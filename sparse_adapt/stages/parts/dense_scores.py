@@ -14,7 +14,7 @@ import torch
 from numpy.random import Generator
 from torch import Tensor
 
-from sparse_adapt.collection.readers import Candidates
+from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.tokens import cut
 from sparse_adapt.stages.distill import Distill

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from sparse_adapt.collection.readers import Candidates
+from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.model.idf import scaled
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.parts.texts import vectors

@@ -12,7 +12,7 @@ from typing import Any
 from numpy.random import Generator
 from torch import Tensor, nn
 
-from sparse_adapt.collection.readers import Candidates
+from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.imitate import Imitate
 from sparse_adapt.stages.parts.everyday import SparseEveryday

@@ -12,7 +12,7 @@ import torch
 from numpy.random import Generator
 from torch import Tensor
 
-from sparse_adapt.collection.sampling import evenly
+from sparse_adapt.collection.streams import evenly
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import PADDED_TOKENS_A_PASS, group_by_length, pad
 from sparse_adapt.stages.logits import Logits

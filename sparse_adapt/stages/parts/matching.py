@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from torch import Tensor
 
-from sparse_adapt.collection.readers import Candidates
+from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.model.idf import Factors, scaled, shares_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.stages.parts.factors import LearntFactors

@@ -16,7 +16,7 @@ import torch
 from numpy.random import Generator
 from torch import Tensor, nn
 
-from sparse_adapt.collection.pairs import Pair
+from sparse_adapt.collection.examples import Pair
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.idf import of_mean, rows_for_idf

@@ -14,7 +14,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sparse_adapt.collection.readers import Candidates
+from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import TokenIds
 from sparse_adapt.stages.parts.factors import LearntFactors

@@ -14,7 +14,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sparse_adapt.collection.readers import Candidates
+from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.training import losses
 
 SCALE_QUERIES = 300  # queries from which the scale is taken, where there are more

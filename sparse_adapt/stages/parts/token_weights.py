@@ -19,7 +19,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from sparse_adapt.collection.readers import Candidates
+from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.model.query_side import QuerySide, idf_side
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import TokenIds

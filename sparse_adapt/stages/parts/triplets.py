@@ -18,7 +18,7 @@ import torch
 from numpy.random import Generator
 from torch import Tensor, distributed
 
-from sparse_adapt.collection.triplets import Triplet
+from sparse_adapt.collection.examples import Triplet
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.sparse import SparseEncoder

@@ -1,16 +1,65 @@
-"""Ids that may occur once each, in files too long to hold all their ids: 8 bytes for each of those long past."""
+"""What is asked of records that stream by: at least one, each id once, some of many."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
+from numpy.random import default_rng
 from numpy.typing import NDArray
 
-from sparse_adapt.collection.lines import Unique
 from sparse_adapt.errors import InputError
 
+T = TypeVar("T")
 RECENT = 1 << 16  # ids held as they are
 LONGEST_RUN = 1 << 22  # sorted hashes
+
+
+def at_least_one(items: Iterable[T], path: str | Path, kind: str) -> Iterator[T]:
+    """The items as they come. Raises InputError at the end if there was none."""
+    empty = True
+    for item in items:
+        empty = False
+        yield item
+    if empty:
+        raise InputError(path, f"holds no {kind}; check that it is the file you mean")
+
+
+def sample(things: Iterable[T], most: int, seed: int) -> list[T]:
+    """At most so many in their order, each as likely as any other. They are read once, and only `most` are held."""
+    random = default_rng([seed, 3])
+    kept: list[tuple[int, T]] = []
+    for number, thing in enumerate(things):
+        if len(kept) < most:
+            kept.append((number, thing))
+        elif (place := int(random.integers(number + 1))) < most:
+            kept[place] = (number, thing)
+    return [thing for _, thing in sorted(kept, key=lambda pair: pair[0])]
+
+
+def evenly(things: Sequence[T], most: int) -> Sequence[T]:
+    """At most so many, evenly spaced, the first among them."""
+    return things[:: max(1, -(-len(things) // most))]
+
+
+class Unique:
+    """The ids of one file so far, or pairs of ids with a tab between; a second use of one is an error."""
+
+    def __init__(self, path: str | Path, kind: str) -> None:
+        self.path, self.kind = path, kind
+        self.first: dict[str, int] = {}
+
+    def add(self, identifier: str, line: int) -> None:
+        """Note an id. Raises InputError, which names both lines, if the file has used it already."""
+        first = self.first.setdefault(identifier, line)
+        if first != line:
+            raise self.duplicate(identifier, first, line)
+
+    def duplicate(self, identifier: str, first: int, line: int) -> InputError:
+        """The error for an id on two lines."""
+        shown = identifier.replace("\t", " ")
+        problem = f'duplicate {self.kind} "{shown}" (first on line {first}); remove or rename one of them'
+        return InputError(self.path, problem, line=line)
 
 
 class UniqueAmongMany(Unique):
