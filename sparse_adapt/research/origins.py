@@ -14,7 +14,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from sparse_adapt.api.results import Told
-from sparse_adapt.collection.readers import read_candidates
+from sparse_adapt.collection.examples import read_candidates
 from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pages.provenance import texts_of
