@@ -72,19 +72,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: place.get(item.path.stem, 1))
 
 
-@pytest.fixture(autouse=True)
-def few_general_questions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a model keeps is measured on few questions."""
-    from sparse_adapt.pipeline import keeps
-
-    monkeypatch.setattr(keeps, "QUESTIONS", 20)
-    monkeypatch.setattr(keeps, "EVERYDAY", 20)
-
-
-@pytest.fixture(autouse=True)
-def few_everyday_queries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page of a run looks at few everyday queries."""
-    monkeypatch.setattr("sparse_adapt.pages.subject.EVERYDAY", 40)
+@pytest.fixture(scope="session", autouse=True)
+def few_questions() -> Iterator[None]:
+    """A run measures forgetting on few questions, and its page looks at few everyday queries."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sparse_adapt.pipeline.keeps.QUESTIONS", 20)
+        patch.setattr("sparse_adapt.pipeline.keeps.EVERYDAY", 20)
+        patch.setattr("sparse_adapt.pages.subject.EVERYDAY", 40)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -52,17 +52,43 @@ class Watcher:
         self.said.append((stage, outcome.said))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def plan(tiny_model, zorvex_collection):
     return make_plan(str(zorvex_collection), model=str(tiny_model), overrides=QUICK)
+
+
+@pytest.fixture(scope="module")
+def whole(plan, tmp_path_factory):
+    """A whole run. Read only."""
+    return run(plan, Place(tmp_path_factory.mktemp("whole") / "run"))
+
+
+@pytest.fixture
+def done(plan, whole, tmp_path):
+    """A copy of a whole run."""
+    shutil.copytree(whole.folder, tmp_path / "run")
+    return run(plan, Place(tmp_path / "run", resume=True))
+
+
+@pytest.fixture(scope="module")
+def stopped_once(plan, tmp_path_factory):
+    place = tmp_path_factory.mktemp("stopped") / "run"
+    with pytest.raises(Interrupted):
+        run(plan, Place(place), Watcher("distill", 2))
+    return place.with_name("run.partial")
+
+
+@pytest.fixture
+def stopped(stopped_once, tmp_path):
+    """What a run leaves that was broken off in its last stage."""
+    return shutil.copytree(stopped_once, tmp_path / "run.partial")
 
 
 def weights(model: Path) -> bytes:
     return (model / "model.safetensors").read_bytes()
 
 
-def test_every_stage_reads_the_model_before_it(tmp_path, plan):
-    done = run(plan, Place(tmp_path / "run"))
+def test_every_stage_reads_the_model_before_it(tmp_path, plan, done):
     folders = ["1-extend", "2-warmup", "3-dictionary", "4-distill"]
     assert done.model == tmp_path / "run" / "4-distill"
     records = [json.loads((tmp_path / "run" / name / "stage.json").read_text()) for name in folders]
@@ -81,17 +107,15 @@ def test_every_stage_reads_the_model_before_it(tmp_path, plan):
     assert not any(".partial" in text for text in written)
 
 
-def test_the_plan_beside_a_run_makes_the_same_run(tmp_path, plan):
-    first = run(plan, Place(tmp_path / "first"))
-    second = run(read_plan(tmp_path / "first" / "run.toml"), Place(tmp_path / "second"))
-    assert weights(second.model) == weights(first.model)
+def test_the_plan_beside_a_run_makes_the_same_run(tmp_path, whole):
+    second = run(read_plan(whole.folder / "run.toml"), Place(tmp_path / "second"))
+    assert weights(second.model) == weights(whole.model)
 
 
 @pytest.mark.parametrize(
     ("stage", "step"), [("warmup", 1), ("dictionary", 3), ("distill", 2), ("distill", 4)]
 )
-def test_a_run_broken_off_anywhere_ends_the_same(tmp_path, plan, stage, step):
-    whole = run(plan, Place(tmp_path / "whole"))
+def test_a_run_broken_off_anywhere_ends_the_same(tmp_path, plan, whole, stage, step):
     with pytest.raises(Interrupted):
         run(plan, Place(tmp_path / "run"), Watcher(stage, step))
     assert not (tmp_path / "run").exists()
@@ -106,23 +130,21 @@ def test_a_run_broken_off_anywhere_ends_the_same(tmp_path, plan, stage, step):
     assert history == (whole.model / "history.jsonl").read_text()
 
 
-def test_any_sequence_of_stages(tmp_path, plan, tiny_model, zorvex_collection):
-    full = run(plan, Place(tmp_path / "full"))
+def test_any_sequence_of_stages(tmp_path, done, tiny_model, zorvex_collection):
     corpus = str(zorvex_collection)
-    extended = str(tmp_path / "full" / "1-extend")
+    extended = str(done.folder / "1-extend")
     warm = run(
         make_plan(corpus, model=extended, stages=["warmup"], overrides=QUICK), Place(tmp_path / "warm")
     )
     assert warm.model == tmp_path / "warm" / "1-warmup"
-    assert weights(warm.model) == weights(full.folder / "2-warmup")
+    assert weights(warm.model) == weights(done.folder / "2-warmup")
     alone = make_plan(corpus, model=str(tiny_model), stages=["distill", "distill"], overrides=QUICK)
     twice = run(alone, Place(tmp_path / "alone"))
     assert twice.model.name == "2-distill"
     assert weights(twice.model) != weights(twice.folder / "1-distill")
 
 
-def test_resuming_a_whole_run_changes_nothing(tmp_path, plan):
-    done = run(plan, Place(tmp_path / "run"))
+def test_resuming_a_whole_run_changes_nothing(tmp_path, plan, done):
     before = weights(done.model)
     watcher = Watcher()
     again = run(plan, Place(tmp_path / "run", resume=True), watcher)
@@ -130,8 +152,7 @@ def test_resuming_a_whole_run_changes_nothing(tmp_path, plan):
     assert watcher.said == []
 
 
-def test_resuming_a_whole_run_of_another_plan_is_refused(tmp_path, plan, zorvex_collection, tiny_model):
-    run(plan, Place(tmp_path / "run"))
+def test_resuming_a_whole_run_of_another_plan_is_refused(tmp_path, done, zorvex_collection, tiny_model):
     corpus, model = str(zorvex_collection), str(tiny_model)
     again = Place(tmp_path / "run", resume=True)
     with pytest.raises(ConfigError, match=r"2-warmup: made with other settings \(seed\)"):
@@ -142,9 +163,9 @@ def test_resuming_a_whole_run_of_another_plan_is_refused(tmp_path, plan, zorvex_
         run(make_plan(corpus, model=model, stages=["distill"], overrides=QUICK), again)
 
 
-def test_overwriting_and_resuming_goes_on_with_the_successor(tmp_path, plan):
+def test_overwriting_and_resuming_goes_on_with_the_successor(tmp_path, plan, done):
     """The old run stays until the new one is whole, however often that is broken off."""
-    old = run(plan, Place(tmp_path / "run"))
+    old = done
     stamp = (old.folder / "report.json").stat().st_mtime_ns
     with pytest.raises(Interrupted):
         run(plan, Place(tmp_path / "run", overwrite=True), Watcher("distill", 2))
@@ -155,9 +176,7 @@ def test_overwriting_and_resuming_goes_on_with_the_successor(tmp_path, plan):
     assert (new.folder / "report.json").stat().st_mtime_ns > stamp
 
 
-def test_a_run_goes_on_only_with_what_it_was_begun_with(tmp_path, plan, zorvex_collection, tiny_model):
-    with pytest.raises(Interrupted):
-        run(plan, Place(tmp_path / "run"), Watcher("distill", 2))
+def test_a_run_goes_on_only_with_what_it_was_begun_with(tmp_path, stopped, zorvex_collection, tiny_model):
     other = make_plan(
         str(zorvex_collection), model=str(tiny_model), overrides={**QUICK, "learning_rate": 1e-3}
     )
@@ -173,7 +192,7 @@ def test_a_file_that_changed_since_stops_a_resumed_run(tmp_path, zorvex_collecti
             (folder / path.name).write_bytes(path.read_bytes())
     plan = make_plan(str(folder), model=str(tiny_model), overrides=QUICK)
     with pytest.raises(Interrupted):
-        run(plan, Place(tmp_path / "run"), Watcher("distill", 2))
+        run(plan, Place(tmp_path / "run"), Watcher("warmup", 2))
     (folder / "terms.json").write_text('{"coined": ["zorvex", "kubectl"]}')
     with pytest.raises(
         ConfigError, match=r"1-extend: made with other terms \(.*\), or with one that changed since"
@@ -181,8 +200,7 @@ def test_a_file_that_changed_since_stops_a_resumed_run(tmp_path, zorvex_collecti
         run(plan, Place(tmp_path / "run", resume=True))
 
 
-def test_a_run_that_was_renamed_or_copied_is_a_run_still(tmp_path, plan):
-    done = run(plan, Place(tmp_path / "run"))
+def test_a_run_that_was_renamed_or_copied_is_a_run_still(tmp_path, plan, done):
     shutil.copytree(done.folder, tmp_path / "copy")
     done.folder.rename(tmp_path / "renamed")
     for name in ("copy", "renamed"):
@@ -199,9 +217,8 @@ def test_a_run_that_was_renamed_or_copied_is_a_run_still(tmp_path, plan):
 
 
 @pytest.mark.parametrize("module", [pipeline_run, stage_record])
-def test_a_disk_that_is_full_at_the_very_end_loses_nothing(tmp_path, plan, monkeypatch, module):
+def test_a_disk_that_is_full_at_the_very_end_loses_nothing(tmp_path, plan, whole, monkeypatch, module):
     """No space for the report, or for the last record of the last stage: nothing is learnt again."""
-    whole = run(plan, Place(tmp_path / "whole"))
 
     def full(path: Path, content: dict[str, Any]) -> None:
         if path.name == "report.json" or (content["stage"] == "distill" and "steps" in content):
@@ -219,8 +236,7 @@ def test_a_disk_that_is_full_at_the_very_end_loses_nothing(tmp_path, plan, monke
     assert weights(resumed.model) == weights(whole.model)
 
 
-def test_a_stage_that_is_whole_but_for_its_renaming_is_not_taught_again(tmp_path, plan, monkeypatch):
-    whole = run(plan, Place(tmp_path / "whole"))
+def test_a_stage_that_is_whole_but_for_its_renaming_is_not_taught_again(tmp_path, plan, whole, monkeypatch):
 
     def killed(partial: Path, place: Path, **options: object) -> None:
         if place.name == "4-distill":
@@ -239,9 +255,8 @@ def test_a_stage_that_is_whole_but_for_its_renaming_is_not_taught_again(tmp_path
         assert (resumed.model / name).read_bytes() == (whole.model / name).read_bytes()
 
 
-def test_a_stage_never_replaces_the_model_that_it_begins_with(tmp_path, plan, zorvex_collection):
+def test_a_stage_never_replaces_the_model_that_it_begins_with(tmp_path, plan, done, zorvex_collection):
     """Its record would lead back to itself, and whoever asks what was extended would ask for ever."""
-    done = run(plan, Place(tmp_path / "run"))
     model, corpus = str(done.folder / "1-extend"), {"corpus": str(zorvex_collection)}
     before = weights(done.folder / "1-extend")
     with pytest.raises(OutputError, match="1-extend: is what this command reads"):
@@ -258,9 +273,8 @@ def test_a_stage_never_replaces_the_model_that_it_begins_with(tmp_path, plan, zo
     assert not (tmp_path / "out").exists()
 
 
-def test_records_from_before_paths_were_near_are_read(tmp_path, plan):
+def test_records_from_before_paths_were_near_are_read(tmp_path, plan, done):
     """As older versions wrote them: the model as a whole path, files with whole paths, a corpus's own sum."""
-    done = run(plan, Place(tmp_path / "run"))
     for folder in done.folder.glob("[1-9]-*"):
         record = json.loads((folder / "stage.json").read_text())
         record["model"] = str((folder / record["model"]["path"]).resolve())
@@ -275,8 +289,7 @@ def test_records_from_before_paths_were_near_are_read(tmp_path, plan):
 @pytest.mark.parametrize(
     "content", ["", "{", "[]", "null", '{"stage": 3, "model": "m"}', '{"stage": "warmup"}', "\ud800"]
 )
-def test_a_damaged_record_is_one_line(tmp_path, plan, content):
-    done = run(plan, Place(tmp_path / "run"))
+def test_a_damaged_record_is_one_line(tmp_path, plan, done, content):
     (done.model / "stage.json").write_bytes(content.encode("utf-8", "surrogatepass"))
     with pytest.raises(InputError, match=r"4-distill/stage\.json: not a file that this version reads"):
         run(plan, Place(tmp_path / "run", resume=True))
@@ -287,7 +300,7 @@ def test_a_model_that_was_replaced_since_stops_a_resumed_run(tmp_path, plan, tin
     shutil.copytree(tiny_model, tmp_path / "model")
     own = replace(plan, model=str(tmp_path / "model"))
     with pytest.raises(Interrupted):
-        run(own, Place(tmp_path / "run"), Watcher("distill", 2))
+        run(own, Place(tmp_path / "run"), Watcher("warmup", 2))
     (tmp_path / "model" / name).write_bytes((tiny_model / name).read_bytes() + b"\n")
     with pytest.raises(
         ConfigError, match=r"1-extend: made with another model \(.*\), or with one that changed since"
