@@ -502,11 +502,12 @@ def test_texts_are_encoded_where_the_stages_train(request_, tmp_path, monkeypatc
     given, real = [], SparseEncoder.load.__func__
 
     def load(cls, source, device="cpu"):
-        given.append((Path(source).name, device))
+        given.append((Path(str(source)).name, device))
         return real(cls, source, device)
 
     monkeypatch.setattr(SparseEncoder, "load", classmethod(load))
-    monkeypatch.setattr("sparse_adapt.pipeline.request.choose", lambda device: f"{device}:0")
+    for chooses in ("pipeline.request", "model.kinds"):
+        monkeypatch.setattr(f"sparse_adapt.{chooses}.choose_device", lambda device: f"{device}:0")
     made: list[str] = []
     monkeypatch.setattr(
         "sparse_adapt.pipeline.adapt.make_teacher",

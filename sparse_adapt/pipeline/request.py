@@ -135,13 +135,13 @@ class Request:
 
     @property
     def reading(self) -> Reading:
-        """How documents are read wherever they are encoded. Raises ConfigError for a device that isn't there."""
-        return replace(self.settings.reading, device=self.device)
+        """How documents are read wherever they are encoded, and on which device, by the name that was given."""
+        return replace(self.settings.reading, device=str(self.overrides.get("device", "auto")))
 
     @property
     def device(self) -> str:
         """Where texts are encoded: where the stages train. Raises ConfigError for a device that isn't there."""
-        return choose_device(str(self.overrides.get("device", "auto")))
+        return choose_device(self.reading.device)
 
     def command(self) -> str:
         """The command that asks for the same, files by their names alone; settings of stages aside."""
