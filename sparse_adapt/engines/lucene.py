@@ -6,7 +6,7 @@ Dimensions: V vocabulary.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import rmtree
@@ -128,7 +128,12 @@ class LuceneIndex(ImpactEngine):
         integer = java_class("java.lang.Integer")
         for token, impact in query.items():
             words.put(lucene_name(token), integer(impact))
-        return self._found(self._searcher.search(words, k)) if query and k > 0 else []
+        results = self._searcher.search(words, k) if query and k > 0 else []
+        impacts = [round(result.score) for result in results]  # Anserini takes a millionth off tied scores
+        return [
+            LuceneHit(result.docid, self.quantisation.score(impact), impact)
+            for result, impact in zip(results, impacts, strict=True)
+        ]
 
     @property
     def name(self) -> str:
@@ -152,14 +157,6 @@ class LuceneIndex(ImpactEngine):
         return [
             {self.tokens[column]: value for column, value in zip(columns, values, strict=True)}
             for _, columns, values in impacts.rows()
-        ]
-
-    def _found(self, results: Sequence[Any]) -> list[LuceneHit]:
-        """Whole scores again: Anserini takes a millionth off each of those that are tied."""
-        impacts = [round(result.score) for result in results]
-        return [
-            LuceneHit(result.docid, self.quantisation.score(impact), impact)
-            for result, impact in zip(results, impacts, strict=True)
         ]
 
 
