@@ -37,7 +37,6 @@ from sparse_adapt.files.place import Place, absolute
 from sparse_adapt.model.saved import tokenizer_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline import adapt
-from sparse_adapt.pipeline.choice import merge
 from sparse_adapt.pipeline.plan import merged
 from sparse_adapt.pipeline.request import WITH_WORDS, Request
 from sparse_adapt.pipeline.run import Silence
@@ -51,6 +50,7 @@ from sparse_adapt.research.suite.measure import run_suite
 from sparse_adapt.research.suite.settings import Suite, SuiteFile, SuiteRanker
 from sparse_adapt.research.suite.settings import SuiteCollection as Where
 from sparse_adapt.retrieve.significance import holm, randomisation_test
+from sparse_adapt.selection.models import merge
 from sparse_adapt.stages import runner
 from sparse_adapt.stages.inputs import PAIRS
 from sparse_adapt.stages.record import RECORD_FILE

@@ -21,9 +21,9 @@ from benchmarks.tables import MEASURE, Results, line
 from sparse_adapt.collection.examples import read_candidates
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.choice import held_collection
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
+from sparse_adapt.selection.models import held_collection
 from sparse_adapt.stages.parts.token_weights import TokenWeights
 from sparse_adapt.stages.query_side import QueryTable
 from sparse_adapt.training.loop import train

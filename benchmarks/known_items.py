@@ -17,7 +17,7 @@ from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import evaluate_vectors
-from sparse_adapt.retrieve.known_items import KINDS, known_items
+from sparse_adapt.selection.retention import KINDS, known_items
 
 
 def main() -> None:

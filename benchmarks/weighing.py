@@ -18,11 +18,11 @@ from benchmarks.tables import line
 from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.model.idf import rows_for_idf, scaled, sqrt_idf
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.choice import held_collection
 from sparse_adapt.pipeline.plan import BASE_MODEL
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
-from sparse_adapt.retrieve.known_items import known_items
+from sparse_adapt.selection.models import held_collection
+from sparse_adapt.selection.retention import known_items
 from sparse_adapt.synthetic.queries import HELD, make_queries
 from sparse_adapt.synthetic.settings import QuerySettings
 from sparse_adapt.teachers.candidates import gather

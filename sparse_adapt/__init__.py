@@ -93,6 +93,7 @@ READING_ORDER = (
     "stages",
     # using what was learnt
     "retrieve",
+    "selection",
     "term_packs",
     "teachers",
     "pipeline",

@@ -76,8 +76,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def few_questions() -> Iterator[None]:
     """A run measures forgetting on few questions, and its page looks at few everyday queries."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sparse_adapt.pipeline.keeps.QUESTIONS", 20)
-        patch.setattr("sparse_adapt.pipeline.keeps.EVERYDAY", 20)
+        patch.setattr("sparse_adapt.selection.retention.QUESTIONS", 20)
+        patch.setattr("sparse_adapt.selection.retention.TEXTS", 20)
+        patch.setattr("sparse_adapt.selection.asked.EVERYDAY_TEXTS", 40)
         patch.setattr("sparse_adapt.pages.subject.EVERYDAY", 40)
         yield
 

@@ -21,11 +21,11 @@ from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.adapt import Stopped, adapt, said_plan
-from sparse_adapt.pipeline.choice import POWERS
+from sparse_adapt.pipeline.choice import tabulate, verdict
 from sparse_adapt.pipeline.request import WITH_WORDS, Request
 from sparse_adapt.pipeline.settings import AdaptSettings
-from sparse_adapt.pipeline.verdict import tabulate, verdict
 from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.selection.models import POWERS
 from sparse_adapt.synthetic.queries import read_pseudo_queries
 from sparse_adapt.synthetic.settings import QuerySettings
 from sparse_adapt.teachers.settings import CandidateSettings

@@ -11,7 +11,8 @@ from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
-from sparse_adapt.pipeline.choice import (
+from sparse_adapt.retrieve.evaluate import Result
+from sparse_adapt.selection.models import (
     Choice,
     Maker,
     Tried,
@@ -21,7 +22,6 @@ from sparse_adapt.pipeline.choice import (
     keep,
     try_models,
 )
-from sparse_adapt.retrieve.evaluate import Result
 from sparse_adapt.terms.mining import Term
 
 QUERIES = 16

@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 
 from sparse_adapt.collection.readers import Query
-from sparse_adapt.pipeline.evidence import KNOWN_ITEMS, MADE_UP, evidence, of_made_up, refused
 from sparse_adapt.retrieve.evaluate import Result
-from sparse_adapt.retrieve.keeping import MEANT
+from sparse_adapt.selection.asked import of_made_up
+from sparse_adapt.selection.evidence import KNOWN_ITEMS, MADE_UP, MEANT, by_error
+from sparse_adapt.selection.rule import decide
 
 NOISE = np.tile([0.2, -0.2], 50)  # of 100 queries: a standard error of .02
 
 
 def shown(kind, gain):
-    return evidence(kind, 0.5 + gain + NOISE, np.full(100, 0.5))
+    return by_error(getattr(kind, "name", kind), 0.5 + gain + NOISE, np.full(100, 0.5))
 
 
 @pytest.mark.parametrize(
@@ -34,11 +35,11 @@ def shown(kind, gain):
     ],
 )
 def test_a_gain_within_chance_is_refused(rows, why):
-    assert refused(rows) is None if why is None else why in (refused(rows) or "")
+    assert decide(rows).refused is None if why is None else why in (decide(rows).refused or "")
 
 
 def test_a_single_query_shows_nothing():
-    assert refused([evidence(MADE_UP, np.ones(1), np.zeros(1))]) is not None
+    assert decide([by_error(MADE_UP.name, np.ones(1), np.zeros(1))]).refused is not None
 
 
 def result(kinds, values):

@@ -14,7 +14,7 @@ from torch.testing import assert_close
 
 from sparse_adapt.model.idf import fourth_root
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.choice import merge
+from sparse_adapt.selection.models import merge
 from sparse_adapt.stages.parts.factors import LearntFactors
 from sparse_adapt.stages.parts.made_up_lessons import recall
 from sparse_adapt.stages.parts.targets import Targets

@@ -39,8 +39,7 @@ from sparse_adapt.files.records import read_record
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.query_side import read_weights
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.choice import ChoiceMade
-from sparse_adapt.pipeline.keeps import Keeps
+from sparse_adapt.pipeline.choice import ChoiceMade, Keeps
 from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.pipeline.request import REQUEST_FILE, Request, begun
 from sparse_adapt.pipeline.run import latest_run, read_finished, run

@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix
 from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.evaluate import Collection, read_collection
-from sparse_adapt.retrieve.keeping import (
+from sparse_adapt.selection.retention import (
     Encoded,
     encode_collection,
     evaluate_and_keep,

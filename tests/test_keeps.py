@@ -4,8 +4,9 @@ import pytest
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.keeps import keeps_lines, measure_keeps
 from sparse_adapt.retrieve.evaluate import read_collection
+from sparse_adapt.selection.retention import measure_keeps
+from sparse_adapt.selection.rule import keeps_lines
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.retrieve.evaluate import evaluate_vectors
-from sparse_adapt.retrieve.known_items import KINDS, TWO_WORDS, _asked, known_items
+from sparse_adapt.selection.retention import KINDS, TWO_WORDS, _asked, known_items
 
 TEXT = "The valve of the pump is checked by the nurse, and by another nurse before the drip is started on the ward."
 

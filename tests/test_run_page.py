@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ from sparse_adapt.files.marker import faults
 from sparse_adapt.pages.run import run_page, write_run_page
 from sparse_adapt.pages.states import heat_of, heat_of_all, read_texts, weights_at
 from sparse_adapt.pages.subject import read_subject
-from sparse_adapt.pages.verdict import Gain, rule
+from sparse_adapt.pages.verdict import rule
 from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.selection.evidence import Evidence
 
 PARTS = ["verdict", "stages", "terms", "queries", "provenance", "back", "words"]
 
@@ -49,8 +51,8 @@ def test_figures_of_the_verdict_are_those_of_evaluate(subject):
     page = run_page(subject)
     beside = next(part for part in page.sections[0].parts if part.kind == "beside")
     table = beside.parts[1].table
-    assert table.rows[0]["before"] == pytest.approx(base.means()["ndcg@10"])
-    assert table.rows[0]["after"] == pytest.approx(final.means()["ndcg@10"])
+    assert table.rows[0]["base"] == pytest.approx(base.means()["ndcg@10"])
+    assert table.rows[0]["model"] == pytest.approx(final.means()["ndcg@10"])
     assert [row["kind"] for row in table.rows] == ["all queries", "control", "explicit", "hidden"]
 
 
@@ -80,7 +82,7 @@ def test_all_weights_of_a_text_come_from_its_positions(subject):
 
 
 def gain(kind, low, high):
-    return Gain(kind, 40, 0.5, 0.5 + (low + high) / 2, (low + high) / 2, low, high)
+    return Evidence(kind, 40, 0.5, 0.5 + (low + high) / 2, low, high)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,7 @@ def test_a_ruling(gains, strays, begins):
 
 
 def test_few_queries_rule_nothing():
-    few = Gain("all", 5, 0.5, 0.9, 0.4, 0.3, 0.5)
+    few = Evidence("all", 5, 0.5, 0.9, 0.3, 0.5)
     assert rule([few], 0.0, "").said.startswith("Judge more queries first: 5 are too few")
 
 
@@ -117,7 +119,10 @@ def moved(tiny_run, place, corpus):
     """A copy of the run over another corpus."""
     shutil.copytree(tiny_run, place)
     report = json.loads((place / "report.json").read_text())
-    (place / "report.json").write_text(json.dumps({**report, "corpus": str(corpus)}))
+    changed = {**report, "corpus": str(corpus)}
+    if not (Path(corpus) / "qrels").is_dir():
+        changed["evidence"] = {**report["evidence"], "rows": []}
+    (place / "report.json").write_text(json.dumps(changed))
     return place
 
 
@@ -163,7 +168,7 @@ def test_many_terms_are_told_in_part(subject, monkeypatch):
 
 
 def test_documents_that_are_not_judged_are_drawn_evenly(monkeypatch, tiny_run):
-    monkeypatch.setattr("sparse_adapt.pages.subject.DOCUMENTS", 6)
+    monkeypatch.setattr("sparse_adapt.selection.asked.DOCUMENTS", 6)
     subject = read_subject(tiny_run)
     assert len(subject.documents) == 6
     assert subject.all_documents == 12

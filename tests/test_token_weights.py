@@ -16,9 +16,9 @@ from sparse_adapt.model.query_side import QuerySide, idf_side
 from sparse_adapt.model.reading import Windows
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.adapt import adapt
-from sparse_adapt.pipeline.choice import merge
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.selection.models import merge
 from sparse_adapt.stages.parts.token_weights import TableReading, TokenWeights, hold
 from sparse_adapt.stages.query_side import QueryTable
 from sparse_adapt.stages.runner import carry_out

@@ -15,10 +15,10 @@ from sparse_adapt.errors import ConfigError, InputError, unknown
 from sparse_adapt.files.place import Place
 from sparse_adapt.pipeline.adapt import STEPS, Stopped
 from sparse_adapt.pipeline.adapt import adapt as carry_out
+from sparse_adapt.pipeline.choice import tabulate, verdict
 from sparse_adapt.pipeline.estimate import Expected, told
 from sparse_adapt.pipeline.plan import BASE_MODEL
 from sparse_adapt.pipeline.request import Request, begun, chosen_settings
-from sparse_adapt.pipeline.verdict import tabulate, verdict
 from sparse_adapt.report.progress import Bars, is_watched
 from sparse_adapt.report.results import Result
 from sparse_adapt.report.tables import Row, to_rich

@@ -26,8 +26,8 @@ from sparse_adapt.report.progress import Bars, watching
 from sparse_adapt.report.results import Result
 from sparse_adapt.report.tables import Column, Row, Table, tabulate_evaluation, to_rich
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_model, evaluation, measurable
-from sparse_adapt.retrieve.keeping import evaluate_and_keep, general_collection, kept_figures, texts_in
 from sparse_adapt.retrieve.significance import interval
+from sparse_adapt.selection.retention import evaluate_and_keep, general_collection, kept_figures, texts_in
 
 FIRST, SHOWN = "ndcg@10", "nDCG@10"
 CHANGED = 10  # queries that won most, and as many that lost

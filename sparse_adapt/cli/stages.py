@@ -330,8 +330,8 @@ def run(
     folder = out or RUNS / file.stem
     check_output(folder, overwrite=overwrite, resume=resume)
     from sparse_adapt.files.place import Place
-    from sparse_adapt.pipeline.keeps import keeps_lines
     from sparse_adapt.pipeline.run import run as carry_out
+    from sparse_adapt.selection.rule import keeps_lines
 
     with Bars() as bars:
         done = carry_out(plan, Place(folder, overwrite, resume), bars)

@@ -11,10 +11,10 @@ from diagnostics.matches import explain
 from diagnostics.pages import found_of
 from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.pages.subject import Encoded, Subject
-from sparse_adapt.pages.verdict import MEASURE
 from sparse_adapt.report.html.parts import Fold, Part, Prose, Ranking, Rankings, Rows, Section
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.selection.evidence import MADE_UP
 
 SHOWN = 5  # queries that won, and as many that lost
 TOP = 5  # documents of a ranking
@@ -48,7 +48,7 @@ def queries_section(subject: Subject) -> Section:
 def _changed(subject: Subject) -> Iterator[Part]:
     assert subject.results is not None and subject.judged is not None, "asked before"
     base, final = subject.results
-    gaps = final.values[MEASURE] - base.values[MEASURE]
+    gaps = final.values[MADE_UP.measure] - base.values[MADE_UP.measure]
     order = np.argsort(-gaps, kind="stable")
     won = [int(row) for row in order if gaps[row] > 0]
     lost = [int(row) for row in order[::-1] if gaps[row] < 0]

@@ -8,26 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.glossary import Definition, read_dictionary
-from sparse_adapt.collection.readers import Document, Query, read_documents, read_queries
-from sparse_adapt.collection.sources import judged_split
+from sparse_adapt.collection.readers import Document, Query, read_queries
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.place import found
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.run import Finished, read_finished
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors, read_collection
-from sparse_adapt.retrieve.keeping import EVERYDAY_SEED
+from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors
 from sparse_adapt.retrieve.search import Searcher
+from sparse_adapt.selection.asked import Judged
+from sparse_adapt.selection.retention import EVERYDAY_SEED
 from sparse_adapt.synthetic.everyday import LIKE_QUERIES, made_up
-from sparse_adapt.synthetic.queries import HELD
 
-DOCUMENTS = 2_000  # that a page looks at: those that are judged, and others evenly drawn
-QUERIES = 500
 EVERYDAY = 1_000  # texts that mean anything, half of them like queries
 
 
@@ -54,7 +50,6 @@ class Subject:
     documents: tuple[Document, ...]
     all_documents: int
     judged: Collection | None
-    judged_by: str
     own_queries: tuple[Query, ...]
 
     @property
@@ -164,41 +159,6 @@ def read_subject(folder: str | Path, queries: str | None = None, heard: Heard = 
     if not run.model.is_dir():
         raise InputError(run.model, "no such model; the run isn't whole")
     own = () if queries is None else tuple(read_queries(queries))
-    judged, by = _judged(run)
-    everything = tuple(read_documents(run.corpus)) if judged is None else judged.documents
-    documents = _some(everything, judged)
-    if judged is not None:
-        judged = Collection(documents, _few(judged.queries), judged.judgements)
+    judged = Judged.of(run.corpus, run.folder)
     heard(1)
-    return Subject(run, documents, len(everything), judged, by, own)
-
-
-def _judged(run: Finished) -> tuple[Collection | None, str]:
-    """Judged queries of the corpus; else the made-up ones that an adaptation set aside; else none."""
-    assert run.corpus is not None
-    split = judged_split(run.corpus)
-    if split is not None:
-        return read_collection(run.corpus, split), f"the judged queries of the split {split!r}"
-    made = run.folder / "collection"
-    if (made / "qrels" / f"{HELD}.tsv").is_file():
-        said = "made-up queries that were set aside, each with the document that it was made from"
-        return read_collection(made, HELD), said
-    return None, ""
-
-
-def _some(documents: tuple[Document, ...], judged: Collection | None) -> tuple[Document, ...]:
-    """At most so many documents in their order: the judged ones first of all."""
-    if len(documents) <= DOCUMENTS:
-        return documents
-    wanted = set() if judged is None else {name for each in judged.judgements.values() for name in each}
-    step = np.linspace(0, len(documents) - 1, DOCUMENTS).astype(np.int64)
-    drawn = {documents[row].document_id for row in step}
-    kept = [each for each in documents if each.document_id in wanted]
-    more = [each for each in documents if each.document_id in drawn - wanted]
-    chosen = {each.document_id for each in [*kept, *more][: max(DOCUMENTS, len(kept))]}
-    return tuple(each for each in documents if each.document_id in chosen)
-
-
-def _few(queries: tuple[Query, ...]) -> tuple[Query, ...]:
-    rows: NDArray[np.int64] = np.unique(np.linspace(0, len(queries) - 1, QUERIES).astype(np.int64))
-    return queries if len(queries) <= QUERIES else tuple(queries[row] for row in rows)
+    return Subject(run, judged.documents, judged.all_documents, judged.queries, own)

@@ -1,11 +1,10 @@
 """The verdict of a run: what was gained and lost on which queries, what it costs, whether to use it, and when not."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from diagnostics.cost import Cost, measure_cost
 from sparse_adapt.pages.subject import Subject
-from sparse_adapt.pipeline.keeps import STRAYS_ENOUGH, keeps_lines
 from sparse_adapt.report.html.parts import (
     Beside,
     Facts,
@@ -21,41 +20,21 @@ from sparse_adapt.report.html.parts import (
 from sparse_adapt.report.html.pictures import differences
 from sparse_adapt.report.tables import Column, Row, Table, percentage
 from sparse_adapt.report.watching import duration
-from sparse_adapt.retrieve.evaluate import Result
-from sparse_adapt.retrieve.keeping import MAY_LOSE, lights, new_terms
-from sparse_adapt.retrieve.significance import interval
+from sparse_adapt.selection.evidence import Evidence
+from sparse_adapt.selection.rule import MAY_LOSE, STRAYS_ENOUGH, decide, keeps_lines
 
-MEASURE = "ndcg@10"
-ALL = "all queries"
 MADE_UP = "made-up"
 FEW = 20  # queries from which on an interval says something
 MANY = 50  # documents from which on the index is estimated
 COLUMNS = (
     Column("kind", "queries", "text"),
     Column("queries", "number"),
-    Column("before", "before", decimals=3),
-    Column("after", "after", decimals=3),
+    Column("base", "before", decimals=3),
+    Column("model", "after", decimals=3),
     Column("difference", "change", decimals=3, signed=True),
     Column("low", "from", decimals=3, signed=True),
     Column("high", "to", decimals=3, signed=True),
 )
-
-
-class Gain(NamedTuple):
-    """nDCG@10 of one kind of query, before and after, and between what the difference lies at 95 %."""
-
-    kind: str
-    queries: int
-    before: float
-    after: float
-    difference: float
-    low: float
-    high: float
-
-    @property
-    def tone(self) -> Tone:
-        """Whether the whole interval lies on one side of nothing."""
-        return "good" if self.low > 0 else "bad" if self.high < 0 else ""
 
 
 class Ruling(NamedTuple):
@@ -66,32 +45,19 @@ class Ruling(NamedTuple):
     told: str = ""
 
 
-def gains_of(results: tuple[Result, Result]) -> list[Gain]:
-    """The difference on all queries, then on those of each kind."""
-    base, final = results
-    return [_gain(base, final, kind) for kind in (None, *final.kinds)]
-
-
-def _gain(base: Result, final: Result, kind: str | None) -> Gain:
-    before, after = (result.select(kind)[MEASURE] for result in (base, final))
-    found = interval(after - before)
-    values = float(before.mean()), float(after.mean()), found.value, found.low, found.high
-    return Gain(ALL if kind is None else kind, len(before), *values)
-
-
-def rule(gains: list[Gain], strays: float, judged_by: str) -> Ruling:
+def rule(gains: Sequence[Evidence], strays: float, judged_by: str) -> Ruling:
     """Whether to use the model, by its gains and by how many everyday queries light a term."""
     if not gains:
         said = "This page can't tell whether the model ranks better: the run has no judged queries."
         return Ruling(f"{said} Judge fifty of your own, and look at the queries below.", "quiet")
-    whole, lost = gains[0], [gain.kind for gain in gains[1:] if gain.tone == "bad"]
-    told = _told(whole, judged_by)
-    if whole.queries < FEW:
-        return Ruling(f"Judge more queries first: {whole.queries:,} are too few to say.", "quiet", told)
-    if whole.tone != "good":
+    decision, told = decide(gains), _told(gains[0], judged_by)
+    if decision.deciding.queries < FEW:
+        return Ruling(f"Judge more queries first: {gains[0].queries:,} are too few to say.", "quiet", told)
+    if not decision.gains:
         return Ruling("Don't use it yet: it gains nothing that is more than chance.", "bad", told)
-    if lost:
-        return Ruling(f"Use it with care: it gains, but loses on {', '.join(lost)} queries.", "bad", told)
+    if decision.fallen:
+        lost = ", ".join(gain.kind for gain in decision.fallen)
+        return Ruling(f"Use it with care: it gains, but loses on {lost} queries.", "bad", told)
     kept = "it gains, and loses on no kind of query by more than chance"
     if strays > STRAYS_ENOUGH:
         share = f"{percentage(strays, 0)} of everyday queries light a new term, though they mean none"
@@ -99,61 +65,57 @@ def rule(gains: list[Gain], strays: float, judged_by: str) -> Ruling:
     return Ruling(f"Use it: {kept}.", "good", told)
 
 
-def _told(whole: Gain, judged_by: str) -> str:
+def _told(whole: Evidence, judged_by: str) -> str:
     """The measure before and after in a sentence, with its interval."""
-    verb = "rises" if whole.difference > 0 else "falls" if whole.difference < 0 else "stays"
-    told = f"nDCG@10 {verb} from {whole.before:.3f} to {whole.after:.3f} on {whole.queries:,} queries: "
-    told += f"{whole.difference:+.3f}, with a 95\u00a0% interval from {whole.low:+.3f} to {whole.high:+.3f}."
+    verb = "rises" if whole.gain > 0 else "falls" if whole.gain < 0 else "stays"
+    told = f"nDCG@10 {verb} from {whole.base:.3f} to {whole.model:.3f} on {whole.queries:,} queries: "
+    told += f"{whole.gain:+.3f}, with a 95\u00a0% interval from {whole.low:+.3f} to {whole.high:+.3f}."
     if MADE_UP in judged_by:
         told += " The queries are made up, and promise more than real ones give."
     return told
 
 
-def strays_of(subject: Subject) -> float:
-    """Share of everyday queries that light a new term."""
-    final = subject.final
-    lit = lights(final.everyday, new_terms(final.model))
-    return float(lit.mean()) if len(lit) else 0.0
-
-
 def verdict_section(subject: Subject) -> Section:
     """The verdict, first of all."""
-    gains = [] if subject.results is None else gains_of(subject.results)
-    strays = strays_of(subject)
-    ruling = rule(gains, strays, subject.judged_by)
+    found = subject.report.get("evidence", {})
+    gains, judged_by = [Evidence(**row) for row in found.get("rows", ())], str(found.get("judged by", ""))
+    strays = float(found.get("everyday queries that light a term", 0.0))
+    ruling = rule(gains, strays, judged_by)
     parts: list[Part] = [Prose(ruling.said, ruling.tone)]
     if ruling.told:
         parts.append(Prose(ruling.told))
     parts.append(Facts([*_won_and_lost(gains), *_costs(subject)]))
     if gains:
-        parts += _gained(gains, subject.judged_by)
+        parts += _gained(gains, judged_by)
     parts += [Prose("When not to use it:"), Listing(list(_when_not(subject, gains, strays)))]
     parts += list(_own_words(subject.report))
     return Section("verdict", "Verdict", parts)
 
 
-def _won_and_lost(gains: list[Gain]) -> Iterator[tuple[str, str]]:
+def _tone(gain: Evidence) -> Tone:
+    """Whether the whole interval lies on one side of nothing."""
+    return "good" if gain.low > 0 else "bad" if gain.high < 0 else ""
+
+
+def _won_and_lost(gains: Sequence[Evidence]) -> Iterator[tuple[str, str]]:
     """On which kinds of query the model gains and loses by more than chance."""
     for name, tone in (("gains on", "good"), ("loses on", "bad")) if gains else ():
-        kinds = [gain for gain in gains[1:] or gains if gain.tone == tone]
-        told = [
-            f"{each.kind} ({each.difference:+.3f}, from {each.low:+.3f} to {each.high:+.3f})"
-            for each in kinds
-        ]
+        kinds = [gain for gain in gains[1:] or gains if _tone(gain) == tone]
+        told = [f"{each.kind} ({each.gain:+.3f}, from {each.low:+.3f} to {each.high:+.3f})" for each in kinds]
         yield name, ", ".join(told) or "nothing, by more than chance"
 
 
-def _gained(gains: list[Gain], judged_by: str) -> list[Part]:
-    rows: list[Row] = [gain._asdict() for gain in gains]
+def _gained(gains: Sequence[Evidence], judged_by: str) -> list[Part]:
+    rows: list[Row] = [{**gain._asdict(), "difference": gain.gain} for gain in gains]
     note = f"nDCG@10 of {judged_by}. The last two columns are the 95 % interval of the difference, by bootstrap over "
     note += "the queries."
     if any(gain.queries < FEW for gain in gains):
         note += f" Fewer than {FEW} queries of a kind say little."
     named: list[Row] = [
-        {"name": gain.kind, "value": gain.difference, "low": gain.low, "high": gain.high} for gain in gains
+        {"name": gain.kind, "value": gain.gain, "low": gain.low, "high": gain.high} for gain in gains
     ]
     told = "; ".join(
-        f"{gain.kind} {gain.difference:+.3f} from {gain.low:+.3f} to {gain.high:+.3f}" for gain in gains
+        f"{gain.kind} {gain.gain:+.3f} from {gain.low:+.3f} to {gain.high:+.3f}" for gain in gains
     )
     picture = differences(
         "Gained and lost, nDCG@10", named, told=f"Difference of nDCG@10 by kind of query: {told}"
@@ -195,15 +157,15 @@ def _production(subject: Subject) -> str:
     return "encode every document again; encoding a query takes as long as before"
 
 
-def _when_not(subject: Subject, gains: list[Gain], strays: float) -> Iterator[Prose]:
+def _when_not(subject: Subject, gains: Sequence[Evidence], strays: float) -> Iterator[Prose]:
     yield Prose(
         f"For general questions: {percentage(strays)} of everyday queries light a new term, though they mean none.",
         "bad" if strays > STRAYS_ENOUGH else "",
     )
     for gain in gains[1:]:
-        if gain.difference < -MAY_LOSE:
-            yield Prose(f"For {gain.kind} queries: nDCG@10 {gain.difference:+.3f}.", "bad")
-    if subject.judged is None:
+        if gain.gain < -MAY_LOSE:
+            yield Prose(f"For {gain.kind} queries: nDCG@10 {gain.gain:+.3f}.", "bad")
+    if not gains:
         yield Prose("Before you have judged some queries: without them nobody can tell whether it helps.")
     if "adapt" not in subject.report and "demo" not in subject.report:
         yield Prose(
@@ -225,7 +187,7 @@ def _own_words(report: Mapping[str, Any]) -> Iterator[Part]:
         ]
         held = sum(bool(each["holds"]) for each in criteria)
         yield Fold(f"What the demo asks of a model: {held} of {len(criteria)} hold", [Listing(lines)])
-    kept = keeps_lines(report.get("adapt", {}).get("keeps", {}))
+    kept = keeps_lines(report.get("adapt", report).get("keeps", {}))
     if kept:
         yield Prose("What it keeps of what the base model knew:")
         yield Listing([Prose(line, "bad" if line.startswith("FALLS") else "") for line in kept])

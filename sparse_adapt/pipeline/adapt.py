@@ -32,7 +32,7 @@ from sparse_adapt.files.folders import output_folder, tidy
 from sparse_adapt.files.marker import marker_of, remove
 from sparse_adapt.files.place import Place, absolute
 from sparse_adapt.model.kinds import open_sparse
-from sparse_adapt.pipeline.choosing import choice_made, choose_model, kept_made, measure_kept
+from sparse_adapt.pipeline.choice import choice_made, choose_model, evidence_for_kept, kept_made, measure_kept
 from sparse_adapt.pipeline.estimate import expected
 from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.pipeline.preparing import (
@@ -321,6 +321,7 @@ def _report(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
             "seconds": round(seconds, 1),
             "peak_memory": peak_memory(),
         },
+        "evidence": evidence_for_kept(work),
     }
     shutil.rmtree(work.folder / "cache", ignore_errors=True)
     write_report(work.folder, plan, outcomes, more)

@@ -17,7 +17,7 @@ from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.lowering import Amounts, Bought, everyday_queries, raw_logits
 from sparse_adapt.report.tables import Column, Row, Table
-from sparse_adapt.retrieve.keeping import EVERYDAY_SEED
+from sparse_adapt.selection.retention import EVERYDAY_SEED
 from sparse_adapt.stages.card import making_of, write_card
 from sparse_adapt.stages.record import read_record, write_record
 

@@ -1,48 +1,80 @@
-"""Which model of a run to keep: measured on queries that were set aside, never on anybody's judgements.
+"""The last steps of an adaptation: which model is kept, what it keeps of what the base model knew, and the verdict.
 
-There are the base model, the model before distillation, the distilled one and those between the two, where
-half of the way back guards against forgetting; each as it is, and with every token weighed by how much it
-tells (`factors.json`): by the factors that distillation taught or by powers of them, elsewhere by the
-documents' idf. Among the distilled ones that can't be told from the best by more than a standard error, the
-one nearest to where it came from is kept: what a corpus says of how much a word tells is wrong for other
-texts, and less of it is less wrong. Dimensions: V vocabulary."""
+The models that could be kept are the base model, the one before the last stage, the one after it, and those between
+the two; `selection` measures them and decides.
+"""
 
-import copy
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
-import numpy as np
-import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, RootModel
 
-from sparse_adapt.collection.examples import Candidates
-from sparse_adapt.collection.readers import Document, Query
-from sparse_adapt.model.idf import Factors, fourth_root, rows_for_idf, scaled
+from sparse_adapt.collection.examples import read_candidates
+from sparse_adapt.collection.glossary import read_dictionary
+from sparse_adapt.collection.readers import read_documents
+from sparse_adapt.files.folders import write_json
+from sparse_adapt.files.marker import vouching
+from sparse_adapt.files.place import absolute
+from sparse_adapt.files.records import read_record
 from sparse_adapt.model.kinds import open_sparse
 from sparse_adapt.model.reading import Reading
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import Plan
-from sparse_adapt.report.watching import Heard, silent
-from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_model, evaluate_vectors
-from sparse_adapt.retrieve.significance import randomisation_test
+from sparse_adapt.pipeline.work import Work
+from sparse_adapt.report.tables import Column, Row, Table
+from sparse_adapt.report.watching import duration
+from sparse_adapt.retrieve.touched import ids_saying, write_ids
+from sparse_adapt.selection.asked import Judged, Taught, judged_evidence, keep_or_refuse
+from sparse_adapt.selection.evidence import MEANT, Evidence
+from sparse_adapt.selection.models import (
+    Maker,
+    added,
+    compare_as_they_are,
+    held_collection,
+    keep,
+    merge,
+    record,
+    try_models,
+)
+from sparse_adapt.selection.retention import measure_keeps
+from sparse_adapt.selection.rule import MAY_LOSE, falls_of_choice, keeps_lines
+from sparse_adapt.stages.card import in_short, with_record, write_card
+from sparse_adapt.stages.dictionary import Dictionary
+from sparse_adapt.stages.made_from import of_model, of_path, stamp
+from sparse_adapt.stages.record import write_record
+from sparse_adapt.stages.runner import Outcome
+from sparse_adapt.synthetic.queries import read_pseudo_queries
 
-MEASURE = "ndcg@10"
-GRADES = 10  # documents of a query that are to be found
-LONGER = 1.1  # documents may have at most so many times the base model's non-zero weights
-Weighed = Literal["", "idf", "factors", "factors^3/4", "factors^1/2", "factors^1/4"]
-POWERS: dict[Weighed, float] = {"factors": 1.0, "factors^3/4": 0.75, "factors^1/2": 0.5, "factors^1/4": 0.25}
+CHOICE_FILE, KEEPS_FILE = "choice.json", "keeps.json"
+MAKE_AGAIN = "remove it and pass --resume, which makes it again"
+COLUMNS = (
+    Column("kept", "", "text"),
+    Column("name", "model", "text"),
+    Column("ndcg@10", "nDCG@10", decimals=4),
+    Column("difference", "to base", decimals=4, signed=True),
+    Column("p_value", "p", decimals=3),
+    Column("recall@100", "recall@100", decimals=4),
+    Column("nonzero_document", "non-zeros", decimals=1),
+    Column("nonzero_query", "of a query", decimals=1),
+)
 
 
-class Maker(NamedTuple):
-    """A model that could be kept: its name, how far back it stands towards the one before distillation."""
+class ChoiceMade(BaseModel):
+    """What `choice.json` holds: a row for each that was tried, the number of the row that is kept, and why."""
 
-    name: str
-    back: float | None  # None for a model that isn't distilled
-    make: Callable[[], SparseEncoder]
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    measure: str
+    queries: int
+    kept: int = Field(ge=0)
+    tried: list[dict[str, Any]]
+
+
+class Keeps(RootModel[dict[str, dict[str, Any]]]):
+    """What `keeps.json` holds: figures by the kind of queries; nothing where the base model is kept."""
 
 
 def makers_of(
@@ -89,220 +121,201 @@ def _on_the_way(
         yield Maker(f"{name} at {1 - back:.0%}" if back else name, back, partial(make, back))
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """What a model reached on the queries set aside, its tokens weighed or not.
+def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
+    """Measure every model on the queries set aside, keep one, and list the documents to encode again."""
+    folder, request, settings = work.folder, work.request, work.request.settings
+    collection, held_file = work.run / "collection", work.run / "held.jsonl"
+    sources = {"held": of_path(held_file), "model": work.made(f"{len(plan.stages)}-{plan.stages[-1]}")}
+    if work.ranked is not None:
+        sources["ranked"] = of_path(work.ranked)
 
-    `weighed`: by the documents' idf, or by what the model itself has learnt.
-    """
-
-    name: str
-    weighed: Weighed
-    back: float | None
-    result: Result
-
-    @property
-    def label(self) -> str:
-        """Its name for people."""
-        return f"{self.name} with {self.weighed}" if self.weighed else self.name
-
-    @property
-    def figures(self) -> dict[str, float]:
-        """Mean of each measure."""
-        return self.result.means()
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """All that was tried, the first of it the base model as it is, and which is kept."""
-
-    tried: tuple[Tried, ...]
-    kept: int
-
-    @property
-    def best(self) -> Tried:
-        """What is kept."""
-        return self.tried[self.kept]
-
-
-class ChoiceMade(BaseModel):
-    """What `choice.json` holds: a row for each that was tried, the number of the row that is kept, and why."""
-
-    model_config = ConfigDict(frozen=True, extra="allow")
-
-    measure: str
-    queries: int
-    kept: int = Field(ge=0)
-    tried: list[dict[str, Any]]
-
-
-def merge(towards: SparseEncoder, model: SparseEncoder, back: float) -> SparseEncoder:
-    """The model whose weights are `back` of the way from those of `model` to those of `towards`.
-
-    Both have the same vocabulary. Wortsman et al. 2022, arXiv:2109.01903.
-    """
-    merged = copy.deepcopy(model)
-    before = dict(towards.masked_lm.named_parameters())
-    with torch.no_grad():
-        for name, value in merged.masked_lm.named_parameters():  # shared ones once, not under every name
-            value.lerp_(before[name].to(value.device), back)
-    if merged.query_side is not None and towards.query_side is not None:
-        merged.query_side = merged.query_side.towards(towards.query_side, back)
-    return merged
-
-
-def added(model: SparseEncoder, base: SparseEncoder, ranked: SparseEncoder, share: float) -> SparseEncoder:
-    """A model with so much of what another changed of the base model that both come from, and with its factors.
-
-    Rows that `model` has beyond those of the others stay as they are, and their tokens count once. Task arithmetic,
-    Ilharco et al. 2022, arXiv:2212.04089.
-    """
-    before, after = (dict(each.masked_lm.named_parameters()) for each in (base, ranked))
-    with torch.no_grad():
-        for name, value in model.masked_lm.named_parameters():  # shared ones once, not under every name
-            change = after[name] - before[name]
-            value[: len(change)].add_(share * change)
-    factors = ranked.factors_of()
-    model.factors = np.pad(factors, (0, model.vocabulary_size - len(factors)), constant_values=1.0)
-    return model
-
-
-def held_collection(
-    documents: Mapping[str, Document], held: Sequence[Candidates], kinds: Mapping[str, str] | None = None
-) -> Collection:
-    """The queries set aside over all of their candidates: those that the teacher scores best are to be found.
-
-    The best of ten is worth ten, the next nine, and so on. `kinds`: of what kind each made-up query is, by its id.
-    """
-    named = {document_id for entry in held for document_id in entry.document_ids}
-    return Collection(
-        tuple(document for document_id, document in documents.items() if document_id in named),
-        tuple(Query(entry.query_id, entry.query, (kinds or {}).get(entry.query_id, "")) for entry in held),
-        {entry.query_id: _graded(entry) for entry in held},
-    )
-
-
-def _graded(entry: Candidates) -> dict[str, int]:
-    order = np.argsort(-np.array(entry.teacher_scores), kind="stable")[:GRADES]
-    return {entry.document_ids[row]: GRADES - place for place, row in enumerate(order)}
-
-
-def try_models(
-    makers: Sequence[Maker], collection: Collection, progress: Heard = silent, *, taught: bool = False
-) -> Choice:
-    """Measure every model with and without factors, and choose. The first has to be the base model.
-
-    `taught`: whether the others have what was asked for and the base model lacks: what terms mean, of which made-up
-    queries say nothing, or a table for queries. The base model isn't kept then.
-    """
-    tried: list[Tried] = []
-    for number, maker in enumerate(makers):
-        encoder = maker.make()
-        own, encoder.factors = encoder.factors, None
-        queries = encode(encoder, [query.text for query in collection.queries], "query")
-        documents = encode(encoder, [document.full_text for document in collection.documents], "document")
-        encoder.factors = own
-        if own is None:
-            ways: dict[Weighed, Factors] = {"idf": fourth_root(documents)}
+    def do() -> str:
+        documents = {each.document_id: each for each in read_documents(collection)}
+        kinds = {query.query_id: query.kind for query in read_pseudo_queries(collection)}
+        entries = list(read_candidates(held_file, document_ids=documents))
+        held = held_collection(documents, entries, kinds)
+        makers = makers_of(plan, folder, settings.merges, request.reading, work.ranked)
+        progress = work.watcher.count("models tried", len(makers))
+        if settings.frozen:
+            choice = compare_as_they_are(makers, held, progress, taught="table" in plan.stages)
         else:
-            powers: dict[Weighed, float] = POWERS if maker.back is not None else {"factors": 1.0}
-            learnt = encoder.factors_of()
-            ways = {said: _power(learnt, power) for said, power in powers.items()}
-        of_ways = {
-            said: evaluate_vectors(scaled(queries, factors), scaled(documents, factors), collection)
-            for said, factors in ways.items()
-        }
-        adapted_before = number == 0 and own is not None  # and so compared as it stands
-        plain = of_ways["factors"] if adapted_before else evaluate_vectors(queries, documents, collection)
-        tried.append(Tried(maker.name, "", maker.back, plain))
-        tried += [Tried(maker.name, said, maker.back, result) for said, result in of_ways.items()]
-        progress(1)
-    return Choice(tuple(tried), choose(tried, taught=taught))
+            taught = bool({"dictionary", "table"} & set(plan.stages))
+            choice = try_models(makers, held, progress, taught=taught)
+        shutil.rmtree(folder / "model", ignore_errors=True)
+        partial_folder = folder / "model.making"
+        if settings.frozen or request.ends_with_table:  # asked for whatever it gains
+            keep(choice, makers, None if settings.frozen else list(documents.values()), partial_folder)
+            tried = record(choice)
+        else:
+            choice, told = keep_or_refuse(
+                choice, makers, list(documents.values()), _taught(work, plan), settings.seed, partial_folder
+            )
+            tried = record(choice) | told
+        about = _record_of(work, outcomes, tried)
+        with vouching(partial_folder):
+            write_card(partial_folder, with_record(about))
+            write_record(partial_folder, about, work.run)
+        partial_folder.rename(folder / "model")
+        write_json(folder / CHOICE_FILE, tried)
+        said = f"{choice.best.label} is kept, of {len(choice.tried)} models on {len(held.queries):,} queries set aside"
+        return said if tried.get("refused") is None else f"{said}; {tried['refused']}"
+
+    work.step("choice", sources, [CHOICE_FILE, "model"], do)
+    _list_what_to_encode(work, plan)
 
 
-def _power(factors: Factors, power: float) -> Factors:
-    return np.asarray(factors**power, np.float32)
+def _taught(work: Work, plan: Plan) -> Taught:
+    """The definitions that a stage taught, and its judge."""
+    settings = plan.settings.get("dictionary")
+    if not isinstance(settings, Dictionary):
+        return Taught()
+    return Taught(read_dictionary(work.folder / "dictionary.jsonl"), settings.judge)
 
 
-def compare_as_they_are(
-    makers: Sequence[Maker], collection: Collection, progress: Heard = silent, *, taught: bool = False
-) -> Choice:
-    """Measure models with the factors they have; the last is kept unless it is worse than the first.
+def measure_kept(work: Work) -> None:
+    """What the kept model keeps of what the base model knew; nothing to tell where the base model is kept."""
+    folder, request = work.folder, work.request
 
-    `taught`: as in `try_models`; the last is kept then.
-    """
-    tried = []
-    for maker in makers:
-        tried.append(Tried(maker.name, "", None, evaluate_model(maker.make(), collection)))
-        progress(1)
-    worse = not taught and _is_worse(tried[-1].result, tried[0].result)
-    return Choice(tuple(tried), 0 if worse else len(tried) - 1)
+    def do() -> str:
+        kept = choice_made(work).kept
+        keeps: dict[str, Any] = {}
+        if kept != 0:
+            base = open_sparse(request.model, request.reading)
+            model = SparseEncoder.load(folder / "model", request.device)
+            keeps = measure_keeps(base, model, work.documents)
+        write_json(folder / KEEPS_FILE, keeps)
+        return keeps_lines(keeps)[0] if keeps else "the base model is kept, and so is all that it knew"
+
+    work.step("keeps", {"model": work.made("model")}, [KEEPS_FILE], do)
 
 
-def choose(tried: Sequence[Tried], *, taught: bool = False) -> int:
-    """The place of the one to keep; the first of `tried` is the base model as it is, which isn't kept if `taught`."""
-    most = LONGER * tried[0].figures["nonzero_document"]
-    able = [place for place, each in enumerate(tried) if not (taught and each.name == tried[0].name)]
-    short = [place for place in able if tried[place].figures["nonzero_document"] <= most] or able
-    best = max(short, key=lambda place: tried[place].figures[MEASURE])
-    if tried[best].back is None:
-        return best
-    alike = set(POWERS) if tried[best].weighed in POWERS else {tried[best].weighed}
-    as_good = [
-        place
-        for place in short
-        if tried[place].back is not None
-        and tried[place].weighed in alike
-        and not _is_worse(tried[place].result, tried[best].result)
+def evidence_for_kept(work: Work) -> dict[str, Any]:
+    """What the kept model gains on judged queries of the corpus, or else on those set aside."""
+    base = open_sparse(work.request.model, work.request.reading)
+    model = open_sparse(work.folder / "model", work.request.reading)
+    return judged_evidence(base, model, Judged.of(work.request.corpus, work.folder))
+
+
+def choice_made(work: Work) -> ChoiceMade:
+    """What the step before has chosen. Raises InputError for a file that somebody damaged."""
+    return read_record(work.folder / CHOICE_FILE, ChoiceMade, MAKE_AGAIN)
+
+
+def kept_made(work: Work) -> Keeps:
+    """What `measure_kept` found. Raises InputError for a file that somebody damaged."""
+    return read_record(work.folder / KEEPS_FILE, Keeps, MAKE_AGAIN)
+
+
+def _record_of(work: Work, outcomes: Sequence[Outcome], tried: Mapping[str, Any]) -> dict[str, Any]:
+    """What the commands that take a model folder look for in it, and what its card tells."""
+    request, kept = work.request, tried["tried"][tried["kept"]]
+    rows = [tried["tried"][0], kept] if tried["kept"] else [kept]
+    note = f"On {tried['queries']:,} made-up queries that were set aside; judge by queries of your own."
+    return {
+        "stage": "adapt",
+        "model": stamp(of_model(absolute(request.model))),
+        "files": {"corpus": stamp(work.named("corpus")["corpus"])},
+        "settings": request.settings.model_dump(mode="json"),
+        "stages": [in_short(outcome.record) for outcome in outcomes] if tried["kept"] else [],
+        "command": request.command(),
+        "measures": {"rows": rows, "note": note},
+    }
+
+
+def _list_what_to_encode(work: Work, plan: Plan) -> None:
+    """The ids of documents that hold a new term: with old rows untouched, the others' vectors stay good."""
+    if "extend" not in plan.stages:
+        return
+    encoder, before = SparseEncoder.load(work.folder / "1-extend"), SparseEncoder.load(plan.model)
+    new = {token.token_id for token in encoder.new_tokens if token.token_id >= before.vocabulary_size}
+    ids = list(ids_saying(encoder, read_documents(work.request.corpus), new))
+    write_ids(work.folder, ids)
+    work.with_new_terms = len(ids)
+
+
+# -- the verdict ----------------------------------------------------------------------------------
+
+
+def tabulate(report: Mapping[str, Any]) -> Table:
+    """Every model that was tried on the queries set aside, the base model first, the kept one marked."""
+    choice = report["adapt"]["choice"]
+    rows: Sequence[Row] = [
+        {**row, "kept": "*" if place == choice["kept"] else ""} for place, row in enumerate(choice["tried"])
     ]
-    return max(as_good, key=lambda place: (tried[place].back or 0.0, -POWERS.get(tried[place].weighed, 0.0)))
+    return Table("", COLUMNS, rows, " ".join(_note(choice)))
 
 
-def _is_worse(result: Result, best: Result) -> bool:
-    """Whether a mean is below another by more than a standard error of the difference."""
-    gaps = best.values[MEASURE] - result.values[MEASURE]
-    return bool(gaps.mean() > gaps.std() / np.sqrt(max(1, len(gaps))))
+def _note(choice: Mapping[str, Any]) -> Iterator[str]:
+    """What the table measures, and what the names of its models mean."""
+    yield f"Measured on {choice['queries']:,} made-up queries that were set aside. nDCG@10: how high a model ranks the"
+    yield "ten documents that the teacher scores best. p: how likely chance alone makes such a difference to the base"
+    yield "model. non-zeros: tokens with a weight, of a document and of a query. *: the model that is kept."
+    ways = {str(row["weighed"]) for row in choice["tried"]}
+    if any(row["back"] for row in choice["tried"]):
+        yield "at 50%: half of what the last stage changed is kept."
+    if "idf" in ways:
+        yield "with idf: rare tokens count for more."
+    if any(way.startswith("factors") for way in ways):
+        yield "with factors: each token counts as much as was learnt; the smaller the power, the less they differ."
 
 
-def factors_from(encoder: SparseEncoder, documents: Sequence[Document]) -> Factors:
-    """The factors of a model for a corpus, from evenly spaced documents of it."""
-    rows = rows_for_idf(len(documents))
-    encoder.factors = None
-    return fourth_root(encode(encoder, [documents[row].full_text for row in rows], "document"))
-
-
-def record(choice: Choice) -> dict[str, Any]:
-    """What was tried as plain values, each beside the base model."""
-    base = choice.tried[0]
-    rows = []
-    for each in choice.tried:
-        gaps = each.result.values[MEASURE] - base.result.values[MEASURE]
-        rows.append(
-            {
-                "name": each.label,
-                "back": each.back,
-                "weighed": each.weighed,
-                **{name: round(value, 5) for name, value in each.figures.items()},
-                "difference": round(float(gaps.mean()), 5),
-                "p_value": round(randomisation_test(gaps, np.random.default_rng(0)), 5),
-            }
+def verdict(report: Mapping[str, Any]) -> list[str]:
+    """In words: what falls that the base model knew, if anything does; terms, time, gain, what to encode again."""
+    found = report["adapt"]
+    choice = found["choice"]
+    kept, base = choice["tried"][choice["kept"]], choice["tried"][0]
+    added = (
+        f"{found['terms']:,} terms added"
+        if found["terms"]
+        else "no terms added: the vocabulary stays as it is"
+    )
+    if found["terms"] and kept["name"].startswith("base"):
+        added = f"{found['terms']:,} terms tried, none added: the base model's own vocabulary ranks better"
+    rows = [Evidence(**row) for row in choice.get("evidence", ())]
+    falls = list(falls_of_choice(rows))
+    if kept["recall@100"] < base["recall@100"] - MAY_LOSE:
+        falls.insert(0, f"recall@100 of made-up queries {base['recall@100']:.3f} -> {kept['recall@100']:.3f}")
+    lines = [
+        *_first(choice),
+        *keeps_lines(found.get("keeps", {}), falls),
+        *_shown(rows, choice),
+        added,
+        f"{duration(found['seconds'])}, {found['peak_memory'] / 2**30:.1f} GiB of memory at the most",
+    ]
+    if choice["kept"] != 0:
+        longer = kept["nonzero_document"] / max(1e-9, base["nonzero_document"]) - 1
+        lines.append(
+            f"kept: {kept['name']}, nDCG@10 {base['ndcg@10']:.3f} -> {kept['ndcg@10']:.3f} on made-up queries, "
+            f"documents {longer:+.0%} non-zeros; judge by queries of your own"
         )
-    return {"measure": MEASURE, "queries": len(base.result.queries), "kept": choice.kept, "tried": rows}
+    if found["frozen"]:
+        count = found["documents_with_a_new_term"]
+        lines.append(
+            f"encode again the {count:,} documents that hold a new term: their ids are in reencode.txt"
+        )
+    elif choice["kept"] != 0:
+        lines.append("weights have changed: encode every document again")
+    return lines
 
 
-def keep(
-    choice: Choice, makers: Sequence[Maker], documents: Sequence[Document] | None, folder: Path
-) -> SparseEncoder:
-    """Make the chosen model once more, with its factors, and save it; without documents it keeps those it has."""
-    best = choice.best
-    encoder = next(maker for maker in makers if maker.name == best.name).make()
-    if choice.kept != 0 and documents is not None:
-        if best.weighed == "idf":
-            encoder.factors = factors_from(encoder, documents)
-        elif best.weighed:
-            encoder.factors = _power(encoder.factors_of(), POWERS[best.weighed])
-        else:
-            encoder.factors = None
-        encoder.fold_factors()
-    encoder.save(folder)
-    return encoder
+def _first(choice: Mapping[str, Any]) -> Iterator[str]:
+    """That the base model is kept, and why."""
+    if choice["kept"] == 0:
+        refused = choice.get("refused")
+        best = choice["tried"][choice.get("best", 0)]["name"]
+        why = (
+            f"{best} shows {refused}" if refused else "no model ranks the queries that were set aside better"
+        )
+        yield f"the base model is kept, as it was: {why}"
+
+
+def _shown(rows: Sequence[Evidence], choice: Mapping[str, Any]) -> Iterator[str]:
+    """What was gained by each kind of evidence, and how many terms are found where they are meant."""
+    if rows:
+        yield f"gains without a label, and how far chance goes: {'; '.join(map(str, rows))}"
+    for row in rows:
+        if row.kind == MEANT.name:
+            yield (
+                f"{choice['meaning']['lit']:.0%} of {row.kind} light their term first; they find its documents with "
+                f"nDCG@10 {row.base:.3f} -> {row.model:.3f}"
+            )

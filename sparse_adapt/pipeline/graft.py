@@ -33,7 +33,6 @@ from sparse_adapt.model.grafting import graft as graft_body
 from sparse_adapt.model.head.filter import exact_precision
 from sparse_adapt.model.reading import choose_device
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.choice import merge
 from sparse_adapt.pipeline.estimate import Expected, measured, seconds_of
 from sparse_adapt.pipeline.plan import BASE_MODEL, Plan, merged, settings_for
 from sparse_adapt.pipeline.preparing import prepare_candidates, prepare_collection
@@ -47,6 +46,7 @@ from sparse_adapt.pipeline.run import (
 )
 from sparse_adapt.pipeline.step import Step
 from sparse_adapt.pipeline.work import RANKING, Watcher, carry_out_and_tell
+from sparse_adapt.selection.models import merge
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.made_from import Source, of_collection, of_model, of_path
 from sparse_adapt.stages.runner import Outcome

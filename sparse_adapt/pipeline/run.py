@@ -83,23 +83,28 @@ def run(plan: Plan, place: Place, listener: Listener | None = None) -> Finished:
     with common_folder(place.reading(read_by(plan))) as work:
         outcomes = run_stages(plan, work, listener or Silence())
         if is_main():
-            write_report(work, plan, outcomes, {"keeps": _keeps(plan, outcomes[-1].folder)})
+            write_report(work, plan, outcomes, verdict_of(plan, outcomes[-1].folder, work))
     return read_finished(place.folder)
 
 
-def _keeps(plan: Plan, last: Path) -> dict[str, Any]:
-    """What the last model keeps of what the first knew; nothing for a dense model, or without a corpus."""
+def verdict_of(plan: Plan, last: Path, work: Path) -> dict[str, Any]:
+    """What the last model gains beside the first, and keeps of what it knew, as `report.json` holds it.
+
+    Nothing for a dense model, or without a corpus.
+    """
     from sparse_adapt.model.kinds import load_encoder  # all of it is slow to import
     from sparse_adapt.model.sparse import SparseEncoder
-    from sparse_adapt.pipeline.keeps import measure_keeps
+    from sparse_adapt.selection.asked import Judged, judged_evidence
+    from sparse_adapt.selection.retention import measure_keeps
 
-    if plan.corpus is None:
-        return {}
-    models = load_encoder(plan.model), load_encoder(last)
-    match models:
-        case SparseEncoder() as before, SparseEncoder() as after:
-            return measure_keeps(before, after, list(read_documents(plan.corpus)))
-    return {}
+    if plan.corpus is not None:
+        match load_encoder(plan.model), load_encoder(last):
+            case SparseEncoder() as before, SparseEncoder() as after:
+                return {
+                    "keeps": measure_keeps(before, after, list(read_documents(plan.corpus))),
+                    "evidence": judged_evidence(before, after, Judged.of(plan.corpus, work)),
+                }
+    return {"keeps": {}}
 
 
 def check_files(plan: Plan) -> None:

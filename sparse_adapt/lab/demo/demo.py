@@ -23,6 +23,7 @@ from sparse_adapt.pipeline.run import (
     whole_run,
     write_report,
 )
+from sparse_adapt.selection.asked import Judged, judged_evidence
 from sparse_adapt.terms.mining import read_terms
 
 
@@ -57,7 +58,9 @@ def run_demo(plan: Plan, place: Place, listener: Listener | None = None, *, alon
             "columns": columns,
             "criteria": [each._asdict() for each in criteria(columns[0], columns[-1])],
         }
-        write_report(work, plan, outcomes, {"demo": shown})
+        base, final = SparseEncoder.load(plan.model), SparseEncoder.load(outcomes[-1].folder)
+        evidence = judged_evidence(base, final, Judged.of(plan.corpus, work))
+        write_report(work, plan, outcomes, {"demo": shown, "evidence": evidence})
     return read_finished(place.folder)
 
 

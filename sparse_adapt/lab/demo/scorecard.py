@@ -21,7 +21,8 @@ from sparse_adapt.errors import InputError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
-from sparse_adapt.retrieve.keeping import (
+from sparse_adapt.retrieve.search import top_k
+from sparse_adapt.selection.retention import (
     Encoded,
     encode_collection,
     everyday_strays,
@@ -31,7 +32,6 @@ from sparse_adapt.retrieve.keeping import (
     known_of,
     lights,
 )
-from sparse_adapt.retrieve.search import top_k
 from sparse_adapt.terms.function_words import function_tokens
 
 SPLITS = ("train", "test")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from sparse_adapt.lab.demo.scorecard import KINDS, SPLITS, TOP
 from sparse_adapt.report.tables import NOTHING, Column, Row, Table
-from sparse_adapt.retrieve.keeping import MAY_LOSE
+from sparse_adapt.selection.rule import MAY_LOSE
 
 BASE, ALONE = "base", "alone"
 HIDDEN_ENOUGH, HIDDEN_ENOUGH_OF_MANY = 0.90, 0.75  # nDCG@10 of unseen hidden queries: one term, many terms

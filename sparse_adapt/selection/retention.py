@@ -5,36 +5,51 @@
 - *Strays*: general questions that light a new term, though none of them means one.
 - The *mixed index*: the domain's documents among the general passages, as in a search box that serves both. Queries of
   either side are asked of all of it; a domain's document *enters* where it is among a general question's first ten.
-- *Known items*: two telling words of a document find it.
+- *Known items*: two telling words of a document, which alone is relevant to them. The search for known items needs no
+  labels: what is lost there, users lose who type words that the base model knew.
+
+Queries made up of documents share their words, so they promise more than users see; these measures stand beside them.
 
 Dimensions: V vocabulary.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
+from wordfreq import zipf_frequency
 
 from sparse_adapt.collection.readers import Document, Judgements, Query
+from sparse_adapt.collection.streams import evenly
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors, read_collection
-from sparse_adapt.retrieve.known_items import TWO_WORDS, known_items
 from sparse_adapt.retrieve.significance import Values, holm, randomisation_test
+from sparse_adapt.selection.evidence import EVERYDAY, KNOWN_ITEMS
 from sparse_adapt.synthetic.everyday import LIKE_QUERIES, made_up
 from sparse_adapt.synthetic.general import pairs
 
-GENERAL = "general"
-MEANT = "definitions in other words"
+GENERAL = "general"  # the collection that ships with the package
 FIRST = 10  # documents of a query that people look at
 DEPTH = 100  # documents of a query that are looked at here
 KNOWN_DOCUMENTS = 500
-MAY_LOSE = 0.005  # of a measure, without a word
 EVERYDAY_SEED = 65_537  # of everyday texts, other ones than stages are taught by
 SHOWN = ("ndcg@10", "mrr@10", "recall@100")
+DOCUMENTS, QUESTIONS, KNOWN, TEXTS = (
+    500,
+    1_000,
+    500,
+    1_000,
+)  # of a run's corpus; general ones; known items, about; everyday
+WORD = re.compile(r"[^\W\d_]+")
+TELLING = 5.8  # zipf frequency (Speer 2022, wordfreq) from which on a word tells no document from another
+WORDS, WINDOWS = (2, 4), (6, 12)  # telling words in any order, and words in a row
+KINDS = (*(f"{count} telling words" for count in WORDS), *(f"{count} words in a row" for count in WINDOWS))
+TWO_WORDS = KINDS[0]
 
 Groups = dict[str, dict[str, Values]]  # kind of query -> measure -> a value for each query
 
@@ -85,25 +100,6 @@ def everyday_strays(model: SparseEncoder, count: int, terms: Sequence[Sequence[i
     return lights(encode(model, made_up(count, EVERYDAY_SEED)[LIKE_QUERIES], "query"), terms)
 
 
-def known_of(documents: Sequence[Document], saying: NDArray[np.bool_], draws: int = 1) -> Collection | None:
-    """Known items of the documents that say no new term, where there are some: `saying` (documents,) tells of each."""
-    rows = np.flatnonzero(~saying)
-    rows = rows[:: max(1, -(-len(rows) // KNOWN_DOCUMENTS))]
-    known = known_items(documents, rows, seed=0, kinds=[TWO_WORDS], draws=draws)
-    return known if known.queries else None
-
-
-def say_new(models: Sequence[SparseEncoder], documents: Sequence[Document]) -> NDArray[np.bool_]:
-    """Which documents say a token that one of the models was given: (documents,)."""
-    texts = [document.full_text for document in documents]
-    saying = np.zeros(len(texts), dtype=np.bool_)
-    for model in models:
-        if model.new_tokens:
-            new = {token.token_id for token in model.new_tokens}
-            saying |= np.array([not new.isdisjoint(ids) for ids in model.tokenize(texts)])
-    return saying
-
-
 def keeping(
     model: SparseEncoder,
     domain: Encoded,
@@ -119,7 +115,7 @@ def keeping(
     if known is not None:
         asked = encode(model, [query.text for query in known.queries], "query")
         found = evaluate_vectors(asked, domain.documents, known, DEPTH)
-        groups["known items"] = {"mrr@10": found.values["mrr@10"]}
+        groups[KNOWN_ITEMS.name] = {KNOWN_ITEMS.measure: found.values[KNOWN_ITEMS.measure]}
     return groups
 
 
@@ -183,6 +179,82 @@ def _named(collection: Collection, side: str) -> Collection:
 
 def _over(documents: tuple[Document, ...], collection: Collection) -> Collection:
     return Collection(documents, collection.queries, collection.judgements)
+
+
+def measure_keeps(base: SparseEncoder, kept: SparseEncoder, documents: Sequence[Document]) -> dict[str, Any]:
+    """Both models' means by kind and measure, differences and p-values. `documents`: of the corpus."""
+    some = evenly(documents, DOCUMENTS)
+    draws = max(1, KNOWN // len(some))
+    saying = say_new([base, kept], some)
+    known = known_of(some, saying, draws) or known_of(some, np.zeros_like(saying), draws)
+    general = general_collection(most=QUESTIONS)
+    domain = known or Collection(tuple(some), (), {})
+    return kept_figures(*(_with_everyday(model, domain, general) for model in (kept, base)))
+
+
+def _with_everyday(model: SparseEncoder, domain: Collection, general: Collection) -> Groups:
+    """The four measures, with known items for the queries of the corpus; everyday texts that light a term."""
+    known, terms = domain if domain.queries else None, new_terms(model)
+    ours, there = encode_collection(model, domain), encode_collection(model, general)
+    groups = keeping(model, ours, there, known, terms)
+    groups[EVERYDAY.name] = {EVERYDAY.measure: everyday_strays(model, TEXTS, terms).astype(np.float64)}
+    return groups
+
+
+# -- known items ----------------------------------------------------------------------------------
+
+
+def known_items(
+    documents: Sequence[Document],
+    rows: NDArray[np.int64],
+    seed: int,
+    kinds: Sequence[str] = KINDS,
+    draws: int = 1,
+) -> Collection:
+    """Queries of each kind for each of these rows of the documents, which alone is relevant to them.
+
+    `draws`: how often words are drawn from a document.
+    """
+    queries, judgements = [], {}
+    for row in rows:
+        document = documents[row]
+        for draw in range(draws):
+            random = np.random.default_rng([seed, row, draw] if draw else [seed, row])
+            asked = dict(zip(KINDS, _asked(document.full_text, random), strict=True))
+            for kind in filter(asked.get, kinds):  # a document of numbers and stop words has no telling words
+                name = f"{document.document_id} {kind}" + (f" {draw}" if draw else "")
+                queries.append(Query(name, asked[kind], kind))
+                judgements[name] = {document.document_id: 1}
+    return Collection(tuple(documents), tuple(queries), judgements)
+
+
+def _asked(text: str, random: np.random.Generator) -> list[str]:
+    """A query of each kind from the words of a document."""
+    words = [word.lower() for word in WORD.findall(text)]
+    telling = sorted({word for word in words if zipf_frequency(word, "en") < TELLING})
+    drawn = [random.choice(telling, min(count, len(telling)), replace=False).tolist() for count in WORDS]
+    starts = [int(random.integers(max(1, len(words) - count + 1))) for count in WINDOWS]
+    windows = [words[start : start + count] for start, count in zip(starts, WINDOWS, strict=True)]
+    return [" ".join(each) for each in (*drawn, *windows)]
+
+
+def known_of(documents: Sequence[Document], saying: NDArray[np.bool_], draws: int = 1) -> Collection | None:
+    """Known items of the documents that say no new term, where there are some: `saying` (documents,) tells of each."""
+    rows = np.flatnonzero(~saying)
+    rows = rows[:: max(1, -(-len(rows) // KNOWN_DOCUMENTS))]
+    known = known_items(documents, rows, seed=0, kinds=[TWO_WORDS], draws=draws)
+    return known if known.queries else None
+
+
+def say_new(models: Sequence[SparseEncoder], documents: Sequence[Document]) -> NDArray[np.bool_]:
+    """Which documents say a token that one of the models was given: (documents,)."""
+    texts = [document.full_text for document in documents]
+    saying = np.zeros(len(texts), dtype=np.bool_)
+    for model in models:
+        if model.new_tokens:
+            new = {token.token_id for token in model.new_tokens}
+            saying |= np.array([not new.isdisjoint(ids) for ids in model.tokenize(texts)])
+    return saying
 
 
 # -- as plain values ------------------------------------------------------------------------------

@@ -1,10 +1,7 @@
-"""Whether a model that would be kept gains more than chance gives: what an adaptation rests on, without a label.
+"""What is asked of a base model and an adapted one, without a label, and what they answer.
 
-All made-up queries that were set aside have to show the gain beyond chance. They share words with the documents that
-they were made from, each kind in its own way: a key phrase stays in its document, a title and a sentence are cut out of
-it. So none of the kinds may fall beyond chance, nor may known items. A model that was taught by definitions has to find
-what definitions in other words mean: made-up queries don't ask that.
-Where the evidence lies within chance, the base model is kept. Dimensions: D terms.
+Made-up queries that were set aside, each kind of them, known items, and definitions in other words of what a model was
+taught; the judged queries of a corpus where it has some. Dimensions: B texts, D terms.
 """
 
 import shutil
@@ -16,78 +13,51 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.glossary import Definition
-from sparse_adapt.collection.readers import Document, Query
+from sparse_adapt.collection.readers import Document, Query, read_documents
+from sparse_adapt.collection.sources import judged_split
 from sparse_adapt.collection.streams import evenly
 from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.choice import MEASURE, Choice, Maker, keep
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors
-from sparse_adapt.retrieve.keeping import DEPTH, MEANT, known_of, say_new
+from sparse_adapt.retrieve.evaluate import (
+    Collection,
+    Result,
+    evaluate_model,
+    evaluate_vectors,
+    read_collection,
+)
 from sparse_adapt.retrieve.significance import Values
+from sparse_adapt.selection.evidence import (
+    ALL,
+    KNOWN_ITEMS,
+    MADE_UP,
+    MEANT,
+    Evidence,
+    by_error,
+    by_resampling,
+)
+from sparse_adapt.selection.models import Choice, Maker, keep
+from sparse_adapt.selection.retention import DEPTH, everyday_strays, known_of, new_terms, say_new
+from sparse_adapt.selection.rule import decide
+from sparse_adapt.synthetic.queries import HELD
 from sparse_adapt.synthetic.reworded import Reworded, reworded
 
-ONE_SIDED = 1.645  # standard errors beyond which 1 chance in 20 lies
 DOCUMENTS, DEFINITIONS, KNOWN = 2_000, 200, 500  # that are asked of at the most; known items, about
 FEWEST = 16  # queries of a kind that speak for themselves
-KNOWN_ITEMS, MADE_UP = "known items", "made-up queries"
-
-
-class Evidence(NamedTuple):
-    """One kind of query: how many there are, what both models reach, and the gain's standard error.
-
-    Of a single query nothing is known of the error; it counts as the whole range of the measure.
-    """
-
-    kind: str
-    queries: int
-    base: float
-    model: float
-    error: float
-
-    @property
-    def least(self) -> float:
-        """The gain that it shows beyond chance."""
-        return self.model - self.base - ONE_SIDED * self.error
-
-    @property
-    def most(self) -> float:
-        """The gain that chance leaves possible."""
-        return self.model - self.base + ONE_SIDED * self.error
-
-    def __str__(self) -> str:
-        gain, margin = 100 * (self.model - self.base), 100 * ONE_SIDED * self.error
-        return f"{self.kind} {gain:+.1f} ± {margin:.1f} points"
-
-
-def evidence(kind: str, model: Values, base: Values) -> Evidence:
-    """What two models reach on the queries of a kind: (queries,) each."""
-    gaps = model - base
-    error = float(gaps.std(ddof=1) / np.sqrt(len(gaps))) if len(gaps) > 1 else 1.0
-    return Evidence(kind, len(gaps), float(base.mean()), float(model.mean()), error)
+JUDGED = 500  # judged queries, at the most
+EVERYDAY_TEXTS = 1_000  # texts that mean anything, half of them like queries
 
 
 def of_made_up(model: Result, base: Result) -> list[Evidence]:
     """A row for all made-up queries, and one for each kind of which there are enough, where there are several."""
-    ours, theirs = model.values[MEASURE], base.values[MEASURE]
+    ours, theirs = (result.values[MADE_UP.measure] for result in (model, base))
     kinds = np.array([query.kind or "" for query in model.queries])
     enough = [str(kind) for kind in dict.fromkeys(kinds) if (kinds == kind).sum() >= FEWEST]
-    apart = enough if len(enough) > 1 else []
+    apart = [(f"{MADE_UP.name} ({kind})", kinds == kind) for kind in enough] if len(enough) > 1 else []
     return [
-        evidence(MADE_UP, ours, theirs),
-        *(evidence(f"{MADE_UP} ({kind})", ours[kinds == kind], theirs[kinds == kind]) for kind in apart),
+        by_error(MADE_UP.name, ours, theirs),
+        *(by_error(name, ours[rows], theirs[rows]) for name, rows in apart),
     ]
-
-
-def refused(rows: Sequence[Evidence]) -> str | None:
-    """Why the base model is kept, in words; None where a gain is beyond chance."""
-    shown = {row.kind: row for row in rows}
-    judging = shown.get(MEANT, shown.get(MADE_UP))
-    assert judging is not None, "made-up queries are always asked"
-    if judging.least <= 0.0:
-        return f"no gain beyond chance: {judging}"
-    fallen = [row for row in rows if row.most < 0.0]
-    return f"a gain that costs others: {fallen[0]}" if fallen and judging.kind == MADE_UP else None
 
 
 class Taught(NamedTuple):
@@ -131,7 +101,7 @@ def weigh(
     asks = taught.definitions and taught.judge != "none"
     meant, meaning = of_meaning(both, taught, seed) if asks else ([], {})
     rows += meant
-    return Weighed(rows, meaning, refused(rows))
+    return Weighed(rows, meaning, decide(rows).refused)
 
 
 def keep_or_refuse(
@@ -182,8 +152,8 @@ def of_known_items(both: Encoded) -> list[Evidence]:
     known = known_of(both.documents, say_new(both.models, both.documents), draws)
     if known is None:
         return []
-    base, model = (found.values["mrr@10"] for found in _found(both, known))
-    return [evidence(KNOWN_ITEMS, model, base)]
+    base, model = (found.values[KNOWN_ITEMS.measure] for found in _found(both, known))
+    return [by_error(KNOWN_ITEMS.name, model, base)]
 
 
 def of_meaning(both: Encoded, taught: Taught, seed: int) -> tuple[list[Evidence], dict[str, float]]:
@@ -201,7 +171,8 @@ def of_meaning(both: Encoded, taught: Taught, seed: int) -> tuple[list[Evidence]
         for query, each in zip(queries, asked, strict=True)
     }
     base, model = (
-        found.values[MEASURE] for found in _found(both, Collection(tuple(both.documents), queries, judged))
+        found.values[MEANT.measure]
+        for found in _found(both, Collection(tuple(both.documents), queries, judged))
     )
     row = _by_term(asked, model, base)
     return [row], {"texts": len(asked), "terms": row.queries, "lit": _lit_first(adapted, asked)}
@@ -213,7 +184,7 @@ def _by_term(asked: Sequence[Reworded], model: Values, base: Values) -> Evidence
     means = [
         np.array([values[terms == term].mean() for term in dict.fromkeys(terms)]) for values in (model, base)
     ]
-    return evidence(MEANT, *means)
+    return by_error(MEANT.name, *means)
 
 
 def _lit_first(model: SparseEncoder, asked: Sequence[Reworded]) -> float:
@@ -243,3 +214,69 @@ def _found(both: Encoded, collection: Collection) -> Iterator[Result]:
     for model, vectors in zip(both.models, both.vectors, strict=True):
         asked = encode(model, [query.text for query in collection.queries], "query")
         yield evaluate_vectors(asked, vectors, collection, DEPTH)
+
+
+# -- judged queries -------------------------------------------------------------------------------
+
+
+class Judged(NamedTuple):
+    """Documents that are looked at, of so many; queries whose relevant documents are known, where there are some."""
+
+    documents: tuple[Document, ...]
+    all_documents: int
+    queries: Collection | None
+    said: str  # of which queries
+
+    @classmethod
+    def of(cls, corpus: str, run: Path) -> "Judged":
+        """The judged queries of a corpus; else the made-up ones that an adaptation in `run` set aside; else none."""
+        split, made = judged_split(corpus), run / "collection"
+        found, said = None, ""
+        if split is not None:
+            found, said = read_collection(corpus, split), f"the judged queries of the split {split!r}"
+        elif (made / "qrels" / f"{HELD}.tsv").is_file():
+            found = read_collection(made, HELD)
+            said = "made-up queries that were set aside, each with the document that it was made from"
+        everything = tuple(read_documents(corpus)) if found is None else found.documents
+        documents = _some(everything, found)
+        if found is not None:
+            found = Collection(documents, tuple(evenly(found.queries, JUDGED)), found.judgements)
+        return cls(documents, len(everything), found, said)
+
+
+def _some(documents: tuple[Document, ...], judged: Collection | None) -> tuple[Document, ...]:
+    """At most so many documents in their order: the judged ones first of all."""
+    if len(documents) <= DOCUMENTS:
+        return documents
+    wanted = set() if judged is None else {name for each in judged.judgements.values() for name in each}
+    drawn = {each.document_id for each in evenly(documents, DOCUMENTS)}
+    kept = [each.document_id for each in documents if each.document_id in wanted]
+    more = [each.document_id for each in documents if each.document_id in drawn - wanted]
+    chosen = {*kept, *more[: max(0, DOCUMENTS - len(kept))]}
+    return tuple(each for each in documents if each.document_id in chosen)
+
+
+def judged_evidence(base: SparseEncoder, model: SparseEncoder, judged: Judged) -> dict[str, Any]:
+    """What both models reach on judged queries, all and each kind, and how many everyday ones light a new term.
+
+    As `report.json` holds it under `evidence`.
+    """
+    rows = (
+        []
+        if judged.queries is None
+        else _of_judged(*(evaluate_model(each, judged.queries) for each in (base, model)))
+    )
+    strays = everyday_strays(model, EVERYDAY_TEXTS, new_terms(model))
+    return {
+        "judged by": judged.said,
+        "rows": [row._asdict() for row in rows],
+        "everyday queries that light a term": float(strays.mean()),
+    }
+
+
+def _of_judged(base: Result, model: Result) -> list[Evidence]:
+    """A row for all queries, then one for each kind."""
+    return [
+        by_resampling(kind or ALL, *(each.select(kind)[MADE_UP.measure] for each in (model, base)))
+        for kind in (None, *model.kinds)
+    ]

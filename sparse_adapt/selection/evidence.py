@@ -1,0 +1,78 @@
+"""What queries of one kind say of two models: what both reach, and between what the gain lies.
+
+`KINDS` names every kind of query whose figures count, with the measure that counts.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sparse_adapt.retrieve.significance import Values, interval
+
+ONE_SIDED = 1.645  # standard errors beyond which 1 chance in 20 lies
+
+
+class Kind(NamedTuple):
+    """A kind of query: its name in reports, the measure that counts, and both in words."""
+
+    name: str
+    measure: str
+    title: str
+
+    def figures(self, kept: Mapping[str, Any]) -> tuple[float, float]:
+        """What the base model and the adapted one reach, by what `retention.kept_figures` says."""
+        return kept[self.name]["baseline"][self.measure], kept[self.name]["model"][self.measure]
+
+    def told(self, base: float, model: float) -> str:
+        """Both figures, before and after."""
+        return f"{self.title} {base:.3f} -> {model:.3f}"
+
+
+ALL = "all queries"
+MADE_UP = Kind("made-up queries", "ndcg@10", "nDCG@10 of made-up queries")
+MEANT = Kind("definitions in other words", "ndcg@10", "nDCG@10 of definitions in other words")
+KNOWN_ITEMS = Kind("known items", "mrr@10", "MRR@10 of two words of a document")
+GENERAL = Kind("general", "ndcg@10", "nDCG@10 of general questions")
+GENERAL_FOUND = Kind("general", "recall@100", "their recall@100")
+MIXED = Kind("general, mixed index", "ndcg@10", "nDCG@10 in a mixed index")
+STRAYS = Kind("general", "strays", "general questions that light a new term")
+EVERYDAY = Kind("everyday texts", "strays", "everyday texts that light a new term")
+KINDS = (MADE_UP, MEANT, KNOWN_ITEMS, GENERAL, GENERAL_FOUND, MIXED, STRAYS, EVERYDAY)
+RETAINED = (GENERAL, GENERAL_FOUND, MIXED, KNOWN_ITEMS)  # of which nothing may fall
+
+
+class Evidence(NamedTuple):
+    """Queries of one kind: how many there are, what both models reach, and between what the gain lies."""
+
+    kind: str
+    queries: int
+    base: float
+    model: float
+    low: float
+    high: float
+
+    @property
+    def gain(self) -> float:
+        """What the model reaches beyond the base model."""
+        return self.model - self.base
+
+    def __str__(self) -> str:
+        return f"{self.kind} {100 * self.gain:+.1f} ± {50 * (self.high - self.low):.1f} points"
+
+
+def by_error(kind: str, model: Values, base: Values) -> Evidence:
+    """What two models reach on queries (Q), with the standard error of their differences.
+
+    Of a single query nothing is known of the error; it counts as the whole range of the measure.
+    """
+    gaps = model - base
+    error = ONE_SIDED * (float(gaps.std(ddof=1) / np.sqrt(len(gaps))) if len(gaps) > 1 else 1.0)
+    before, after = float(base.mean()), float(model.mean())
+    return Evidence(kind, len(gaps), before, after, after - before - error, after - before + error)
+
+
+def by_resampling(kind: str, model: Values, base: Values) -> Evidence:
+    """What two models reach on queries (Q), with the 95 % interval of a bootstrap over them."""
+    found = interval(model - base)
+    return Evidence(kind, len(model), float(base.mean()), float(model.mean()), found.low, found.high)

@@ -1,0 +1,248 @@
+"""Which model of a run to keep: measured on queries that were set aside, never on anybody's judgements.
+
+There are the base model, the model before distillation, the distilled one and those between the two, where
+half of the way back guards against forgetting; each as it is, and with every token weighed by how much it
+tells (`factors.json`): by the factors that distillation taught or by powers of them, elsewhere by the
+documents' idf. Among the distilled ones that can't be told from the best by more than a standard error, the
+one nearest to where it came from is kept: what a corpus says of how much a word tells is wrong for other
+texts, and less of it is less wrong. Dimensions: V vocabulary."""
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+
+from sparse_adapt.collection.examples import Candidates
+from sparse_adapt.collection.readers import Document, Query
+from sparse_adapt.model.idf import Factors, fourth_root, rows_for_idf, scaled
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_model, evaluate_vectors
+from sparse_adapt.retrieve.significance import randomisation_test
+
+MEASURE = "ndcg@10"
+GRADES = 10  # documents of a query that are to be found
+LONGER = 1.1  # documents may have at most so many times the base model's non-zero weights
+Weighed = Literal["", "idf", "factors", "factors^3/4", "factors^1/2", "factors^1/4"]
+POWERS: dict[Weighed, float] = {"factors": 1.0, "factors^3/4": 0.75, "factors^1/2": 0.5, "factors^1/4": 0.25}
+
+
+class Maker(NamedTuple):
+    """A model that could be kept: its name, how far back it stands towards the one before distillation."""
+
+    name: str
+    back: float | None  # None for a model that isn't distilled
+    make: Callable[[], SparseEncoder]
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What a model reached on the queries set aside, its tokens weighed or not.
+
+    `weighed`: by the documents' idf, or by what the model itself has learnt.
+    """
+
+    name: str
+    weighed: Weighed
+    back: float | None
+    result: Result
+
+    @property
+    def label(self) -> str:
+        """Its name for people."""
+        return f"{self.name} with {self.weighed}" if self.weighed else self.name
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """Mean of each measure."""
+        return self.result.means()
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """All that was tried, the first of it the base model as it is, and which is kept."""
+
+    tried: tuple[Tried, ...]
+    kept: int
+
+    @property
+    def best(self) -> Tried:
+        """What is kept."""
+        return self.tried[self.kept]
+
+
+def merge(towards: SparseEncoder, model: SparseEncoder, back: float) -> SparseEncoder:
+    """The model whose weights are `back` of the way from those of `model` to those of `towards`.
+
+    Both have the same vocabulary. Wortsman et al. 2022, arXiv:2109.01903.
+    """
+    merged = copy.deepcopy(model)
+    before = dict(towards.masked_lm.named_parameters())
+    with torch.no_grad():
+        for name, value in merged.masked_lm.named_parameters():  # shared ones once, not under every name
+            value.lerp_(before[name].to(value.device), back)
+    if merged.query_side is not None and towards.query_side is not None:
+        merged.query_side = merged.query_side.towards(towards.query_side, back)
+    return merged
+
+
+def added(model: SparseEncoder, base: SparseEncoder, ranked: SparseEncoder, share: float) -> SparseEncoder:
+    """A model with so much of what another changed of the base model that both come from, and with its factors.
+
+    Rows that `model` has beyond those of the others stay as they are, and their tokens count once. Task arithmetic,
+    Ilharco et al. 2022, arXiv:2212.04089.
+    """
+    before, after = (dict(each.masked_lm.named_parameters()) for each in (base, ranked))
+    with torch.no_grad():
+        for name, value in model.masked_lm.named_parameters():  # shared ones once, not under every name
+            change = after[name] - before[name]
+            value[: len(change)].add_(share * change)
+    factors = ranked.factors_of()
+    model.factors = np.pad(factors, (0, model.vocabulary_size - len(factors)), constant_values=1.0)
+    return model
+
+
+def held_collection(
+    documents: Mapping[str, Document], held: Sequence[Candidates], kinds: Mapping[str, str] | None = None
+) -> Collection:
+    """The queries set aside over all of their candidates: those that the teacher scores best are to be found.
+
+    The best of ten is worth ten, the next nine, and so on. `kinds`: of what kind each made-up query is, by its id.
+    """
+    named = {document_id for entry in held for document_id in entry.document_ids}
+    return Collection(
+        tuple(document for document_id, document in documents.items() if document_id in named),
+        tuple(Query(entry.query_id, entry.query, (kinds or {}).get(entry.query_id, "")) for entry in held),
+        {entry.query_id: _graded(entry) for entry in held},
+    )
+
+
+def _graded(entry: Candidates) -> dict[str, int]:
+    order = np.argsort(-np.array(entry.teacher_scores), kind="stable")[:GRADES]
+    return {entry.document_ids[row]: GRADES - place for place, row in enumerate(order)}
+
+
+def try_models(
+    makers: Sequence[Maker], collection: Collection, progress: Heard = silent, *, taught: bool = False
+) -> Choice:
+    """Measure every model with and without factors, and choose. The first has to be the base model.
+
+    `taught`: whether the others have what was asked for and the base model lacks: what terms mean, of which made-up
+    queries say nothing, or a table for queries. The base model isn't kept then.
+    """
+    tried: list[Tried] = []
+    for number, maker in enumerate(makers):
+        encoder = maker.make()
+        own, encoder.factors = encoder.factors, None
+        queries = encode(encoder, [query.text for query in collection.queries], "query")
+        documents = encode(encoder, [document.full_text for document in collection.documents], "document")
+        encoder.factors = own
+        if own is None:
+            ways: dict[Weighed, Factors] = {"idf": fourth_root(documents)}
+        else:
+            powers: dict[Weighed, float] = POWERS if maker.back is not None else {"factors": 1.0}
+            learnt = encoder.factors_of()
+            ways = {said: _power(learnt, power) for said, power in powers.items()}
+        of_ways = {
+            said: evaluate_vectors(scaled(queries, factors), scaled(documents, factors), collection)
+            for said, factors in ways.items()
+        }
+        adapted_before = number == 0 and own is not None  # and so compared as it stands
+        plain = of_ways["factors"] if adapted_before else evaluate_vectors(queries, documents, collection)
+        tried.append(Tried(maker.name, "", maker.back, plain))
+        tried += [Tried(maker.name, said, maker.back, result) for said, result in of_ways.items()]
+        progress(1)
+    return Choice(tuple(tried), choose(tried, taught=taught))
+
+
+def _power(factors: Factors, power: float) -> Factors:
+    return np.asarray(factors**power, np.float32)
+
+
+def compare_as_they_are(
+    makers: Sequence[Maker], collection: Collection, progress: Heard = silent, *, taught: bool = False
+) -> Choice:
+    """Measure models with the factors they have; the last is kept unless it is worse than the first.
+
+    `taught`: as in `try_models`; the last is kept then.
+    """
+    tried = []
+    for maker in makers:
+        tried.append(Tried(maker.name, "", None, evaluate_model(maker.make(), collection)))
+        progress(1)
+    worse = not taught and _is_worse(tried[-1].result, tried[0].result)
+    return Choice(tuple(tried), 0 if worse else len(tried) - 1)
+
+
+def choose(tried: Sequence[Tried], *, taught: bool = False) -> int:
+    """The place of the one to keep; the first of `tried` is the base model as it is, which isn't kept if `taught`."""
+    most = LONGER * tried[0].figures["nonzero_document"]
+    able = [place for place, each in enumerate(tried) if not (taught and each.name == tried[0].name)]
+    short = [place for place in able if tried[place].figures["nonzero_document"] <= most] or able
+    best = max(short, key=lambda place: tried[place].figures[MEASURE])
+    if tried[best].back is None:
+        return best
+    alike = set(POWERS) if tried[best].weighed in POWERS else {tried[best].weighed}
+    as_good = [
+        place
+        for place in short
+        if tried[place].back is not None
+        and tried[place].weighed in alike
+        and not _is_worse(tried[place].result, tried[best].result)
+    ]
+    return max(as_good, key=lambda place: (tried[place].back or 0.0, -POWERS.get(tried[place].weighed, 0.0)))
+
+
+def _is_worse(result: Result, best: Result) -> bool:
+    """Whether a mean is below another by more than a standard error of the difference."""
+    gaps = best.values[MEASURE] - result.values[MEASURE]
+    return bool(gaps.mean() > gaps.std() / np.sqrt(max(1, len(gaps))))
+
+
+def factors_from(encoder: SparseEncoder, documents: Sequence[Document]) -> Factors:
+    """The factors of a model for a corpus, from evenly spaced documents of it."""
+    rows = rows_for_idf(len(documents))
+    encoder.factors = None
+    return fourth_root(encode(encoder, [documents[row].full_text for row in rows], "document"))
+
+
+def record(choice: Choice) -> dict[str, Any]:
+    """What was tried as plain values, each beside the base model."""
+    base = choice.tried[0]
+    rows = []
+    for each in choice.tried:
+        gaps = each.result.values[MEASURE] - base.result.values[MEASURE]
+        rows.append(
+            {
+                "name": each.label,
+                "back": each.back,
+                "weighed": each.weighed,
+                **{name: round(value, 5) for name, value in each.figures.items()},
+                "difference": round(float(gaps.mean()), 5),
+                "p_value": round(randomisation_test(gaps, np.random.default_rng(0)), 5),
+            }
+        )
+    return {"measure": MEASURE, "queries": len(base.result.queries), "kept": choice.kept, "tried": rows}
+
+
+def keep(
+    choice: Choice, makers: Sequence[Maker], documents: Sequence[Document] | None, folder: Path
+) -> SparseEncoder:
+    """Make the chosen model once more, with its factors, and save it; without documents it keeps those it has."""
+    best = choice.best
+    encoder = next(maker for maker in makers if maker.name == best.name).make()
+    if choice.kept != 0 and documents is not None:
+        if best.weighed == "idf":
+            encoder.factors = factors_from(encoder, documents)
+        elif best.weighed:
+            encoder.factors = _power(encoder.factors_of(), POWERS[best.weighed])
+        else:
+            encoder.factors = None
+        encoder.fold_factors()
+    encoder.save(folder)
+    return encoder

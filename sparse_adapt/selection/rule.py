@@ -1,0 +1,74 @@
+"""The rule that keeps the base model or takes the adapted one, and what it says of what the base model knew.
+
+The queries that decide have to show a gain beyond chance: definitions in other words where they were asked, for
+made-up queries say nothing of meaning; elsewhere all queries together. None of their kinds may fall beyond chance, nor
+may known items: made-up queries share words with the documents that they were made from, each kind in its own way.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sparse_adapt.selection.evidence import EVERYDAY, KNOWN_ITEMS, MEANT, RETAINED, STRAYS, Evidence
+
+MAY_LOSE = 0.005  # of a measure, without a word
+STRAYS_ENOUGH = 0.05  # share of general questions that light a new term
+
+Figures = Mapping[str, Any]
+
+
+class Decision(NamedTuple):
+    """The evidence that decides, and the kinds of query that lose beyond chance where their loss counts."""
+
+    deciding: Evidence
+    fallen: tuple[Evidence, ...]
+
+    @property
+    def gains(self) -> bool:
+        """Whether the evidence that decides shows a gain beyond chance."""
+        return self.deciding.low > 0.0
+
+    @property
+    def refused(self) -> str | None:
+        """Why the base model is kept, in words; None where the adapted one is taken."""
+        if not self.gains:
+            return f"no gain beyond chance: {self.deciding}"
+        return f"a gain that costs others: {self.fallen[0]}" if self.fallen else None
+
+
+def decide(rows: Sequence[Evidence]) -> Decision:
+    """The decision by some evidence, of which the first is of all queries together."""
+    deciding = next((row for row in rows if row.kind == MEANT.name), rows[0])
+    fallen = [row for row in rows if row.high < 0.0 and row is not deciding and deciding.kind != MEANT.name]
+    return Decision(deciding, tuple(fallen))
+
+
+# -- what the base model knew, in words -----------------------------------------------------------
+
+
+def keeps_lines(keeps: Figures, others: Sequence[str] = ()) -> list[str]:
+    """First any fall, by more than half a point; then what was measured. `others`: falls that are known besides."""
+    if not keeps:
+        return []
+    fallen = [*_falls(keeps), *others]
+    first = f"FALLS: {'; '.join(fallen)}" if fallen else "keeps what the base model knew"
+    told = "; ".join(kind.told(*kind.figures(keeps)) for kind in RETAINED if kind.name in keeps)
+    general, everyday = STRAYS.figures(keeps)[1], EVERYDAY.figures(keeps)[1]
+    strays = f"{general:.1%} of general questions and {everyday:.1%} of everyday texts light a new term"
+    return [first, f"{told}; {strays}"]
+
+
+def _falls(keeps: Figures) -> Iterator[str]:
+    for kind in RETAINED:
+        if kind.name in keeps and keeps[kind.name]["difference"][kind.measure] < -MAY_LOSE:
+            yield kind.told(*kind.figures(keeps))
+    strays = STRAYS.figures(keeps)[1]
+    if strays > STRAYS_ENOUGH:
+        yield f"{strays:.0%} of general questions light a new term"
+
+
+def falls_of_choice(rows: Sequence[Evidence]) -> Iterator[str]:
+    """What falls on queries set aside, whatever is gained beside it."""
+    for row in rows:
+        meant_less = row.kind == MEANT.name and row.gain < -MAY_LOSE
+        if row.kind != KNOWN_ITEMS.name and (row.high < 0.0 or meant_less):
+            yield f"nDCG@10 of {row.kind} {row.base:.3f} -> {row.model:.3f}"
