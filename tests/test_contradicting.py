@@ -23,7 +23,7 @@ from sparse_adapt.research.contradicting.generator import Gaps, draw_spans, tune
 from sparse_adapt.research.contradicting.masked import MaskedFiller
 from sparse_adapt.research.contradicting.spans import SpanFiller
 from sparse_adapt.research.contradicting.writing import ContradictRequest, load_filler, write
-from sparse_adapt.terms.language import Parser
+from sparse_adapt.research.parsing import Parser
 from sparse_adapt.training.loop import random_at
 
 TEXTS = [

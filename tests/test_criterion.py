@@ -2,9 +2,8 @@
 
 import pytest
 
-from sparse_adapt.terms.criterion import paying
 from sparse_adapt.terms.evidence import Evidence
-from sparse_adapt.terms.mining import Term
+from sparse_adapt.terms.mining import Term, paying
 
 
 def terms(*gains: float) -> list[Term]:

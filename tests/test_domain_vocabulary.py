@@ -7,7 +7,7 @@ from sparse_adapt.collection.readers import Document
 from sparse_adapt.model.saved import tokenizer_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
-from sparse_adapt.terms.wordpiece import trained_vocabulary
+from sparse_adapt.terms.alternatives import trained_vocabulary
 
 TEXTS = [
     "Zorvex is how a team decides; a zorvex report, ZORVEX by zorvex.",

@@ -25,8 +25,7 @@ from sparse_adapt.collection.streams import at_least_one
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import check_free
 from sparse_adapt.files.place import Place
-from sparse_adapt.terms.given import terms_of
-from sparse_adapt.terms.mining import write_terms
+from sparse_adapt.terms.mining import terms_of, write_terms
 
 Given = str | Path | Iterable[Any] | Mapping[Any, Any]
 

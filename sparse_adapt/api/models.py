@@ -25,7 +25,7 @@ from sparse_adapt.report.watching import Heard
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.stages.card import making_of, with_record, write_card
 from sparse_adapt.stages.record import new_record, read_record, write_record
-from sparse_adapt.terms.given import TermsGiven, terms_of
+from sparse_adapt.terms.mining import TermsGiven, terms_of
 from sparse_adapt.training.loop import HISTORY_FILE, read_history
 
 

@@ -168,9 +168,9 @@ def mine_terms(
     check_free_file(place, "terms", overwrite=overwrite)
     from sparse_adapt.collection.given import Corpus
     from sparse_adapt.model.saved import tokenizer_of
-    from sparse_adapt.terms.criterion import paying
+    from sparse_adapt.terms.alternatives import trained_vocabulary
     from sparse_adapt.terms.mining import mine_terms as mine
-    from sparse_adapt.terms.wordpiece import trained_vocabulary
+    from sparse_adapt.terms.mining import paying
 
     given, tokenizer, criterion = Corpus.of(corpus), tokenizer_of(str(model)), ""
     with watching(progress) as bars:

@@ -15,6 +15,7 @@ from typing import Any
 from sparse_adapt.collection.opening import broken, compressed_as, open_bytes, place_of
 from sparse_adapt.errors import InputError, SparseAdaptError, first_line
 from sparse_adapt.files.folders import open_output
+from sparse_adapt.report.printable import is_unicode
 
 LONGEST_LINE = 1 << 28  # bytes: a few bytes of a compressed file may stand for gigabytes
 
@@ -178,17 +179,9 @@ def parse_object(text: str, path: str | Path, number: int) -> dict[str, Any]:
     if not isinstance(value, dict):
         problem = f"not an object (found: {_shown(value)}); each line holds one object"
         raise InputError(path, problem, line=number)
-    if "\\ud" in text.lower() and not _is_unicode(value):
+    if "\\ud" in text.lower() and not is_unicode(json.dumps(value, ensure_ascii=False)):
         raise InputError(path, "half of a surrogate pair (\\ud800 to \\udfff alone); remove it", line=number)
     return value
-
-
-def _is_unicode(value: object) -> bool:
-    try:
-        json.dumps(value, ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _shown(value: object) -> str:

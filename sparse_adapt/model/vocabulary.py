@@ -26,7 +26,7 @@ from sparse_adapt.model.encoder import Encoder, NewToken
 from sparse_adapt.model.layout import JsonObject
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.terms.mining import Term
-from sparse_adapt.terms.signs import SPACE_MARK
+from sparse_adapt.terms.words import SPACE_MARK
 
 ORDINARY_WORDS = 200_000
 UNSPACED = re.compile(  # Thai to Lao, Burmese, Khmer, Japanese kana, Chinese

@@ -31,9 +31,9 @@ from sparse_adapt.synthetic.settings import QuerySettings
 from sparse_adapt.teachers.candidates import gather
 from sparse_adapt.teachers.settings import CandidateSettings
 from sparse_adapt.teachers.teacher import Teacher
-from sparse_adapt.terms.criterion import LEAST_DOCUMENTS, from_glossary, is_token, paying
+from sparse_adapt.terms.alternatives import LEAST_DOCUMENTS, from_glossary, is_token
 from sparse_adapt.terms.definitions import mine_definitions, write_mined
-from sparse_adapt.terms.mining import Term, mine_terms, write_terms
+from sparse_adapt.terms.mining import Term, mine_terms, paying, write_terms
 
 FEWEST_HELD = 5
 

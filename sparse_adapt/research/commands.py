@@ -438,9 +438,9 @@ def relevant_words(
     place = None if out is None else Place(Path(out), overwrite, reads=reads, resumable=False)
     if place is not None:
         check_output(place.folder, overwrite=overwrite, resume=False, reads=reads)
+    from sparse_adapt.research.parsing import Parser
     from sparse_adapt.research.relevance import find_relevant_words, tabulate_relevance, write_relevance
     from sparse_adapt.research.similarity import read_likenesses
-    from sparse_adapt.terms.language import Parser
 
     related = [pair for pair in read_likenesses(pairs) if pair.similarity >= least]
     if not related:

@@ -18,8 +18,8 @@ from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.report.tables import Column, Table
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.research.drawing import empty_figure
+from sparse_adapt.research.parsing import CONTENT, Parser, Phrase, Sentence
 from sparse_adapt.research.similarity import Likeness, cosines
-from sparse_adapt.terms.language import CONTENT, Parser, Phrase, Sentence
 
 NAMES = {
     "NOUN": "noun",

@@ -1,4 +1,4 @@
-"""The words that deserve a token of their own: read from `terms.json`, or mined from a corpus.
+"""The words that deserve a token of their own: read from `terms.json`, mined from a corpus, or given in memory.
 
 `terms.json` maps categories to lists of terms. What mining writes holds the evidence beside them, under the
 key `evidence`, which a person may leave alone, edit or delete:
@@ -22,21 +22,20 @@ term that was added by hand has none.
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparse_adapt.collection.lines import read_lines
-from sparse_adapt.collection.opening import readable
+from sparse_adapt.collection.opening import Location
 from sparse_adapt.collection.readers import Document
-from sparse_adapt.collection.sources import bundled, locate
+from sparse_adapt.collection.sources import bundled, file_of
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.folders import write_text
 from sparse_adapt.report.printable import is_unicode
 from sparse_adapt.terms.evidence import Evidence, weigh_words
-from sparse_adapt.terms.signs import SPACE_MARK, Seen
-from sparse_adapt.terms.words import Words
+from sparse_adapt.terms.words import SPACE_MARK, Seen, Words
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -44,7 +43,12 @@ if TYPE_CHECKING:
 TERM_FILES = ("terms.json",)
 EVIDENCE = "evidence"
 CRITERION = "terms save more nats over the corpus than their tokens cost (gain above 0)"
+SHARE = 0.25
+FEW = 100  # so many terms cost too little to count
 CAMEL_CASE = re.compile(r"[^\W\d_A-Z][A-Z]")
+
+
+TermsGiven = str | Path | Iterable["str | Term | Mapping[str, Any]"] | Mapping[str, Iterable[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,25 @@ def mine_terms(
     return [Term(word.surfaces[0], category_of(word.surfaces[0]), evidence) for word, evidence in chosen]
 
 
+def paying(terms: Sequence[Term], share: float = SHARE, few: int = FEW) -> tuple[list[Term], str]:
+    """The terms before the first whose gain is below `share` of the mean gain of those before it, best first.
+
+    Most of thousands of mined terms save next to nothing, and each costs rows that have to be taught, memory, and
+    old pieces to match by. Gains fall off smoothly, so a threshold in nats would mean another thing for every corpus;
+    a share of the mean gain doesn't. The first `few` stay in any case. The sentence says where it stopped.
+    """
+    total = 0.0
+    for number, term in enumerate(terms):
+        gain = term.evidence.gain if term.evidence is not None else 0.0
+        if number >= few and gain < share * total / number:
+            kept = f"the next would save less than {share:.0%} of what each of these saves on average"
+            return list(terms[:number]), f"{number:,} of {len(terms):,} words that save anything; {kept}"
+        total += gain
+    if not terms:
+        return [], "no word that deserves a token; the vocabulary stays as it is"
+    return list(terms), f"all {len(terms):,} words that save anything"
+
+
 def category_of(surface: str) -> str:
     """Which kind of word this is by its looks: acronyms, identifiers, hyphenated or jargon."""
     capitals, digits = sum(map(str.isupper, surface)), sum(map(str.isdigit, surface))
@@ -92,11 +115,9 @@ def _normaliser(tokenizer: "PreTrainedTokenizerFast") -> Callable[[str], str]:
     normalizer = tokenizer.backend_tokenizer.normalizer
 
     def normalise(word: str) -> str:
-        key = (
-            word
-            if normalizer is None
-            else str(normalizer.normalize_str(word)).replace(SPACE_MARK, " ").strip()
-        )
+        if normalizer is None:
+            return word
+        key = str(normalizer.normalize_str(word)).replace(SPACE_MARK, " ").strip()
         return "" if " " in key else key
 
     return normalise
@@ -108,8 +129,7 @@ def read_terms(source: str | Path) -> list[Term]:
     Raises InputError, with the line where it can be told, for whatever is wrong, a term that occurs twice
     included.
     """
-    path = locate(source, TERM_FILES) if bundled(source).is_dir() else readable(source)
-    assert isinstance(path, Path)
+    path = file_of(source, TERM_FILES)
     lines = [text for _, text in read_lines(path)]
     content = _parse(path, "\n".join(lines))
     evidence = content.pop(EVIDENCE) if isinstance(content.get(EVIDENCE), dict) else {}
@@ -121,6 +141,25 @@ def read_terms(source: str | Path) -> list[Term]:
             terms[text] = Term(text, category, _evidence(evidence.get(text), text, path, lines))
     if not terms:
         raise InputError(path, 'holds no terms; it maps categories to lists, such as {"jargon": ["kubectl"]}')
+    return list(terms.values())
+
+
+def terms_of(given: TermsGiven) -> list[Term]:
+    """Terms from a `terms.json` (a folder with one, a bundled name), a list of words, or lists of words by category.
+
+    Raises InputError for a word that is empty or comes twice, and for a string that is no file.
+    """
+    if isinstance(given, str | Path):
+        if isinstance(given, str) and not bundled(given).exists():
+            raise InputError(given, f"no such file; terms themselves come in a list: [{given!r}]")
+        return read_terms(given)
+    items = given if not isinstance(given, Mapping) else _by_category(given)
+    terms: dict[str, Term] = {}
+    for number, item in enumerate(items, start=1):
+        term = _term(number, item)
+        if term.text in terms:
+            raise InputError("terms", f"duplicate term {term.text!r}; remove one of them", line=number)
+        terms[term.text] = term
     return list(terms.values())
 
 
@@ -144,11 +183,32 @@ def write_terms(path: str | Path, terms: Iterable[Term]) -> None:
     write_text(path, "{\n" + ",\n".join(blocks) + "\n}\n")
 
 
+def _by_category(given: Mapping[str, Iterable[str]]) -> Iterable[Term]:
+    for category, texts in given.items():
+        if isinstance(texts, str):
+            raise InputError("terms", f"needs a list of terms under {category!r} (found: {texts!r})")
+        yield from (Term(text, category) for text in texts)
+
+
+def _term(number: int, item: object) -> Term:
+    text = item.text if isinstance(item, Term) else item.get("term") if isinstance(item, Mapping) else item
+    if not isinstance(text, str):
+        raise InputError("terms", f"needs strings (found: {type(text).__name__})", line=number)
+    if not is_unicode(text):
+        raise InputError("terms", f"needs Unicode (found: {text!r})", line=number)
+    if not text.strip():
+        raise InputError("terms", "holds an empty term; remove it", line=number)
+    if isinstance(item, Term):
+        return item
+    category = item.get("category") if isinstance(item, Mapping) else None
+    return Term(text, category or category_of(text.strip()))
+
+
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def _parse(path: Path, text: str) -> dict[str, Any]:
+def _parse(path: Location, text: str) -> dict[str, Any]:
     if not text.strip():
         raise InputError(path, 'is empty; it maps categories to lists, such as {"jargon": ["kubectl"]}')
     try:
@@ -167,7 +227,7 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
     return content
 
 
-def _object(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:
+def _object(pairs: list[tuple[str, Any]], path: Location) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -180,30 +240,27 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not a number")
 
 
-def _checked(entries: object, category: str, path: Path, lines: list[str]) -> list[str]:
+def _checked(entries: object, category: str, path: Location, lines: list[str]) -> list[str]:
     """The terms of one category, each a string with something in it."""
+
+    def wrong(problem: str, value: object) -> InputError:
+        return InputError(path, problem, line=next(iter(_lines_with(value, lines)), None))
+
     if not isinstance(entries, list):
         found = type(entries).__name__.replace("dict", "object").replace("str", "string")
-        line = next(iter(_lines_with(category, lines)), None)
-        raise InputError(path, f'needs a list of terms under "{category}" (found: {found})', line=line)
+        raise wrong(f'needs a list of terms under "{category}" (found: {found})', category)
     for entry in entries:
         if not isinstance(entry, str):
-            line = next(iter(_lines_with(entry, lines)), None)
-            raise InputError(
-                path, f'needs strings under "{category}" (found: {_json(entry)[:40]})', line=line
-            )
+            raise wrong(f'needs strings under "{category}" (found: {_json(entry)[:40]})', entry)
         if not is_unicode(entry):
-            problem = (
-                f'holds half of a surrogate pair (\\ud800 to \\udfff alone) under "{category}"; remove it'
-            )
-            raise InputError(path, problem)
+            half = "half of a surrogate pair (\\ud800 to \\udfff alone)"
+            raise InputError(path, f'holds {half} under "{category}"; remove it')
         if not entry.strip():
-            line = next(iter(_lines_with(entry, lines)), None)
-            raise InputError(path, f'holds an empty term under "{category}"; remove it', line=line)
+            raise wrong(f'holds an empty term under "{category}"; remove it', entry)
     return entries
 
 
-def _duplicate(text: str, path: Path, lines: list[str]) -> InputError:
+def _duplicate(text: str, path: Location, lines: list[str]) -> InputError:
     first, *others = _lines_with(text, lines) or [1]
     where = f" (first on line {first})" if others else ""
     problem = f'duplicate term "{text}"{where}; remove one of them'
@@ -219,7 +276,7 @@ def _lines_with(value: object, lines: list[str]) -> list[int]:
     ]
 
 
-def _evidence(fields: object, text: str, path: Path, lines: list[str]) -> Evidence | None:
+def _evidence(fields: object, text: str, path: Location, lines: list[str]) -> Evidence | None:
     """Evidence as mining wrote it; a person who edits it must leave numbers numbers."""
     if fields is None:
         return None

@@ -4,6 +4,10 @@ A word is a run of letters and digits, or several joined by `-`, `_` or `.` (a c
 `IL-6`, `long-term`), or one with `++` or `#` behind it. Case variants are one word where the tokenizer's
 normalizer makes them one, possessives always, plurals where the singular occurs too. Accents and vowel signs that
 follow a letter belong to it. Scripts that put no space between words (Japanese, Chinese, Thai) are passed over.
+
+Texts from PDF and HTML are full of signs that no reader sees: soft hyphens, zero-width spaces, joiners, control signs.
+Many tokenizers delete such a sign, some take it for a space, others leave it; words of a text are words of what the
+tokenizer makes of it.
 """
 
 import math
@@ -13,6 +17,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 LINK = re.compile(r"(?:https?://|www\.)\S+|\S+@\S+\.\w+")
 LETTER = r"[^\W_]"
@@ -25,6 +33,37 @@ UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
 LONGEST = 40
 PLURALS_IN_ES = ("sses", "shes", "ches", "xes", "zes")
 NO_PLURALS = ("ss", "us", "is")
+SPACE_MARK = "\u2581"  # SentencePiece writes it for a space
+CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
+UNSEEN = ("Cf", "Cc")  # of Unicode's categories: formats and controls
+
+
+class Seen:
+    """Texts as a tokenizer sees them, as far as unseen signs go; everything else stays as it is written."""
+
+    def __init__(self, tokenizer: "PreTrainedTokenizerFast") -> None:
+        self.normalizer = tokenizer.backend_tokenizer.normalizer
+        self.table: dict[int, str] = {}
+
+    def __call__(self, text: str) -> str:
+        """The text without the signs that the tokenizer deletes, and with spaces for those that it takes for one."""
+        if self.normalizer is None or (text.isascii() and CONTROL.search(text) is None):
+            return text
+        for sign in set(map(ord, text)) - self.table.keys():
+            self.table[sign] = self._seen(chr(sign))
+        return text.translate(self.table)
+
+    def _seen(self, sign: str) -> str:
+        if unicodedata.category(sign) not in UNSEEN or sign.isspace():
+            return sign
+        found = self._normalised(f"a{sign}a")
+        if found == self._normalised("aa"):
+            return ""
+        return " " if found == self._normalised("a a") else sign
+
+    def _normalised(self, text: str) -> str:
+        assert self.normalizer is not None, "looked at only with one"
+        return str(self.normalizer.normalize_str(text)).replace(SPACE_MARK, " ")
 
 
 @dataclass(slots=True)

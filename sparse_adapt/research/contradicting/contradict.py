@@ -25,7 +25,7 @@ from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.journal import note, noted
 from sparse_adapt.files.records import Record, parse_record
 from sparse_adapt.research.contradicting.generator import Filler, Gaps, compared_as
-from sparse_adapt.terms.language import Parser, Sentence
+from sparse_adapt.research.parsing import Parser, Sentence
 
 EACH = 5  # contradictions of a sentence, at most; published are 4 to 6
 SHORTEST = 5  # tokens of a sentence, as published

@@ -25,7 +25,7 @@ from sparse_adapt.research.contradicting.contradict import (
 from sparse_adapt.research.contradicting.generator import Filler, tune
 from sparse_adapt.research.contradicting.masked import MaskedFiller
 from sparse_adapt.research.contradicting.spans import SpanFiller, is_sequence_to_sequence
-from sparse_adapt.terms.language import Parser, Sentence
+from sparse_adapt.research.parsing import Parser, Sentence
 
 ASKED_FILE, JOURNAL_FILE, TUNED = "asked.json", "sentences.jsonl", "generator"
 SENTENCES = 2_000
