@@ -8,7 +8,7 @@ from sparse_adapt.collection import sentences
 from sparse_adapt.collection.examples import Pair
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import ConfigError, MissingExtraError
-from sparse_adapt.teachers.consistency import in_language
+from sparse_adapt.teachers.pairs import in_language
 
 TEXTS = {
     "en": "The pump moves water from the well to the house.",

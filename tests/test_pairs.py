@@ -9,7 +9,7 @@ from sparse_adapt.collection.examples import Pair, read_pairs, write_pairs
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
 from sparse_adapt.synthetic.queries import PseudoQuery
-from sparse_adapt.teachers.consistency import consistent
+from sparse_adapt.teachers.pairs import consistent
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1).filter(str.strip)
 PAIRS = st.lists(st.builds(Pair, TEXT, TEXT, TEXT | st.just("")), min_size=1, unique_by=lambda pair: pair[:2])

@@ -13,8 +13,9 @@ from scipy.sparse import csr_matrix
 from sparse_adapt.errors import MissingExtraError, ModelError
 from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.idf import of_mean, scaled, sqrt_idf
+from sparse_adapt.research.suite.rankers import best
 from sparse_adapt.teachers.bm25 import Bm25
-from sparse_adapt.teachers.ensemble import add_z_scores, best, z_scores
+from sparse_adapt.teachers.teacher import add_z_scores, z_scores
 
 TEXTS = ["plasmids carry genes", "genes genes everywhere carry on", "an empty shelf", ""]
 

@@ -42,7 +42,7 @@ def a_pack_or_model(source: str) -> None:
 
 def a_teacher(source: str) -> None:
     """Raise InputError or ModelError where there is no such teacher: a name, a file of scores or a model."""
-    from sparse_adapt.teachers.names import ENSEMBLE, QUICK, SCORE_FILES
+    from sparse_adapt.teachers.settings import ENSEMBLE, QUICK, SCORE_FILES
 
     if source in (ENSEMBLE, QUICK):
         return

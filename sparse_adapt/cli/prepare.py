@@ -82,7 +82,7 @@ def queries(
     settings = QuerySettings.model_validate({key: value for key, value in named.items() if value is not None})
     from sparse_adapt.collection.readers import read_documents
     from sparse_adapt.pipeline.preparing import prepare_collection
-    from sparse_adapt.teachers.generator import generator
+    from sparse_adapt.teachers.pairs import generator
 
     generate = generator(query_generator) if query_generator is not None else None
     with Bars() as bars:
@@ -180,7 +180,7 @@ def pairs(
     from sparse_adapt.collection.readers import read_documents
     from sparse_adapt.collection.sentences import check_language
     from sparse_adapt.synthetic.queries import TRAIN, read_pseudo_queries
-    from sparse_adapt.teachers.consistency import consistent, in_language, ranked_by
+    from sparse_adapt.teachers.pairs import consistent, in_language, ranked_by
 
     if language is not None:
         check_language(language)

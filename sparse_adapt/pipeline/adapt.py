@@ -185,7 +185,7 @@ def _queries(work: Work) -> None:
     sources = work.named("corpus", "queries", "generator")
 
     def do() -> str:
-        from sparse_adapt.teachers.generator import generator
+        from sparse_adapt.teachers.pairs import generator
 
         generate = generator(request.generator) if request.generator is not None else None
         shutil.rmtree(work.folder / "collection", ignore_errors=True)

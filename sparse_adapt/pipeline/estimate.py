@@ -15,7 +15,7 @@ from sparse_adapt.report.watching import duration
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.stages.stage import Effort, Sizes
 from sparse_adapt.stages.table import find_stage
-from sparse_adapt.teachers.names import ENSEMBLE
+from sparse_adapt.teachers.settings import ENSEMBLE
 
 TRIED = 8  # documents
 TERMS = 30  # that a corpus or a glossary has, while nobody knows

@@ -21,7 +21,7 @@ from sparse_adapt.stages.inputs import CANDIDATES, DICTIONARY, PAIRS
 from sparse_adapt.stages.made_from import Source, of_collection, of_model, of_path
 from sparse_adapt.stages.older import WAS_CALLED, name_in_adapt
 from sparse_adapt.stages.table import OF_ADAPT, find_stage
-from sparse_adapt.teachers.names import ENSEMBLE
+from sparse_adapt.teachers.settings import ENSEMBLE
 from sparse_adapt.training.settings import Training
 
 REQUEST_FILE = "request.json"

@@ -1,8 +1,12 @@
-"""Which documents of a query a teacher scores."""
+"""What a teacher is called, and which documents of a query it scores. Nothing heavy loads with this module."""
 
 from typing import Literal
 
 from sparse_adapt.settings import Settings, setting
+
+ENSEMBLE = "ensemble"
+QUICK = "bm25"  # the ensemble without its slowest member
+SCORE_FILES = (".jsonl", ".jsonl.gz", ".tsv", ".trec", ".run", ".txt")
 
 
 class CandidateSettings(Settings):

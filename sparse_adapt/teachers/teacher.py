@@ -2,7 +2,9 @@
 
 None of the three needs a label. Each errs in its own way, so that their sum knows more than any of them. A
 dense model of one's choice takes the small one's place; a cross-encoder or a file of scores judges what the
-others found.
+others found. Scores of different rankers can't be added as they are: BM25's reach 40 where a cosine stays below 1.
+Counted in standard deviations from the query's mean, every ranker has the same say (z-scores; Fox and Shaw 1994 for
+the sum).
 Dimensions: Q queries, N documents.
 """
 
@@ -27,9 +29,9 @@ from sparse_adapt.model.weights import check_weights, loading
 from sparse_adapt.report.watching import Watch, unwatched
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.teachers.bm25 import Bm25
-from sparse_adapt.teachers.ensemble import Scores, add_z_scores
-from sparse_adapt.teachers.names import ENSEMBLE, QUICK, SCORE_FILES
+from sparse_adapt.teachers.settings import ENSEMBLE, QUICK, SCORE_FILES
 
+Scores = NDArray[np.float32]
 Rank = Callable[[Sequence[str]], NDArray[np.floating]]
 """Queries -> the score of every document (Q, N)."""
 
@@ -222,3 +224,24 @@ def score_file(path: str) -> Reranker:
         return [known.get(document.document_id, math.nan) for document in documents]
 
     return Reranker(score, knows_all=False)
+
+
+# -- scores, added ----------------------------------------------------------------------------------
+
+
+def z_scores(scores: NDArray[np.floating]) -> Scores:
+    """Each row in standard deviations from its mean: (Q, N). A row without spread, which says nothing, is 0."""
+    values = scores.astype(np.float64)
+    centred = values - values.mean(axis=1, keepdims=True) if values.shape[1] else values
+    spread = centred.std(axis=1, keepdims=True) if values.shape[1] else np.ones((len(values), 1))
+    flat = spread <= 1e-9 * np.abs(values).max(axis=1, keepdims=True, initial=0.0)
+    return np.where(flat, 0.0, centred / np.where(flat, 1.0, spread)).astype(np.float32)
+
+
+def add_z_scores(members: Sequence[NDArray[np.floating]]) -> Scores:
+    """The sum of every member's z-scores (Q, N): the scores of the ensemble."""
+    assert members, "an ensemble needs a member"
+    total = np.zeros(members[0].shape, np.float32)
+    for scores in members:
+        total += z_scores(scores)
+    return total

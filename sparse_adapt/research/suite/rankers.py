@@ -26,7 +26,7 @@ from sparse_adapt.retrieve.evaluate import DEPTH, Collection
 from sparse_adapt.retrieve.search import Found, Searcher, expected_products
 from sparse_adapt.retrieve.vectors.manifest import stamp, token_names
 from sparse_adapt.teachers.bm25 import Bm25
-from sparse_adapt.teachers.ensemble import add_z_scores, best
+from sparse_adapt.teachers.teacher import Scores, add_z_scores
 
 TEXTS_A_PART = 4096
 QUERIES_AT_ONCE = 64  # whose scores of all documents are held: 64 million numbers for a million documents
@@ -217,6 +217,15 @@ def mean_costs(several: Sequence[Costs]) -> Costs:
 def _find(queries: int, scores: Callable[[int, int], NDArray[np.float32]]) -> list[Found]:
     """The best documents by scores of all, some queries at a time."""
     return [pair for first, last in _parts(queries) for pair in best(scores(first, last), DEPTH)]
+
+
+def best(scores: Scores, k: int) -> list[tuple[NDArray[np.int64], Scores]]:
+    """For each query the k documents with the highest scores, best first, ties in document order."""
+    found = []
+    for row in scores:
+        order = np.argsort(-row, kind="stable")[:k]
+        found.append((order, row[order]))
+    return found
 
 
 def _parts(queries: int) -> Iterator[tuple[int, int]]:
