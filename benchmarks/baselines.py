@@ -13,7 +13,8 @@ from pathlib import Path
 from rich.console import Console
 
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report.tables import Column, Table, to_markdown, to_rich
+from sparse_adapt.report.tables import Column, Table, to_markdown
+from sparse_adapt.report.terminal import to_rich
 from sparse_adapt.retrieve.evaluate import evaluate_model
 
 MODEL = "splade-tiny"

@@ -9,6 +9,7 @@ from scipy.sparse import csr_matrix
 from transformers import PreTrainedTokenizerFast
 
 from sparse_adapt.model.tokens import names_of
+from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.retrieve.search import expected_products
 
 IMPACT_BITS = 8  # a quantised weight in an impact index
@@ -95,3 +96,27 @@ def _longest(
         Posting(token_id, name, int(lengths[token_id]), float(lengths[token_id] / documents))
         for token_id, name in zip(order, names, strict=True)
     )
+
+
+def tabulate_cost(cost: Cost) -> tuple[Table, Table]:
+    """The figures, and the longest posting lists."""
+    rows: list[Row] = [
+        {"figure": "non-zeros a document", "value": cost.nonzero_document},
+        {"figure": "non-zeros of the largest document", "value": cost.largest_document},
+        {"figure": "documents without a non-zero", "value": cost.empty_documents},
+        {"figure": "tokens that some document uses", "value": cost.tokens_used},
+        {"figure": "index, estimated (MiB)", "value": cost.index_bytes / 2**20},
+        {"figure": "non-zeros a query", "value": cost.nonzero_query},
+        {"figure": "shared tokens of a query and a document (FLOPS)", "value": cost.flops},
+        {"figure": "posting list entries read a query", "value": cost.postings_a_query},
+    ]
+    figures = (Column("figure", "figure", "text"), Column("value", "value", decimals=2))
+    lists = (
+        Column("token", "token", "token"),
+        Column("documents", "documents"),
+        Column("share", "of all", "share", decimals=1, bar=True),
+    )
+    longest: list[Row] = [
+        {column.key: getattr(posting, column.key) for column in lists} for posting in cost.longest
+    ]
+    return Table("Cost", figures, rows), Table("Longest posting lists", lists, longest)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.retrieve.encode import encode
 
 
@@ -97,3 +98,19 @@ def _overlap(before: csr_matrix, after: csr_matrix, top: int) -> float:
 def _heaviest(row: csr_matrix, top: int) -> set[int]:
     order = np.lexsort((row.indices, -row.data))[:top]
     return set(row.indices[order].tolist())
+
+
+def tabulate_drift(drift: Drift) -> Table:
+    """One row of figures a measure."""
+    rows: list[Row] = [
+        {"figure": "cosine of old dimensions, mean", "value": drift.mean_cosine},
+        {
+            "figure": f"cosine of old dimensions, least (text {drift.furthest_text})",
+            "value": drift.least_cosine,
+        },
+        {"figure": f"overlap of the {drift.top} heaviest tokens, mean", "value": drift.mean_overlap},
+        {"figure": "non-zeros a text before", "value": drift.nonzero_before},
+        {"figure": "non-zeros a text after", "value": drift.nonzero_after},
+    ]
+    columns = (Column("figure", "figure", "text"), Column("value", "value", decimals=3))
+    return Table("Drift", columns, rows, f"over {len(drift.texts):,} texts")

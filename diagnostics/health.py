@@ -4,18 +4,16 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rich.console import Group, RenderableType
-from rich.text import Text
 from scipy.sparse import csr_matrix
 
-from diagnostics.cost import Cost, measure_cost
-from diagnostics.drift import Drift, compare_vectors
-from diagnostics.tables import tabulate_cost, tabulate_drift, tabulate_head, tabulate_usage
-from diagnostics.usage import Usage, measure_usage
-from sparse_adapt.model.health import Head, sickness, unreachable
+from diagnostics.cost import Cost, measure_cost, tabulate_cost
+from diagnostics.drift import Drift, compare_vectors, tabulate_drift
+from diagnostics.usage import Usage, measure_usage, tabulate_usage
+from sparse_adapt.model.health import HEALTHY_DOCUMENT, HEALTHY_QUERY, Head, sickness, unreachable
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.results import Result
-from sparse_adapt.report.tables import Row, Table, to_rich
+from sparse_adapt.report.sections import Prose, Rows, Section
+from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.terms.function_words import function_tokens
 
 
@@ -47,12 +45,12 @@ class Health(Result):
         rows: Sequence[Row] = self.usage.to_dict()["tokens"]
         return rows
 
-    def renderable(self) -> RenderableType:
+    def sections(self) -> Sequence[Section]:
         """Every table, then what is wrong."""
         share = f"function words and punctuation hold {self.function_share:.1%} of the documents' weight"
         lost = f"{self.unreachable:,} tokens can't be reached: no text is cut into them"
-        lines = [Text(line) for line in (share, lost, *self.findings())]
-        return Group(*(part for table in self.tables() for part in (to_rich(table), Text(""))), *lines)
+        tables = [Section(f"table-{number}", "", [Rows(table)]) for number, table in enumerate(self.tables())]
+        return [*tables, Section("findings", "", [Prose(line) for line in (share, lost, *self.findings())])]
 
     def to_dict(self) -> dict[str, Any]:
         """Every figure, as plain objects and lists."""
@@ -127,3 +125,22 @@ def measure_health(
 def _some(names: Sequence[str], most: int = 5) -> str:
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def tabulate_head(head: Head) -> Table:
+    """What a head makes of general passages, beside what is usual for trained models."""
+    usual = [f"{first} to {last}" for first, last in (HEALTHY_DOCUMENT, HEALTHY_QUERY)]
+    rows: list[Row] = [
+        {"figure": "non-zeros a passage", "value": head.nonzero_document, "usual": usual[0]},
+        {"figure": "non-zeros a question", "value": head.nonzero_query, "usual": usual[1]},
+        {"figure": "passages without a non-zero (%)", "value": 100 * head.dark, "usual": "0"},
+        {"figure": "vocabulary that some passage lights (%)", "value": 100 * head.lit, "usual": ""},
+        {"figure": "tokens that passages say", "value": head.said, "usual": ""},
+        {"figure": "of these never lit where said", "value": head.silent, "usual": ""},
+    ]
+    columns = (
+        Column("figure", "figure", "text"),
+        Column("value", "value", decimals=1),
+        Column("usual", "usual", "text"),
+    )
+    return Table("Head, on general passages", columns, rows)

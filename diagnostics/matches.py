@@ -3,12 +3,11 @@
 Every score is a sum of contributions, query weight times document weight, over shared tokens.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from rich.console import RenderableType
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Document
@@ -16,8 +15,8 @@ from sparse_adapt.errors import InputError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import names_of
 from sparse_adapt.model.windows import cut_up
-from sparse_adapt.report.html.parts import Section
 from sparse_adapt.report.results import Result
+from sparse_adapt.report.sections import Bar, Bars, Found, Part, Prose, Section
 from sparse_adapt.report.tables import Row
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.search import top_k
@@ -25,6 +24,7 @@ from sparse_adapt.retrieve.search import top_k
 RELATIVE_TOLERANCE = 1e-5
 HEAVIEST = 10  # tokens of a document that are shown
 SNIPPET = 160  # signs of a document's text that are shown
+SHARED = 10  # tokens of a match that are shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +125,86 @@ class QueryReport(Result):
         return list[Row](rows)
 
     def sections(self) -> Sequence[Section]:
-        """The query's tokens and its documents, as sections of a page."""
-        from diagnostics.pages import query_sections
+        """The query and its tokens, then each document with the contributions that sum to its score."""
+        sparse = f"{self.nonzero:,} with weight, sparsity {self.sparsity:.2f} %"
+        if self.heaviest is not None:
+            sparse += f", largest {self.heaviest.token} {self.heaviest.weight:.3f}"
+        sections = [
+            Section("query", "", [Prose(self.query, "title")]),
+            Section("tokens", f"Query tokens ({sparse})", [_weighed(self)]),
+        ]
+        largest = max((match.contributions[0].contribution for match in self.matches), default=1.0)
+        for match in self.matches:
+            heading = f"{match.rank}  {match.document_id}  {match.title}".rstrip()
+            sections.append(Section(f"document-{match.rank}", heading, list(_parts(match, largest))))
+        if not self.matches:
+            sections.append(Section("nothing", "", [Prose("No document shares a token with this query.")]))
+        return sections
 
-        return query_sections(self)
 
-    def renderable(self) -> RenderableType:
-        """The query's tokens, then each document with the contributions that sum to its score."""
-        from diagnostics.report import render_query_report  # which reads these reports
+# -- as sections ------------------------------------------------------------------------------
 
-        return render_query_report(self)
+
+def _weighed(report: QueryReport) -> Bars:
+    """The query's tokens by weight, and its words without weight."""
+    largest = max((token.weight for token in report.tokens), default=1.0)
+    bars = [
+        Bar(token.token, f"{token.weight:.3f}", token.weight / largest, _origin(token), token.new)
+        for token in report.tokens
+    ]
+    return Bars("", bars, f"without weight: {' '.join(report.silent)}" if report.silent else "")
+
+
+def _parts(match: Match, largest: float) -> Iterator[Part]:
+    """How the document begins, its heaviest tokens, and what its score is the sum of."""
+    if match.snippet:
+        yield Prose(match.snippet, "quiet")
+    if match.heaviest:
+        named = (f"{each.token}{'*' if each.shared else ''} {each.weight:.2f}" for each in match.heaviest)
+        yield Prose(f"heaviest tokens (* shared): {', '.join(named)}")
+    yield Bars("", shared_bars(match, largest), total=f"{match.score:.3f}")
+
+
+def shared_bars(match: Match, largest: float) -> list[Bar]:
+    """The tokens that make a match, largest contribution first, and how much all others give."""
+    shown, rest = match.contributions[:SHARED], match.contributions[SHARED:]
+    bars = [
+        Bar(
+            part.token,
+            f"{part.contribution:.3f}",
+            part.contribution / largest,
+            _origin(part, match.windows),
+            part.new,
+            product=f"{part.query_weight:.3f} x {part.document_weight:.3f}",
+        )
+        for part in shown
+    ]
+    if rest:
+        bars.append(Bar(f"{len(rest):,} more", f"{sum(part.contribution for part in rest):.3f}", 0.0))
+    return bars
+
+
+def _origin(token: QueryToken | Contribution, windows: int | None = None) -> str:
+    """What a token is besides a word of the query, and in which window of the document it is active."""
+    words = [word for word, holds in (("new term", token.new), ("expansion", token.expansion)) if holds]
+    if windows is not None and windows > 1 and isinstance(token, Contribution):
+        words.append(f"window {token.window} of {windows}")
+    return ", ".join(words)
+
+
+def found_of(match: Match) -> Found:
+    """A document of a ranking with the tokens that it shares with the query."""
+    largest = match.contributions[0].contribution if match.contributions else 1.0
+    return Found(
+        match.document_id,
+        match.title or match.snippet,
+        f"{match.score:.3f}",
+        None,
+        shared_bars(match, largest),
+    )
+
+
+# -- measured ---------------------------------------------------------------------------------
 
 
 def explain(

@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 
 from diagnostics.advice import Places, TermFigures, advise, judge, logit_verdict
 from diagnostics.occurrences import Sighting, Spelling, sight, sight_one
-from diagnostics.sections import (
+from diagnostics.token_report import (
     CorpusSummary,
     DocumentSummary,
     Logits,

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.report.tables import Column, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,3 +106,23 @@ def _token_usage(
 
 def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
+
+
+def tabulate_usage(usage: Usage) -> Table:
+    """A row for each new token; the shares over all of them stand below."""
+    columns = (
+        Column("token", "token", "token"),
+        Column("category", "category", "text"),
+        Column("documents_with", "said by"),
+        Column("fires_with", "lit"),
+        Column("documents_without", "not said by"),
+        Column("fires_without", "lit"),
+        Column("mean_weight_with", "mean weight", decimals=3, bar=True),
+    )
+    shares = (
+        ("without weight", usage.dead_share),
+        ("lit where said", usage.fires_with_share),
+        ("lit where not said", usage.fires_without_share),
+    )
+    note = "; ".join(f"{name} {share:.1%}" for name, share in shares if share is not None)
+    return Table("New tokens", columns, usage.to_dict()["tokens"], note)

@@ -37,12 +37,12 @@ warnings.filterwarnings("ignore", message="IProgress not found")
 from IPython.display import SVG, display
 
 from diagnostics.matches import explain
-from diagnostics.pages import positions_of
+from diagnostics.token_report import positions_of
 from diagnostics.token import diagnose
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pages.stages import bought
-from sparse_adapt.report.html.pictures import alone
+from sparse_adapt.report.html import svg_file
 
 RUN = Path("../runs/gatrocraptic")
 report = json.loads((RUN / "report.json").read_text())
@@ -59,7 +59,7 @@ documents = list(read_documents(report["corpus"]))
 
 def show(pictures):
     for picture in pictures:
-        display(SVG(alone(picture)))
+        display(SVG(svg_file(picture)))
 
 
 print(f"{term!r}: {len(documents)} documents; the hard query is {question!r}")"""

@@ -8,17 +8,20 @@ from rich.console import Console
 
 from diagnostics.advice import Places
 from diagnostics.matches import Contribution, Match, QueryReport, QueryToken, explain
-from diagnostics.report import STATES, Command, render_query_report, render_token_report
 from diagnostics.token import diagnose
+from diagnostics.token_report import STATES
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.report.results import Result
+from sparse_adapt.report.sections import Command, untitled
+from sparse_adapt.report.terminal import rendered
 
 SECTIONS = ["1  Vocabulary", "2  Logits", "3  Weight", "4  Ranking", "5  What to do next"]
 
 
-def shown(renderable, width: int = 100) -> str:
+def shown(report: Result, width: int = 100) -> str:
     console = Console(file=io.StringIO(), width=width)
-    console.print(renderable)
+    console.print(report.renderable())
     return console.file.getvalue()
 
 
@@ -30,7 +33,7 @@ def bundled() -> SparseEncoder:
 def test_five_sections_at_one_hundred_columns(tiny_model, twelve_documents):
     places = Places("my-model", "my-corpus")
     report = diagnose("zorvex", SparseEncoder.load(tiny_model), twelve_documents, places=places)
-    text = shown(render_token_report(report))
+    text = shown(report)
     assert [text.index(section) for section in SECTIONS] == sorted(
         text.index(section) for section in SECTIONS
     )
@@ -50,9 +53,9 @@ def test_five_sections_at_one_hundred_columns(tiny_model, twelve_documents):
 @pytest.mark.parametrize("term", ["[unused12]", "[pad]", "[/b]", "##ing", "[CLS]"])
 def test_tokens_are_never_markup(bundled, term):
     documents = [Document("[link=x]", f"A text with {term} and linking in it", "[bold]")]
-    text = shown(render_token_report(diagnose(term, bundled, documents)))
+    text = shown(diagnose(term, bundled, documents))
     assert text.splitlines()[0].startswith(f"{term}  ")
-    found = shown(render_query_report(explain(f"linking {term}", bundled, documents)))
+    found = shown(explain(f"linking {term}", bundled, documents))
     assert found.splitlines()[0] == f"linking {term}"
     assert "1  [link=x]  [bold]" in found
 
@@ -62,7 +65,7 @@ def test_a_shared_token_reads_as_an_equation():
     rest = [Contribution(number, f"w{number}", 0.1, 1.0, 0.1, False, False) for number in range(20)]
     match = Match(1, "d1", "", 5.0, (part, *rest))
     tokens = (QueryToken(13, "[unused12]", 1.5, True, True), QueryToken(14, "[pad]", 0.5, False, False))
-    text = shown(render_query_report(QueryReport("q", 2, tokens, ("[sep]",), (match,))))
+    text = shown(QueryReport("q", 2, tokens, ("[sep]",), (match,)))
     assert "3.000 = '[unused12]' (1.500 x 2.000)" in text
     assert "new term, expansion" in text
     assert "1.100 = 11 more" in text  # ten are shown: 3.0 and nine of 0.1
@@ -81,7 +84,7 @@ def test_nothing_is_cut(tiny_model, twelve_documents, width):
     tokens = (QueryToken(13, LONG, 1.5, True, True), QueryToken(14, "short", 0.5, False, False))
     for parts in ((part, other), (other,)):
         match = Match(1, "d1", "", 5.0, parts)
-        text = shown(render_query_report(QueryReport("q", 2, tokens, (), (match,))), width)
+        text = shown(QueryReport("q", 2, tokens, (), (match,)), width)
         whole = "".join(text.split())
         assert "…" not in text and max(map(len, text.splitlines())) <= width
         assert ("newterm,expansion" in whole and LONG in whole) or width < 80
@@ -89,27 +92,33 @@ def test_nothing_is_cut(tiny_model, twelve_documents, width):
     report = diagnose(
         "zorvex", SparseEncoder.load(tiny_model), [*twelve_documents, Document("x", f"zorvex {LONG}")]
     )
-    text = shown(render_token_report(report), width)
+    text = shown(report, width)
     assert "…" not in text and max(map(len, text.splitlines())) <= width
 
 
 def test_a_query_without_a_match_says_so():
-    assert "No document shares a token" in shown(render_query_report(QueryReport("q", 0, (), (), ())))
+    assert "No document shares a token" in shown(QueryReport("q", 0, (), (), ()))
+
+
+def rendered_line(line: str) -> str:
+    console = Console(file=io.StringIO(), width=80)
+    console.print(rendered(untitled(Command(line))))
+    return console.file.getvalue()
 
 
 def test_a_long_command_goes_on_after_a_backslash():
     words = ["sparse-adapt", "distill", "--model", "a folder/with  [pad] in it's " * 2, "-o", "x" * 60]
     line = shlex.join(words)
-    text = shown(Command(line), width=80)
+    text = rendered_line(line)
     assert len(text.splitlines()) > 1
     assert shlex.split(text.replace("\\\n", " ")) == words
-    assert shown(Command("sparse-adapt demo"), width=80) == "  sparse-adapt demo\n"
+    assert rendered_line("sparse-adapt demo") == "  sparse-adapt demo\n"
 
 
 def test_places_reach_the_commands(tiny_model, twelve_documents):
     model = SparseEncoder.load(tiny_model)
     places = Places(model="runs/[pad]/extended", corpus="my corpus.jsonl", terms="my.json")
-    text = shown(render_token_report(diagnose("zorvex", model, twelve_documents, places=places)))
+    text = shown(diagnose("zorvex", model, twelve_documents, places=places))
     assert "'runs/[pad]/extended'" in text
     assert "my.json" in text
 
@@ -124,7 +133,7 @@ def test_every_state_has_words():
 
 def test_the_term_is_marked_without_colour(tiny_model, twelve_documents):
     report = diagnose("zorvex", SparseEncoder.load(tiny_model), twelve_documents, listed=True)
-    text = shown(render_token_report(report), 160)
+    text = shown(report, 160)
     first = report.logits[0]
     assert f"{first.token} stands at position" in text
     assert f"positions {', '.join(map(str, first.occurs_at))} " in text
@@ -148,17 +157,13 @@ def test_a_term_below_the_heaviest_has_a_row_of_its_own(tiny_model, twelve_docum
         if (found.ranking.ranks[0] or 0) > 10
     )
     rank, weight = report.ranking.ranks[0], report.weights[0].encoder_weight
-    line = next(
-        line
-        for line in shown(render_token_report(report)).splitlines()
-        if line.strip().startswith(f"{rank} ")
-    )
+    line = next(line for line in shown(report).splitlines() if line.strip().startswith(f"{rank} "))
     assert f"{weight:.3f}" in line and line.rstrip().endswith("<- here")
 
 
 def test_a_query_tells_its_sparsity_and_a_document_its_heaviest_tokens(tiny_model, twelve_documents):
     report = explain("server log", SparseEncoder.load(tiny_model), twelve_documents, top=1)
-    text = shown(render_query_report(report), 160)
+    text = shown(report, 160)
     assert f"sparsity {report.sparsity:.2f} %, largest {report.heaviest.token} " in text
     assert report.matches[0].snippet in text
     assert "heaviest tokens (* shared): " in text

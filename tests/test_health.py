@@ -6,7 +6,7 @@ import pytest
 import torch
 from families import build
 
-from diagnostics.tables import tabulate_head
+from diagnostics.health import tabulate_head
 from sparse_adapt.errors import ModelError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model import health

@@ -6,9 +6,10 @@ from html.parser import HTMLParser
 import pytest
 
 from sparse_adapt.errors import InputError
-from sparse_adapt.report.html import parts, pictures
-from sparse_adapt.report.html.page import fragment, read_page, served, written
-from sparse_adapt.report.html.parts import (
+from sparse_adapt.report import charts
+from sparse_adapt.report.html import fragment, png_file, read_page, served, svg_of, written
+from sparse_adapt.report.printable import printable
+from sparse_adapt.report.sections import (
     Bar,
     Bars,
     Command,
@@ -26,6 +27,7 @@ from sparse_adapt.report.html.parts import (
     Rows,
     Section,
     Warm,
+    untitled,
 )
 from sparse_adapt.report.tables import Column, Table
 
@@ -54,7 +56,7 @@ def every_part(text):
     table = Table(
         text, (Column("a", text, "text"), Column("b", "b")), [{"a": text, "b": 2, "to": "#x"}], text
     )
-    found = Found(text, text, "1.0", True, [Bar(text, text, 0.5, text, True)], "#x", text)
+    found = Found(text, text, "1.0", True, [Bar(text, text, 0.5, text, True)], "#x")
     return [
         Prose(text, "good"),
         Listing([Prose(text, "bad")]),
@@ -109,7 +111,7 @@ def test_a_served_page_names_its_style_sheet_and_script(page):
 
 
 def test_a_fragment_for_a_notebook_has_its_style_and_no_page():
-    text = fragment([Prose("a < b")])
+    text = fragment(untitled("a < b"))
     assert "<html" not in text and "a &lt; b" in text and ".sparse-adapt" in text
 
 
@@ -131,26 +133,26 @@ def draw_all(text):
     rows = [{"x": place, "y": place / 2, "by": text, "stage": f"{text}{place}"} for place in range(3)]
     named = [{"name": text, "value": 0.5, "low": 0.1, "high": 0.9, "group": "a", "marked": True}]
     return [
-        pictures.lines(text, rows, "x", "y", "by", told=text),
-        pictures.lines(text, rows, "stage", "y", "by", order=[row["stage"] for row in rows], told=text),
-        pictures.differences(text, named, told=text),
-        pictures.strip(text, named, told=text),
-        pictures.columns(text, named, told=text, unit="u"),
-        pictures.intervals(text, named, told=text, unit="u"),
+        charts.lines(text, rows, "x", "y", "by", told=text),
+        charts.lines(text, rows, "stage", "y", "by", order=[row["stage"] for row in rows], told=text),
+        charts.differences(text, named, told=text),
+        charts.strip(text, named, told=text),
+        charts.columns(text, named, told=text, unit="u"),
+        charts.intervals(text, named, told=text, unit="u"),
     ]
 
 
 def test_pictures_are_escaped_and_take_the_colours_of_the_page():
-    for picture in draw_all(HOSTILE):
+    for svg in map(svg_of, draw_all(HOSTILE)):
         tags = Tags()
-        tags.feed(picture.svg)
+        tags.feed(svg)
         assert "script" not in {tag for tag, _ in tags.seen}
         assert tags.seen[0][1]["role"] == "img"
-        assert tags.seen[0][1]["aria-label"] == parts.spelt(HOSTILE)
-        assert "\u202e" not in picture.svg
-        assert "var(--ink)" in picture.svg
-        assert not re.search(r"#0[1-9]0[1-9]0[1-9]", picture.svg)
-        assert "http" not in picture.svg.replace("http://www.w3.org/", "")
+        assert tags.seen[0][1]["aria-label"] == printable(HOSTILE)
+        assert "\u202e" not in svg
+        assert "var(--ink)" in svg
+        assert not re.search(r"#0[1-9]0[1-9]0[1-9]", svg)
+        assert "http" not in svg.replace("http://www.w3.org/", "")
 
 
 def test_a_difference_is_coloured_by_its_whole_interval():
@@ -158,7 +160,7 @@ def test_a_difference_is_coloured_by_its_whole_interval():
         {"name": "gain", "value": 0.2, "low": 0.1, "high": 0.3},
         {"name": "open", "value": 0.2, "low": -0.1, "high": 0.3},
     ]
-    gain, both = (pictures.differences("t", rows[:count], told="t").svg for count in (1, 2))
+    gain, both = (svg_of(charts.differences("t", rows[:count], told="t")) for count in (1, 2))
     assert gain.count("var(--good)") == both.count("var(--good)") == 2  # the interval and its point
     assert "var(--bad)" not in both
 
@@ -174,7 +176,7 @@ def test_a_picture_of_its_own_is_drawn_on_white_with_its_intervals():
         }
         for row in range(6)
     ]
-    png = pictures.intervals_png("", rows, unit="ndcg@10")
+    png = png_file(charts.intervals("", rows, told="t", unit="ndcg@10"))
     assert png.startswith(b"\x89PNG")
-    svg = pictures.intervals("", rows, told="t", unit="ndcg@10").svg
+    svg = svg_of(charts.intervals("", rows, told="t", unit="ndcg@10"))
     assert all(f"number {row}" in svg for row in range(6))  # a legend with every name, whole

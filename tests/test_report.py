@@ -9,13 +9,12 @@ from rich.console import Console
 from sparse_adapt.report.tables import (
     Column,
     Table,
-    bar,
     formatted,
     tabulate_evaluation,
     to_json,
     to_markdown,
-    to_rich,
 )
+from sparse_adapt.report.terminal import bar, to_rich
 
 AWKWARD = ["[unused12]", "[pad]", "##ing", "[/bold]", "a|b", "`", "_init_", "*", ":smile:"]
 

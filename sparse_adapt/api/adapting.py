@@ -5,9 +5,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
 from sparse_adapt.api.inputs import Given, InputFolder
 from sparse_adapt.api.models import Model, ModelGiven, load
 from sparse_adapt.collection.given import Corpus, DefinitionsGiven, DocumentsGiven, QueriesGiven
@@ -21,7 +18,8 @@ from sparse_adapt.pipeline.plan import BASE_MODEL
 from sparse_adapt.pipeline.request import Request, begun, chosen_settings
 from sparse_adapt.report.progress import Bars, is_watched
 from sparse_adapt.report.results import Result
-from sparse_adapt.report.tables import Row, to_rich
+from sparse_adapt.report.sections import Section, untitled
+from sparse_adapt.report.tables import Row
 from sparse_adapt.terms.mining import Term, read_terms
 
 KEYS = {"glossary": "dictionary"}  # what a file of a corpus folder is called, where it is called otherwise
@@ -83,10 +81,9 @@ class Adaptation(Result):
         self._check()
         return tabulate(self.report).rows
 
-    def renderable(self) -> RenderableType:
+    def sections(self) -> Sequence[Section]:
         """The models that were tried, and the verdict."""
-        lines = [Text(line) for line in self.verdict]
-        return Group(to_rich(tabulate(self.report)), *lines) if self.report else Group(*lines)
+        return untitled(*([tabulate(self.report)] if self.report else []), *self.verdict)
 
     def _check(self) -> None:
         if self.stopped:

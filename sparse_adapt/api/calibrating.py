@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.console import Group, RenderableType
-
 from sparse_adapt.api.checks import check_output, some_queries
 from sparse_adapt.api.following import exported
 from sparse_adapt.api.options import LatestCorpus, LatestModel, Option, Overwrite, declared, out_option
@@ -15,7 +13,8 @@ from sparse_adapt.api.results import After, Told
 from sparse_adapt.api.runs import subject_of
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.report.progress import watching
-from sparse_adapt.report.tables import Row, Table, to_rich
+from sparse_adapt.report.sections import Section, untitled
+from sparse_adapt.report.tables import Row, Table
 
 if TYPE_CHECKING:
     from sparse_adapt.collection.given import QueriesGiven
@@ -49,11 +48,11 @@ class Calibration(Told):
             "figures": self.rows(),
         }
 
-    def renderable(self) -> RenderableType:
+    def sections(self) -> Sequence[Section]:
         """Both tables."""
         from sparse_adapt.pipeline.calibrate import tabulate
 
-        return Group(to_rich(self.terms), to_rich(tabulate(self.bought)))
+        return untitled(self.terms, tabulate(self.bought))
 
     def after(self) -> After:
         """The model, and how its vectors are written."""

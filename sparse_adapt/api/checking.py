@@ -5,14 +5,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from sparse_adapt.api.checks import a_folder
 from sparse_adapt.api.following import line
 from sparse_adapt.api.options import CorpusNamed, Option, declared
 from sparse_adapt.api.results import After, Told
 from sparse_adapt.errors import InputError
+from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Row
 
 if TYPE_CHECKING:
@@ -40,9 +38,9 @@ class Checked(Told):
         """A row for each kind."""
         return [{"what": name, "count": count} for name, count in self.counts.items()]
 
-    def renderable(self) -> RenderableType:
+    def sections(self) -> Sequence[Section]:
         """The counts in a line."""
-        return Text(self.headline)
+        return untitled(self.headline)
 
     def after(self) -> After:
         """What the owner should know, and how to adapt a model to the corpus."""
@@ -154,9 +152,9 @@ class Verified(Told):
         """One row."""
         return [self.to_dict()]
 
-    def renderable(self) -> RenderableType:
+    def sections(self) -> Sequence[Section]:
         """The folder, and what it holds."""
-        return Text(self.headline)
+        return untitled(self.headline)
 
     def after(self) -> After:
         """The folder, and what it holds."""

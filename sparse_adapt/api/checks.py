@@ -17,7 +17,7 @@ FILE_KINDS = {  # of which commands write one: in words, and what reads the firs
     "triplets": ("texts and what contradicts them", "sparse_adapt.collection.examples:read_triplets"),
     "results": ("TREC run", "sparse_adapt.collection.readers:read_run"),
     "pack": ("term pack", "sparse_adapt.term_packs.pack:read_pack"),
-    "page": ("page of sparse-adapt", "sparse_adapt.report.html.page:read_page"),
+    "page": ("page of sparse-adapt", "sparse_adapt.report.html:read_page"),
 }
 
 

@@ -5,9 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
 from sparse_adapt.api.checks import a_corpus_or_vectors, a_file_or_folder, a_folder, check_output
 from sparse_adapt.api.indexing import is_vectors, vectors_at
 from sparse_adapt.api.options import (
@@ -33,7 +30,8 @@ from sparse_adapt.api.results import After, Told
 from sparse_adapt.engines.formats import ENGINES, check_takes, find_engine, module_of, open_engine
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.report.progress import watching
-from sparse_adapt.report.tables import Row, to_rich
+from sparse_adapt.report.sections import Section, untitled
+from sparse_adapt.report.tables import Row
 
 if TYPE_CHECKING:
     from sparse_adapt.api.models import ModelGiven
@@ -91,9 +89,9 @@ class Export(Told):
         files = (*self.manifest.parts, *filter(None, [self.manifest.queries_file]))
         return [{"file": file.path, "rows": file.rows, "sha256": file.sha256} for file in files]
 
-    def renderable(self) -> RenderableType:
+    def sections(self) -> Sequence[Section]:
         """What was written, what it cost, and how it is loaded."""
-        return Group(*map(Text, (self.headline, *self.remarks, "", self.loading)))
+        return untitled(self.headline, *self.remarks, "", self.loading)
 
     def after(self) -> After:
         """How weights are stored, the folder, and how it is loaded."""
@@ -276,11 +274,11 @@ class CheckedExport(Told):
         """One row."""
         return [self.to_dict()]
 
-    def renderable(self) -> RenderableType:
+    def sections(self) -> Sequence[Section]:
         """The headline, and tables of differences and measures."""
         from sparse_adapt.engines.parity import tables
 
-        return Group(Text(self.headline), *map(to_rich, tables(self.parity)))
+        return untitled(self.headline, *tables(self.parity))
 
     def after(self) -> After:
         """The first faults; a fault is a failure."""

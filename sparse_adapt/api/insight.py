@@ -7,8 +7,8 @@ from diagnostics.advice import Places
 from diagnostics.health import Health, measure_health
 from diagnostics.matches import QueryReport
 from diagnostics.matches import explain as take_apart
-from diagnostics.sections import TokenReport
 from diagnostics.token import diagnose as report_on
+from diagnostics.token_report import TokenReport
 from sparse_adapt.api.models import ModelGiven, load_sparse
 from sparse_adapt.collection.given import Corpus, DocumentsGiven
 from sparse_adapt.collection.sources import beside

@@ -1,12 +1,11 @@
 """How well a model ranks judged queries, beside another: `evaluate`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import RenderableType
 
 from sparse_adapt.api.models import ModelGiven, load
 from sparse_adapt.collection.given import (
@@ -20,11 +19,11 @@ from sparse_adapt.collection.given import (
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report.html.parts import Beside, Part, Pictures, Prose, Rows, Section
-from sparse_adapt.report.html.pictures import differences
+from sparse_adapt.report.charts import differences
 from sparse_adapt.report.progress import Bars, watching
 from sparse_adapt.report.results import Result
-from sparse_adapt.report.tables import Column, Row, Table, tabulate_evaluation, to_rich
+from sparse_adapt.report.sections import Beside, Part, Pictures, Prose, Rows, Section
+from sparse_adapt.report.tables import Column, Row, Table, tabulate_evaluation
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_model, evaluation, measurable
 from sparse_adapt.retrieve.significance import interval
 from sparse_adapt.selection.retention import evaluate_and_keep, general_collection, kept_figures, texts_in
@@ -89,11 +88,12 @@ class Evaluation(Result):
         return self.table().rows
 
     def sections(self) -> Sequence[Section]:
-        """What was gained and lost with intervals, the queries that changed most, and the table of measures."""
-        table = Section("measures", "All measures", [Rows(replace(self.table(), title=""))])
+        """The table of measures; in detail what was gained and lost with intervals, and queries that changed most."""
+        table = Section("measures", "", [Rows(self.table())])
         if self.baseline is None:
             return [table]
-        return [Section("gained", "Gained and lost", self._gained()), *self._changed(), table]
+        gained = Section("gained", "Gained and lost", self._gained(), detail=True)
+        return [table, gained, *self._changed()]
 
     def _gained(self) -> list[Part]:
         """The difference in a sentence; then of each kind of query, as a picture and in figures."""
@@ -135,16 +135,16 @@ class Evaluation(Result):
             *([Column("kind", "kind", "text")] if self.figures.get("kinds") else []),
             Column("gap", f"change of {SHOWN}", decimals=3, signed=True),
         )
-        return [Section("queries", "Queries that won and lost most", [Rows(Table("", columns, rows))])]
+        return [
+            Section(
+                "queries", "Queries that won and lost most", [Rows(Table("", columns, rows))], detail=True
+            )
+        ]
 
     def _text(self, row: int) -> str:
         """A query's text, or its id where the text isn't known."""
         query_id = str(self.queries[row]["query_id"])
         return self.texts.get(query_id, query_id)
-
-    def renderable(self) -> RenderableType:
-        """The table of measures."""
-        return to_rich(self.table())
 
 
 def evaluate(

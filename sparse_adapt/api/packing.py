@@ -5,9 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
 from sparse_adapt.api.checks import a_file, a_pack_or_model, check_free_file, check_output
 from sparse_adapt.api.following import free, line
 from sparse_adapt.api.options import (
@@ -25,7 +22,8 @@ from sparse_adapt.api.options import (
 from sparse_adapt.api.results import After, Told
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.report.progress import watching
-from sparse_adapt.report.tables import Column, Row, Table, to_rich
+from sparse_adapt.report.sections import Section, untitled
+from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.report.watching import silent
 
 if TYPE_CHECKING:
@@ -85,11 +83,11 @@ class Packs(Told):
         packs = [{"name": name, **header.model_dump(mode="json")} for name, header in self.found]
         return {"source": self.source, "packs": packs}
 
-    def renderable(self) -> RenderableType:
+    def sections(self) -> Sequence[Section]:
         """The rows as a table."""
-        if not self.found:
-            return Text(f"{self.source} holds no term pack")
-        return to_rich(Table("", COLUMNS, self.rows()))
+        return untitled(
+            Table("", COLUMNS, self.rows()) if self.found else f"{self.source} holds no term pack"
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -140,9 +138,9 @@ class Unpacked(Packs):
         ids = None if self.encode_again is None else list(self.encode_again)
         return {**super().to_dict(), "encode_again": ids}
 
-    def renderable(self) -> RenderableType:
+    def sections(self) -> Sequence[Section]:
         """The packs that the model has now, and how many documents have to be encoded again."""
-        return Group(super().renderable(), Text(self.advice))
+        return untitled(Table("", COLUMNS, self.rows()), self.advice)
 
     @property
     def advice(self) -> str:

@@ -5,11 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
 from sparse_adapt.report.results import Result
-from sparse_adapt.report.tables import Row
+from sparse_adapt.report.sections import Part, Section, untitled
+from sparse_adapt.report.tables import Row, Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +67,9 @@ class Written(Told):
         """One row."""
         return [self.to_dict()]
 
-    def renderable(self) -> RenderableType:
+    def sections(self) -> Sequence[Section]:
         """What was written."""
-        return Text(self.headline)
+        return untitled(self.headline)
 
     def after(self) -> After:
         """The place, what its owner should know, and what goes on from here."""
@@ -85,7 +83,7 @@ class Tables(Told):
     """Tables and lines beside the same as data, as commands show them that have no class of their own for it."""
 
     content: Any
-    shown: Sequence[RenderableType]
+    shown: Sequence[Part | Table | str]
     ending: After = After()
     heading: str = ""
 
@@ -102,9 +100,9 @@ class Tables(Told):
         """The content as rows, where it is a list of them."""
         return self.content if isinstance(self.content, list) else [self.content]
 
-    def renderable(self) -> RenderableType:
+    def sections(self) -> Sequence[Section]:
         """The tables, one below the other."""
-        return Group(*self.shown)
+        return untitled(*self.shown)
 
     def after(self) -> After:
         """What was written, and what goes on from here."""

@@ -5,8 +5,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, overload
 
-from rich.console import Group, RenderableType
-
 from sparse_adapt.api.checks import a_corpus_or_vectors, a_folder, check_free_file, some_queries, some_words
 from sparse_adapt.api.following import line
 from sparse_adapt.api.indexing import is_index, is_vectors, vectors_at
@@ -15,7 +13,8 @@ from sparse_adapt.api.results import After, Told
 from sparse_adapt.api.runs import subject_of
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.report.progress import watching
-from sparse_adapt.report.tables import Column, Row, Table, to_rich
+from sparse_adapt.report.sections import Section, untitled
+from sparse_adapt.report.tables import Column, Row, Table
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -122,7 +121,7 @@ class Found(Told, Sequence[Hit]):
         """A row for each document."""
         return [asdict(hit) for hit in self.hits]
 
-    def renderable(self) -> RenderableType:
+    def sections(self) -> Sequence[Section]:
         """A table for each query: its documents, how they begin, and the impact where an index ranked by it."""
         columns = [
             Column("rank", "rank"),
@@ -136,8 +135,8 @@ class Found(Told, Sequence[Hit]):
         tables = []
         for query in self.queries:
             rows: list[Row] = [{**asdict(hit), "snippet": hit.snippet} for hit in self._hits(query)]
-            tables.append(to_rich(Table(query.text, tuple(columns), rows)))
-        return Group(*tables)
+            tables.append(Table(query.text, tuple(columns), rows))
+        return untitled(*tables)
 
     def after(self) -> After:
         """Queries that nothing matches, and how a match is explained."""

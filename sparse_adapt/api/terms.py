@@ -5,16 +5,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, overload
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
 from sparse_adapt.api.checks import check_free_file
 from sparse_adapt.api.following import free, line
 from sparse_adapt.api.options import CorpusAtPlace, Model, Option, Overwrite, declared, out_option
 from sparse_adapt.api.results import After, Told
 from sparse_adapt.errors import InputError, OutputError
 from sparse_adapt.report.progress import watching
-from sparse_adapt.report.tables import Column, Row, Table, to_rich
+from sparse_adapt.report.sections import Section, untitled
+from sparse_adapt.report.tables import Column, Row, Table
 
 if TYPE_CHECKING:
     from sparse_adapt.terms.mining import Term
@@ -83,7 +81,7 @@ class MinedTerms(Told, Sequence["Term"]):
             for rank, term in enumerate(self.terms, start=1)
         ]
 
-    def renderable(self) -> RenderableType:
+    def sections(self) -> Sequence[Section]:
         """The first of them as a table, and why they end there."""
         note = (
             "gain: what a token for the word saves over the corpus, less what it costs; times: how often it is said; "
@@ -91,8 +89,8 @@ class MinedTerms(Told, Sequence["Term"]):
         )
         if len(self.terms) > SHOWN:
             note = f"the first {SHOWN} of {len(self.terms):,}; {note}"
-        table = to_rich(Table("", COLUMNS, self.rows()[:SHOWN], note))
-        return Group(table, Text(self.criterion)) if self.criterion else table
+        table = Table("", COLUMNS, self.rows()[:SHOWN], note)
+        return untitled(table, *([self.criterion] if self.criterion else []))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write `terms.json`, to be read and edited. Raises OutputError for a file that is there already."""

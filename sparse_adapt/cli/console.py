@@ -37,7 +37,7 @@ def show(renderable: RenderableType) -> None:
 
 def show_table(table: "Table") -> None:
     """A table for people."""
-    from sparse_adapt.report.tables import to_rich
+    from sparse_adapt.report.terminal import to_rich
 
     show(to_rich(table))
 

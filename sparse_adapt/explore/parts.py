@@ -10,7 +10,7 @@ from sparse_adapt.explore.subject import Explored
 from sparse_adapt.model.tokens import names_of
 from sparse_adapt.pages.queries import Weighed, ranking_of
 from sparse_adapt.pages.subject import Encoded
-from sparse_adapt.report.html.parts import Bar, Bars, Page, Part, Prose, Ranking, Section
+from sparse_adapt.report.sections import Bar, Bars, Page, Part, Prose, Ranking, Section
 
 TOKENS = 25  # of a text
 

@@ -26,8 +26,8 @@ from sparse_adapt.explore.subject import Explored
 from sparse_adapt.explore.terms import amounts_with, term_page, terms_page
 from sparse_adapt.explore.views import Missing, document_page, query_page
 from sparse_adapt.pipeline.calibrate import save_calibrated
-from sparse_adapt.report.html.page import script, served, style_sheet
-from sparse_adapt.report.html.parts import Page
+from sparse_adapt.report.html import script, served, style_sheet
+from sparse_adapt.report.sections import Page
 
 HOST, PORT = "127.0.0.1", 8765
 NAMES = (HOST, "localhost")

@@ -16,7 +16,7 @@ from sparse_adapt.pages.states import heat_of
 from sparse_adapt.pages.terms import nearest_tokens
 from sparse_adapt.pipeline.calibrate import check_calibrates, tabulate
 from sparse_adapt.pipeline.lowering import Amounts, Texts
-from sparse_adapt.report.html.parts import (
+from sparse_adapt.report.sections import (
     Bar,
     Bars,
     Facts,

@@ -4,7 +4,7 @@ from sparse_adapt.explore.parts import Addresses, ranking, token_bars
 from sparse_adapt.explore.subject import Explored
 from sparse_adapt.pages.queries import weigh
 from sparse_adapt.pages.states import heat_of_all
-from sparse_adapt.report.html.parts import (
+from sparse_adapt.report.sections import (
     Field,
     Fold,
     Form,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from sparse_adapt.pages.states import ends_told, heat_of
 from sparse_adapt.pages.subject import Subject
 from sparse_adapt.pages.terms import TermFindings
-from sparse_adapt.report.html.parts import Fold, Part, Prose, Section
+from sparse_adapt.report.sections import Fold, Part, Prose, Section
 
 TERMS = 6
 ABOUT = "The figure behind a word of a text is the weight that its position gives the term."

@@ -7,11 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from diagnostics.matches import explain
-from diagnostics.pages import found_of
+from diagnostics.matches import explain, found_of
 from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.pages.subject import Encoded, Subject
-from sparse_adapt.report.html.parts import Fold, Part, Prose, Ranking, Rankings, Rows, Section
+from sparse_adapt.report.sections import Fold, Part, Prose, Ranking, Rankings, Rows, Section
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.selection.evidence import MADE_UP

@@ -16,9 +16,9 @@ from sparse_adapt.pages.terms import find_terms, terms_section
 from sparse_adapt.pages.verdict import verdict_section
 from sparse_adapt.pages.words import words_section
 from sparse_adapt.pipeline.run import read_finished
-from sparse_adapt.report.html.page import written
-from sparse_adapt.report.html.parts import Page
+from sparse_adapt.report.html import written
 from sparse_adapt.report.messages import say
+from sparse_adapt.report.sections import Page
 from sparse_adapt.report.watching import Heard, silent
 
 PAGE_FILE = "report.html"

@@ -6,8 +6,8 @@ from typing import Any
 
 from sparse_adapt.lab.demo.verdict import has_alone
 from sparse_adapt.pages.subject import Subject
-from sparse_adapt.report.html.parts import Fold, Part, Picture, Pictures, Prose, Rows, Section
-from sparse_adapt.report.html.pictures import lines
+from sparse_adapt.report.charts import lines
+from sparse_adapt.report.sections import Fold, Part, Picture, Pictures, Prose, Rows, Section
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.stages.table import STAGES
 from sparse_adapt.training.loop import HISTORY_FILE, read_history

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import group_by_length, names_of, pad
-from sparse_adapt.report.html.parts import Heat, Warm
+from sparse_adapt.report.sections import Heat, Warm
 
 TOKENS_A_PASS = 4096
 NAMED = 3  # tokens of a position that are named

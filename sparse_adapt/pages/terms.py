@@ -12,7 +12,8 @@ from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import names_of
 from sparse_adapt.pages.subject import Subject
-from sparse_adapt.report.html.parts import (
+from sparse_adapt.report.charts import strip
+from sparse_adapt.report.sections import (
     Bar,
     Bars,
     Facts,
@@ -24,7 +25,6 @@ from sparse_adapt.report.html.parts import (
     Rows,
     Section,
 )
-from sparse_adapt.report.html.pictures import strip
 from sparse_adapt.report.tables import Column, Row, Table, percentage
 from sparse_adapt.retrieve.encode import encode
 

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 from diagnostics.cost import Cost, measure_cost
 from sparse_adapt.pages.subject import Subject
-from sparse_adapt.report.html.parts import (
+from sparse_adapt.report.charts import differences
+from sparse_adapt.report.sections import (
     Beside,
     Facts,
     Fold,
@@ -17,7 +18,6 @@ from sparse_adapt.report.html.parts import (
     Section,
     Tone,
 )
-from sparse_adapt.report.html.pictures import differences
 from sparse_adapt.report.tables import Column, Row, Table, percentage
 from sparse_adapt.report.watching import duration
 from sparse_adapt.selection.evidence import Evidence

@@ -1,6 +1,6 @@
 """The words that a page of a run uses, for whoever sees the first of these pages."""
 
-from sparse_adapt.report.html.parts import Facts, Section
+from sparse_adapt.report.sections import Facts, Section
 
 WORDS = (
     ("token", "an entry of the model's vocabulary; a text is read as tokens"),

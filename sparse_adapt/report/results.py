@@ -10,20 +10,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from sparse_adapt.errors import MissingPackageError
-from sparse_adapt.report.html.page import fragment, written
-from sparse_adapt.report.html.parts import Page, Part, Prose, Section
-from sparse_adapt.report.messages import SafeConsole
+from sparse_adapt.report.sections import Page, Section
 from sparse_adapt.report.tables import Row
 
 if TYPE_CHECKING:
     from pandas import DataFrame
     from rich.console import RenderableType
 
-WIDTH = 100  # characters of a result that is printed or shown in a notebook
-PAGE = (
-    "<pre style=\"white-space:pre;overflow-x:auto;line-height:normal;font-family:Menlo,'DejaVu Sans Mono',"
-    "consolas,'Courier New',monospace\">{code}</pre>"
-)
+WIDTH = 100  # characters of a result that is printed
 
 
 class Result(ABC):
@@ -45,19 +39,20 @@ class Result(ABC):
         """Everything that was found, as plain objects, lists and numbers."""
 
     @abstractmethod
+    def sections(self) -> Sequence[Section]:
+        """The result as a person reads it: the one description that a terminal, a page and a notebook show."""
+
     def renderable(self) -> "RenderableType":
         """What the command prints of it."""
+        from sparse_adapt.report.terminal import rendered
 
-    def sections(self) -> Sequence[Section]:
-        """The result as sections of a page; none where it is shown as the command prints it."""
-        return ()
+        return rendered(self.sections())
 
     def page(self, title: str, lead: str = "") -> str:
-        """The result as a page that needs no network and no script. Raises ValueError where it has no sections."""
-        sections = self.sections()
-        if not sections:
-            raise ValueError(f"{type(self).__name__} has no page")
-        return written(Page(title, sections, lead or self.headline))
+        """The result as a page that needs no network and no script."""
+        from sparse_adapt.report.html import written
+
+        return written(Page(title, self.sections(), lead or self.headline))
 
     def to_frame(self) -> "DataFrame":
         """The rows as a data frame of pandas. Raises MissingPackageError, with its pip line, without pandas."""
@@ -71,6 +66,8 @@ class Result(ABC):
         return f"<{type(self).__name__}: {self.headline}>"
 
     def __str__(self) -> str:
+        from sparse_adapt.report.messages import SafeConsole
+
         console = SafeConsole(
             file=io.StringIO(),
             width=WIDTH,
@@ -84,22 +81,6 @@ class Result(ABC):
         return "\n".join(line.rstrip() for line in captured.get().rstrip().split("\n"))
 
     def _repr_html_(self) -> str:
-        sections = self.sections()
-        if sections:
-            parts: list[Part] = []
-            for section in sections:
-                parts += [Prose(section.title, "title"), *section.parts]
-            return fragment(parts)
-        console = SafeConsole(
-            file=io.StringIO(),
-            width=WIDTH,
-            record=True,
-            force_terminal=True,  # or styles are dropped
-            force_jupyter=False,
-            color_system="truecolor",
-            highlight=False,
-            markup=False,
-            emoji=False,
-        )
-        console.print(self.renderable())
-        return console.export_html(inline_styles=True, code_format=PAGE)
+        from sparse_adapt.report.html import fragment
+
+        return fragment(self.sections())

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from rich.text import Text
-
 from sparse_adapt.api.checks import (
     a_corpus,
     a_file,
@@ -34,7 +32,7 @@ from sparse_adapt.api.results import After, Tables
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.place import Place
 from sparse_adapt.report.progress import watching
-from sparse_adapt.report.tables import Column, Row, Table, to_rich
+from sparse_adapt.report.tables import Column, Row, Table
 
 if TYPE_CHECKING:
     from sparse_adapt.model.kinds import EitherEncoder
@@ -112,7 +110,7 @@ def coin(
             line("evaluate", "--model", model, "--collection", folder, "--split", split),
         ],
     )
-    return Tables(report.model_dump(), [to_rich(_coined_table(report))], ending)
+    return Tables(report.model_dump(), [_coined_table(report)], ending)
 
 
 @declared
@@ -156,7 +154,7 @@ def recovery(
         next_steps=[line("explain", query, "--model", model, "--corpus", coined)],
     )
     content = {"model": model, "base": baseline, "coined": coined, **result.to_json()}
-    return Tables(content, [to_rich(table)], ending)
+    return Tables(content, [table], ending)
 
 
 def _coined_table(report: "Report") -> Table:
@@ -307,7 +305,7 @@ def write_contradictions(
     if tuned_place is not None:
         written.append((tuned_place, "the tuned generator"))
     following = line("triplets", "--model", model, "--triplets", place, "-o", free("taught"))
-    return Tables(tally.to_json(), [to_rich(table)], After(wrote=written, next_steps=[following]))
+    return Tables(tally.to_json(), [table], After(wrote=written, next_steps=[following]))
 
 
 # -- similar texts --------------------------------------------------------------------------------------
@@ -347,7 +345,7 @@ def groups(
     members = read_members(groups)
     names = [name for name in (baseline, model) if name is not None]
     measured = {name: measure_groups(_either(name, device, reading), members) for name in names}
-    shown = [to_rich(table) for table in group_tables(measured)]
+    shown = group_tables(measured)
     if place is None:
         beside = ["--baseline", baseline] if baseline else []
         again = line("groups", "--model", model, *beside, "--groups", groups, "-o", free("groups"))
@@ -403,7 +401,7 @@ def similarity(
     figures = {which: each._asdict() for which, each in measured.items()}
     return Tables(
         {"measure": "spearman", "pairs": len(graded), **figures},
-        [to_rich(Table(f"{model} on {pairs}", columns, rows, note))],
+        [Table(f"{model} on {pairs}", columns, rows, note)],
         After(next_steps=[line("relevant-words", "--model", model, "--pairs", pairs)]),
     )
 
@@ -452,7 +450,7 @@ def relevant_words(
     if place is not None:
         write_relevance(relevance, place)
         ending = After(wrote=[(place.folder, "relevance.json, relevance.png")])
-    return Tables(relevance.to_dict(), [to_rich(tabulate_relevance(relevance))], ending)
+    return Tables(relevance.to_dict(), [tabulate_relevance(relevance)], ending)
 
 
 def _either(model: str, device: str, reading: dict[str, int | None]) -> "EitherEncoder":
@@ -520,7 +518,7 @@ def suite(
         drawn = ["suite.png", *(["suite-queries.png"] if (place / "suite-queries.png").is_file() else [])]
         wrote = [(place, f"suite.json, suite.md, {', '.join(drawn)}, vectors")]
         ending = After(wrote=wrote, next_steps=[line(*again, "--overwrite", "--explain")])
-    return Tables(suite_object(outcome), [to_rich(table) for table in suite_tables(outcome)], ending)
+    return Tables(suite_object(outcome), list(suite_tables(outcome)), ending)
 
 
 def suite_file() -> Tables:
@@ -528,4 +526,4 @@ def suite_file() -> Tables:
     from sparse_adapt.research.suite.settings import suite_template
 
     text = suite_template().rstrip("\n")
-    return Tables(text, [Text(text)])
+    return Tables(text, [text])

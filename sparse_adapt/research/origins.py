@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from rich.console import Group, RenderableType
-from rich.text import Text
 
 from sparse_adapt.api.results import Told
 from sparse_adapt.collection.examples import read_candidates
@@ -20,8 +18,8 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pages.provenance import texts_of
 from sparse_adapt.pages.subject import Encoded, Subject
 from sparse_adapt.pages.terms import find_terms
-from sparse_adapt.report.html.parts import Bar, Bars, Fold, Part, Prose, Section
-from sparse_adapt.report.tables import Column, Row, Table, percentage, to_rich
+from sparse_adapt.report.sections import Bar, Bars, Fold, Part, Prose, Section
+from sparse_adapt.report.tables import Row, percentage
 from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.research.influence import Checkpoint, Influence, Lesson, influences, rates_of
 from sparse_adapt.research.wackiness import Wackiness, measure_wackiness
@@ -97,18 +95,6 @@ class Origins(Told):
             "wackiness": {each.term: each.wackiness for each in self.origins},
             "w_auc": {"before": before.area, "after": after.area},
         }
-
-    def renderable(self) -> RenderableType:
-        """The training examples as a table, and both areas."""
-        columns = (
-            Column("term", "term", "token"),
-            Column("title", "in", "text"),
-            Column("example", "taught by", "text"),
-            Column("source", "from", "text"),
-            Column("share", "share", "share", decimals=1),
-        )
-        rows = [{**row, "example": _short(str(row["example"]))} for row in self.rows()]
-        return Group(to_rich(Table("", columns, rows, ABOUT)), Text(self.about_wackiness))
 
     def sections(self) -> Sequence[Section]:
         """A fold for each term, a list of bars for each of its texts."""

@@ -10,7 +10,8 @@ import numpy as np
 from sparse_adapt.errors import MissingExtraError
 from sparse_adapt.files.folders import write_json, write_text
 from sparse_adapt.files.writing import write_bytes
-from sparse_adapt.report.html.pictures import intervals_png
+from sparse_adapt.report.charts import intervals
+from sparse_adapt.report.html import png_file
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.research.drawing import empty_figure, markdown_of
 from sparse_adapt.research.suite.measure import MeasuredSuite
@@ -294,7 +295,7 @@ def plot_suite(outcome: MeasuredSuite, path: Path) -> None:
             found = interval(outcome.at(row, name).measured.values[suite.top.measure])
             group = f"{name} (control)" if place.control else name
             rows.append({"group": group, "name": row, **asdict(found)})
-    write_bytes(path, intervals_png("", rows, unit=suite.top.measure))
+    write_bytes(path, png_file(intervals("", rows, told="", unit=suite.top.measure)))
 
 
 def plot_queries(outcome: MeasuredSuite, path: Path) -> None:

@@ -1,14 +1,13 @@
-"""What a page is made of. Every string is data: the template escapes all of it, pictures alone are drawn here.
+"""The one description of a report: sections, each with parts, for a terminal, a page and a notebook alike.
 
-A page can be read without a script and without another file. Widths and shades are classes of the style sheet, so a
-page that forbids inline styles shows the same.
+`terminal` shows sections on a terminal, `html` writes them as a page. Every string is data: neither takes one for
+markup. A picture is a specification of Vega-Lite, which `charts` makes and `html` draws; a terminal has the words.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from sparse_adapt.report.printable import printable
 from sparse_adapt.report.tables import Table, formatted
 
 Tone = Literal["", "good", "bad", "quiet", "title"]
@@ -16,6 +15,7 @@ SHADES = 10  # of a heat map
 WIDTHS = 100  # of a bar
 LONG = 24  # characters of a bar's name that stand beside it
 GOES_ON = "##"
+HERE = "<- here"  # beside what a report is about, where no colour says so
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names with what they stand for."""
+    """Names, each with a value."""
 
     kind: ClassVar[str] = "facts"
     pairs: Sequence[tuple[str, str]]
@@ -69,10 +69,10 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A drawing by `pictures`, and the same in words."""
+    """A drawing as a specification of Vega-Lite, and the same in words; a terminal leaves it out."""
 
     kind: ClassVar[str] = "picture"
-    svg: str
+    spec: Mapping[str, Any]
     told: str
 
 
@@ -87,12 +87,13 @@ class Pictures:
 
 @dataclass(frozen=True, slots=True)
 class Warm:
-    """One token of a text, how warm it is from 0 to 1, and what its figure says."""
+    """One token of a text, how warm it is from 0 to 1, and its figure; a token without warmth has it on terminals."""
 
     text: str
     warmth: float
     figure: str = ""
     marked: bool = False
+    place: int | None = None  # in the text
 
     @property
     def goes_on(self) -> bool:
@@ -112,7 +113,7 @@ class Warm:
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """A text whose tokens are as dark as they count; the figure of a warm one stands behind it."""
+    """A text whose tokens are as dark as they count; on a page the figure of a warm one stands behind it."""
 
     kind: ClassVar[str] = "heat"
     title: str
@@ -122,7 +123,10 @@ class Heat:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A name, a figure, and its share from 0 to 1 of the longest bar."""
+    """A name, a figure, and its share from 0 to 1 of the longest bar.
+
+    `product`: what the figure is the product of, such as `1.5 x 2.0`. `rank`: a place before the name.
+    """
 
     name: str
     figure: str
@@ -130,6 +134,8 @@ class Bar:
     note: str = ""
     new: bool = False
     link: str = ""
+    product: str = ""
+    rank: int | None = None
 
     @property
     def width(self) -> int:
@@ -139,12 +145,13 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Names with bars."""
+    """Names with bars. `total`: the score that their figures sum to, where they do."""
 
     kind: ClassVar[str] = "bars"
     title: str
     bars: Sequence[Bar]
     note: str = ""
+    total: str = ""
 
     @property
     def long(self) -> bool:
@@ -162,13 +169,12 @@ class Found:
     relevant: bool | None
     bars: Sequence[Bar]
     link: str = ""
-    rest: str = ""
     open: bool = False
 
     @property
     def shared(self) -> Bars:
         """The tokens as bars."""
-        return Bars("", self.bars, self.rest)
+        return Bars("", self.bars, total=self.score)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,12 +262,16 @@ Part = (
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a page under a heading of its own; `name` is the anchor that leads to it."""
+    """Parts under a heading of their own, or under none. `name` is the anchor of a page that leads to it.
+
+    `detail`: whether it goes further than a terminal should, and stands on pages and in notebooks alone.
+    """
 
     name: str
     title: str
     parts: Sequence[Part]
     lead: str = ""
+    detail: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +285,12 @@ class Page:
     links: Sequence[tuple[str, str]] = ()
 
 
-def spelt(value: object) -> str:
-    """Any value as a page may show it: signs that turn text around are spelt out."""
-    return printable(str(value))
+def untitled(*parts: Part | Table | str) -> tuple[Section, ...]:
+    """A short report as one section without a heading: a string is a paragraph, a table its rows."""
+    return (Section("report", "", [_part(each) for each in parts]),)
+
+
+def _part(given: Part | Table | str) -> Part:
+    if isinstance(given, str):
+        return Prose(given)
+    return Rows(given) if isinstance(given, Table) else given

@@ -1,15 +1,14 @@
-"""Pictures as SVG: drawn by Vega-Lite, whose scripts come with the package, and coloured by the page.
+"""Pictures as specifications of Vega-Lite, which `html` draws.
 
-A specification is plain data. Colours stand in it as signs of ours, which become the style sheet's variables, so one
-picture serves a light page and a dark one.
+Colours stand in a specification as signs of ours, which become the style sheet's variables, so one picture serves a
+light page and a dark one.
 """
 
-import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sparse_adapt.report.html.parts import Picture, spelt
+from sparse_adapt.report.printable import printable
+from sparse_adapt.report.sections import Picture
 from sparse_adapt.report.tables import Row
 
 COLOURS = {
@@ -60,12 +59,6 @@ CONFIG = {
     },
 }
 
-OF_MARKS = re.compile(
-    r' (?:role|aria-[a-z]+)="[^"]*"'
-)  # what a mark says of itself; the picture says it in words
-
-Spec = Mapping[str, Any]
-
 
 def lines(
     title: str, rows: Sequence[Row], x: str, y: str, by: str, *, order: Sequence[str] | None = None, told: str
@@ -76,10 +69,10 @@ def lines(
     if order is None:
         across |= {"type": "quantitative", "title": x, "axis": {"tickCount": 5}}
     else:
-        across |= {"type": "ordinal", "sort": list(map(spelt, order)), "axis": {"labelAngle": -35}}
-    return _draw(
+        across |= {"type": "ordinal", "sort": list(map(printable, order)), "axis": {"labelAngle": -35}}
+    return Picture(
         {
-            "title": spelt(title),
+            "title": printable(title),
             "width": WIDTH,
             "height": HEIGHT,
             "data": {"values": _values(rows, {"x": x, "y": y, "by": by})},
@@ -106,9 +99,9 @@ def differences(title: str, rows: Sequence[Row], *, told: str, unit: str = "diff
         "scale": {"domain": ["gain", "open", "loss"], "range": [GOOD, QUIET, BAD]},
         "legend": None,
     }
-    return _draw(
+    return Picture(
         {
-            "title": spelt(title),
+            "title": printable(title),
             "width": WIDTH - 60,
             "height": {"step": 30},
             "data": {"values": values},
@@ -142,9 +135,9 @@ def differences(title: str, rows: Sequence[Row], *, told: str, unit: str = "diff
 
 def strip(title: str, rows: Sequence[Row], *, told: str, unit: str = "weight") -> Picture:
     """A tick for each row: `value` in the group `name`."""
-    return _draw(
+    return Picture(
         {
-            "title": spelt(title),
+            "title": printable(title),
             "width": WIDTH - 60,
             "height": {"step": 26},
             "data": {"values": _values(rows, {"name": "name", "value": "value"})},
@@ -162,9 +155,9 @@ def columns(title: str, rows: Sequence[Row], *, told: str, unit: str) -> Picture
     """A column for each row: `name`, `value`, and `marked` for those that stand out; some of the names are told."""
     values = _values(rows, {"name": "name", "value": "value", "marked": "marked"})
     some = [value["name"] for value in values[:: max(1, len(values) // NAMES)]]
-    return _draw(
+    return Picture(
         {
-            "title": spelt(title),
+            "title": printable(title),
             "width": WIDTH,
             "height": HEIGHT,
             "data": {"values": values},
@@ -192,31 +185,6 @@ def columns(title: str, rows: Sequence[Row], *, told: str, unit: str) -> Picture
 
 def intervals(title: str, rows: Sequence[Row], *, told: str, unit: str) -> Picture:
     """Grouped bars with intervals: `group`, `name`, `value`, `low`, `high`; the legend stands below, whole."""
-    return _draw(_intervals(title, rows, unit), told)
-
-
-def intervals_png(title: str, rows: Sequence[Row], *, unit: str) -> bytes:
-    """The same as a file of its own, on white."""
-    import vl_convert
-
-    whole = json.dumps(
-        {"$schema": SCHEMA, "config": {**CONFIG, "background": "white"}, **_intervals(title, rows, unit)}
-    )
-    for sign, colour in zip(COLOURS, LIGHT, strict=True):
-        whole = whole.replace(f'"{sign}"', f'"{colour}"')
-    png: bytes = vl_convert.vegalite_to_png(whole, scale=2)
-    return png
-
-
-def alone(picture: Picture) -> str:
-    """A drawing as a file of its own: in the colours of a light page, on white."""
-    svg = picture.svg
-    for variable, colour in zip(COLOURS.values(), LIGHT, strict=True):
-        svg = svg.replace(f'"{variable}"', f'"{colour}"')
-    return svg.replace("<svg ", '<svg style="background:white" ', 1)
-
-
-def _intervals(title: str, rows: Sequence[Row], unit: str) -> Spec:
     names = list(dict.fromkeys(str(row["name"]) for row in rows))
     shared = {
         "y": {"field": "group", "type": "nominal", "sort": None, "title": None},
@@ -224,38 +192,24 @@ def _intervals(title: str, rows: Sequence[Row], unit: str) -> Spec:
     }
     values = _values(rows, {each: each for each in ("group", "name", "value", "low", "high")})
     colours = {"range": list(SERIES[: len(names)])} if len(names) <= len(SERIES) else {"scheme": MANY}
-    scale = {"domain": list(map(spelt, names)), **colours}
+    scale = {"domain": list(map(printable, names)), **colours}
     legend = {"columns": 1, "labelLimit": 0}
-    return {
-        "title": spelt(title),
-        "width": 2 * WIDTH,
-        "height": {"step": 14},
-        "data": {"values": values},
-        "layer": [
-            {
-                "mark": "bar",
-                "encoding": {
-                    **shared,
-                    "x": {"field": "value", "type": "quantitative", "title": unit},
-                    "color": {
-                        "field": "name",
-                        "type": "nominal",
-                        "scale": scale,
-                        "title": None,
-                        "legend": legend,
-                    },
-                },
-            },
-            {
-                "mark": {"type": "rule", "color": INK},
-                "encoding": {
-                    **shared,
-                    "x": {"field": "low", "type": "quantitative"},
-                    "x2": {"field": "high"},
-                },
-            },
-        ],
-    }
+    colour = {"field": "name", "type": "nominal", "scale": scale, "title": None, "legend": legend}
+    value = {"field": "value", "type": "quantitative", "title": unit}
+    between = {"x": {"field": "low", "type": "quantitative"}, "x2": {"field": "high"}}
+    return Picture(
+        {
+            "title": printable(title),
+            "width": 2 * WIDTH,
+            "height": {"step": 14},
+            "data": {"values": values},
+            "layer": [
+                {"mark": "bar", "encoding": {**shared, "x": value, "color": colour}},
+                {"mark": {"type": "rule", "color": INK}, "encoding": {**shared, **between}},
+            ],
+        },
+        told,
+    )
 
 
 def _series(names: Sequence[str], *, points: bool) -> dict[str, Any]:
@@ -269,7 +223,7 @@ def _series(names: Sequence[str], *, points: bool) -> dict[str, Any]:
         scales["shape"] = [SHAPES[row % len(SHAPES)] for row in rows]
     shared = {"field": "by", "type": "nominal", "title": None}
     legend: dict[str, Any] = {} if len(names) > 1 else {"legend": None}
-    domain = list(map(spelt, names))
+    domain = list(map(printable, names))
     return {
         channel: {**shared, **legend, "scale": {"domain": domain, "range": values}}
         for channel, values in scales.items()
@@ -280,27 +234,8 @@ def _values(rows: Sequence[Row], fields: Mapping[str, str]) -> list[dict[str, An
     """The fields that a picture shows, under its own names; strings as a page may show them."""
     return [
         {
-            name: spelt(value) if isinstance(value := row.get(key), str) else value
+            name: printable(value) if isinstance(value := row.get(key), str) else value
             for name, key in fields.items()
         }
         for row in rows
     ]
-
-
-def _draw(spec: Spec, told: str) -> Picture:
-    import vl_convert
-
-    whole = {"$schema": SCHEMA, "config": CONFIG, **spec}
-    svg: str = vl_convert.vegalite_to_svg(whole)
-    return Picture(_coloured(svg, told), told)
-
-
-def _coloured(svg: str, told: str) -> str:
-    """The drawing with the page's colours, as wide as its place allows, and the words for whoever can't see it."""
-    from markupsafe import escape
-
-    for sign, variable in COLOURS.items():
-        svg = svg.replace(f'"{sign}"', f'"{variable}"')
-    start, end = OF_MARKS.sub("", svg).split(">", 1)
-    opening = start.replace("<svg ", f'<svg role="img" aria-label="{escape(spelt(told))}" ', 1)
-    return f"{opening}>{end}"

@@ -1,0 +1,355 @@
+"""A report on one term: four sections of findings, the corpus around them, and what to do next.
+
+A term that is one token has one entry in the sections on logits and weight; a term in pieces has one for
+each piece.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from diagnostics.advice import State, Step
+from sparse_adapt.report.charts import columns
+from sparse_adapt.report.results import Result
+from sparse_adapt.report.sections import (
+    HERE,
+    Bar,
+    Bars,
+    Command,
+    Facts,
+    Heat,
+    Part,
+    Picture,
+    Pictures,
+    Prose,
+    Rows,
+    Section,
+    Tone,
+    Warm,
+)
+from sparse_adapt.report.tables import Column, Row, Table
+
+POSITIONS = 64  # of a document, in the picture; all of them stand in the text below it
+STATES: dict[State, tuple[str, Tone]] = {
+    "pieces": ("not a single token", "bad"),
+    "absent": ("in no document", ""),
+    "ordinary": ("a token of the base model", ""),
+    "negative": ("a token the model does not expect", "bad"),
+    "silent": ("a token without weight", "bad"),
+    "stray": ("a token that fires where it should not", ""),
+    "outranked": ("has weight, but others have more", ""),
+    "learnt": ("learnt", "good"),
+}
+LOGITS = (
+    Column("token", "token", "token"),
+    Column("minimum", "least", decimals=2, signed=True),
+    Column("average", "average", decimals=2, signed=True),
+    Column("maximum", "largest", decimals=2, signed=True),
+    Column("position", "at position"),
+    Column("at", "on", "token"),
+    Column("verdict", "verdict", "text"),
+)
+WEIGHTS = (
+    Column("token", "token", "token"),
+    Column("maximum_logit", "largest logit", decimals=4),
+    Column("after_relu", "after relu", decimals=4),
+    Column("after_log1p", "after log1p", decimals=4, bar=True),
+    Column("encoder_weight", "from the encoder", decimals=4),
+)
+DOCUMENTS = (
+    Column("document_id", "document", "text"),
+    Column("occurrences", "times"),
+    Column("average_logit", "average logit", decimals=2, signed=True),
+    Column("weight", "weight", decimals=3, bar=True),
+    Column("rank", "rank"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Section 1. `replaced` holds the old pieces that a new token stands for, `category` its term's.
+
+    `unspelled` marks an entry that no text is ever split into as a word of its own, such as `##ing`; `listed` says
+    whether the file of terms beside the corpus holds the term, and is None where there is no such file.
+    """
+
+    token_ids: tuple[int, ...]
+    tokens: tuple[str, ...]
+    single: bool
+    unspelled: bool
+    new: bool
+    category: str
+    replaced: tuple[str, ...]
+    listed: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PositionLogit:
+    """One position of the document: the token that stands there, and how strongly it activates the term."""
+
+    position: int
+    token: str
+    logit: float
+    occurrence: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Logits:
+    """Section 2 for one token of the term: its logit at every position, and least and average where it stands.
+
+    `occurs_at` lists the positions where it stands for the term; `maximum` is the largest logit of all positions.
+    """
+
+    token_id: int
+    token: str
+    positions: tuple[PositionLogit, ...]
+    maximum: PositionLogit
+    average_where_it_occurs: float | None
+    verdict: str
+    occurs_at: tuple[int, ...] = ()
+    minimum_where_it_occurs: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """Section 3 for one token of the term: from the largest logit to the weight, twice over.
+
+    `after_log1p` is the weight as the model's form makes it, of all positions where it sums. `encoder_weight` comes
+    from `encode`, the others from this module's own reading of the head.
+    """
+
+    token_id: int
+    token: str
+    maximum_logit: float
+    after_relu: float
+    after_log1p: float
+    encoder_weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class RankedToken:
+    """One non-zero token of the document. `rank` counts from 1, the heaviest."""
+
+    rank: int
+    token_id: int
+    token: str
+    weight: float
+    of_term: bool
+    new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TermRanking:
+    """Section 4: where the term's tokens stand among the document's non-zero ones; no rank means weight 0."""
+
+    nonzero: int
+    ranks: tuple[int | None, ...]
+    heaviest: tuple[RankedToken, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentSummary:
+    """The term in one document that holds it, one figure per token of the term."""
+
+    document_id: str
+    occurrences: int
+    average_logits: tuple[float | None, ...]
+    weights: tuple[float, ...]
+    ranks: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusSummary:
+    """The term over the corpus: documents that hold it, and how many of the others it fires on all the same.
+
+    It fires where each of its tokens has a weight, and is as heavy as the lightest of them.
+    """
+
+    documents: int
+    holding: int
+    summaries: tuple[DocumentSummary, ...]
+    others_examined: int
+    others_firing: int
+    heaviest_other: str | None
+    heaviest_other_weight: float
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TokenReport(Result):
+    """The five sections on one term. Where no document holds it, `document_id` is None, `text` the term."""
+
+    term: str
+    state: State
+    vocabulary: Vocabulary
+    document_id: str | None
+    text: str
+    logits: tuple[Logits, ...]
+    weights: tuple[Weight, ...]
+    ranking: TermRanking
+    corpus: CorpusSummary
+    next_steps: tuple[Step, ...]
+
+    @property
+    def headline(self) -> str:
+        """The term, its tokens, its state, and how many documents hold it."""
+        tokens = " ".join(self.vocabulary.tokens)
+        held = f"in {self.corpus.holding:,} of {self.corpus.documents:,} documents"
+        return f"{self.term!r}, {tokens}, {self.state}, {held}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that the tables show, as plain objects and lists."""
+        return asdict(self)
+
+    def rows(self) -> Sequence[Row]:
+        """The term in each document that holds it, of several tokens the weakest."""
+        return [
+            {
+                "document_id": each.document_id,
+                "occurrences": each.occurrences,
+                "average_logit": min(average for average in each.average_logits if average is not None),
+                "weight": min(each.weights),
+                "rank": None if None in each.ranks else max(rank for rank in each.ranks if rank),
+            }
+            for each in self.corpus.summaries
+        ]
+
+    def sections(self) -> Sequence[Section]:
+        """The term and its state; then the five sections."""
+        words, tone = STATES[self.state]
+        where = self.document_id or "a text of the term alone: no document holds it"
+        return [
+            Section("verdict", "", [Prose(f"{self.term}  {words}", tone)]),
+            Section("vocabulary", "1  Vocabulary", [_vocabulary(self)]),
+            Section("logits", f"2  Logits in {where}", list(_logits(self.logits))),
+            Section("weight", "3  Weight", [_weights(self.weights)]),
+            Section("ranking", "4  Ranking", list(_ranking(self))),
+            Section("next", "5  What to do next", list(_next_steps(self.next_steps))),
+        ]
+
+
+# -- the sections -----------------------------------------------------------------------------
+
+
+def _vocabulary(report: TokenReport) -> Facts:
+    section, corpus = report.vocabulary, report.corpus
+    named = zip(section.tokens, section.token_ids, strict=True)
+    pairs = [
+        ("token" if section.single else "pieces", "  ".join(f"{token} {number}" for token, number in named)),
+        ("single token", _yes(section.single)),
+    ]
+    if section.unspelled:
+        pairs.append(("spelled", "no text is split into it as a word of its own"))
+    if section.new:
+        pairs += [("category", section.category), ("replaces", " ".join(section.replaced))]
+    if section.listed is not None:
+        pairs.append(("in the terms file", _yes(section.listed)))
+    return Facts([*pairs, ("documents", f"{corpus.holding:,} of {corpus.documents:,} hold the term")])
+
+
+def _yes(answer: bool) -> str:
+    return "yes" if answer else "no"
+
+
+def _logits(logits: Sequence[Logits]) -> Iterator[Part]:
+    """A row for each token, where it stands, and the largest logit of the pieces at every position."""
+    rows: list[Row] = [
+        {
+            "token": each.token,
+            "minimum": each.minimum_where_it_occurs,
+            "average": each.average_where_it_occurs,
+            "maximum": each.maximum.logit,
+            "position": each.maximum.position,
+            "at": each.maximum.token,
+            "verdict": each.verdict,
+        }
+        for each in logits
+    ]
+    yield Rows(
+        Table("", LOGITS, rows, "least and average: over the positions where the token stands for the term")
+    )
+    for each in logits:
+        yield Prose(f"{each.token} stands at {_listed(each.occurs_at)}")
+    title = "every position" + (", the largest of the pieces" if len(logits) > 1 else "")
+    yield Heat(title, list(_positions(logits)))
+    yield Pictures([positions_of(each) for each in logits])
+
+
+def _listed(positions: Sequence[int]) -> str:
+    """Positions in words; one that is in no text has none."""
+    if not positions:
+        return "no position"
+    return f"position{'s' if len(positions) > 1 else ''} {', '.join(map(str, positions))}"
+
+
+def _positions(logits: Sequence[Logits]) -> Iterator[Warm]:
+    largest = max(each.maximum.logit for each in logits)
+    for pieces in zip(*(each.positions for each in logits), strict=True):
+        best = max(pieces, key=lambda piece: piece.logit)
+        warmth = best.logit / largest if largest > 0 else 0.0
+        marked = any(piece.occurrence for piece in pieces)
+        yield Warm(best.token, warmth, f"{best.logit:+.1f}", marked, best.position)
+
+
+def positions_of(section: Logits, title: str = "") -> Picture:
+    """The logit of a token at the first positions of the text; those where it stands are marked."""
+    rows: list[Row] = [
+        {"name": f"{each.position} {each.token}", "value": round(each.logit, 3), "marked": each.occurrence}
+        for each in section.positions[:POSITIONS]
+    ]
+    said = ", ".join(f"{each.position} {each.logit:+.1f}" for each in section.positions if each.occurrence)
+    told = f"Logits of {section.token} by position; where it stands: {said or 'nowhere'}"
+    return columns(title or f"Logit of {section.token} by position", rows, told=told, unit="logit")
+
+
+def _weights(weights: Sequence[Weight]) -> Rows:
+    rows = [asdict(weight) for weight in weights]
+    return Rows(Table("", WEIGHTS, rows, "worked out here and from the encoder: they agree"))
+
+
+def _ranking(report: TokenReport) -> Iterator[Part]:
+    """The rank of each token of the term, the document's heaviest tokens, and every document with the term."""
+    ranking, corpus = report.ranking, report.corpus
+    for token, rank in zip(report.vocabulary.tokens, ranking.ranks, strict=True):
+        if rank is None:
+            yield Prose(f"{token}  no weight, so no rank", "bad")
+        else:
+            yield Prose(f"{token}  rank {rank:,} of {ranking.nonzero:,} non-zero tokens")
+    largest = ranking.heaviest[0].weight if ranking.heaviest else 1.0
+    bars = [
+        Bar(
+            each.token,
+            f"{each.weight:.3f}",
+            each.weight / largest,
+            HERE if each.of_term else "",
+            each.new or each.of_term,
+            rank=each.rank,
+        )
+        for each in (*ranking.heaviest, *_further(report))
+    ]
+    yield Bars("its heaviest tokens", bars)
+    if corpus.summaries:
+        note = f"fires on {corpus.others_firing:,} of {corpus.others_examined:,} other documents examined"
+        if corpus.heaviest_other is not None:
+            note += f", heaviest {corpus.heaviest_other} ({corpus.heaviest_other_weight:.3f})"
+        if len(report.vocabulary.tokens) > 1:
+            note = f"of several pieces the weakest; {note}"
+        yield Rows(Table("all documents that hold the term", DOCUMENTS, report.rows(), note))
+
+
+def _further(report: TokenReport) -> Iterator[RankedToken]:
+    """The term's own tokens that have weight and aren't among the heaviest, by rank."""
+    shown = {ranked.token_id for ranked in report.ranking.heaviest}
+    found = zip(report.weights, report.ranking.ranks, strict=True)
+    later = {weight.token_id: (rank, weight) for weight, rank in found if rank is not None}
+    for token_id, (rank, weight) in sorted(later.items(), key=lambda each: each[1][0]):
+        if token_id not in shown:
+            yield RankedToken(
+                rank, token_id, weight.token, weight.encoder_weight, True, report.vocabulary.new
+            )
+
+
+def _next_steps(steps: Sequence[Step]) -> Iterator[Part]:
+    for step in steps:
+        yield Prose(step.reason)
+        if step.command:
+            yield Command(step.command)

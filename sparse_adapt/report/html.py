@@ -1,0 +1,151 @@
+"""Sections as a page: one template, escaped throughout, with its style sheet inside; pictures drawn by Vega-Lite.
+
+A page can be read without a script and without another file. Widths and shades are classes of the style sheet, so a
+page that forbids inline styles shows the same. Without the package that draws, the words of a picture stand in its
+place.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from sparse_adapt import __version__
+from sparse_adapt.errors import InputError, MissingPackageError
+from sparse_adapt.report.charts import COLOURS, CONFIG, LIGHT, SCHEMA
+from sparse_adapt.report.printable import printable
+from sparse_adapt.report.sections import Page, Part, Picture, Prose, Section
+
+TEMPLATES = Path(__file__).with_name("templates")
+STYLE_FILE, SCRIPT_FILE = "page.css", "explore.js"
+GENERATOR = '<meta name="generator" content="sparse-adapt">'
+HEAD = 4_000  # characters of a page within which it says what it is
+OF_MARKS = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')  # of each mark; the picture has words of its own
+
+
+def written(page: Page) -> str:
+    """A page that needs no other file, and that no text in it can make run anything."""
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(page=page, style=Markup(style_sheet()), version=__version__, style_link="", script_link="")
+    )
+
+
+def served(page: Page, style_link: str, script_link: str) -> str:
+    """The same for a server, which hands out the style sheet and the script under these addresses."""
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(page=page, style="", version=__version__, style_link=style_link, script_link=script_link)
+    )
+
+
+def read_page(path: Path) -> str:
+    """The title of a page that this project wrote. Raises InputError for any other file."""
+    start = path.read_text(encoding="utf-8", errors="replace")[:HEAD]
+    title = re.search(r"<title>(.*?)</title>", start, re.DOTALL)
+    if GENERATOR not in start or title is None:
+        raise InputError(path, "not a page of sparse-adapt")
+    return title[1]
+
+
+def fragment(sections: Sequence[Section]) -> str:
+    """Sections for a notebook: no page around them, styles within their own box."""
+    parts: list[Part] = []
+    for section in sections:
+        parts += [Prose(section.title, "title")] if section.title else []
+        parts += section.parts
+    return _environment().get_template("fragment.html").render(given=parts, style=Markup(style_sheet()))
+
+
+@cache
+def style_sheet() -> str:
+    """The style sheet, widths of bars and shades of heat included."""
+    rules = [(TEMPLATES / STYLE_FILE).read_text(encoding="utf-8")]
+    rules += [f".sparse-adapt .w{width}{{width:{width}%}}" for width in range(101)]
+    rules += [
+        f".sparse-adapt .h{shade}{{background:color-mix(in srgb,var(--heat) {6 * shade}%,transparent)}}"
+        for shade in range(1, 11)
+    ]
+    return "\n".join(rules)
+
+
+def script() -> str:
+    """The script of the explorer's pages; they can be used without."""
+    return (TEMPLATES / SCRIPT_FILE).read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalised,
+    )
+    environment.filters["drawn"] = _drawn
+    return environment
+
+
+def _finalised(value: object) -> object:
+    """Every string with the signs spelt out that would turn text around; markup of our own as it is."""
+    return value if isinstance(value, Markup) or not isinstance(value, str) else printable(value)
+
+
+# -- pictures -------------------------------------------------------------------------------------
+
+
+def _drawn(picture: Picture) -> Markup:
+    """A picture as SVG in the page's colours; its words where the package that draws isn't installed."""
+    try:
+        return Markup(svg_of(picture))
+    except MissingPackageError:
+        return escape(printable(picture.told))
+
+
+def svg_of(picture: Picture) -> str:
+    """The drawing with the page's colours, as wide as its place allows, and the words for whoever can't see it."""
+    svg: str = _vega().vegalite_to_svg({"$schema": SCHEMA, "config": CONFIG, **picture.spec})
+    for sign, variable in COLOURS.items():
+        svg = svg.replace(f'"{sign}"', f'"{variable}"')
+    start, end = OF_MARKS.sub("", svg).split(">", 1)
+    words = escape(printable(picture.told))
+    opening = start.replace("<svg ", f'<svg role="img" aria-label="{words}" ', 1)
+    return f"{opening}>{end}"
+
+
+def svg_file(picture: Picture) -> str:
+    """A drawing as a file of its own: in the colours of a light page, on white."""
+    svg = svg_of(picture)
+    for variable, colour in zip(COLOURS.values(), LIGHT, strict=True):
+        svg = svg.replace(f'"{variable}"', f'"{colour}"')
+    return svg.replace("<svg ", '<svg style="background:white" ', 1)
+
+
+def png_file(picture: Picture) -> bytes:
+    """The same as PNG."""
+    spec: dict[str, Any] = {"$schema": SCHEMA, "config": {**CONFIG, "background": "white"}, **picture.spec}
+    whole = json.dumps(spec)
+    for sign, colour in zip(COLOURS, LIGHT, strict=True):
+        whole = whole.replace(f'"{sign}"', f'"{colour}"')
+    png: bytes = _vega().vegalite_to_png(whole, scale=2)
+    return png
+
+
+def _vega() -> ModuleType:
+    """The package that draws. Raises MissingPackageError without it."""
+    try:
+        import vl_convert
+    except ModuleNotFoundError as error:
+        raise MissingPackageError("vl-convert-python") from error
+    drawing: ModuleType = vl_convert
+    return drawing

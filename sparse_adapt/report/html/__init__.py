@@ -1,1 +1,0 @@
-"""Pages in HTML: their parts, their pictures, and the one template that writes them."""
