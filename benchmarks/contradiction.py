@@ -25,8 +25,8 @@ import torch
 from benchmarks.tables import Results, line
 from sparse_adapt.collection.examples import Triplet, read_triplets, write_triplets
 from sparse_adapt.collection.readers import read_documents
-from sparse_adapt.files.folders import write_text
 from sparse_adapt.files.place import Place
+from sparse_adapt.files.writing import write_text
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.sentence import DenseLayout, SentenceEncoder
 from sparse_adapt.model.sparse import SparseEncoder

@@ -24,8 +24,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
 from sparse_adapt.selection.models import held_collection
-from sparse_adapt.stages.parts.token_weights import TokenWeights
-from sparse_adapt.stages.query_side import QueryTable
+from sparse_adapt.stages.query_side import QueryTable, TokenWeights
 from sparse_adapt.training.loop import train
 
 COLLECTIONS = ("scifact", "cranfield", "cacm", "medquad")

@@ -21,8 +21,8 @@ import numpy as np
 from benchmarks.contradiction import tell
 from benchmarks.tables import Results, line
 from sparse_adapt.collection.examples import Triplet, read_triplets
-from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.place import Place
+from sparse_adapt.files.writing import write_json
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.research.contradicting.writing import ContradictRequest, write
 from sparse_adapt.research.similarity import cosines

@@ -28,11 +28,11 @@ from sparse_adapt.model.folder import ModelFolder
 from sparse_adapt.model.grafting import graft, layers_of_head
 from sparse_adapt.model.layout import is_dense
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.objectives.meanings import new_logits
+from sparse_adapt.objectives.texts import Texts
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
-from sparse_adapt.stages.parts.made_up_lessons import new_logits
-from sparse_adapt.stages.parts.texts import Texts
 from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.synthetic.everyday import LIKE_QUERIES, made_up
 from sparse_adapt.synthetic.general import pairs

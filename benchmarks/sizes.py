@@ -23,7 +23,7 @@ from benchmarks import encoding, graphs, head, step
 from benchmarks.measure import Work, options, take_turns
 from benchmarks.run import Row, machine
 from benchmarks.tables import RESULTS, line
-from sparse_adapt.files.folders import write_json
+from sparse_adapt.files.writing import write_json
 from sparse_adapt.model.saved import tokenizer_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.estimate import learn_once

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sparse_adapt.files.folders import write_json
+from sparse_adapt.files.writing import write_json
 
 RESULTS = Path(__file__).parent / "results"
 CONTROL = "msmarco_pool"  # general questions, which an adaptation shouldn't answer worse

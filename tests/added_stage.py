@@ -1,9 +1,9 @@
 """A stage that somebody adds: documents get shorter, with one loss term of its own."""
 
+from sparse_adapt.objectives.loss_terms import functions, term
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.inputs import CORPUS
 from sparse_adapt.stages.stage import Stage
-from sparse_adapt.stages.terms import functions, term
 from sparse_adapt.training.settings import Training
 
 

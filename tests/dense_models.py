@@ -5,7 +5,7 @@ from typing import Any
 
 from transformers import AutoTokenizer, BertForMaskedLM
 
-from sparse_adapt.files.folders import write_json
+from sparse_adapt.files.writing import write_json
 
 
 def tiny_dense(masked_lm: Path, folder: Path, **pooling: Any) -> Path:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from odd import export
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.engines.anserini import lucene_name
 from sparse_adapt.engines.layout import ExportSource, unescape_token
+from sparse_adapt.engines.lucene import lucene_name
 from sparse_adapt.engines.manifest import read_export_manifest
 from sparse_adapt.engines.quantise import Quantisation
 from sparse_adapt.engines.writing import write_export

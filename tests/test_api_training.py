@@ -13,7 +13,6 @@ from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.pipeline import evidence
-from sparse_adapt.pipeline.request import WITH_GLOSSARY
 from tests.test_adapting import SHORT, SUBJECTS, document, scores
 
 SHARED = {
@@ -160,7 +159,7 @@ def test_an_adaptation_from_memory(tiny_model, documents, teacher, tmp_path, mon
         sa.adapt(rows[:20], out, resume=True)
     done = sa.adapt(iter(rows), out, resume=True)
     assert done.model.terms == ["zorvex"], "what a glossary defines is taught, and kept"
-    assert [stage["stage"] for stage in done.report["stages"]] == ["imitate", *WITH_GLOSSARY]
+    assert [stage["stage"] for stage in done.report["stages"]] == ["imitate", "extend", "dictionary"]
     assert Path(done.report["model"]) == Path(tiny_model).resolve(), "what it is compared with"
     ranked, taught = out / "ranking", json.loads((out / "1-extend" / "stage.json").read_text())
     assert taught["model"]["path"] == str(Path(tiny_model).resolve()), "words are taught to the base model"
@@ -184,7 +183,7 @@ def test_an_adaptation_refuses_settings_that_there_are_not(tiny_model, documents
         ({"until": "term"}, "unknown step 'term'; did you mean 'terms'"),
         ({"stages": ["extnd"]}, "unknown stage 'extnd'; did you mean 'extend'"),
         ({"stps": 3}, "unknown key 'stps'; did you mean 'steps'"),
-        ({"distill": {"stps": 3}}, "unknown key 'stps'; did you mean 'steps'"),
+        ({"imitate": {"stps": 3}}, "unknown key 'stps'; did you mean 'steps'"),
         ({"documents": 3}, "adapt: documents"),
         ({"query_settings": {"counts": 3}}, "unknown key 'counts'; did you mean 'count'"),
     ):

@@ -11,9 +11,8 @@ from sparse_adapt.files.place import Place
 from sparse_adapt.model import vocabulary
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import Pooled, SparseEncoder
-from sparse_adapt.stages.behaviour import Behaviour
-from sparse_adapt.stages.parts.balance import balanced
-from sparse_adapt.stages.parts.behaviour import BehaviourBatch, DenseBehaviour, SparseBehaviour, reaching
+from sparse_adapt.objectives.balance import balanced
+from sparse_adapt.stages.behaviour import Behaviour, BehaviourBatch, DenseBehaviour, SparseBehaviour, reaching
 from sparse_adapt.stages.record import extended_from
 from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.terms.mining import Term, write_terms

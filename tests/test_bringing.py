@@ -83,7 +83,7 @@ def test_recoveries_of_several_seeds_are_one_row():
 
 def test_every_recipe_has_settings_that_exist():
     for recipe in benchmark.RECIPES.values():
-        settings_for("imitate", "corpus", recipe.imitate)
+        settings_for("imitate", "default", recipe.imitate)
         AdaptSettings.model_validate(recipe.settings)
     assert Recipe().begins_alike and not Recipe(without="BM25").begins_alike
     assert not benchmark.RECIPES["with contrast"].begins_alike  # pairs want sentences cut out of documents

@@ -7,7 +7,7 @@ import shlex
 import pytest
 from conftest import refused
 
-from sparse_adapt.pipeline.request import WITH_GLOSSARY, Request, begun
+from sparse_adapt.pipeline.request import Request, begun
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.synthetic.settings import QuerySettings
 
@@ -57,7 +57,7 @@ def test_the_printed_line_goes_on_with_all_that_was_asked(sparse_adapt, tiny_mod
         "--model",
         tiny_model,
         "--stages",
-        "extend,dictionary,distill",
+        "extend,dictionary,imitate",
         "--seed",
         "5",
         "--documents",
@@ -80,7 +80,7 @@ def test_the_printed_line_goes_on_with_all_that_was_asked(sparse_adapt, tiny_mod
         "extend",
         "dictionary",
         "imitate",
-    ]  # what `adapt` once called distill
+    ]
     assert "a part of every machine" in (tmp_path / "my run.partial" / "dictionary.jsonl").read_text()
 
 
@@ -97,7 +97,7 @@ def test_what_is_asked_otherwise_is_refused_and_loses_nothing(sparse_adapt, tiny
 
 
 def test_a_request_is_read_back_as_it_was(tmp_path, tiny_model):
-    settings = AdaptSettings(stages=("extend", "distill"), merges=(0.25, 0.5))
+    settings = AdaptSettings(stages=("extend", "imitate"), merges=(0.25, 0.5))
     request = Request(
         corpus="gatrocraptic",
         model=str(tiny_model),
@@ -117,7 +117,7 @@ def test_help_shows_the_defaults_that_settings_have(sparse_adapt, monkeypatch):
     shown = " ".join(sparse_adapt("adapt", "--help").out.split())
     assert f"[default: ({AdaptSettings().documents})]" in shown
     usual = ",".join(AdaptSettings().stages)
-    assert f"[default: ({usual}; with --glossary also {','.join(WITH_GLOSSARY)})]" in shown
+    assert f"[default: ({usual}; with --glossary also extend,dictionary)]" in shown
     shown = " ".join(sparse_adapt("queries", "--help").out.split())
     assert (
         f"[default: ({QuerySettings().count})]" in shown and f"[default: ({QuerySettings().held})]" in shown

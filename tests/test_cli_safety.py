@@ -13,8 +13,8 @@ from conftest import refused
 from rich.text import Text
 
 import sparse_adapt as sa
-from sparse_adapt.cli.console import SafeConsole
 from sparse_adapt.errors import InputError
+from sparse_adapt.report.messages import SafeConsole
 
 CLIPBOARD = "\x1b]52;c;cm0gLXJmIH4K\x07"
 CLEAR = "\x1b[2J\x9b2J"

@@ -16,12 +16,12 @@ from sparse_adapt.engines import formats
 from sparse_adapt.engines.formats import open_engine
 from sparse_adapt.engines.parity import check_engine
 from sparse_adapt.files.place import Place
+from sparse_adapt.objectives.loss_terms import term
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.stages import table
 from sparse_adapt.stages.distill import Distill, DistillWeights
 from sparse_adapt.stages.runner import carry_out
-from sparse_adapt.stages.terms import term
 
 PAGE = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
 PLACED = re.compile(r"`sparse_adapt/[\w/]+/(\w+)\.py`:\n\n```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -82,7 +82,7 @@ def test_an_engine_is_added(added, tmp_path, monkeypatch):
 def test_a_loss_term_is_added(added, tmp_path, tiny_model, zorvex_collection):
     row = re.search(r"^```python\n(length: float = .*?)^```$", PAGE, re.DOTALL | re.MULTILINE)[1]
     shown = {"DistillWeights": DistillWeights, "term": term}
-    exec(f"class Weights(DistillWeights):\n{indent(row.replace('{PARTS}.', ''), '    ')}", shown)
+    exec(f"class Weights(DistillWeights):\n{indent(row.replace('{OBJECTIVES}.', ''), '    ')}", shown)
     kind = shown["Weights"]
 
     class Longer(Distill):

@@ -14,9 +14,9 @@ from sparse_adapt.collection.readers import Document, write_documents
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.sentence import SentenceEncoder
+from sparse_adapt.objectives.dense_scores import SCALE, DenseScores
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.stages.distill import Distill
-from sparse_adapt.stages.parts.dense_scores import SCALE, DenseScores
 from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training import losses
@@ -47,7 +47,15 @@ def encoder(base: Path) -> SentenceEncoder:
 
 def stage_of(encoder: SentenceEncoder, **given: object) -> DenseScores:
     wanted = {**QUICK, "kd": "kl", "weights": NO_ANCHOR, **given}
-    return DenseScores("distill", encoder, CANDIDATES, DOCUMENTS, Distill.model_validate(wanted))
+    return task_of(encoder, CANDIDATES, Distill.model_validate(wanted))
+
+
+def task_of(encoder: SentenceEncoder, entries: list[Candidates], asked: Distill) -> DenseScores:
+    """The task as the stage builds it, without a model before."""
+    scored = asked.weights, None
+    return DenseScores(
+        "distill", encoder, entries, DOCUMENTS, asked, *scored, tau=asked.tau, margin=asked.margin
+    )
 
 
 def cosines(encoder: SentenceEncoder) -> torch.Tensor:
@@ -94,7 +102,7 @@ def test_a_teacher_that_prefers_another_document_is_followed(encoder, tmp_path):
     for number, entries in enumerate((CANDIDATES, turned)):
         student = deepcopy(encoder)
         given = {**QUICK, "steps": 40, "kd": "kl", "calibrate": False, "weights": NO_ANCHOR}
-        stage = DenseScores("distill", student, entries, DOCUMENTS, Distill.model_validate(given))
+        stage = task_of(student, entries, Distill.model_validate(given))
         (tmp_path / str(number)).mkdir()
         train(student, stage, tmp_path / str(number))
         first, second = cosines(student)[1, :2]

@@ -20,13 +20,12 @@ from sparse_adapt.files.place import Place
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.vocabulary import extend
+from sparse_adapt.objectives.masked import SHOWN
+from sparse_adapt.objectives.sentences import Sentences
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.pipeline.run import run
 from sparse_adapt.pipeline.runfile import read_plan
-from sparse_adapt.stages.dynamic import Dynamic as DynamicSettings
-from sparse_adapt.stages.parts.dynamic import Dynamic
-from sparse_adapt.stages.parts.masked import SHOWN
-from sparse_adapt.stages.parts.sentences import Sentences
+from sparse_adapt.stages.dynamic import Dynamic, HardestWords
 from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training.loop import Progress, random_at, train
@@ -68,14 +67,14 @@ def files(base: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def dynamic(encoder: Encoder, texts: list[str] | None = None, **given: object) -> Dynamic:
-    return Dynamic(encoder, texts or TEXTS, DynamicSettings.model_validate({**QUICK, **given}))
+def dynamic(encoder: Encoder, texts: list[str] | None = None, **given: object) -> HardestWords:
+    return HardestWords(encoder, texts or TEXTS, Dynamic.model_validate({**QUICK, **given}))
 
 
 def teach(
     files: Path, name: str, *, resume: bool = False, progress: Progress | None = None, **given: object
 ) -> Path:
-    settings = DynamicSettings.model_validate({**QUICK, **given})
+    settings = Dynamic.model_validate({**QUICK, **given})
     place = Place(files / name, resume=resume)
     carry_out("dynamic", str(files / "model"), {"corpus": files / "corpus.jsonl"}, place, settings, progress)
     return files / name
@@ -345,7 +344,7 @@ def test_the_sum_is_the_mean_times_the_masked_pieces(encoder):
 def test_the_plain_recipe_weighs_whole_sentences_anew_for_each_batch(encoder):
     asked = settings_for("dynamic", "plain", {"batch_size": 2})
     assert asked.context >= asked.longest
-    task = Dynamic(encoder, TEXTS, asked)
+    task = HardestWords(encoder, TEXTS, asked)
     assert task.vocabulary == list(range(encoder.vocabulary_size))
     random, told = np.random.default_rng(0), []
     for _ in range(3):

@@ -9,11 +9,11 @@ from torch.testing import assert_close
 from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.model import threads
 from sparse_adapt.model.head import cpu
-from sparse_adapt.model.head.filter import error_bound, positive_logits, rough_largest
+from sparse_adapt.model.head.filter import error_bound, exact_precision, positive_logits, rough_largest
 from sparse_adapt.model.head.pooling import pack, plain_splade_pool
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.unread import forget_unread, tell_unread
-from sparse_adapt.retrieve.encode import encode, exact_precision
+from sparse_adapt.retrieve.encode import encode
 
 
 @pytest.fixture

@@ -10,11 +10,10 @@ from torch.testing import assert_close
 
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
-from sparse_adapt.stages.parts import fitted_rows
-from sparse_adapt.stages.parts.coordinates import coordinates
-from sparse_adapt.stages.parts.fitted_rows import FittedLessons, Fitting, States, fit_rows
-from sparse_adapt.stages.parts.made_up_lessons import recall
-from sparse_adapt.stages.parts.targets import Targets
+from sparse_adapt.objectives import rows
+from sparse_adapt.objectives.meanings import recall
+from sparse_adapt.objectives.rows import FittedLessons, Fitting, States, coordinates, fit_rows
+from sparse_adapt.objectives.targets import Targets
 from sparse_adapt.synthetic.samples import Samples
 from sparse_adapt.terms.mining import Term
 
@@ -66,7 +65,7 @@ def how(encoder: SparseEncoder, *, seed: int = 3, floor: float = 1.0, reread: in
 
 @pytest.mark.parametrize("floor", [1.0, 0.01], ids=["scaled", "whitened"])
 def test_rows_learn_what_is_meant_and_nothing_else_moves(encoder, floor, monkeypatch):
-    monkeypatch.setattr(fitted_rows, "STEPS", 300)
+    monkeypatch.setattr(rows, "STEPS", 300)
     ids, wanted = lessons(encoder)
     before = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
 
@@ -89,7 +88,7 @@ def test_rows_learn_what_is_meant_and_nothing_else_moves(encoder, floor, monkeyp
 
 
 def test_one_term_is_fitted_and_the_other_keeps_its_bits(encoder, monkeypatch):
-    monkeypatch.setattr(fitted_rows, "STEPS", 20)
+    monkeypatch.setattr(rows, "STEPS", 20)
     ids, wanted = lessons(encoder)
     samples = Samples(wanted.samples.token_ids, NEARNESS[:, 1:] >= 0, NEARNESS[:, 1:] < 0, NEARNESS[:, 1:])
     second = FittedLessons(wanted.says[:, 1:], wanted.quiet[:, 1:], samples, Targets(), 2.0)
@@ -102,15 +101,15 @@ def test_one_term_is_fitted_and_the_other_keeps_its_bits(encoder, monkeypatch):
 def test_texts_that_say_a_tied_row_are_read_again(tmp_path, monkeypatch):
     """Their states at the end of the fit are those of the model that is saved, but for the last steps."""
     seen: list[States] = []
-    monkeypatch.setattr(fitted_rows, "STEPS", 41)
-    monkeypatch.setattr(fitted_rows, "RATE", 0.1)
+    monkeypatch.setattr(rows, "STEPS", 41)
+    monkeypatch.setattr(rows, "RATE", 0.1)
 
     class Kept(States):
         def __init__(self, *read: object) -> None:
             super().__init__(*read)
             seen.append(self)
 
-    monkeypatch.setattr(fitted_rows, "States", Kept)
+    monkeypatch.setattr(rows, "States", Kept)
     encoder = SparseEncoder.load(str(build(tmp_path / "model", "bert")))
     extend(encoder, [Term("zorvex", "jargon"), Term("kubectl", "jargon")])
     assert encoder.output_rows is encoder.input_rows
@@ -130,7 +129,7 @@ def test_texts_that_say_a_tied_row_are_read_again(tmp_path, monkeypatch):
 
 
 def test_untied_rows_change_no_text(tmp_path, monkeypatch):
-    monkeypatch.setattr(fitted_rows, "STEPS", 5)
+    monkeypatch.setattr(rows, "STEPS", 5)
     encoder = SparseEncoder.load(str(build(tmp_path / "model", "bert", tied=False)))
     extend(encoder, [Term("zorvex", "jargon"), Term("kubectl", "jargon")])
     ids, wanted = lessons(encoder)

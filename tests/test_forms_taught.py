@@ -21,8 +21,7 @@ from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
-from sparse_adapt.stages.behaviour import Behaviour
-from sparse_adapt.stages.parts.behaviour import BehaviourBatch, SparseBehaviour
+from sparse_adapt.stages.behaviour import Behaviour, BehaviourBatch, SparseBehaviour
 from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.terms.mining import Term
 

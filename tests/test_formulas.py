@@ -14,10 +14,10 @@ from torch.testing import assert_close
 
 from sparse_adapt.model.idf import fourth_root
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.objectives.factors import LearntFactors
+from sparse_adapt.objectives.meanings import recall
+from sparse_adapt.objectives.targets import Targets
 from sparse_adapt.selection.models import merge
-from sparse_adapt.stages.parts.factors import LearntFactors
-from sparse_adapt.stages.parts.made_up_lessons import recall
-from sparse_adapt.stages.parts.targets import Targets
 from sparse_adapt.synthetic.samples import Samples
 from sparse_adapt.terms.evidence import RAREST, _evidence
 from sparse_adapt.terms.words import Count, Word

@@ -5,12 +5,12 @@ import pytest
 
 from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.objectives import general_candidates
+from sparse_adapt.objectives.general_candidates import with_general
+from sparse_adapt.objectives.scores import relevant_to
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.stages.distill import DISTILL, Distill
 from sparse_adapt.stages.inputs import Inputs
-from sparse_adapt.stages.parts import general_candidates
-from sparse_adapt.stages.parts.general_candidates import with_general
-from sparse_adapt.stages.parts.scored import relevant_to
 from sparse_adapt.synthetic.general import pairs
 
 DOCUMENTS = {"a": "The capital of the province has a port.", "b": "A baker shapes the loaves before dawn."}

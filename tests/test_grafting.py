@@ -26,8 +26,7 @@ from sparse_adapt.model.grafting import graft, layers_of_head
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.graft import GraftSettings
 from sparse_adapt.pipeline.plan import BASE_MODEL
-from sparse_adapt.stages.logits import Logits
-from sparse_adapt.stages.parts.logits import TokenLogits
+from sparse_adapt.stages.logits import Logits, TokenLogits
 from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training.loop import random_at, train

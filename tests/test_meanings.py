@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.stages.dictionary import Dictionary
-from sparse_adapt.stages.parts.term_lessons import shared_features
+from sparse_adapt.stages.warmup import shared_features
 from sparse_adapt.synthetic.everyday import like_queries
 from sparse_adapt.synthetic.judged import EVERYDAY_ONE_IN, JudgedMeanings
 from sparse_adapt.synthetic.nearness import Judge

@@ -21,13 +21,13 @@ from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.tokens import pad
 from sparse_adapt.model.vocabulary import extend
+from sparse_adapt.objectives import anchor as anchors
+from sparse_adapt.objectives.masked import SHOWN
+from sparse_adapt.objectives.pairs import Projection, related
 from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.pipeline.run import run
 from sparse_adapt.pipeline.runfile import read_plan
-from sparse_adapt.stages.pairs import Contrast, Joint
-from sparse_adapt.stages.parts import pairing
-from sparse_adapt.stages.parts.pairing import SHOWN, PairBatch, Pairing, related
-from sparse_adapt.stages.parts.projection import Projection
+from sparse_adapt.stages.pairs import Contrast, Joint, PairBatch, Pairing
 from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.stages.warmup import Warmup
 from sparse_adapt.terms.mining import Term, write_terms
@@ -227,7 +227,7 @@ def test_nt_xent_goes_both_ways_behind_a_projection_of_dense_vectors(encoder):
     batch = batch_of(stage)
     ids, mask = pad(batch.ids, encoder.tokenizer.pad_token_id)
     with torch.no_grad():
-        found = stage._project(encoder.vectors(encoder.hidden(ids, mask), mask, ids))
+        found = stage._projected(encoder.vectors(encoder.read(ids, mask), mask, ids))
         value = stage.terms(encoder, batch)["infonce"].item()
     if dense:
         assert_close(found.norm(dim=1), torch.ones(len(found)))
@@ -432,13 +432,13 @@ def test_everyday_texts_stay_nearer_where_they_are_anchored(encoder, tmp_path):
 
 def test_the_anchor_holds_what_was_before_the_extension(files, base, monkeypatch):
     """The stages between may have moved everyday texts: the first of them is asked what the base model says."""
-    seen, made = [], pairing.everyday_for
+    seen, made = [], anchors.everyday_for
 
     def watched(encoder: Encoder, before: Encoder, seed: int) -> object:
         seen.append(before)
         return made(encoder, before, seed)
 
-    monkeypatch.setattr(pairing, "everyday_for", watched)
+    monkeypatch.setattr(anchors, "everyday_for", watched)
     teach(files, "taught", "contrast")
     teach(files, "anchored", "contrast", weights={"anchor": 1.0, "infonce": 1.0})
     assert [before.vocabulary_size for before in seen] == [load_encoder(base).vocabulary_size]

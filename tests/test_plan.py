@@ -166,10 +166,10 @@ def test_a_missing_run_file(tmp_path):
 
 
 def test_a_preset_is_where_settings_start_from():
-    plain = settings_for("distill", "plain", {"margin": 3.0})
-    assert plain == settings_for("distill", "plain").model_copy(update={"margin": 3.0})
-    assert (plain.floor, plain.epochs) == (2.0, 50)
-    assert plain != settings_for("plain", "default", {"floor": 3.0})
+    plain = settings_for("warmup", "plain", {"mask_rate": 0.3})
+    assert plain == settings_for("warmup", "plain").model_copy(update={"mask_rate": 0.3})
+    assert (plain.softmax, plain.epochs) == ("full", 50)
+    assert plain != settings_for("warmup", "default", {"mask_rate": 0.3})
 
 
 def test_settings_that_mean_nothing_are_refused():

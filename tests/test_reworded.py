@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sparse_adapt.collection.glossary import Definition
-from sparse_adapt.synthetic import reworded as module
 from sparse_adapt.synthetic.reworded import WORD, reworded
+from sparse_adapt.synthetic.reworded import reworded as module
 
 DEFINITIONS = [
     Definition("zorvex", "the system in which employees file their travel expenses"),

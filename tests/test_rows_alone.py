@@ -14,11 +14,12 @@ from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
+from sparse_adapt.objectives import meanings, rows, texts
+from sparse_adapt.objectives.meanings import new_logits
+from sparse_adapt.objectives.texts import Texts
 from sparse_adapt.pipeline.plan import settings_for
-from sparse_adapt.stages.parts import fitted_rows, rows_alone
-from sparse_adapt.stages.parts.made_up_lessons import new_logits
-from sparse_adapt.stages.parts.rows_alone import teach_rows
-from sparse_adapt.stages.parts.texts import Texts
+from sparse_adapt.stages import dictionary
+from sparse_adapt.stages.dictionary import teach_rows
 from sparse_adapt.terms.mining import Term
 
 ZORVEX = Definition("zorvex", "a report of what the team spent in a month", ())
@@ -38,11 +39,11 @@ def little_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few made-up and everyday texts, few steps, and a judge that knows two kinds of words."""
     monkeypatch.setattr("sparse_adapt.synthetic.judged.POOL", 200)
     monkeypatch.setattr("sparse_adapt.synthetic.judged.like_queries", lambda: EVERYDAY[:100])
-    monkeypatch.setattr(rows_alone, "A_TERM", 0)
-    monkeypatch.setattr(rows_alone, "FITTED", 100)
-    monkeypatch.setattr(rows_alone, "judge_named", lambda _: Words())
-    monkeypatch.setattr(rows_alone, "general_passages", lambda encoder: Texts(encoder, GENERAL))
-    monkeypatch.setattr(fitted_rows, "STEPS", 60)
+    monkeypatch.setattr(dictionary, "A_TERM", 0)
+    monkeypatch.setattr(rows, "FITTED", 100)
+    monkeypatch.setattr(meanings, "judge_named", lambda _: Words())
+    monkeypatch.setattr(texts, "general_passages", lambda encoder: Texts(encoder, GENERAL))
+    monkeypatch.setattr(rows, "STEPS", 60)
 
 
 @pytest.fixture(params=["bert", "roberta untied"])
@@ -84,7 +85,7 @@ def test_a_single_term_has_no_rival_and_is_lit_the_later(encoder, monkeypatch):
     extend(encoder, [Term("kubectl", "jargon")])
     borders: list[float] = []
     monkeypatch.setattr(
-        rows_alone, "fit_rows", lambda encoder, ids, lessons, how: borders.append(lessons.targets.border)
+        rows, "fit_rows", lambda encoder, ids, lessons, how: borders.append(lessons.targets.border)
     )
     settings = settings_for("dictionary", overrides={"train": "rows"})
     for defined in ([ZORVEX], [ZORVEX, KUBECTL]):

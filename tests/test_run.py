@@ -15,8 +15,8 @@ import torch
 
 from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.files import folders
-from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.place import Place
+from sparse_adapt.files.writing import write_json
 from sparse_adapt.pipeline import run as pipeline_run
 from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.pipeline.run import latest_run, read_finished, run
@@ -437,7 +437,7 @@ def test_a_text_is_remembered_alike_whatever_was_asked_before():
     """A resumed run asks for texts in another order; beside others, their last bits would differ."""
     from sparse_adapt.collection.readers import read_documents
     from sparse_adapt.model.sparse import SparseEncoder
-    from sparse_adapt.stages.parts.texts import Remembered
+    from sparse_adapt.objectives.texts import Remembered
 
     encoder = SparseEncoder.load("splade-tiny")
     token_ids = encoder.tokenize([document.full_text for document in read_documents("gatrocraptic")])

@@ -56,16 +56,14 @@ CASES = {
     "labelled": "labelled --model {tiny} --labelled {labelled-file} {long} -o {out}",
     "distill": "distill --model {extend} --candidates {zorvex} --corpus {zorvex} --judge {dense} {long} -o {out}",
     "distill-unjudged": "distill --model {extend} --candidates {zorvex} --corpus {zorvex} --judge none {long} -o {out}",
-    "distill-plain": "distill --model {extend} --candidates {zorvex} --corpus {zorvex} --preset plain {long} -o {out}",
-    "distill-corpus": "distill --model {extend} --candidates {zorvex} --corpus {zorvex} --preset corpus {long} "
-    "-o {out}",
+    "distill-plain": "plain --model {extend} --candidates {zorvex} --corpus {zorvex} {long} -o {out}",
+    "distill-corpus": "imitate --model {extend} --candidates {zorvex} --corpus {zorvex} {long} -o {out}",
     # stages, of a dense one
     "dense-extend": "extend --model {dense} --terms {zorvex} -o {out}",
     "dense-behaviour": "behaviour --model {dense-extend} --corpus {zorvex} {short} -o {out}",
     "dense-joint": "joint --model {dense-extend} --corpus {zorvex} --pairs {pairs-file} {long} -o {out}",
     "dense-contrast": "contrast --model {dense-extend} --corpus {zorvex} --pairs {pairs-file} {long} -o {out}",
-    "dense-distill": "distill --model {dense-extend} --candidates {zorvex} --corpus {zorvex} --preset corpus {long} "
-    "-o {out}",
+    "dense-distill": "imitate --model {dense-extend} --candidates {zorvex} --corpus {zorvex} {long} -o {out}",
     # many stages
     "run": "run {all-stages-file} -o {out}",
     "run-odd": "run {odd-settings-file} -o {out}",
@@ -180,8 +178,7 @@ RUN_FILES = {
     "dense": """
         model = "{dense}"
         corpus = "{zorvex}"
-        preset = "corpus"
-        stages = ["extend", "behaviour", "dynamic", "triplets", "contrast", "distill"]
+        stages = ["extend", "behaviour", "dynamic", "triplets", "contrast", "imitate"]
         [behaviour]
         steps = 3
         [dynamic]
@@ -195,7 +192,7 @@ RUN_FILES = {
         steps = 3
         form = "nt-xent"
         factors = "idf"
-        [distill]
+        [imitate]
         steps = 3
         """,
 }

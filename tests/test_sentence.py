@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 from torch.testing import assert_close
 
 from sparse_adapt.errors import ModelError
-from sparse_adapt.files.folders import write_json
+from sparse_adapt.files.writing import write_json
 from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.sentence import HEAD_FILE, SentenceEncoder

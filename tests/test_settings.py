@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.pipeline.plan import make_plan, plan_text, presets, settings_for, stage_under
+from sparse_adapt.pipeline.plan import make_plan, plan_text, presets, settings_for
 from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.settings import Settings, setting
@@ -59,8 +59,8 @@ def test_bounds_are_kept():
 @pytest.mark.parametrize("name", presets())
 def test_a_preset_holds_settings_of_every_stage(name):
     for stage in trained():
-        assert isinstance(settings_for(stage, name), find_stage(stage_under(stage, name)).settings)
-    assert (settings_for("distill", name) == settings_for("distill")) == (name == "default")
+        assert isinstance(settings_for(stage, name), find_stage(stage).settings)
+    assert (settings_for("warmup", name) == settings_for("warmup")) == (name == "default")
 
 
 def test_what_is_settled_later_is_called_auto_and_kept_as_none():

@@ -14,13 +14,11 @@ from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
+from sparse_adapt.objectives.meanings import new_logits
+from sparse_adapt.objectives.texts import Remembered, Texts
 from sparse_adapt.stages.dictionary import Dictionary, dictionary
-from sparse_adapt.stages.distill import Distill
-from sparse_adapt.stages.parts.made_up_lessons import new_logits
-from sparse_adapt.stages.parts.six_terms import SixTerms
-from sparse_adapt.stages.parts.term_lessons import domain_vocabulary
-from sparse_adapt.stages.parts.texts import Remembered, Texts
-from sparse_adapt.stages.warmup import Warmup, warmup
+from sparse_adapt.stages.distill import Distill, SixTerms
+from sparse_adapt.stages.warmup import Warmup, domain_vocabulary, warmup
 from sparse_adapt.terms.mining import Term
 from sparse_adapt.training.loop import Task, random_at, train
 

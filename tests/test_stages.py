@@ -14,24 +14,19 @@ from sparse_adapt.model import vocabulary
 from sparse_adapt.model.head.pooling import activate
 from sparse_adapt.model.idf import fourth_root, shares_of
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.objectives import meanings
+from sparse_adapt.objectives.anchor import SparseEveryday, anchor
+from sparse_adapt.objectives.factors import LearntFactors
+from sparse_adapt.objectives.matching import Reading, penalty, sparsity
+from sparse_adapt.objectives.meanings import AnsweredQuery, Sources, asked
+from sparse_adapt.objectives.targets import Targets
+from sparse_adapt.objectives.texts import GENERAL, Remembered, Texts, general_passages, some_passages
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.stages.dictionary import Dictionary, dictionary
-from sparse_adapt.stages.distill import Distill
-from sparse_adapt.stages.imitate import Imitate, ImitateWeights
-from sparse_adapt.stages.parts import made_up_lessons
-from sparse_adapt.stages.parts.about import AnsweredQuery, Sources, asked
-from sparse_adapt.stages.parts.anchors import anchor
-from sparse_adapt.stages.parts.everyday import SparseEveryday
-from sparse_adapt.stages.parts.factors import LearntFactors
-from sparse_adapt.stages.parts.imitation import Imitation
-from sparse_adapt.stages.parts.matching import Reading
-from sparse_adapt.stages.parts.six_terms import SixTerms
-from sparse_adapt.stages.parts.sparsity import penalty, sparsity
-from sparse_adapt.stages.parts.targets import Targets
-from sparse_adapt.stages.parts.term_lessons import HELD, domain_vocabulary
-from sparse_adapt.stages.parts.texts import GENERAL, Remembered, Texts, general_passages, some_passages
-from sparse_adapt.stages.warmup import Warmup, warmup
+from sparse_adapt.stages.distill import Distill, SixTerms
+from sparse_adapt.stages.imitate import Imitate, ImitateWeights, Imitation
+from sparse_adapt.stages.warmup import HELD, Warmup, domain_vocabulary, warmup
 from sparse_adapt.synthetic.everyday import LIKE_PASSAGES, TEXTS, made_up
 from sparse_adapt.terms.mining import Term
 from sparse_adapt.training import losses
@@ -175,15 +170,15 @@ def test_definitions_are_sources_of_made_up_texts_while_distilling(encoder):
 
 
 def test_general_passages_are_sources_where_a_judge_compares_them(encoder, monkeypatch):
-    monkeypatch.setattr(made_up_lessons, "judge_named", lambda name: name)
-    monkeypatch.setattr(made_up_lessons, "JudgedMeanings", lambda *given: given)
+    monkeypatch.setattr(meanings, "judge_named", lambda name: name)
+    monkeypatch.setattr(meanings, "JudgedMeanings", lambda *given: given)
     given = Sources(encoder.tokenize(list(DOCUMENTS.values())), np.array([[True], [False], [True], [False]]))
-    _, token_ids, about, judge, _, documents = made_up_lessons.meanings(encoder, given, "dense", 0, range(2))
+    _, token_ids, about, judge, _, documents = meanings.meanings(encoder, given, "dense", 0, range(2))
     passages = general_passages(encoder).ids
     assert (judge, documents) == ("dense", range(2))
     assert token_ids == [*given.token_ids, *passages]
     assert about.ravel().tolist() == [True, False, True, False, *[False] * len(passages)]
-    unjudged = made_up_lessons.meanings(encoder, given, "none", 0, range(2))
+    unjudged = meanings.meanings(encoder, given, "none", 0, range(2))
     assert np.array_equal(unjudged.about, given.about)
 
 
@@ -201,8 +196,8 @@ def test_no_texts_are_made_of_the_passages_among_the_candidates(encoder):
 
 
 def test_the_dictionary_stage_takes_more_steps_for_more_terms():
-    assert [Dictionary().settled(terms).steps for terms in (1, 16)] == [100, 200]  # 100 x 16^(1/4)
-    assert Dictionary(steps=7).settled(16).steps == 7
+    assert [Dictionary().settled(terms=terms).steps for terms in (1, 16)] == [100, 200]  # 100 x 16^(1/4)
+    assert Dictionary(steps=7).settled(terms=16).steps == 7
 
 
 def test_where_every_weight_learns_all_texts_are_held(encoder):
@@ -310,10 +305,10 @@ def test_a_query_wants_the_terms_of_its_relevant_documents(encoder):
     ],
 )
 def test_many_queries_and_terms_are_learnt_from_in_more_steps(queries, terms, pace):
-    settled = Distill().settled(queries, terms)
+    settled = Distill().settled(queries=queries, terms=terms)
     assert (settled.learning_rate, settled.steps, settled.batch_size) == pace
     given = Distill(learning_rate=2e-5, steps=7, batch_size=3)
-    assert given.settled(queries, terms) == given
+    assert given.settled(queries=queries, terms=terms) == given
 
 
 def test_a_stage_settles_its_pace(encoder):

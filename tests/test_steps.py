@@ -18,9 +18,9 @@ from sparse_adapt.errors import OutputError
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.objectives.targets import Targets
 from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.distill import Distill
-from sparse_adapt.stages.parts.targets import Targets
 from sparse_adapt.stages.record import read_before
 from sparse_adapt.stages.runner import Outcome, carry_out
 from sparse_adapt.stages.warmup import Warmup

@@ -19,8 +19,7 @@ from sparse_adapt.pipeline.adapt import adapt
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.selection.models import merge
-from sparse_adapt.stages.parts.token_weights import TableReading, TokenWeights, hold
-from sparse_adapt.stages.query_side import QueryTable
+from sparse_adapt.stages.query_side import QueryTable, TableReading, TokenWeights, hold
 from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.training.loop import train
 

@@ -87,9 +87,9 @@ def a_query(corpus: str | None) -> str | None:
 def _later(name: str, model: Path) -> list[str]:
     """The stages that follow one on the main path of a model's kind."""
     from sparse_adapt.model.layout import is_dense
-    from sparse_adapt.stages.table import USUAL, names
+    from sparse_adapt.stages.table import names, usual_stages
 
-    flow, order = DENSE_FLOW if is_dense(model) else USUAL, names()
+    flow, order = DENSE_FLOW if is_dense(model) else usual_stages(), names()
     return [later for later in order[order.index(name) + 1 :] if later in flow]
 
 

@@ -9,7 +9,7 @@ from sparse_adapt.api.models import Model, ModelGiven, load
 from sparse_adapt.collection.given import Corpus, DocumentsGiven
 from sparse_adapt.errors import ConfigError, unknown
 from sparse_adapt.files.place import Place
-from sparse_adapt.pipeline.plan import settings_for, stage_under
+from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.report.progress import watching
 from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.stages.table import find_stage
@@ -46,7 +46,6 @@ def train(
     >>> len(taught.history), taught.terms
     (2, ['gatrocraptic'])
     """
-    stage = stage_under(stage, preset)
     wanted = find_stage(stage)
     keys = {each.key for each in wanted.reads}
     settings = {name: value for name, value in given.items() if name not in keys}

@@ -22,11 +22,10 @@ from sparse_adapt import research
 from sparse_adapt.api.options import WITH, Option
 from sparse_adapt.cli import grafting, pages, prepare, stages, start, understand
 from sparse_adapt.cli.commands import Row, command_of
-from sparse_adapt.cli.console import say
 from sparse_adapt.cli.page import Command, Page
-from sparse_adapt.cli.stages import RESEARCH
 from sparse_adapt.errors import ConfigError, SparseAdaptError
 from sparse_adapt.files.writing import FULL
+from sparse_adapt.report.messages import say
 from sparse_adapt.report.printable import is_unicode
 from sparse_adapt.report.unread import forget_unread, tell_unread
 from sparse_adapt.stages.table import STAGES
@@ -39,7 +38,7 @@ PANELS: dict[str, tuple[Named, ...]] = {
         Row("terms", "sparse_adapt.api.terms:mine_terms"),
         *(prepare.queries, prepare.candidates, prepare.pairs, grafting.graft),
     ),
-    "Stages": (*(name for name in STAGE_ROWS if name not in RESEARCH), stages.run),
+    "Stages": (*(name for name in STAGE_ROWS if not STAGE_ROWS[name].is_research), stages.run),
     "Term packs": tuple(
         Row(name, f"sparse_adapt.api.packing:{name}") for name in ("pack", "unpack", "packs")
     ),
@@ -58,7 +57,7 @@ PANELS: dict[str, tuple[Named, ...]] = {
         Row("check-export", "sparse_adapt.api.exporting:check_export"),
     ),
     "Research": (
-        *(name for name in STAGE_ROWS if name in RESEARCH),
+        *(name for name in STAGE_ROWS if STAGE_ROWS[name].is_research),
         *(Row(name, place, name in research.WITH_PAGE) for name, place in research.COMMANDS.items()),
     ),
 }

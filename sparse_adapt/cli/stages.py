@@ -21,24 +21,24 @@ from sparse_adapt.api.checks import (
     check_output,
     run_file,
 )
-from sparse_adapt.api.following import after_stage, measured
+from sparse_adapt.api.following import after_stage, flag_of, measured
+from sparse_adapt.api.runs import RUNS
 from sparse_adapt.cli.commands import page_of
-from sparse_adapt.cli.console import say, show, then, wrote
+from sparse_adapt.cli.console import show, then, wrote
 from sparse_adapt.cli.options import (
     CORPUS_HELP,
-    RUNS,
     TRAINING,
     Model,
     Out,
     Overwrite,
     Resume,
     checked,
-    flag_of,
     is_given,
     overrides,
     trains,
 )
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.report.messages import say
 from sparse_adapt.report.progress import Bars
 from sparse_adapt.stages.table import STAGES, Row, find_stage
 
@@ -53,7 +53,6 @@ BASE_MODEL = "splade-tiny"  # what a stage begins with that needs no stage befor
 OWN = "Settings of this stage"
 MARKS = {int: "N", float: "X", str: "NAME"}
 CHECKS = {"device": a_device, "judge": a_model_or_none}  # of settings that name what may not be there
-RESEARCH = ("dynamic", "joint", "triplets", "labelled", "logits", "plain")  # stages beside the main path
 
 
 class Choice(NamedTuple):
@@ -66,7 +65,7 @@ class Choice(NamedTuple):
 
 def main_path() -> tuple[Row, ...]:
     """The rows of the stages that aren't research."""
-    return tuple(row for row in STAGES if row.name not in RESEARCH)
+    return tuple(row for row in STAGES if not row.is_research)
 
 
 def stage_command(row: Row) -> Callable[..., None]:
@@ -136,8 +135,8 @@ def _settings(stage: "Stage[Any]") -> Iterator[Choice]:
 
     for name, field in stage.settings.model_fields.items():
         yield _setting(name, field, TRAINING if name in Training.model_fields else OWN)
-    if stage.presets or stage.became:
-        named = ", ".join(dict.fromkeys(["default", *stage.presets, *stage.became]))
+    if stage.presets:
+        named = ", ".join(dict.fromkeys(["default", *stage.presets]))
         told = f"Settings under a name: {named}. Other options go before them."
         option = typer.Option("--preset", metavar="NAME", help=told, rich_help_panel=TRAINING)
         yield Choice("preset", Annotated[str, option], "default")
@@ -213,12 +212,11 @@ def _table(name: str, words: Iterable[str]) -> dict[str, Any]:
 
 def _carry_out(stage: "Stage[Any]", context: typer.Context) -> None:
     """Carry out one stage as it stands on the command line, and say what follows."""
-    from sparse_adapt.pipeline.plan import settings_for, stage_under
+    from sparse_adapt.pipeline.plan import settings_for
 
     options, given = context.params, _given(stage, context)
     preset = options.get("preset", "default")
-    name = stage_under(stage.name, preset)
-    settings = settings_for(name, preset, given) if stage.trains else None
+    settings = settings_for(stage.name, preset, given) if stage.trains else None
     check_output(options["out"], overwrite=options["overwrite"], resume=options["resume"])
     if stage.name == "dynamic" and options["pairs"] is not None:
         _teach_both(options, given)
@@ -229,10 +227,10 @@ def _carry_out(stage: "Stage[Any]", context: typer.Context) -> None:
     named = {each.key: options[each.key] for each in stage.reads if options[each.key] is not None}
     place = Place(options["out"], options["overwrite"], options["resume"])
     with Bars() as bars:
-        progress = bars.begin(name) if stage.trains else None
-        outcome = carry_out(name, options["model"], named, place, settings, progress)
+        progress = bars.begin(stage.name) if stage.trains else None
+        outcome = carry_out(stage.name, options["model"], named, place, settings, progress)
     told(outcome)
-    then(*after_stage(name, options["model"], outcome.folder, named | outcome.files))
+    then(*after_stage(stage.name, options["model"], outcome.folder, named | outcome.files))
 
 
 def told(outcome: "Outcome") -> None:

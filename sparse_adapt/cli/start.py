@@ -7,9 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from sparse_adapt.api.checks import a_corpus, a_file_or_folder, some_queries
-from sparse_adapt.api.following import free
 from sparse_adapt.cli.commands import page_of
-from sparse_adapt.cli.console import say, show, show_json, show_table, then, wrote
+from sparse_adapt.cli.console import show, show_json, show_table, then, wrote
 from sparse_adapt.cli.options import (
     BUNDLED,
     RUNS,
@@ -29,8 +28,9 @@ from sparse_adapt.cli.options import (
     trains,
 )
 from sparse_adapt.errors import ConfigError, unknown
+from sparse_adapt.files.place import free
+from sparse_adapt.report.messages import say
 from sparse_adapt.report.progress import Bars
-from sparse_adapt.stages.older import name_in_adapt
 from sparse_adapt.stages.table import OF_ADAPT
 
 FILES = {  # steps of adapt that it can stop after, and what to read then
@@ -293,7 +293,7 @@ def _check_settings(given: Mapping[str, Any], folder: Path | None) -> None:
 
 def _stages(words: str) -> tuple[str, ...]:
     """Stages that are named with commas between them, in the order in which they are carried out."""
-    named = tuple(name_in_adapt(name.strip()) for name in words.split(","))
+    named = tuple(name.strip() for name in words.split(","))
     for name in named:
         if name not in OF_ADAPT:
             raise ConfigError(unknown("stage", name, OF_ADAPT))

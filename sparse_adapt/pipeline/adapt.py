@@ -52,18 +52,13 @@ from sparse_adapt.pipeline.work import RANKING, Watcher, Work, same_request
 from sparse_adapt.stages.inputs import PAIRS
 from sparse_adapt.stages.record import RECORD_FILE
 from sparse_adapt.stages.runner import Outcome
-from sparse_adapt.stages.table import find_stage
+from sparse_adapt.stages.table import find_stage, row_of
 from sparse_adapt.synthetic.queries import HELD, TRAIN
 from sparse_adapt.teachers.teacher import make_teacher
 from sparse_adapt.terms.mining import Term, read_terms
 
 STEPS = ("terms", "dictionary", "queries", "candidates", "stages", "choice")
 OF_WORDS = ("terms", "dictionary")  # steps that are carried out where words get a token
-WITHOUT_TERMS = {
-    "contrast",
-    "table",
-    "imitate",
-}  # stages that have something to teach where there is no new term
 
 
 def adapt(
@@ -275,7 +270,7 @@ def _plan(work: Work) -> Plan:
     """The stages that there is something to do for."""
     request, folder = work.request, work.folder
     terms, definitions = folder / "terms.json", folder / "dictionary.jsonl"
-    stages = [name for name in request.stages if terms.is_file() or name in WITHOUT_TERMS]
+    stages = [name for name in request.stages if terms.is_file() or row_of(name).without_terms]
     if not definitions.is_file():
         stages = [name for name in stages if name != "dictionary"]
     if not stages and request.settings.frozen:
@@ -287,7 +282,7 @@ def _plan(work: Work) -> Plan:
         model=absolute(request.model),
         corpus=str(work.run / "collection"),
         stages=tuple(stages),
-        preset="corpus",
+        preset="default",
         files={key: str(path) for key, path in files.items() if path.is_file()},
         settings=settings,
     )

@@ -1,7 +1,7 @@
 """How long an adaptation will take, from a moment's work of each kind on this machine, before it begins."""
 
 import time
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import NamedTuple
 
 import torch
@@ -13,13 +13,13 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.report.watching import duration
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.stages.stage import Effort, Sizes
+from sparse_adapt.stages.inputs import CANDIDATES
 from sparse_adapt.stages.table import find_stage
 from sparse_adapt.teachers.settings import ENSEMBLE
+from sparse_adapt.training.settings import Training
 
 TRIED = 8  # documents
 TERMS = 30  # that a corpus or a glossary has, while nobody knows
-SHORT_WORDS = 12  # of a text like a query
 MODELS_TRIED = 4  # at the choice
 
 
@@ -31,11 +31,10 @@ class Expected(NamedTuple):
 
 
 class Speeds(NamedTuple):
-    """Seconds that one text takes on this machine: a document or a short one, read or learnt from."""
+    """Seconds that one document takes on this machine: read, learnt from, or read by the dense teacher."""
 
     encoding: float
     learning: float
-    short: float
     judging: float
 
 
@@ -59,6 +58,18 @@ def expected(
     pool = min(len(documents), held * settings.candidates.count)
     choices = 1 if request.ranking is None else 2
     scored = (0 if request.candidates is not None else queries) + held
+    stages = {
+        name: stage_expected(
+            name,
+            request.settings_of(name),
+            speeds,
+            documents=len(documents),
+            queries=queries,
+            terms=TERMS,
+        )
+        for name in request.all_stages
+        if find_stage(name).trains
+    }
     parts = [
         ("terms", f"reading {total:,} documents for terms", total * 1e-3 if request.extends else 0.0),
         (
@@ -72,7 +83,7 @@ def expected(
             len(documents) * speeds.judging,
         ),
         ("candidates", f"scoring documents for {scored:,} queries", scored * (speeds.encoding / 4 + 0.01)),
-        *_stages(request, Sizes(len(documents), TERMS, queries, settings.candidates.count), speeds),
+        *((name, *stage) for name, stage in stages.items()),
         (
             "choice",
             "comparing models on the queries set aside",
@@ -83,20 +94,16 @@ def expected(
     return [row for row in rows if row.seconds >= 0.5]
 
 
-def _stages(request: Request, sizes: Sizes, speeds: Speeds) -> Iterator[tuple[str, str, float]]:
-    """Each stage that is carried out: its name, its steps in words, and seconds."""
-    for name in request.all_stages:
-        stage = find_stage(name)
-        effort = stage.costs(request.settings_of(name), sizes) if stage.trains else None
-        if effort is not None:
-            yield name, f"{effort.steps:,} steps of {name}", seconds_of(effort, speeds)
-
-
-def seconds_of(effort: Effort, speeds: Speeds) -> float:
-    """What a stage may take."""
-    learnt = effort.documents * speeds.learning + effort.short * speeds.short
-    step = learnt + effort.looked_at * speeds.encoding
-    return effort.steps * step + effort.before * speeds.encoding
+def stage_expected(
+    name: str, settings: Training, speeds: Speeds, *, documents: int, queries: int, terms: int
+) -> Expected:
+    """How long a stage may take: its steps, the texts of a step, and what learning from a text takes here."""
+    stage = find_stage(name)
+    settings = settings.settled(queries=queries, terms=terms)
+    steps = settings.steps_for(queries if CANDIDATES in stage.reads else documents)
+    assert settings.batch_size is not None, "settled"
+    texts = settings.batch_size * settings.gradient_accumulation * stage.texts
+    return Expected(f"{steps:,} steps of {name}", steps * texts * speeds.learning)
 
 
 def measured(
@@ -116,20 +123,18 @@ def measured(
     encoder = SparseEncoder.load(model)
     encoder.read_as(reading or Reading())
     texts = [document.full_text for document in documents[:: max(1, len(documents) // TRIED)][:TRIED]]
-    short = [" ".join(text.split()[:SHORT_WORDS]) for text in texts]
     encode(encoder, texts[:1], "document")  # compiles, which counts once
     encoding = _seconds(lambda: encode(encoder, texts, "document")) / len(texts)
     if longest is not None:
         encoder.read_up_to(longest)
     with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
         learning = _seconds(lambda: learn_once(encoder, texts)) / len(texts)
-        briefly = _seconds(lambda: learn_once(encoder, short)) / len(short)
     judging = 0.0
     if dense:
         judge = DenseEncoder(SMALL, rough=True)  # as the teacher has it
         judge.encode(texts[:1])
         judging = _seconds(lambda: judge.encode(texts[:4])) / min(4, len(texts))
-    return Speeds(encoding, learning, briefly, judging)
+    return Speeds(encoding, learning, judging)
 
 
 def _seconds(work: Callable[[], object]) -> float:

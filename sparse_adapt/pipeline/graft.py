@@ -24,16 +24,17 @@ from typing import Any
 from sparse_adapt.collection.readers import DOCUMENT_FILES, Document, read_documents, write_documents
 from sparse_adapt.collection.streams import evenly, sample
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.files.folders import output_folder, tidy, write_json
+from sparse_adapt.files.folders import output_folder, tidy
 from sparse_adapt.files.journal import check_same
 from sparse_adapt.files.place import Place, absolute
+from sparse_adapt.files.writing import write_json
 from sparse_adapt.model.dense import SMALL
 from sparse_adapt.model.grafting import check_tokens
 from sparse_adapt.model.grafting import graft as graft_body
 from sparse_adapt.model.head.filter import exact_precision
 from sparse_adapt.model.reading import choose_device
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.estimate import Expected, measured, seconds_of
+from sparse_adapt.pipeline.estimate import Expected, measured, stage_expected
 from sparse_adapt.pipeline.plan import BASE_MODEL, Plan, merged, settings_for
 from sparse_adapt.pipeline.preparing import prepare_candidates, prepare_collection
 from sparse_adapt.pipeline.run import (
@@ -50,8 +51,7 @@ from sparse_adapt.selection.models import merge
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.made_from import Source, of_collection, of_model, of_path
 from sparse_adapt.stages.runner import Outcome
-from sparse_adapt.stages.stage import UNUSUAL, Sizes
-from sparse_adapt.stages.table import find_stage
+from sparse_adapt.stages.stage import UNUSUAL
 from sparse_adapt.synthetic import general
 from sparse_adapt.synthetic.queries import TRAIN
 from sparse_adapt.synthetic.settings import QuerySettings
@@ -244,16 +244,14 @@ def _expected(request: GraftRequest, folder: Path) -> list[Expected]:
     if not left:
         return []
     documents = list(read_documents(folder / "text"))
-    sizes = Sizes(len(documents), 0, request.settings.queries, CandidateSettings().count)
     speeds = measured(str(folder / "grafted"), documents, precision=request.settings_of(left[0]).precision)
     rows = []
     for stage in left:
         if stage == IMITATE and not (folder / RANKING / CANDIDATES).is_file():
             ranked = min(request.settings.ranked, len(documents))
             rows.append(Expected(f"encoding {ranked:,} documents", ranked * speeds.encoding))
-        effort = find_stage(stage).costs(request.settings_of(stage), sizes)
-        assert effort is not None, "each of these stages trains"
-        rows.append(Expected(f"{effort.steps:,} steps of {stage}", seconds_of(effort, speeds)))
+        counts = {"documents": len(documents), "queries": request.settings.queries, "terms": 0}
+        rows.append(stage_expected(stage, request.settings_of(stage), speeds, **counts))
     return rows
 
 

@@ -17,8 +17,7 @@ from sparse_adapt.errors import ConfigError, unknown
 from sparse_adapt.files.place import absolute, portable
 from sparse_adapt.files.records import toml
 from sparse_adapt.settings import AUTO, Settings
-from sparse_adapt.stages.older import settings_now
-from sparse_adapt.stages.table import USUAL, find_stage, names
+from sparse_adapt.stages.table import find_stage, names, usual_stages
 from sparse_adapt.training.settings import Training
 
 BASE_MODEL = "splade-tiny"
@@ -47,12 +46,12 @@ def make_plan(
     corpus: str | None,
     *,
     model: str = BASE_MODEL,
-    stages: Sequence[str] = USUAL,
+    stages: Sequence[str] | None = None,
     preset: str = "default",
     overrides: Mapping[str, Any] | None = None,
 ) -> Plan:
     """A plan without a run file: the corpus brings the files; `overrides` are for every stage that trains."""
-    stages = tuple(stage_under(name, preset) for name in stages)
+    stages = usual_stages(preset) if stages is None else tuple(stages)
     settings = {name: settings_for(name, preset, overrides) for name in stages if find_stage(name).trains}
     files = files_for(corpus, stages, {}, str(corpus))
     return Plan(model=model, corpus=corpus, stages=stages, preset=preset, files=files, settings=settings)
@@ -60,26 +59,17 @@ def make_plan(
 
 def settings_for(stage: str, preset: str = "default", overrides: Mapping[str, Any] | None = None) -> Training:
     """Settings of a stage that trains: a preset's, but for what differs. Raises ConfigError for bad ones."""
-    stage = stage_under(stage, preset)
     kind: type[Training] = find_stage(stage).settings
-    given, gone = settings_now(stage, overrides or {})
-    if gone is not None:
-        raise ConfigError(f"{stage}: {gone}")
     try:
-        return kind.model_validate(laid_over(preset_of(stage, preset), given))
+        return kind.model_validate(laid_over(preset_of(stage, preset), overrides or {}))
     except ValidationError as error:
         raise ConfigError(f"{stage}: {first_error(error, kind)[1]}") from error
 
 
 def presets() -> tuple[str, ...]:
     """The names of all presets. A stage without settings under a name takes its defaults."""
-    named = [name for stage in map(find_stage, names()) for name in (*stage.presets, *stage.became)]
+    named = [name for stage in map(find_stage, names()) for name in stage.presets]
     return ("default", *dict.fromkeys(named))
-
-
-def stage_under(name: str, preset: str) -> str:
-    """The stage that a name means under a preset: for some the preset has become a stage of its own."""
-    return find_stage(name).became.get(preset, name)
 
 
 def preset_of(stage: str, preset: str) -> dict[str, Any]:

@@ -19,8 +19,7 @@ from sparse_adapt.pipeline.plan import first_error, merged, settings_for
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.stages.inputs import CANDIDATES, DICTIONARY, PAIRS
 from sparse_adapt.stages.made_from import Source, of_collection, of_model, of_path
-from sparse_adapt.stages.older import WAS_CALLED, name_in_adapt
-from sparse_adapt.stages.table import OF_ADAPT, find_stage
+from sparse_adapt.stages.table import OF_ADAPT, STAGES, find_stage
 from sparse_adapt.teachers.settings import ENSEMBLE
 from sparse_adapt.training.settings import Training
 
@@ -31,10 +30,6 @@ OWN |= {
     "candidate_settings": "candidates",
 }  # as the adaptation's settings call them
 NAMED, MAY_LACK = ("corpus", "model", "teacher"), ("glossary", "queries", "candidates", "generator")
-WITH_GLOSSARY = (
-    "extend",
-    "dictionary",
-)  # where no others are named; ranking is learnt beside them, for what ranks afterwards unlearns what terms mean
 WITH_WORDS = ("extend", "behaviour", "imitate")  # that give mined words a token, where somebody asks for it
 NEW_ROWS = (
     "extend",
@@ -87,7 +82,7 @@ class Request:
         """
         named: set[str] = set(self.settings.stages)
         if self.glossary is not None and self._usual:
-            named = set(WITH_GLOSSARY)
+            named = {row.name for row in STAGES if row.of_glossary}
         elif self.settings.frozen and self._usual:
             named = set(NEW_ROWS)
         if self.settings.query_side == "table":
@@ -129,9 +124,9 @@ class Request:
     def settings_of(self, stage: str) -> Training:
         """The settings of a stage that trains."""
         settled = {"seed": self.settings.seed, "max_tokens": self.settings.longest}
-        of_stage = self.of_stages.get(stage) or self.of_stages.get(WAS_CALLED.get(stage, stage), {})
+        of_stage = self.of_stages.get(stage, {})
         held_still = {"train": "new"} if self.settings.frozen and stage != "table" else {}
-        return settings_for(stage, "corpus", {**settled, **self.overrides, **of_stage, **held_still})
+        return settings_for(stage, "default", {**settled, **self.overrides, **of_stage, **held_still})
 
     @property
     def reading(self) -> Reading:
@@ -264,21 +259,20 @@ def chosen_settings(before: Request | None, settings: Mapping[str, Any], seed: i
     for name, value in settings.items():
         if name in OWN:
             own = merged(own, {} if value is None else {OWN[name]: value})
-        elif name_in_adapt(name) in OF_ADAPT:
-            of_stages[name_in_adapt(name)] = value
+        elif name in OF_ADAPT:
+            of_stages[name] = value
         else:
             overrides[name] = value
     chosen = _settings(AdaptSettings() if before is None else before.settings, own)
     for stage in chosen.stages:
         if find_stage(stage).trains:
-            settings_for(stage, "corpus", merged(overrides, of_stages.get(stage, {})))
+            settings_for(stage, "default", merged(overrides, of_stages.get(stage, {})))
     return {"settings": chosen, "overrides": overrides, "of_stages": of_stages}
 
 
 def _settings(before: AdaptSettings, changed: Mapping[str, Any]) -> AdaptSettings:
     """The adaptation's own settings, stages in the order that they have."""
     content = merged(before.model_dump(), changed)
-    content["stages"] = tuple(map(name_in_adapt, content["stages"]))
     for name in content["stages"]:
         if name not in OF_ADAPT:
             raise ConfigError(unknown("stage", name, OF_ADAPT))

@@ -20,14 +20,14 @@ from sparse_adapt import __version__
 from sparse_adapt.collection.opening import Location
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.errors import ConfigError, InputError
-from sparse_adapt.files.folders import tidy, write_json, write_text
+from sparse_adapt.files.folders import tidy
 from sparse_adapt.files.marker import remove
 from sparse_adapt.files.place import Place, absolute, found, is_there, portable
 from sparse_adapt.files.processes import common_folder, is_main
+from sparse_adapt.files.writing import write_json, write_text
 from sparse_adapt.pipeline.plan import Plan, plan_text
 from sparse_adapt.stages.inputs import Inputs
 from sparse_adapt.stages.made_from import changed, kept, of_model, stamp
-from sparse_adapt.stages.older import WAS_CALLED, record_now
 from sparse_adapt.stages.record import made_from, read_record, source_of, sources
 from sparse_adapt.stages.runner import Outcome, carry_out
 from sparse_adapt.stages.runner import found as files_for_stage
@@ -141,10 +141,8 @@ def run_stages(
 
 
 def stage_folder(run: Path, number: int, stage: str) -> Path:
-    """Where the stage of a number is made in a run's folder: where an earlier version began it, if one did."""
-    older = run / f"{number}-{WAS_CALLED.get(stage, stage)}"
-    begun = older.is_dir() or older.with_name(f"{older.name}.partial").is_dir()
-    return older if begun else run / f"{number}-{stage}"
+    """Where the stage of a number is made in a run's folder."""
+    return run / f"{number}-{stage}"
 
 
 def run_stage(
@@ -260,10 +258,9 @@ def done_before(stage: str, plan: Plan, model: str, folder: Path, *, again: bool
 
     Raises ConfigError if it was made from something else, unless it is to be made `again`.
     """
-    held = read_record(folder)
-    if held is None:
+    record = read_record(folder)
+    if record is None:
         return None
-    record = record_now(stage, held, folder)
     settings = plan.settings[stage].model_dump(mode="json") if stage in plan.settings else {}
     files = files_for_stage(find_stage(stage), model, plan.files_of(stage))
     asked = {key: stamp(source) for key, source in sources(stage, model, files, settings).items()}

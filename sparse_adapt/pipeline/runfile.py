@@ -60,11 +60,9 @@ from sparse_adapt.pipeline.plan import (
     preset_of,
     presets,
     settings_for,
-    stage_under,
 )
 from sparse_adapt.settings import Settings, setting
-from sparse_adapt.stages.older import settings_now
-from sparse_adapt.stages.table import USUAL, find_stage, names
+from sparse_adapt.stages.table import find_stage, names, usual_stages
 from sparse_adapt.training.settings import Training
 
 Keys = tuple[str, ...]
@@ -80,7 +78,9 @@ class Top(Settings):
     corpus: str | None = setting(
         None, "Documents of the domain: a folder, a file or a name; a run needs one."
     )
-    stages: list[str] = setting(list(USUAL), "The stages in their order.")
+    stages: list[str] | None = setting(
+        None, "The stages in their order; by default those that the preset has."
+    )
     seed: int | None = setting(
         None, "Seed of every stage that names none; by default each stage's own.", ge=0
     )
@@ -100,12 +100,12 @@ def read_plan(path: str | Path, overrides: Mapping[str, Any] | None = None) -> P
     known = names()
     tables = {name: file.table(name) for name in known}
     top = file.validate(Top, file.content, (), also=known)
-    if not top.stages:
+    stages = usual_stages(top.preset) if top.stages is None else tuple(top.stages)
+    if not stages:
         file.fail(f"no stages; there are {', '.join(known)}", (), "stages")
-    for name in top.stages:
+    for name in stages:
         file.check_known("stage", name, known, "stages")
     file.check_known("preset", top.preset, presets(), "preset")
-    stages = tuple(stage_under(name, top.preset) for name in top.stages)
     named = _named_files(file, tables)
     settings = _settings(file, tables, top, overrides or {})
     corpus = None if top.corpus is None else file.beside(top.corpus)
@@ -123,19 +123,13 @@ def read_plan(path: str | Path, overrides: Mapping[str, Any] | None = None) -> P
 def _settings(
     file: "TomlFile", tables: Mapping[str, dict[str, Any]], top: Top, overrides: Mapping[str, Any]
 ) -> dict[str, Training]:
-    """The settings of every stage that trains, whichever of its names the table has."""
+    """The settings of every stage that trains."""
     seed = {} if top.seed is None else {"seed": top.seed}
     settings: dict[str, Training] = {}
-    for written, table in tables.items():
-        name = stage_under(written, top.preset)
-        if name in settings and not table:
-            continue
+    for name, table in tables.items():
         stage = find_stage(name)
-        said, gone = settings_now(name, table)
-        if gone is not None:
-            file.fail(str(gone), (written, *gone.keys[:-1]), gone.keys[-1])
-        whole = laid_over(merged(preset_of(name, top.preset), seed if stage.trains else {}), said)
-        checked = file.validate(stage.settings, whole, (written,), also=[each.key for each in stage.named])
+        whole = laid_over(merged(preset_of(name, top.preset), seed if stage.trains else {}), table)
+        checked = file.validate(stage.settings, whole, (name,), also=[each.key for each in stage.named])
         if stage.trains:
             settings[name] = settings_for(name, top.preset, laid_over(checked.model_dump(), overrides))
     return settings

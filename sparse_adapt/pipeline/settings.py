@@ -6,7 +6,6 @@ from pydantic import field_validator
 
 from sparse_adapt.model.reading import Reading
 from sparse_adapt.settings import Settings, setting
-from sparse_adapt.stages.older import name_in_adapt
 from sparse_adapt.synthetic.settings import QuerySettings
 from sparse_adapt.teachers.settings import CandidateSettings
 
@@ -62,14 +61,6 @@ class AdaptSettings(Settings):
     overlap: int | None = setting(
         None, "Tokens of a window that the next one repeats; 32 by default.", unit="tokens", ge=0
     )
-
-    @field_validator("stages", mode="before")
-    @classmethod
-    def _named_now(cls, stages: object) -> object:
-        """Stages by the names that they have now: `imitate` was once `distill` with the preset `corpus`."""
-        if not isinstance(stages, list | tuple):
-            return stages
-        return tuple(map(name_in_adapt, stages))
 
     @field_validator("merges", mode="before")
     @classmethod

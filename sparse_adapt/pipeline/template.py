@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from sparse_adapt.files.records import toml
 from sparse_adapt.pipeline.runfile import Top
 from sparse_adapt.settings import AUTO, Settings
-from sparse_adapt.stages.table import STAGES, USUAL, find_stage
+from sparse_adapt.stages.table import STAGES, find_stage, usual_stages
 
 WIDTH = 100  # characters of a line
 
@@ -31,7 +31,7 @@ def run_template() -> str:
     ]
     for row in STAGES:
         stage = find_stage(row.name)
-        used = "" if row.name in USUAL else " Add it to stages first."
+        used = "" if row.name in usual_stages() else " Add it to stages first."
         lines += ["", *comment(f"{row.summary}{used}"), f"[{row.name}]"]
         for each in stage.needs:
             lines += [*comment(f"A file: {each.description}."), f"# {each.key} = {json.dumps(each.file)}"]

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from huggingface_hub import ModelCardData
 
 from sparse_adapt import __version__
-from sparse_adapt.files.folders import write_text
 from sparse_adapt.files.records import toml
+from sparse_adapt.files.writing import write_text
 from sparse_adapt.model.encoder import NewToken, read_vocabulary
 from sparse_adapt.model.folder import CARD_FILE, UNKNOWN, Origin, origin_of
 from sparse_adapt.model.idf import FACTORS_FILE

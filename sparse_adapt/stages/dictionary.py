@@ -5,35 +5,45 @@ without the term, must bring the term to mind, as a query does that describes a 
 are few, so most of a step are texts made from them and from the documents, whose meaning a dense encoder judges.
 First the rows of the new terms are fitted to a body that stands still. Frozen features can't follow the judge far, so
 then every weight learns, held by an anchor on the corpus and on general passages. With `train = "rows"` the fit is all
-(`parts.rows_alone`): old tokens keep the same bits, and terms can be added later.
+(`teach_rows`): old tokens keep the same bits, and terms can be added later.
+
+Rows alone learn from the same examples with all of the background texts, most of which mean no term: no step holds
+anything else, so that they alone keep a term inactive where nobody means it. The states are whitened, for a row can't
+do more afterwards than it does here. Where a model ties its rows, a taught row is also what texts that say the term are
+read by, so they are read again while it is fitted.
+
+Dimensions: S texts of the stage, D terms that are taught.
 """
 
 from collections.abc import Sequence
 from itertools import compress
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.objectives.targets import JUDGE, many_steps
 from sparse_adapt.settings import setting
 from sparse_adapt.stages.inputs import CANDIDATES, CORPUS, Inputs, beside, inherited
 from sparse_adapt.stages.inputs import DICTIONARY as DEFINITIONS
-from sparse_adapt.stages.parts.targets import JUDGE, many_steps
-from sparse_adapt.stages.stage import Changed, Effort, Sizes, Stage
+from sparse_adapt.stages.stage import Changed, Stage
 from sparse_adapt.stages.warmup import PLAIN as PLAIN_WARMUP
-from sparse_adapt.stages.warmup import Warmup, WarmupWeights
-from sparse_adapt.stages.warmup import effort as warmup_effort
+from sparse_adapt.stages.warmup import TermLessons, Warmup, WarmupWeights
 from sparse_adapt.training.settings import Trained
 
 if TYPE_CHECKING:
     from sparse_adapt.collection.glossary import Definition
     from sparse_adapt.model.kinds import EitherEncoder
     from sparse_adapt.model.sparse import SparseEncoder
-    from sparse_adapt.stages.parts.about import AnsweredQuery
-    from sparse_adapt.stages.parts.term_lessons import TermLessons
+    from sparse_adapt.model.tokens import TokenIds
+    from sparse_adapt.objectives.meanings import AnsweredQuery, DefinedTexts
+    from sparse_adapt.objectives.rows import FittedLessons
+    from sparse_adapt.synthetic.judged import JudgedMeanings
 
 
-SAYINGS = 2  # of a definition without examples
 STEPS = 100  # that teach one term, once its row is fitted
-FITTED_AS_DOCUMENTS = 2_000  # documents that take about as long to read as the made-up texts of a fit
+A_TERM = 500  # synthetic texts for each term where rows alone are fitted: of more, the fit draws no more
+FLOOR = 0.01  # share of the largest variance below which a direction of the states isn't widened further
+ALONE = 1.5  # activation threshold of a single term whose row alone is fitted: it has no rival
+REREAD = 100  # steps of the fit after which texts that say a term are read again, where rows are tied
 
 
 class DictionaryWeights(WarmupWeights):
@@ -67,26 +77,15 @@ class Dictionary(Warmup):
     judge: str = setting(JUDGE)
     samples: int | None = setting(64, ge=1)
 
-    def settled(self, terms: int) -> "Dictionary":
+    def settled(self, *, queries: int = 0, terms: int = 0) -> Self:
         """These settings with nothing open: for so many new terms."""
         return self if self.steps is not None else self.model_copy(update={"steps": many_steps(terms, STEPS)})
-
-
-def effort(settings: Dictionary, sizes: Sizes) -> Effort:
-    """As in the warm-up, over the sayings of each definition, for as many steps as so many terms take.
-
-    A fit of rows alone reads each text once.
-    """
-    if settings.train == "rows":
-        return Effort(0, 0.0, before=sizes.documents + FITTED_AS_DOCUMENTS)
-    settings = settings.settled(sizes.terms)
-    return warmup_effort(settings, sizes)._replace(steps=settings.steps_for(SAYINGS * sizes.terms))
 
 
 PLAIN = PLAIN_WARMUP | {"weights": {"mlm": 1.0, "anchor": 0.0, "domain": 0.0, "recall": 0.0}}
 
 
-def build(encoder: "EitherEncoder", inputs: Inputs, settings: Dictionary) -> "TermLessons | Changed":
+def build(encoder: "EitherEncoder", inputs: Inputs, settings: Dictionary) -> TermLessons | Changed:
     """The task over definitions; the documents and the queries of scored candidates tell what else means a term.
 
     Where rows alone are to learn, the encoder is taught at once.
@@ -100,10 +99,58 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Dictionary) -> "Te
     asked = queries(inputs, documents)
     others = [] if masked_words_alone(settings) else list(documents.values())
     if settings.train == "rows":
-        from sparse_adapt.stages.parts.rows_alone import teach_rows
-
         return teach_rows(encoder, inputs[DEFINITIONS], others, settings, asked)
     return dictionary(encoder, inputs[DEFINITIONS], others, settings, asked)
+
+
+def teach_rows(
+    encoder: "SparseEncoder",
+    definitions: "Sequence[Definition]",
+    documents: Sequence[str],
+    settings: Dictionary,
+    queries: "Sequence[AnsweredQuery]" = (),
+) -> Changed:
+    """Fit the output rows and biases of the terms that are defined, and change nothing else.
+
+    Terms that an earlier extension added stay as they are, unless they are defined here. Raises ConfigError where no
+    definition is of a new term.
+    """
+    import numpy as np
+
+    from sparse_adapt.objectives.meanings import Sources, asked, defined_texts, judge_named
+    from sparse_adapt.objectives.rows import Fitting, fit_rows
+    from sparse_adapt.synthetic.judged import JudgedMeanings
+
+    stage = defined_texts(encoder, definitions, documents)
+    sources = (Sources(stage.texts.ids, stage.about) + asked(encoder, queries)).of_terms(stage.defined)
+    judge, random = judge_named(settings.judge), np.random.default_rng(settings.seed)
+    judged = JudgedMeanings(encoder, sources.token_ids, sources.about, judge, random, stage.documents, A_TERM)
+    token_ids, lessons = _lessons(encoder, stage, judged, settings)
+    taught = (stage.texts.first + stage.defined).tolist()
+    fit_rows(encoder, token_ids, lessons, Fitting(taught, settings.seed, FLOOR, REREAD))
+    terms = [token.term for token in encoder.new_tokens if token.token_id in set(taught)]
+    said = f"{len(taught):,} of {len(encoder.new_tokens):,} new tokens fitted to {len(token_ids):,} texts"
+    return Changed(f"{said}; nothing else has changed", {"taught": terms})
+
+
+def _lessons(
+    encoder: "SparseEncoder", stage: "DefinedTexts", judged: "JudgedMeanings", settings: Dictionary
+) -> "tuple[list[TokenIds], FittedLessons]":
+    """The texts of the fit as token ids, and which of the terms (D) each of them should light."""
+    import numpy as np
+
+    from sparse_adapt.objectives.rows import FITTED, FittedLessons, fitted_texts
+    from sparse_adapt.objectives.targets import Targets
+    from sparse_adapt.objectives.texts import general_passages
+
+    about = stage.about[:, stage.defined] | judged.unknown[: len(stage.texts)]
+    read = fitted_texts(stage.texts, about, general_passages(encoder), stage.defined)
+    samples = judged.draw(FITTED, np.random.default_rng(settings.seed)).beside(judged.everyday())
+    targets = settings.targets or (
+        Targets(border=ALONE) if len(stage.defined) == 1 else Targets.of(judged=True)
+    )
+    lessons = FittedLessons(read.says, read.quiet, samples, targets, settings.silence)
+    return [*read.token_ids, *samples.token_ids], lessons
 
 
 def check_lessons(settings: Dictionary) -> None:
@@ -121,8 +168,8 @@ def masked_words_alone(settings: Dictionary) -> bool:
 
 def queries(inputs: Inputs, documents: dict[str, str]) -> "list[AnsweredQuery]":
     """Queries with the documents that their teacher finds relevant."""
-    from sparse_adapt.stages.parts.about import AnsweredQuery
-    from sparse_adapt.stages.parts.scored import relevant_to, with_theirs
+    from sparse_adapt.objectives.meanings import AnsweredQuery
+    from sparse_adapt.objectives.scores import relevant_to, with_theirs
 
     entries = inputs.get(CANDIDATES) or []
     texts = with_theirs(documents, entries)
@@ -138,17 +185,16 @@ def dictionary(
     others: Sequence[str],
     settings: Dictionary,
     queries: "Sequence[AnsweredQuery]" = (),
-) -> "TermLessons":
+) -> TermLessons:
     """The task over definitions, with `others` as the texts that have nothing to do with most of them.
 
     `queries`: what the judge knows besides of texts that mean a term. Raises ConfigError where no definition is of
     a new term.
     """
-    from sparse_adapt.stages.parts.about import asked, defined_texts
-    from sparse_adapt.stages.parts.term_lessons import TermLessons
+    from sparse_adapt.objectives.meanings import asked, defined_texts
 
     read = defined_texts(encoder, definitions, others)
-    settings = settings.settled(len(encoder.new_tokens))
+    settings = settings.settled(terms=len(encoder.new_tokens))
     lessons = read.texts, read.about, settings, settings.steps_for(read.sayings)
     return TermLessons("dictionary", encoder, *lessons, asked(encoder, queries), read.documents)
 
@@ -161,5 +207,5 @@ DICTIONARY = Stage(
     dense=False,
     refuses=("sum", "table", "prompts"),
     presets={"plain": PLAIN},
-    effort=effort,
+    texts=5.0,
 )

@@ -1,21 +1,40 @@
-"""Distill: the whole model, of either kind, learns to score as a teacher does."""
+"""Distill: the whole model, of either kind, learns to score as a teacher does.
 
-from typing import TYPE_CHECKING, Any, Literal
+Of a sparse encoder queries, their candidates and the first synthetic texts are read in one pass; every loss term is a
+function of what was read. Dimensions: Q queries, N candidates each, B documents, S synthetic texts, D new tokens,
+V vocabulary.
+"""
 
+from collections.abc import Mapping, Sequence
+from itertools import compress
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from sparse_adapt.objectives.loss_terms import OBJECTIVES, term
+from sparse_adapt.objectives.scoring import SparseScoring
+from sparse_adapt.objectives.targets import JUDGE, Targets, many_steps
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.inputs import CANDIDATES, CORPUS, DICTIONARY, Inputs, inherited
-from sparse_adapt.stages.parts.targets import JUDGE, Targets, many_steps
 from sparse_adapt.stages.record import before_extension
-from sparse_adapt.stages.stage import Effort, Sizes, Stage
-from sparse_adapt.stages.terms import term
-from sparse_adapt.training.settings import Trained, Training
+from sparse_adapt.stages.stage import Stage
+from sparse_adapt.training.settings import Trained
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from sparse_adapt.collection.examples import Candidates
+    from sparse_adapt.collection.glossary import Definition
     from sparse_adapt.model.kinds import EitherEncoder
+    from sparse_adapt.model.sparse import SparseEncoder
+    from sparse_adapt.objectives.hinges import TermReading
+    from sparse_adapt.objectives.meanings import Sources
+    from sparse_adapt.objectives.scores import CandidateBatch
+    from sparse_adapt.synthetic.samples import MadeUpTexts
     from sparse_adapt.training.loop import Task
 
-
-PARTS = "sparse_adapt.stages.parts"
 FEW = 32  # queries up to which a distillation is short
 MANY_QUERIES = 300  # steps of more queries, for one term
 
@@ -24,42 +43,45 @@ class DistillWeights(Settings):
     """Weights of the six terms, of the anchor, which keeps the rest, and of lessons of made-up texts."""
 
     kd: float = term(
-        0.05, "Distance of the scores to the teacher's, as `kd` counts it.", f"{PARTS}.scored:kd"
+        0.05, "Distance of the scores to the teacher's, as `kd` counts it.", f"{OBJECTIVES}.scores:kd"
     )
-    rank: float = term(0.5, "The teacher's best candidate before the others.", f"{PARTS}.scored:rank")
+    rank: float = term(0.5, "The teacher's best candidate before the others.", f"{OBJECTIVES}.scores:rank")
     sparsity: float = term(
         0.1,
         "Expected work of scoring queries and documents.",
-        f"{PARTS}.sparsity:sparsity",
+        f"{OBJECTIVES}.matching:sparsity",
         source="Paria et al. 2020, arXiv:2004.05665",
         sparse=True,
     )
     contrast: float = term(
-        0.2, "Relevant candidates score a margin above the others.", f"{PARTS}.scored:contrast"
+        0.2, "Relevant candidates score a margin above the others.", f"{OBJECTIVES}.scores:contrast"
     )
     domain: float = term(
-        1.0, "A term lights up where it is said, and nowhere else.", f"{PARTS}.hinges:domain", sparse=True
+        1.0,
+        "A term lights up where it is said, and nowhere else.",
+        f"{OBJECTIVES}.hinges:domain",
+        sparse=True,
     )
     expand: float = term(
         1.0,
         "A query lights the terms that its relevant documents say.",
-        f"{PARTS}.hinges:expand",
+        f"{OBJECTIVES}.hinges:expand",
         sparse=True,
     )
     anchor: float = term(
         20.0,
         "Distance of texts to the vectors that they had; of dense encoders everyday texts.",
-        f"{PARTS}.anchors:anchor",
+        f"{OBJECTIVES}.anchor:anchor",
     )
     recall: float = term(
         1.0,
         "A term lights up where it is meant, in made-up texts.",
-        f"{PARTS}.made_up_lessons:recall_term",
+        f"{OBJECTIVES}.hinges:recall_term",
         sparse=True,
     )
 
 
-class Distill(Training):
+class Distill(SparseScoring):
     """Score a query's candidates as a teacher does, while other texts keep their vectors. For queries of people."""
 
     weights: DistillWeights = setting(DistillWeights(), "Weights of the loss terms.")
@@ -74,15 +96,7 @@ class Distill(Training):
         None, "Queries of a step; the default follows from the number of queries.", unit="queries", ge=1
     )
     new_learning_rate: float = setting(1e-3, gt=0)
-    kd: Literal["mse", "margin_mse", "kl"] = setting(
-        "margin_mse",
-        "How scores are held to the teacher's: each by itself, by gaps to the best, or by their softmax.",
-        source="margin_mse: Hofstätter et al. 2020, arXiv:2010.02666; kl: Hinton et al. 2015, arXiv:1503.02531",
-    )
-    temperature: float = setting(1.0, "What scores are divided by in both softmaxes of `kl`.", gt=0)
-    calibrate: bool = setting(
-        True, "Whether the teacher's scores are brought to the mean and spread of the model's own."
-    )
+    kd: Literal["mse", "margin_mse", "kl"] = setting("margin_mse")
     tau: float = setting(1.0, "What scores are divided by in `rank`. Below 1 the best counts more.", gt=0)
     margin: float = setting(
         5.0, "Gap between relevant and other candidates in `contrast`.", unit="score", gt=0
@@ -94,9 +108,6 @@ class Distill(Training):
         JUDGE,
         "Dense encoder that judges which term a made-up text means; with `none` a text means what it was made from.",
     )
-    longest: int | None = setting(
-        None, "Tokens of a text that teach; by default as many as the model reads.", unit="tokens", ge=8
-    )
     samples: int = setting(
         64,
         "Made-up texts of a step that are drawn from everywhere; as many more mean a term.",
@@ -106,18 +117,7 @@ class Distill(Training):
     raw_logits: bool = setting(
         True, "Whether terms are held to raw logits. Pooled weights give a silent token no gradient."
     )
-    flops_query: float = setting(
-        0.01, "What the work of all tokens of queries counts within `sparsity`.", ge=0
-    )
-    flops_document: float = setting(
-        0.01, "What the work of all tokens of documents counts within `sparsity`.", ge=0
-    )
-    penalised: Literal["none", "frequent", "function"] = setting(
-        "function",
-        "Tokens that cost more than others: none, frequent ones, or words that say nothing of a topic.",
-        source="Porco et al. 2025, arXiv:2505.15070",
-    )
-    common: float = setting(10.0, "What penalised tokens cost within `sparsity`.", ge=0)
+    common: float = setting(10.0, ge=0)
     general_candidates: int = setting(
         4,
         "General passages among the candidates of each query, those that the model finds first; 0 for none.",
@@ -130,7 +130,7 @@ class Distill(Training):
         ge=0,
     )
 
-    def settled(self, queries: int, terms: int) -> "Distill":
+    def settled(self, *, queries: int = 0, terms: int = 0) -> Self:
         """These settings with nothing open: what isn't given is that for so many queries and new terms.
 
         Many queries are drawn two at a time, so that more steps teach, by made-up texts, which of many terms is
@@ -140,25 +140,170 @@ class Distill(Training):
         return self.model_copy(update={"steps": self.steps or steps, "batch_size": self.batch_size or size})
 
 
-def effort(settings: Distill, sizes: Sizes) -> Effort:
-    """Queries with their candidates, documents for the anchor, and made-up texts, half of which mean a term."""
-    settings = settings.settled(sizes.queries, sizes.terms)
-    assert settings.batch_size is not None, "settled"
-    batch = settings.batch_size * settings.gradient_accumulation
-    general = settings.general_candidates
-    first = min(sizes.documents, sizes.queries * sizes.candidates) + sizes.queries * general
-    documents = batch * (sizes.candidates + general + 0.5)
-    return Effort(settings.steps_for(sizes.queries), documents, batch + 2 * settings.samples, before=first)
+class SixTerms:
+    """The task over queries with scored candidates, for `training.train`."""
+
+    name = "distill"
+
+    def __init__(
+        self,
+        encoder: "SparseEncoder",
+        candidates: "Sequence[Candidates]",
+        documents: Mapping[str, str],
+        settings: Distill,
+        definitions: "Sequence[Definition]" = (),
+        passages: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """`documents`, `passages`: texts of the corpus and of elsewhere, by id; the candidates are among them.
+
+        `definitions`: what the judge knows besides of texts that mean a term.
+        """
+        import copy
+
+        from sparse_adapt.objectives.anchor import CorpusAnchor
+        from sparse_adapt.objectives.factors import LearntFactors
+        from sparse_adapt.objectives.hinges import Hinges
+        from sparse_adapt.objectives.loss_terms import functions
+        from sparse_adapt.objectives.matching import Cost, Matched, penalty
+        from sparse_adapt.objectives.scores import Comparison
+        from sparse_adapt.objectives.texts import general_passages
+
+        terms = len(encoder.new_tokens)
+        self.targets = settings.targets or Targets.of(judged=settings.judge != "none")
+        settings = settings.settled(queries=len(candidates), terms=terms).model_copy(
+            update={"targets": self.targets}
+        )
+        self.settings = settings
+        self.steps = settings.steps_for(len(candidates))
+        self.weights: Mapping[str, float] = settings.weights.model_dump()
+        self.functions = functions(type(settings.weights))
+        self.matched = Matched(encoder, candidates, {**documents, **passages}, settings.longest)
+        self.reference = copy.deepcopy(encoder).requires_grad_(False)
+        first = self.matched.first_vectors(self.reference)
+        own = None if self.reference.factors is None else self.reference.factors_of()
+        self.factors = None if own is None else LearntFactors(own, 0.0)
+        self.beside = self.factors
+        scale = first.scale(own)
+        self.comparison = Comparison(
+            settings.kd,
+            settings.temperature,
+            scale if settings.calibrate else None,
+            settings.tau,
+            settings.margin,
+        )
+        wanted = self._wanted(candidates)
+        share, unknown = first.share, self.matched.documents.says & False
+        sources, rows = self._sources(encoder, definitions, wanted, len(documents))
+        self.meanings = self._meanings(sources, rows)
+        if self.meanings is not None:
+            share = self.meanings.document_share
+            unknown[: len(rows)] = self.meanings.unknown[rows.start : rows.stop]
+        known = self.meanings is not None and self.matched.documents.new > 0
+        self.learns_meanings = known and self.weights["recall"] > 0.0
+        self.hinges = Hinges(
+            self.targets, settings.silence, settings.raw_logits, encoder.form, wanted, unknown
+        )
+        costly = penalty(settings.penalised, encoder, share)
+        first_new = self.matched.documents.first
+        self.cost = Cost(settings.flops_query, settings.flops_document, settings.common, costly, first_new)
+        self.anchor: CorpusAnchor | None = None
+        if self.weights["anchor"] > 0.0:
+            self.anchor = CorpusAnchor(
+                self.reference, self.matched.documents, general_passages(encoder), costly
+            )
+
+    def batch(self, random: "Generator") -> "CandidateBatch":
+        """Queries drawn without repetition, each with all of its candidates, and texts beside them."""
+        from sparse_adapt.objectives.texts import some_passages
+
+        assert self.settings.batch_size is not None, "settled when the task was made"
+        drawn = self.matched.scored.draw(self.settings.batch_size, random)
+        samples = None if self.meanings is None else self.meanings.draw(self.settings.samples, random)
+        others = [] if self.anchor is None else self.anchor.draw(len(drawn.queries), random)
+        general = [] if self.anchor is None else some_passages(self.anchor.general, random)
+        return drawn.beside(others, general, samples)
+
+    def terms(self, encoder: "SparseEncoder", batch: "CandidateBatch") -> "dict[str, Tensor]":
+        """Each term of what the encoder makes of a batch, unweighted."""
+        read = self.read(encoder, batch)
+        return {key: function(read) for key, function in self.functions.items()}
+
+    def read(self, encoder: "SparseEncoder", batch: "CandidateBatch") -> "TermReading":
+        """Queries, documents and, where the anchor holds some, the first made-up texts, in one pass."""
+        import torch
+
+        from sparse_adapt.objectives.anchor import SHORT
+        from sparse_adapt.objectives.hinges import TermReading
+
+        documents, before = self.matched.documents, None
+        short = [] if batch.samples is None or self.anchor is None else batch.samples.token_ids[:SHORT]
+        asked = documents.asked
+        if self.anchor is not None:
+            with torch.no_grad():
+                before = self.anchor.before.weights(batch.documents)
+            asked = asked.expand(len(batch.queries), -1)
+            asked = torch.cat([asked, documents.asked_beside(before, len(short))])
+        pooled = encoder([*self.matched.ids(batch), *short], asked)
+        parts = pooled.weights.split([len(batch.queries), len(batch.documents), len(short)])
+        return TermReading(self, encoder, batch, parts[0], parts[1], parts[2], short, pooled.maximum, before)
+
+    def conclude(self, encoder: "SparseEncoder") -> Mapping[str, Any]:
+        """Give a taught encoder the factors that it was taught with."""
+        if self.factors is not None:
+            encoder.factors = self.factors.values
+        return {}
+
+    def _wanted(self, candidates: "Sequence[Candidates]") -> "NDArray[np.bool_]":
+        """New tokens that the relevant documents of each query say: (all queries, D)."""
+        import numpy as np
+
+        from sparse_adapt.objectives.scores import relevant_to
+
+        says, row = self.matched.documents.says, self.matched.scored.row
+        found = []
+        for entry in candidates:
+            relevant = compress(entry.document_ids, relevant_to(entry))
+            found.append(says[[row[name] for name in relevant]].any(axis=0))
+        return np.array(found)
+
+    def _sources(
+        self,
+        encoder: "SparseEncoder",
+        definitions: "Sequence[Definition]",
+        wanted: "NDArray[np.bool_]",
+        own: int,
+    ) -> "tuple[Sources, range]":
+        """What texts are made up of, in the order of the dictionary stage, so that these are the same texts.
+
+        Beside it which of them are documents that a search is to find: the first `own`, which are the corpus's.
+        """
+        from sparse_adapt.objectives.meanings import Sources, defined, sayings
+        from sparse_adapt.objectives.texts import Texts
+
+        said = Texts(encoder, sayings(definitions))
+        documents, queries = self.matched.documents, self.matched.queries
+        sources = Sources(said.ids, defined(definitions, said.says))
+        sources += Sources(documents.ids[:own], documents.says[:own])
+        sources += Sources(queries.ids, wanted | queries.says)
+        return sources, range(len(said), len(said) + own)
+
+    def _meanings(self, sources: "Sources", documents: range) -> "MadeUpTexts | None":
+        """Made-up texts, where they teach anything or are held by the anchor."""
+        from sparse_adapt.objectives.meanings import meanings
+
+        settings = self.settings
+        if self.weights["anchor"] == self.weights["recall"] == 0.0:
+            return None
+        return meanings(self.reference, sources, settings.judge, settings.seed, documents)
 
 
 def build(encoder: "EitherEncoder", inputs: Inputs, settings: Distill) -> "Task[Any]":
     """The task over queries with scored candidates; definitions read before tell what else means a term."""
     from sparse_adapt.model.sentence import SentenceEncoder
     from sparse_adapt.model.sparse import SparseEncoder
-    from sparse_adapt.stages.parts.dense_scores import DenseScores
-    from sparse_adapt.stages.parts.general_candidates import with_general
-    from sparse_adapt.stages.parts.scored import with_theirs
-    from sparse_adapt.stages.parts.six_terms import SixTerms
+    from sparse_adapt.objectives.dense_scores import DenseScores
+    from sparse_adapt.objectives.general_candidates import with_general
+    from sparse_adapt.objectives.scores import with_theirs
 
     entries = inputs[CANDIDATES]
     documents = {document.document_id: document.full_text for document in inputs[CORPUS]}
@@ -168,8 +313,18 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Distill) -> "Task[
         return SixTerms(encoder, entries, documents, settings, inputs.get(DICTIONARY) or [], passages)
     extended = inputs.model if settings.weights.anchor > 0.0 else None
     before = before_extension(extended, str(encoder.device), SentenceEncoder.load)
-    settings = settings.settled(0, 0)  # the other pace was measured on sparse models
-    return DenseScores("distill", encoder, entries, documents, settings, before)
+    settings = settings.settled()  # the other pace was measured on sparse models
+    return DenseScores(
+        "distill",
+        encoder,
+        entries,
+        documents,
+        settings,
+        settings.weights,
+        before,
+        tau=settings.tau,
+        margin=settings.margin,
+    )
 
 
 DISTILL = Stage(
@@ -178,6 +333,5 @@ DISTILL = Stage(
     (CANDIDATES, CORPUS, inherited(DICTIONARY)),
     build,
     refuses=("sum", "table", "prompts"),
-    became={"plain": "plain", "corpus": "imitate"},
-    effort=effort,
+    texts=16.0,
 )

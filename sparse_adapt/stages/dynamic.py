@@ -1,19 +1,37 @@
-"""Dynamic masking: of a sentence's words that the domain has to itself, those that the model finds hardest."""
+"""Dynamic masking: of a sentence's words that the domain has to itself, those that the model finds hardest.
 
-from typing import TYPE_CHECKING, Literal
+K candidates of each sentence are masked one at a time, and the model's own loss on each, summed over its pieces, is
+the word's importance; the N hardest are then masked together, and learnt. After Zhang et al. 2025, Electronics 14,
+4882. Importances hold for some batches, which draw their sentences from those that have one: with the default
+settings each is learnt from four times for once that its words are weighed, whatever the size of the corpus. Words
+are weighed without gradients, from the tokens around them.
 
+Terms: `mlm`, the masked words; `sparsity` (sparse encoders only), the expected scoring work of the sentences.
+Dimensions: S sentences of the corpus, P of them in the pool, K candidates.
+"""
+
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from sparse_adapt.errors import ConfigError
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.inputs import CORPUS, Inputs
-from sparse_adapt.stages.stage import Effort, Sizes, Stage
+from sparse_adapt.stages.stage import Stage
 from sparse_adapt.training.settings import Trained, Training
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.random import Generator
+    from torch import Tensor
+
     from sparse_adapt.model.encoder import Encoder
     from sparse_adapt.model.kinds import EitherEncoder
+    from sparse_adapt.objectives.sentences import Sentence
     from sparse_adapt.training.loop import Task
 
-
-SENTENCES = 8  # of a document, about
 ZHANG = "Zhang et al. 2025, Electronics 14, 4882"
 
 
@@ -81,19 +99,200 @@ class Dynamic(Training):
     )
 
 
-def effort(settings: Dynamic, sizes: Sizes) -> Effort:
-    """Sentences are short. Each candidate word of a sentence is looked at once for several visits."""
-    batch = settings.batch_size * settings.gradient_accumulation
-    asked = settings.candidates / settings.visits if settings.masking == "dynamic" else 0.0
-    steps = settings.steps_for(SENTENCES * sizes.documents)
-    return Effort(steps, 0.0, 2 * batch, looked_at=asked * batch / SENTENCES)
+@dataclass(frozen=True, slots=True)
+class SentenceBatch:
+    """Sentences with words masked; labels are the tokens that were, or SHOWN."""
+
+    ids: list[list[int]]
+    labels: list[list[int]]
+
+
+class HardestWords:
+    """The stage over the sentences of a corpus, for `training.train`."""
+
+    name = "dynamic"
+
+    def __init__(self, encoder: "Encoder", texts: Iterable[str], settings: Dynamic) -> None:
+        """Raises ConfigError where there is nothing to mask, or nothing to mask it with."""
+        from sparse_adapt.model.sparse import SparseEncoder
+        from sparse_adapt.objectives.masked import mask_token
+        from sparse_adapt.objectives.sentences import Pool, Sentences
+
+        self.settings, self.encoder = settings, encoder
+        self.mask_id = mask_token(encoder, self.name)
+        self.sentences = Sentences(
+            encoder,
+            texts,
+            longest=settings.longest,
+            candidates=settings.candidates,
+            together=settings.together,
+        )
+        self._refuse_nothing_to_learn()
+        self.steps = settings.steps_for(len(self.sentences.found))
+        self.weights: Mapping[str, float] = {
+            key: weight
+            for key, weight in settings.weights.model_dump().items()
+            if isinstance(encoder, SparseEncoder) or key != "sparsity"
+        }
+        held = range(encoder.vocabulary_size) if settings.softmax == "full" else self.sentences.tokens
+        self.vocabulary = sorted({*held, *self.sentences.new})
+        wanted = math.ceil(settings.refresh * settings.batch_size / settings.visits)
+        size = min(len(self.sentences.found), max(settings.batch_size, wanted))
+        self.pool = self.beside = Pool(size, settings.candidates)
+        self.choosing_seconds = 0.0
+
+    def _refuse_nothing_to_learn(self) -> None:
+        found, new = self.sentences, len(self.encoder.new_tokens)
+        if not found.found:
+            raise ConfigError(
+                f"dynamic: none of the {found.skipped:,} sentences of the corpus holds a word to mask; check --corpus"
+            )
+        if new and not found.says_new():
+            raise ConfigError(
+                f"dynamic: none of the {len(found.found) + found.skipped:,} sentences holds any of the {new:,} new "
+                "terms; teach on a corpus that uses them"
+            )
+
+    def conclude(self, encoder: object) -> dict[str, float]:
+        """What the stage's record says of its sentences, and of the time that choosing words took."""
+        return {
+            "sentences": len(self.sentences.found),
+            "sentences_without_words": self.sentences.skipped,
+            "sentences_repeated": self.sentences.repeated,
+            "choosing_seconds": round(self.choosing_seconds, 2),
+        }
+
+    def tell(self, record: Mapping[str, Any]) -> str:
+        """What a reader hears of it."""
+        told = f"{record['sentences']:,} sentences, "
+        told += f"{record['sentences_without_words']:,} without a word to mask left out"
+        if self.settings.masking == "dynamic":
+            share = record["choosing_seconds"] / max(record["seconds"], record["choosing_seconds"], 0.1)
+            told += f"; choosing words took {share:.0%} of the time"
+        return told
+
+    def batch(self, random: "Generator") -> SentenceBatch:
+        """Sentences of the pool, which is filled anew where its importances have held long enough."""
+        if not int(self.pool.left):
+            self._fill(random)
+        self.pool.left -= 1
+        self.pool.drawn += 1
+        rows, importances = self.pool.rows.tolist(), self.pool.importances.cpu().numpy()
+        count = min(self.settings.batch_size, len(rows))
+        ids, labels = [], []
+        for place in sorted(random.choice(len(rows), count, replace=False).tolist()):
+            sentence = self.sentences.found[rows[place]]
+            words = self._chosen(sentence, importances[place], random)
+            masked, hidden = self._mask(sentence.token_ids, [sentence.words[word] for word in words])
+            ids.append(masked)
+            labels.append(hidden)
+        return SentenceBatch(ids, labels)
+
+    def terms(self, encoder: "Encoder", batch: SentenceBatch) -> "dict[str, Tensor]":
+        """`mlm`, and `sparsity` where the encoder has it, unweighted."""
+        from sparse_adapt.objectives.masked import SHOWN, read_masked
+        from sparse_adapt.training import losses
+
+        sparse = "sparsity" in self.weights
+        vectors, words = read_masked(
+            encoder, batch.ids, batch.labels, encoder.vectors if sparse else _nothing, self.vocabulary
+        )
+        if self.settings.summed:
+            words = words * max(1, sum(label != SHOWN for text in batch.labels for label in text))
+        return {"mlm": words, **({"sparsity": losses.flops(vectors)} if sparse else {})}
+
+    @property
+    def hardest(self) -> int:
+        """How many words of a sentence are masked by now."""
+        most, batches = self.settings.hardest, self.steps * self.settings.gradient_accumulation
+        left = max(0.0, 1.0 - (int(self.pool.drawn) - 1) / max(1, batches - 1))
+        return 1 + round((most - 1) * left) if self.settings.easing else most
+
+    def _chosen(self, sentence: "Sentence", importances: "np.ndarray", random: "Generator") -> list[int]:
+        """Which of a sentence's candidates are masked: the hardest, or, without importances, any."""
+        import numpy as np
+
+        there = len(sentence.words)
+        count = min(self.hardest, sentence.most, there)
+        if self.settings.masking == "random":
+            return [int(word) for word in random.choice(there, count, replace=False)]
+        return [int(word) for word in np.argsort(-importances[:there], kind="stable")[:count]]
+
+    def _mask(self, ids: Sequence[int], words: Iterable[Sequence[int]]) -> tuple[list[int], list[int]]:
+        from sparse_adapt.objectives.masked import SHOWN
+
+        masked, labels = list(ids), [SHOWN] * len(ids)
+        for place in (place for word in words for place in word):
+            masked[place], labels[place] = self.mask_id, ids[place]
+        return masked, labels
+
+    # -- what is hardest ----------------------------------------------------------------------
+
+    def _fill(self, random: "Generator") -> None:
+        """Other sentences for the next batches, and the importances of their words as the model is now."""
+        import numpy as np
+        import torch
+
+        drawn = random.choice(len(self.sentences.found), len(self.pool.rows), replace=False)
+        self.pool.rows.copy_(torch.from_numpy(np.sort(drawn)))
+        self.pool.left.fill_(self.settings.refresh)
+        if self.settings.masking == "dynamic":
+            started = time.monotonic()
+            sentences = [self.sentences.found[row] for row in self.pool.rows.tolist()]
+            with torch.no_grad():
+                self.pool.importances.copy_(self.importances(sentences))
+            self.choosing_seconds += time.monotonic() - started
+
+    def importances(self, sentences: "Sequence[Sentence]") -> "Tensor":
+        """The loss on each candidate masked alone, summed over its pieces: (sentences, K), 0 where there is none."""
+        import torch
+
+        from sparse_adapt.model.tokens import PADDED_TOKENS_A_PASS, group_by_length, pad
+        from sparse_adapt.objectives.masked import SHOWN
+        from sparse_adapt.training import losses
+
+        encoder, size = self.encoder, self.settings.candidates
+        copies = [
+            (row * size + number, *self._copy(sentence.token_ids, word))
+            for row, sentence in enumerate(sentences)
+            for number, word in enumerate(sentence.words)
+        ]
+        vocabulary = torch.tensor(self.vocabulary, device=encoder.device)
+        costs = torch.zeros(len(sentences) * size, device=encoder.device)
+        for group in group_by_length([len(ids) for _, ids, _ in copies], PADDED_TOKENS_A_PASS):
+            ids, mask = pad([copies[each][1] for each in group], encoder.tokenizer.pad_token_id or 0)
+            labels = pad([copies[each][2] for each in group], SHOWN)[0]
+            hidden = labels != SHOWN
+            owners = torch.tensor([copies[each][0] for each in group])[hidden.nonzero()[:, 0]]
+            states = encoder.hidden(ids.to(encoder.device), mask.to(encoder.device))
+            costs += losses.word_costs(
+                encoder.for_words(states[hidden.to(encoder.device)]),
+                encoder.output_rows,
+                encoder.output_bias,
+                labels[hidden].to(encoder.device),
+                vocabulary,
+                owners.to(encoder.device),
+                len(costs),
+            )
+        return costs.view(len(sentences), size)
+
+    def _copy(self, ids: Sequence[int], word: Sequence[int]) -> tuple[list[int], list[int]]:
+        """What stands around a word, that masked, between the sentence's first and last token; and the labels."""
+        masked, labels = self._mask(ids, [word])
+        around = max(self.settings.context, len(word))
+        first = max(1, min(word[0] - (around - len(word)) // 2, len(ids) - 1 - around))
+        window = [0, *range(first, min(first + around, len(ids) - 1)), len(ids) - 1]
+        return [masked[place] for place in window], [labels[place] for place in window]
+
+
+def _nothing(states: "Tensor", attention_mask: "Tensor", input_ids: "Tensor") -> "Tensor":
+    """In place of vectors that no term asks for: (B, 1)."""
+    return states[:, 0, :1]
 
 
 def build(encoder: "EitherEncoder", inputs: Inputs, settings: Dynamic) -> "Task[Encoder]":
     """The task over the sentences of a corpus."""
-    from sparse_adapt.stages.parts import dynamic
-
-    return dynamic.Dynamic(encoder, [document.full_text for document in inputs[CORPUS]], settings)
+    return HardestWords(encoder, [document.full_text for document in inputs[CORPUS]], settings)
 
 
 # As published: the loss is a sum, and fewer words are masked the longer it learns. By our reading, words are guessed
@@ -101,5 +300,5 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Dynamic) -> "Task[
 PLAIN = {"summed": True, "easing": True, "softmax": "full", "context": 64, "refresh": 1, "visits": 1}
 
 DYNAMIC = Stage(
-    "dynamic", Dynamic, (CORPUS,), build, effort=effort, refuses=("prompts",), presets={"plain": PLAIN}
+    "dynamic", Dynamic, (CORPUS,), build, refuses=("prompts",), presets={"plain": PLAIN}, texts=0.3
 )

@@ -1,17 +1,35 @@
-"""Joint and contrast: a query's own document before the others of its batch, with words masked or without."""
+"""Joint and contrast: a query's own document before the others of its batch, with words masked or without.
 
+Three terms: `infonce`, over the documents of the batch, or in the form NT-Xent both ways over all of its texts, for
+dense encoders behind a projection that is dropped afterwards; `mlm` (joint only), the masked words of the same texts in
+the same pass, so that what a word is learnt from is also what the text is found by; `sparsity` (sparse encoders
+only), the expected scoring work of queries and of documents. After Pavlova and Makhlouf, MOSAIC.
+
+Dimensions: Q queries, B documents, M masked words, V vocabulary, H hidden.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from sparse_adapt.errors import ConfigError
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.inputs import CORPUS, PAIRS, Inputs
 from sparse_adapt.stages.record import before_extension
-from sparse_adapt.stages.stage import Effort, Sizes, Stage
+from sparse_adapt.stages.stage import Stage
 from sparse_adapt.training.settings import Trained, Training
 
 if TYPE_CHECKING:
+    from numpy.random import Generator
+    from torch import Tensor, nn
+
+    from sparse_adapt.collection.examples import Pair
     from sparse_adapt.model.encoder import Encoder
     from sparse_adapt.model.kinds import EitherEncoder
+    from sparse_adapt.model.sentence import SentenceEncoder
+    from sparse_adapt.model.sparse import SparseEncoder
+    from sparse_adapt.objectives.factors import LearntFactors
     from sparse_adapt.training.loop import Task
 
 
@@ -115,18 +133,225 @@ class Joint(Contrast):
     )
 
 
-def effort(settings: Contrast, sizes: Sizes) -> Effort:
-    """A query and its document a pair, and the documents that are mined once before."""
-    batch = settings.batch_size * settings.gradient_accumulation
-    mined = sizes.documents if settings.hard_negatives else 0
-    documents = batch * (1 + settings.hard_negatives)
-    return Effort(settings.steps_for(sizes.queries), documents, batch, before=mined)
+COSINE = {"infonce": 0.05, "nt-xent": 0.1}  # temperatures
+
+
+@dataclass(frozen=True, slots=True)
+class PairBatch:
+    """Queries and then documents, masked or not; which document is whose, and which are no negatives."""
+
+    ids: list[list[int]]
+    labels: list[list[int]]  # the word that was masked, or SHOWN
+    own: "Tensor"  # (Q) among the documents
+    relevant: "Tensor"  # (Q, B)
+    others: list[int]  # everyday texts, for the anchor
+
+
+class Pairing:
+    """One stage over pairs, for `training.train`."""
+
+    def __init__(
+        self,
+        name: str,
+        encoder: "EitherEncoder",
+        pairs: "Sequence[Pair]",
+        documents: Mapping[str, str],
+        settings: Contrast,
+        before: "EitherEncoder | None" = None,
+    ) -> None:
+        """`documents`: text of every document, by id. Raises ConfigError where there is nothing to mask.
+
+        `before`: whose vectors of everyday texts the anchor holds; by default the encoder's own.
+        """
+        from sparse_adapt.model.sparse import SparseEncoder
+        from sparse_adapt.model.tokens import cut
+        from sparse_adapt.objectives.anchor import everyday_for
+        from sparse_adapt.objectives.masked import mask_token
+        from sparse_adapt.objectives.pairs import DOT_PRODUCT, first_places, known_relevant
+
+        self.name, self.settings = name, settings
+        self.steps = settings.steps_for(len(pairs))
+        sparse = isinstance(encoder, SparseEncoder)
+        weights: dict[str, float] = settings.weights.model_dump()
+        self.weights: Mapping[str, float] = {
+            key: weight
+            for key, weight in weights.items()
+            if (sparse or key != "sparsity") and (weight > 0.0 or key != "anchor")
+        }
+        self.everyday = everyday_for(encoder, before, settings.seed) if "anchor" in self.weights else None
+        self.temperature = settings.temperature or (DOT_PRODUCT if sparse else COSINE[settings.form])
+        place = first_places(documents)
+        self.queries = cut(encoder.tokenize([pair.query for pair in pairs], "query"), settings.longest)
+        self.documents = cut(encoder.tokenize(list(documents.values())), settings.longest)
+        self.factors: LearntFactors | None = None
+        if isinstance(encoder, SparseEncoder):
+            self.factors = self._factors(encoder)
+        else:
+            self._weigh(encoder)
+        self.projection = _projection(name, encoder, settings)
+        self.beside: nn.Module | None = self.projection if self.factors is None else self.factors
+        self.own = [place[pair.document_id] for pair in pairs]
+        self.relevant = known_relevant(pairs, self.own)
+        self.hard = self._hard(encoder, sorted(set(place.values())))
+        self.vocabulary = _vocabulary(encoder, settings) if isinstance(settings, Joint) else []
+        self.maskable = frozenset(self.vocabulary) - set(encoder.tokenizer.all_special_ids)
+        self.mask_id = mask_token(encoder, name) if self.vocabulary else 0
+
+    def batch(self, random: "Generator") -> PairBatch:
+        """Pairs drawn without repetition, each document once, and mined ones that their queries ask for."""
+        import torch
+
+        count = min(self.settings.batch_size, len(self.own))
+        chosen = sorted(int(row) for row in random.choice(len(self.own), count, replace=False))
+        rows = [self.own[pair] for pair in chosen]
+        for pair in chosen:
+            hard = self.hard[pair]
+            rows += random.choice(hard, min(self.settings.hard_negatives, len(hard)), replace=False).tolist()
+        documents = list(dict.fromkeys(rows))
+        column = {row: number for number, row in enumerate(documents)}
+        relevant = torch.zeros(count, len(documents), dtype=torch.bool)
+        for number, pair in enumerate(chosen):
+            relevant[number, [column[row] for row in self.relevant[pair] if row in column]] = True
+        texts = [self.queries[pair] for pair in chosen] + [self.documents[row] for row in documents]
+        masked = [self._mask(ids, random) for ids in texts]
+        own = torch.tensor([column[self.own[pair]] for pair in chosen])
+        others = [] if self.everyday is None else self.everyday.draw(random)
+        return PairBatch([ids for ids, _ in masked], [labels for _, labels in masked], own, relevant, others)
+
+    def terms(self, encoder: "Encoder", batch: PairBatch) -> "dict[str, Tensor]":
+        """`infonce`, and `mlm` and `sparsity` where the stage and the encoder have them, unweighted."""
+        import torch
+
+        from sparse_adapt.objectives.masked import read_masked
+        from sparse_adapt.objectives.pairs import related
+        from sparse_adapt.training import losses
+
+        found, words = read_masked(
+            encoder,
+            batch.ids,
+            batch.labels,
+            lambda *read: self._projected(encoder.vectors(*read)),
+            self.vocabulary,
+        )
+        count, device = len(batch.own), encoder.device
+        counted = found if self.factors is None else self.factors(found)
+        own, relevant = batch.own.to(device), batch.relevant.to(device)
+        if self.settings.form == "nt-xent":
+            pairs = torch.stack([torch.arange(count, device=device), count + own], dim=1)
+            alike = losses.scores(counted, counted)
+            infonce = losses.ntxent(alike, pairs, related(relevant), self.temperature)
+        else:
+            scores = losses.scores(counted[:count], counted[count:])
+            infonce = losses.infonce(scores, own, relevant, self.temperature)
+        terms = {"infonce": infonce}
+        if "sparsity" in self.weights:
+            terms["sparsity"] = losses.flops(found[:count]) + losses.flops(found[count:])
+        if "mlm" in self.weights:
+            terms["mlm"] = words
+        if self.everyday is not None:
+            terms["anchor"] = self.everyday.distance(encoder, batch.others, self.factors)
+        return terms
+
+    def conclude(self, encoder: "EitherEncoder") -> Mapping[str, Any]:
+        """Give a taught encoder the factors that it was taught with."""
+        if self.factors is not None:
+            encoder.factors = self.factors.values
+        return {}
+
+    def _hard(self, encoder: "EitherEncoder", among: list[int]) -> list[list[int]]:
+        """Rows of the hard negatives of each pair, among some documents; none where none are asked for."""
+        from sparse_adapt.objectives.pairs import QueryToMine, hard_negatives
+
+        settings = self.settings
+        if not settings.hard_negatives:
+            return [[] for _ in self.own]
+        asked = [QueryToMine(*each) for each in zip(self.queries, self.own, self.relevant, strict=True)]
+        factors = None if self.factors is None else self.factors.values
+        return hard_negatives(encoder, asked, self.documents, among, settings.depth, settings.below, factors)
+
+    def _factors(self, encoder: "SparseEncoder") -> "LearntFactors | None":
+        """Those that the encoder has, or begun by idf where they are asked for; they learn, or are held."""
+        from sparse_adapt.objectives.factors import LearntFactors, first_factors
+        from sparse_adapt.objectives.texts import vectors
+
+        settings = self.settings
+        if settings.factors == "none" and encoder.factors is None:
+            return None
+        everyday = None if self.everyday is None else self.everyday.share
+        start = first_factors(encoder, lambda: vectors(encoder, self._counted()), everyday)
+        return LearntFactors(start, settings.factor_rate if settings.factors == "learnt" else 0.0)
+
+    def _weigh(self, encoder: "SentenceEncoder") -> None:
+        """Have tokens count in the encoder's mean by their idf, where that is asked for, now and while it learns."""
+        from sparse_adapt.model.idf import of_mean
+        from sparse_adapt.objectives.anchor import DenseEveryday
+
+        if self.settings.factors == "learnt":
+            raise ConfigError(
+                f'{self.name}: factors = "learnt" is for sparse encoders; a dense one takes "idf"'
+            )
+        if self.settings.factors == "idf" and encoder.layout.mode != "mean":
+            raise ConfigError(f"{self.name}: this model's vectors are no means, so factors don't apply")
+        if self.settings.factors == "idf" and encoder.factors is None:
+            size = encoder.vocabulary_size
+            everyday = None if self.everyday is None else self.everyday.share(size)
+            encoder.factors = of_mean(self._counted(), size, everyday)
+            if isinstance(self.everyday, DenseEveryday):
+                self.everyday.count_as(encoder)
+
+    def _counted(self) -> list[list[int]]:
+        """Token ids of the documents that an idf is told by."""
+        from sparse_adapt.model.idf import rows_for_idf
+
+        return [self.documents[row] for row in rows_for_idf(len(self.documents))]
+
+    def _projected(self, vectors: "Tensor") -> "Tensor":
+        found: Tensor = vectors if self.projection is None else self.projection(vectors)
+        return found
+
+    def _mask(self, ids: list[int], random: "Generator") -> tuple[list[int], list[int]]:
+        """Words that the softmax runs over, hidden at the stage's rate; labels are SHOWN elsewhere."""
+        from sparse_adapt.objectives.masked import SHOWN
+
+        labels = [SHOWN] * len(ids)
+        if not isinstance(self.settings, Joint):
+            return ids, labels
+        chances, masked = random.random(len(ids)), list(ids)
+        for place, token in enumerate(ids):
+            if chances[place] < self.settings.mask_rate and token in self.maskable:
+                masked[place], labels[place] = self.mask_id, token
+        return masked, labels
+
+
+def _projection(name: str, encoder: "Encoder", settings: Contrast) -> "nn.Module | None":
+    """What stands between vectors and loss; None where nothing does."""
+    from sparse_adapt.model.sentence import SentenceEncoder
+    from sparse_adapt.objectives.pairs import Projection
+
+    if settings.projection and not isinstance(encoder, SentenceEncoder):
+        raise ConfigError(
+            f"{name}: projection = true is for dense encoders; a sparse one is scored by its own dimensions"
+        )
+    wanted = settings.form == "nt-xent" if settings.projection is None else settings.projection
+    if wanted and isinstance(encoder, SentenceEncoder):
+        return Projection(encoder.width, settings.seed)
+    return None
+
+
+def _vocabulary(encoder: "Encoder", settings: Joint) -> list[int]:
+    """The tokens that are masked, and that the softmax runs over: the new ones, or all."""
+    if settings.masked == "all":
+        return list(range(encoder.vocabulary_size))
+    if not encoder.new_tokens:
+        raise ConfigError(
+            'joint: this model has no new tokens to mask; extend it first, or set masked = "all"'
+        )
+    return sorted(token.token_id for token in encoder.new_tokens)
 
 
 def build(name: str, encoder: "EitherEncoder", inputs: Inputs, settings: Contrast) -> "Task[Encoder]":
     """The task of the stage of that name over pairs."""
     from sparse_adapt.model.kinds import load_encoder
-    from sparse_adapt.stages.parts.pairing import Pairing
 
     documents = {document.document_id: document.full_text for document in inputs[CORPUS]}
     extended = inputs.model if settings.weights.anchor > 0.0 else None
@@ -134,7 +359,7 @@ def build(name: str, encoder: "EitherEncoder", inputs: Inputs, settings: Contras
     return Pairing(name, encoder, inputs[PAIRS], documents, settings, before)
 
 
-JOINT = Stage("joint", Joint, (PAIRS, CORPUS), partial(build, "joint"), effort=effort, refuses=("table",))
+JOINT = Stage("joint", Joint, (PAIRS, CORPUS), partial(build, "joint"), refuses=("table",), texts=1.1)
 CONTRAST = Stage(
-    "contrast", Contrast, (PAIRS, CORPUS), partial(build, "contrast"), effort=effort, refuses=("table",)
+    "contrast", Contrast, (PAIRS, CORPUS), partial(build, "contrast"), refuses=("table",), texts=1.1
 )

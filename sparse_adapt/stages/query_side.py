@@ -1,18 +1,41 @@
-"""Table: queries need no model any more; each of their tokens has a weight, learnt from documents that were scored."""
+"""Table: what each token of a query weighs where no model reads queries.
 
-from typing import TYPE_CHECKING, Any, Literal
+It is learnt from a teacher's scores, while documents are held still.
 
+A weight begins at the token's inverse document frequency, or where the model's own table has it, and is multiplied by
+a factor that is learnt; the logarithm of the factor is a sum of two parts. One is a linear map of the token's input
+embedding: tokens that no made-up query says learn by it, too. The other is the token's own, held to zero.
+After Nardini, Nguyen, Rulli, Venturini and Yates 2025 (Li-LSR, arXiv:2505.01452), who learn a map alone, and documents
+with it; here the documents may learn afterwards, in the stage `imitate`.
+Dimensions: Q queries, N candidates each, T tokens of a query, V vocabulary, H width of the embeddings.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from sparse_adapt.objectives.loss_terms import OBJECTIVES, term
+from sparse_adapt.objectives.scoring import Scoring
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.inputs import CANDIDATES, CORPUS, Inputs
-from sparse_adapt.stages.stage import Effort, Sizes, Stage
-from sparse_adapt.stages.terms import term
-from sparse_adapt.training.settings import Trained, Training
+from sparse_adapt.stages.stage import Stage
+from sparse_adapt.training.settings import Trained
 
 if TYPE_CHECKING:
-    from sparse_adapt.model.kinds import EitherEncoder
-    from sparse_adapt.training.loop import Task
+    import numpy as np
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+    from torch import Tensor
 
-PARTS = "sparse_adapt.stages.parts"
+    from sparse_adapt.collection.examples import Candidates
+    from sparse_adapt.model.kinds import EitherEncoder
+    from sparse_adapt.model.query_side import QuerySide
+    from sparse_adapt.model.sparse import SparseEncoder
+    from sparse_adapt.model.tokens import TokenIds
+    from sparse_adapt.objectives.scores import Compared, Drawn
+    from sparse_adapt.training import losses
+    from sparse_adapt.training.loop import Task
 
 
 class TableWeights(Settings):
@@ -21,15 +44,17 @@ class TableWeights(Settings):
     kd: float = term(
         1.0,
         "Distance of the scores to the teacher's, as `kd` counts it.",
-        f"{PARTS}.scored:kd",
+        f"{OBJECTIVES}.scores:kd",
         source="Nardini et al. 2025, arXiv:2505.01452",
     )
     hold: float = term(
-        0.05, "How far the tokens of a query are from where they started.", f"{PARTS}.token_weights:hold"
+        0.05,
+        "How far the tokens of a query are from where they started.",
+        "sparse_adapt.stages.query_side:hold",
     )
 
 
-class QueryTable(Training):
+class QueryTable(Scoring):
     """Give queries a table of token weights in the place of the model. The model itself stays as it is."""
 
     weights: TableWeights = setting(TableWeights(), "Weights of the loss terms.")
@@ -37,12 +62,7 @@ class QueryTable(Training):
     steps: int | None = setting(400, ge=1)
     batch_size: int = setting(64, "Queries of a step, each with its candidates.", unit="queries", ge=1)
     new_learning_rate: float = setting(0.02, "Highest learning rate of the logarithms of weights.", gt=0)
-    kd: Literal["mse", "margin_mse", "kl"] = setting(
-        "kl",
-        "How scores are held to the teacher's: each by itself, by gaps to the best, or by their softmax.",
-        source="kl: Hinton et al. 2015, arXiv:1503.02531; margin_mse: Hofstätter et al. 2020, arXiv:2010.02666",
-    )
-    temperature: float = setting(2.0, "What scores are divided by in both softmaxes of `kl`.", gt=0)
+    temperature: float = setting(2.0, gt=0)
     back: float = setting(
         0.25,
         "How far the learnt factors are taken back to 1. By this much made-up queries that were set aside are answered "
@@ -51,22 +71,167 @@ class QueryTable(Training):
         ge=0,
         lt=1,
     )
-    calibrate: bool = setting(
-        True, "Whether the teacher's scores are brought to the mean and spread of those at the start."
-    )
 
 
-def effort(settings: QueryTable, sizes: Sizes) -> Effort:
-    """Documents of the candidates are read once, before the first step; a step then takes no time to speak of."""
-    first = min(sizes.documents, sizes.queries * sizes.candidates)
-    return Effort(settings.steps_for(sizes.queries), 0.0, before=first)
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """Some queries: their tokens (Q, T), filled up with token 0, and what each candidate weighs there (Q, N, T)."""
+
+    drawn: "Drawn"
+    tokens: "Tensor"
+    said: "Tensor"  # (Q, T), whether there is a token
+    weights: "Tensor"
+
+
+class TokenWeights:
+    """The task over queries with scored candidates, for `training.train`."""
+
+    name = "table"
+
+    def __init__(
+        self,
+        encoder: "SparseEncoder",
+        candidates: "Sequence[Candidates]",
+        documents: Mapping[str, str],
+        settings: QueryTable,
+    ) -> None:
+        """`documents`: text of every document, by id; the candidates are among them.
+
+        The encoder gets a table here, unless it has one: that of the inverse document frequencies.
+        """
+        import numpy as np
+
+        from sparse_adapt.objectives.factors import TokenFactors
+        from sparse_adapt.objectives.loss_terms import functions
+        from sparse_adapt.objectives.scores import Comparison, Scored
+
+        self.settings = settings
+        self.steps = settings.steps_for(len(candidates))
+        self.weights: Mapping[str, float] = settings.weights.model_dump()
+        self.functions = functions(type(settings.weights))
+        self.scored = Scored(candidates, list(documents))
+        token_ids = encoder.tokenize(list(documents.values()))
+        if encoder.query_side is None:
+            encoder.query_side = _first_table(encoder, token_ids)
+        encoder.fold_factors()
+        self.start: NDArray[np.float32] = encoder.query_side.weights
+        self.queries = [
+            np.array([token for token in dict.fromkeys(ids) if self.start[token]], np.int64)
+            for ids in encoder.tokenize([entry.query for entry in candidates], "query")
+        ]
+        self.held = self._at_tokens(encoder, token_ids)
+        self.beside = TokenFactors(encoder.input_rows.detach().cpu(), settings.new_learning_rate)
+        scale = self._first_scale() if settings.calibrate else None
+        self.comparison = Comparison(settings.kd, settings.temperature, scale)
+
+    def batch(self, random: "Generator") -> Questions:
+        """Queries drawn without repetition, each with all of its candidates."""
+        return self._questions(self.scored.draw(self.settings.batch_size, random))
+
+    def terms(self, encoder: "SparseEncoder", batch: Questions) -> "dict[str, Tensor]":
+        """Each term of what the table makes of a batch, unweighted."""
+        reading = TableReading(self, batch)
+        return {key: function(reading) for key, function in self.functions.items()}
+
+    def conclude(self, encoder: "SparseEncoder") -> Mapping[str, Any]:
+        """Give the encoder the table that was learnt; how much it differs from the first one, for the record."""
+        import numpy as np
+        import torch
+
+        assert encoder.query_side is not None
+        with torch.no_grad():
+            gain = self.beside(torch.arange(len(self.start), device=self.beside.own.device)).cpu().numpy()
+        gain *= 1.0 - self.settings.back
+        encoder.query_side = encoder.query_side.times(np.exp(gain))
+        said = np.unique(np.concatenate([np.zeros(0, np.int64), *self.queries]))
+        moved = float(np.abs(gain[said]).mean()) if len(said) else 0.0
+        return {"tokens_said": len(said), "mean_change": round(moved, 5)}
+
+    def _at_tokens(
+        self, encoder: "SparseEncoder", token_ids: "Sequence[TokenIds]"
+    ) -> "list[NDArray[np.float32]]":
+        """For each query what its candidates weigh at its tokens: (N, T). Documents are read once."""
+        import numpy as np
+
+        from sparse_adapt.objectives.texts import vectors
+
+        rows = sorted(
+            {self.scored.row[name] for entry in self.scored.candidates for name in entry.document_ids}
+        )
+        read = encoder.form.kept(vectors(encoder, [token_ids[row] for row in rows]))
+        place = {row: number for number, row in enumerate(rows)}
+        found = []
+        for entry, tokens in zip(self.scored.candidates, self.queries, strict=True):
+            places = [place[self.scored.row[name]] for name in entry.document_ids]
+            found.append(read[places][:, tokens].toarray().astype(np.float32))
+        return found
+
+    def _questions(self, drawn: "Drawn") -> Questions:
+        import torch
+
+        longest = max([1, *(len(self.queries[row]) for row in drawn.queries)])
+        shape = len(drawn.queries), longest
+        tokens, said = torch.zeros(shape, dtype=torch.long), torch.zeros(shape, dtype=torch.bool)
+        weights = torch.zeros(len(drawn.queries), drawn.places.shape[1], longest)
+        for number, row in enumerate(drawn.queries):
+            own, held = self.queries[row], self.held[row]
+            tokens[number, : len(own)], said[number, : len(own)] = torch.from_numpy(own), True
+            weights[number, : len(held), : len(own)] = torch.from_numpy(held)
+        return Questions(drawn, tokens, said, weights)
+
+    def _first_scale(self) -> "losses.Scale":
+        """How the teacher's scores map to those that the first table gives."""
+        import torch
+
+        questions = self._questions(self.scored.evenly())
+        start = torch.from_numpy(self.start)[questions.tokens]
+        student = (questions.weights * start.unsqueeze(1)).sum(dim=-1)
+        return self.scored.scale(questions.drawn, student)
+
+
+@dataclass
+class TableReading:
+    """What one step has read."""
+
+    task: TokenWeights
+    questions: Questions
+
+    @cached_property
+    def gain(self) -> "Tensor":
+        """Logarithm of the factor of each token of the queries: (Q, T)."""
+        found: Tensor = self.task.beside(self.questions.tokens.to(self.task.beside.own.device))
+        return found
+
+    @cached_property
+    def compared(self) -> "Compared":
+        """The scores of the candidates beside the teacher's."""
+        import torch
+
+        device = self.gain.device
+        start = torch.from_numpy(self.task.start)[self.questions.tokens].to(device)
+        asked = start * self.gain.exp() * self.questions.said.to(device)
+        scores = (self.questions.weights.to(device) * asked.unsqueeze(1)).sum(dim=-1)
+        return self.task.scored.compared(scores, self.questions.drawn, self.task.comparison)
+
+
+def hold(read: TableReading) -> "Tensor":
+    """The mean over queries of the squared own parts of their tokens' factors."""
+    own, said = read.task.beside.own, read.questions.said.to(read.task.beside.own.device)
+    return (own[read.questions.tokens.to(own.device)].square() * said).sum(dim=1).mean()
+
+
+def _first_table(encoder: "SparseEncoder", token_ids: "Sequence[TokenIds]") -> "QuerySide":
+    """The table of an encoder that has none: inverse document frequencies, nothing for special tokens."""
+    from sparse_adapt.model.query_side import idf_side
+
+    silent = list(encoder.tokenizer.all_special_ids)
+    return idf_side(token_ids, encoder.vocabulary_size, encoder.max_tokens, silent)
 
 
 def build(encoder: "EitherEncoder", inputs: Inputs, settings: QueryTable) -> "Task[Any]":
     """The task over queries with scored candidates; the encoder weighs queries by a table from now on."""
     from sparse_adapt.model.sparse import SparseEncoder
-    from sparse_adapt.stages.parts.scored import with_theirs
-    from sparse_adapt.stages.parts.token_weights import TokenWeights
+    from sparse_adapt.objectives.scores import with_theirs
 
     assert isinstance(encoder, SparseEncoder), "no dense encoder takes this stage"
     entries = inputs[CANDIDATES]
@@ -74,4 +239,4 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: QueryTable) -> "Ta
     return TokenWeights(encoder, entries, with_theirs(documents, entries), settings)
 
 
-TABLE = Stage("table", QueryTable, (CANDIDATES, CORPUS), build, dense=False, effort=effort)
+TABLE = Stage("table", QueryTable, (CANDIDATES, CORPUS), build, dense=False, texts=0.0)

@@ -14,8 +14,8 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from sparse_adapt.errors import ConfigError, InputError
-from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.records import parse_record
+from sparse_adapt.files.writing import write_json
 from sparse_adapt.stages import inputs
 from sparse_adapt.stages.inputs import Input
 from sparse_adapt.stages.made_from import (

@@ -22,7 +22,6 @@ from sparse_adapt.settings import Settings
 from sparse_adapt.stages.card import with_record, write_card
 from sparse_adapt.stages.inputs import Inputs
 from sparse_adapt.stages.made_from import PATH, changed, of_model, stamp
-from sparse_adapt.stages.older import record_now
 from sparse_adapt.stages.record import (
     RECORD_FILE,
     extended_from,
@@ -204,8 +203,7 @@ def _begun_before(work: Path, begun: Mapping[str, Any], place: Place) -> dict[st
 
     Raises ConfigError for one that was begun with something else, unless that may go.
     """
-    held = read_record(work)
-    before = None if held is None else record_now(begun["stage"], held, work / RECORD_FILE)
+    before = read_record(work)
     differs = "" if before is None else changed(made_from(before), made_from(begun))
     if not differs and before is not None and EXTENDED in before and "steps" not in before:
         differs = changed({EXTENDED: before[EXTENDED]}, {EXTENDED: _extended(begun)})

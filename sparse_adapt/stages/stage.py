@@ -25,29 +25,6 @@ SettingsOf = TypeVar("SettingsOf", bound=Settings)
 Preset = Mapping[str, Any]  # settings that differ from the defaults, as a run file holds them
 
 
-class Sizes(NamedTuple):
-    """How much there is to learn from, as far as it is known before anything begins."""
-
-    documents: int
-    terms: int
-    queries: int
-    candidates: int  # of a query
-
-
-class Effort(NamedTuple):
-    """What a stage does: how many steps, and what each of them reads.
-
-    documents, short: texts that are learnt from, of a document's length or of a query's. looked_at: documents of a step
-    that are read for comparison; before: documents that are read once before the first step.
-    """
-
-    steps: int
-    documents: float
-    short: float = 0.0
-    looked_at: float = 0.0
-    before: float = 0.0
-
-
 class Changed(NamedTuple):
     """What a stage that trains nothing has done to its encoder: in words, and for the record."""
 
@@ -60,9 +37,9 @@ class Stage(Generic[SettingsOf]):
     """One stage. `build` sets the encoder a task to be trained on, or changes the encoder at once.
 
     `reads`: its inputs in the order of its record. `dense`: whether dense encoders take it as well as sparse ones.
-    `presets`: other settings than the defaults, under a name. `became`: presets that are a stage of their own now.
-    `effort`: what it costs; None for the steps of its settings, each over a batch of documents.
+    `presets`: other settings than the defaults, under a name.
     `refuses`: parts of a sparse model's form that it can't teach, beside two encoders, which none can.
+    `texts`: how many documents are about as long to learn from as one item of a batch, with all that is read for it.
     """
 
     name: str
@@ -71,9 +48,8 @@ class Stage(Generic[SettingsOf]):
     build: "Callable[[EitherEncoder, Inputs, SettingsOf], Task[Any] | Changed]"
     dense: bool = True
     presets: Mapping[str, Preset] = field(default_factory=dict)
-    became: Mapping[str, str] = field(default_factory=dict)
-    effort: Callable[[SettingsOf, Sizes], Effort] | None = None
     refuses: "tuple[Part, ...]" = ()
+    texts: float = 1.0
 
     @property
     def trains(self) -> bool:
@@ -94,17 +70,6 @@ class Stage(Generic[SettingsOf]):
     def needs_corpus(self) -> bool:
         """Whether it can't begin without a corpus."""
         return any(each.needed and each.key == "corpus" for each in self.reads)
-
-    def costs(self, settings: Settings, sizes: Sizes) -> Effort | None:
-        """What it does by settings of its own kind; None where it trains nothing."""
-        if not isinstance(settings, Training):
-            return None
-        if self.effort is not None:
-            assert isinstance(settings, self.settings), (self.name, settings)
-            return self.effort(settings, sizes)
-        return Effort(
-            settings.steps_for(sizes.documents), settings.batch_size * settings.gradient_accumulation
-        )
 
     def made(self, encoder: "EitherEncoder", inputs: Inputs, settings: Settings) -> "Task[Any] | Changed":
         """What it sets an encoder by settings of its own kind."""

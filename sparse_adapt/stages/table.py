@@ -14,71 +14,135 @@ if TYPE_CHECKING:
 
 
 class Row(NamedTuple):
-    """A stage's name, the place of its `Stage`, and what it does."""
+    """A stage's name, the place of its `Stage`, what it does, and where it is carried out.
+
+    usual: the presets under which a run that names no stages has the stage; in_adapt: whether `adapt` makes its inputs;
+    of_glossary: whether `adapt` carries it out where a glossary is given; without_terms: whether it has something to
+    teach where there is no new term; is_research: whether it is beside the main path.
+    """
 
     name: str
     place: str
     summary: str
+    usual: tuple[str, ...] = ()
+    in_adapt: bool = False
+    of_glossary: bool = False
+    without_terms: bool = False
+    is_research: bool = False
 
 
 STAGES = (
-    Row("extend", "sparse_adapt.stages.extend:EXTEND", "Add a token to a model for each new term."),
+    Row(
+        "extend",
+        "sparse_adapt.stages.extend:EXTEND",
+        "Add a token to a model for each new term.",
+        usual=("default", "plain"),
+        in_adapt=True,
+        of_glossary=True,
+    ),
     Row(
         "behaviour",
         "sparse_adapt.stages.behaviour:BEHAVIOUR",
         "Train an extended model to behave as before its extension.",
+        in_adapt=True,
     ),
-    Row("warmup", "sparse_adapt.stages.warmup:WARMUP", "Train the new tokens on the texts of a corpus."),
     Row(
-        "dictionary", "sparse_adapt.stages.dictionary:DICTIONARY", "Train with definitions of the new terms."
+        "warmup",
+        "sparse_adapt.stages.warmup:WARMUP",
+        "Train the new tokens on the texts of a corpus.",
+        usual=("default", "plain"),
+        in_adapt=True,
+    ),
+    Row(
+        "dictionary",
+        "sparse_adapt.stages.dictionary:DICTIONARY",
+        "Train with definitions of the new terms.",
+        usual=("default", "plain"),
+        in_adapt=True,
+        of_glossary=True,
     ),
     Row(
         "dynamic",
         "sparse_adapt.stages.dynamic:DYNAMIC",
         "Train on sentences whose hardest domain words are masked.",
+        in_adapt=True,
+        is_research=True,
     ),
-    Row("joint", "sparse_adapt.stages.pairs:JOINT", "Train with pairs whose new words are masked."),
-    Row("contrast", "sparse_adapt.stages.pairs:CONTRAST", "Train with pairs of a query and its document."),
+    Row(
+        "joint",
+        "sparse_adapt.stages.pairs:JOINT",
+        "Train with pairs whose new words are masked.",
+        in_adapt=True,
+        is_research=True,
+    ),
+    Row(
+        "contrast",
+        "sparse_adapt.stages.pairs:CONTRAST",
+        "Train with pairs of a query and its document.",
+        in_adapt=True,
+        without_terms=True,
+    ),
     Row(
         "triplets",
         "sparse_adapt.stages.triplets:TRIPLETS",
         "Train sentences to be far from their contradictions.",
+        is_research=True,
     ),
     Row(
         "labelled",
         "sparse_adapt.stages.triplets:LABELLED_PAIRS",
         "Train with labelled pairs: what follows, what contradicts.",
+        is_research=True,
     ),
     Row(
         "table",
         "sparse_adapt.stages.query_side:TABLE",
         "Weigh queries by a learnt table of tokens, without a model.",
+        in_adapt=True,
+        without_terms=True,
     ),
     Row(
         "imitate",
         "sparse_adapt.stages.imitate:IMITATE",
         "Train the whole model to rank documents as a teacher does.",
+        in_adapt=True,
+        without_terms=True,
     ),
     Row(
         "distill",
         "sparse_adapt.stages.distill:DISTILL",
         "Train the whole model to score documents as a teacher does.",
+        usual=("default",),
     ),
     Row(
         "logits",
         "sparse_adapt.stages.logits:LOGITS",
         "Train each token's logits to be those of another model.",
+        is_research=True,
     ),
     Row(
         "plain",
         "sparse_adapt.stages.plain:PLAIN",
         "Train with the six published loss terms, as they are.",
+        usual=("plain",),
+        is_research=True,
     ),
 )
-USUAL = ("extend", "warmup", "dictionary", "distill")  # of a run that names none
-OF_ADAPT = tuple(
-    row.name for row in STAGES if row.name not in ("logits", "triplets", "labelled", "distill", "plain")
-)  # `adapt` makes their inputs
+OF_ADAPT = tuple(row.name for row in STAGES if row.in_adapt)
+
+
+def usual_stages(preset: str = "default") -> tuple[str, ...]:
+    """The stages of a run that names none; a preset without stages of its own has those of the default."""
+    found = tuple(row.name for row in STAGES if preset in row.usual)
+    return found or usual_stages()
+
+
+def row_of(name: str) -> Row:
+    """The row of a stage. Raises ConfigError for a name that isn't in the table."""
+    for row in STAGES:
+        if row.name == name:
+            return row
+    raise ConfigError(unknown("stage", name, names()))
 
 
 def names() -> tuple[str, ...]:
@@ -93,10 +157,7 @@ def trained() -> tuple[str, ...]:
 
 def find_stage(name: str) -> "Stage[Any]":
     """The stage of that name. Raises ConfigError for a name that isn't in the table."""
-    for row in STAGES:
-        if row.name == name:
-            return _loaded(row)
-    raise ConfigError(unknown("stage", name, names()))
+    return _loaded(row_of(name))
 
 
 @cache

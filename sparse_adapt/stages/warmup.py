@@ -1,26 +1,45 @@
 """Warm-up: the new rows learn from the corpus, and nothing else moves.
 
 Masked language modelling alone teaches a row what stands beside its word, and, when it trains every weight,
-costs the model its sparsity. Here it is one of four terms, over the domain's vocabulary, for the new rows.
+costs the model its sparsity. Here it is one of four terms, over the domain's vocabulary, for the new rows. The
+dictionary stage learns by the same terms (`TermLessons`): it moves every weight, and holds with an anchor what isn't
+asked to change. Beside the corpus a step reads general passages, which no term is about. `mlm` teaches the masked word,
+over the domain's vocabulary; `anchor` the base model's own vector of a text in its old pieces, on the old dimensions;
+`domain` that a term is active where it is said and inactive elsewhere; `recall` that it is active where it is meant.
+
+Dimensions: B texts, D new tokens, V vocabulary.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.objectives.targets import Targets
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.inputs import CORPUS, Inputs
-from sparse_adapt.stages.parts.targets import Targets
-from sparse_adapt.stages.stage import Effort, Sizes, Stage
+from sparse_adapt.stages.stage import Stage
 from sparse_adapt.training.settings import Training
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+    from torch import Tensor
+
     from sparse_adapt.model.kinds import EitherEncoder
     from sparse_adapt.model.sparse import SparseEncoder
-    from sparse_adapt.stages.parts.term_lessons import TermLessons
-
+    from sparse_adapt.model.tokens import TokenIds
+    from sparse_adapt.objectives.meanings import Sources
+    from sparse_adapt.objectives.texts import Texts
+    from sparse_adapt.synthetic.samples import MadeUpTexts, Samples
+    from sparse_adapt.training.shared_steps import SharedFeatures
 
 SAMPLES = 128  # made-up texts a step at most, where their number goes by that of the terms; they are short
+ANCHORED = (
+    16  # made-up texts that the anchor holds where every weight learns: the first, everyday ones among them
+)
+HELD = 0.5  # what the anchor on them counts beside that on documents
 
 
 class WarmupWeights(Settings):
@@ -81,13 +100,6 @@ class Warmup(Training):
     )
 
 
-def effort(settings: Warmup, sizes: Sizes) -> Effort:
-    """A batch is read masked and as it is, beside made-up texts, half of which mean a term."""
-    batch = settings.batch_size * settings.gradient_accumulation
-    made_up = settings.samples or max(2 * batch, min(SAMPLES, 4 * sizes.terms))
-    return Effort(settings.steps_for(sizes.documents), 2 * batch, 2 * made_up, before=sizes.documents)
-
-
 # Masked language modelling of all weights over the whole vocabulary, as published.
 PLAIN = {
     "train": "all",
@@ -102,6 +114,237 @@ PLAIN = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class TermLessonsBatch:
+    """Rows of the stage's texts, a masked copy of them with its labels, and texts that mean terms."""
+
+    rows: list[int]
+    masked: list[list[int]]
+    labels: list[list[int]]  # the word that was masked, or -1
+    samples: "Samples"
+    general: list[int]  # rows of general passages
+
+
+class TermLessons:
+    """One stage over texts: batches and loss terms, for `training.train`."""
+
+    def __init__(
+        self,
+        name: str,
+        encoder: "SparseEncoder",
+        texts: "Texts",
+        about: "NDArray[np.bool_]",
+        settings: Warmup,
+        steps: int,
+        also: "Sources | None" = None,
+        documents: Sequence[int] = (),
+    ) -> None:
+        """`about`: (texts, D), which terms a text is about even where it doesn't say them.
+
+        `also`: further sources of made-up texts, which aren't read themselves. `documents`: the rows of those texts
+        that a search is to find.
+        """
+        import copy
+
+        from sparse_adapt.objectives.meanings import Sources, meanings
+        from sparse_adapt.objectives.texts import GENERAL, Remembered, Texts, general_passages
+
+        self.name, self.steps = name, steps
+        self.targets = settings.targets or Targets.of(judged=settings.judge != "none")
+        self.settings = settings = settings.model_copy(update={"targets": self.targets})
+        self.weights: Mapping[str, float] = settings.weights.model_dump()
+        self.texts, self.about = texts, about
+        reference = copy.deepcopy(encoder).requires_grad_(False)
+        self.reference = reference
+        self.before = Remembered(reference, texts.old_ids)
+        self.moves = settings.train != "new"  # more than the rows of new tokens
+        self.anchored = self.moves and self.weights["anchor"] > 0.0  # texts that say no term, too
+        taught = self.anchored or self.weights["domain"] > 0.0
+        self.general = general_passages(encoder) if taught else Texts(encoder, [])
+        self.general_before = Remembered(reference, self.general.old_ids, GENERAL)
+        self.held = ANCHORED if self.anchored else 0  # made-up texts
+        sources = Sources(texts.ids, about)
+        sources = sources if also is None else sources + also
+        self.meanings = meanings(reference, sources, settings.judge, settings.seed, documents)
+        self.shared_features = shared_features(self.meanings, settings)
+        self.vocabulary = domain_vocabulary(texts, settings.softmax)
+        self.mask_id = encoder.tokenizer.mask_token_id
+        self.special = set(encoder.tokenizer.all_special_ids)
+
+    def begin(self, encoder: "SparseEncoder") -> None:
+        """Give the new tokens the rows that teach most while the body stands still, where a judge knows what is meant.
+
+        They are fitted to made-up texts, to the stage's own and to general passages, whose states are computed once.
+        """
+        import numpy as np
+
+        from sparse_adapt.objectives.rows import FITTED, FittedLessons, Fitting, fit_rows, fitted_texts
+
+        if self.settings.judge == "none" or self.weights["recall"] == 0.0 or not self.texts.new:
+            return
+        settings, terms = self.settings, np.arange(self.texts.new)
+        samples = self.meanings.draw(FITTED, np.random.default_rng(settings.seed))
+        about = self.about | self.meanings.unknown[: len(self.texts)]
+        read = fitted_texts(self.texts, about, self.general, terms)
+        lessons = FittedLessons(read.says, read.quiet, samples, self.targets, settings.silence)
+        how = Fitting((self.texts.first + terms).tolist(), settings.seed)
+        fit_rows(encoder, [*read.token_ids, *samples.token_ids], lessons, how)
+
+    def batch(self, random: "Generator") -> TermLessonsBatch:
+        """Half of the texts say a term where any does; the other half come from anywhere."""
+        from sparse_adapt.objectives.texts import some_passages
+
+        count = self.settings.batch_size
+        rows = [int(row) for row in random.choice(len(self.texts), count)]
+        if len(self.texts.saying):
+            rows[: count // 2] = [int(row) for row in random.choice(self.texts.saying, count // 2)]
+        masked = [self._mask(self.texts.ids[row], random) for row in rows]
+        drawn = self.settings.samples or max(2 * count, min(SAMPLES, 4 * self.texts.new))
+        samples = self.meanings.draw(drawn, random)
+        general = some_passages(self.general, random) if len(self.general) else []
+        return TermLessonsBatch(
+            rows, [ids for ids, _ in masked], [labels for _, labels in masked], samples, general
+        )
+
+    def terms(self, encoder: "SparseEncoder", batch: TermLessonsBatch) -> "dict[str, Tensor]":
+        """`mlm`, `anchor`, `domain` and `recall`, unweighted."""
+        import numpy as np
+        import torch
+
+        from sparse_adapt.objectives.meanings import new_logits, recall
+        from sparse_adapt.objectives.texts import marks
+        from sparse_adapt.training import losses
+
+        settings, targets = self.settings, self.targets
+        says = np.concatenate([self.texts.says[batch.rows], self.general.says[batch.general]])
+        whole = says.any(axis=1) | self.anchored  # read to their vectors; the others for new tokens alone
+        held = batch.samples.token_ids[: self.held]
+        read, anchor = self._anchored(encoder, batch, np.flatnonzero(whole), held)
+        token_ids = self._token_ids(batch)
+        new = encoder.output_rows.new_zeros(len(token_ids), self.texts.new)
+        unread = np.flatnonzero(~whole)
+        new[np.flatnonzero(whole)] = read[: whole.sum()]
+        unsaid = [[token_ids[row] for row in unread], batch.samples.token_ids[self.held :]]
+        new[unread], rest = (new_logits(encoder, ids, self.texts, self.moves) for ids in unsaid)
+        meant = torch.cat([read[whole.sum() :], rest])
+        if not settings.raw_logits:
+            new, meant = encoder.form.activate(new), encoder.form.activate(meant)
+        about = self.about[batch.rows] | self.meanings.unknown[batch.rows]
+        about = np.concatenate([about, self.general.says[batch.general]])
+        above = losses.hinge_above(new, marks(says, new), targets.said)
+        below = losses.hinge_below(new, marks(~about, new), targets.quiet)
+        return {
+            "mlm": self._masked_words(encoder, batch),
+            "anchor": anchor,
+            "domain": above + settings.silence * below,
+            "recall": recall(meant, batch.samples, targets, settings.silence),
+        }
+
+    def _token_ids(self, batch: TermLessonsBatch) -> list[list[int]]:
+        """The documents and then the general passages of a step."""
+        return [self.texts.ids[row] for row in batch.rows] + [self.general.ids[row] for row in batch.general]
+
+    def _anchored(
+        self,
+        encoder: "SparseEncoder",
+        batch: TermLessonsBatch,
+        whole: "NDArray[Any]",
+        held: "Sequence[TokenIds]",
+    ) -> "tuple[Tensor, Tensor]":
+        """Largest raw logits of the new tokens (B, D), and how far the texts are from what they were.
+
+        Of those documents and passages of a step that `whole` counts, and then of `held`, which are made-up texts.
+        """
+        import torch
+
+        from sparse_adapt.training import losses
+
+        count = len(batch.rows)
+        anchor = encoder.output_rows.sum() * 0.0
+        if not len(whole) and not held:
+            return encoder.output_rows.new_zeros(0, self.texts.new), anchor
+        rows = [batch.rows[place] for place in whole if place < count]
+        general = [batch.general[place - count] for place in whole if place >= count]
+        with torch.no_grad():
+            before = torch.cat([self.before.weights(rows), self.general_before.weights(general)])
+        token_ids = self._token_ids(batch)
+        pooled = encoder(
+            [*(token_ids[place] for place in whole), *held], self.texts.asked_beside(before, len(held))
+        )
+        now = losses.unclipped(pooled.maximum[: len(whole)], before, encoder.form.activate)
+        compared = torch.cat([self.texts.comparable(rows), self.general.comparable(general)])
+        for part in (slice(len(rows)), slice(len(rows), len(whole))):
+            if len(before[part]):
+                anchor = anchor + losses.drift(now[part], before[part], compared[part].to(now.device))
+        anchor = anchor + HELD * self._held(pooled.weights[len(whole) :], held)
+        return pooled.maximum[:, self.texts.first : self.texts.first + self.texts.new], anchor
+
+    def _held(self, weights: "Tensor", token_ids: Sequence[Sequence[int]]) -> "Tensor":
+        """Distance of made-up texts (B, V) to what they were."""
+        import torch
+
+        from sparse_adapt.training import losses
+
+        if not token_ids:
+            return weights.sum() * 0.0
+        with torch.no_grad():
+            before = self.reference.weights(token_ids)
+        return losses.distance(weights, before, self.texts.old_dimensions(len(token_ids)).to(weights.device))
+
+    def _mask(self, ids: Sequence[int], random: "Generator") -> tuple[list[int], list[int]]:
+        """Whole tokens at the stage's rates, new ones more often; labels are -1 where nothing was masked."""
+        settings, first = self.settings, self.texts.first
+        chances = random.random(len(ids))
+        masked, labels = list(ids), [-1] * len(ids)
+        for place, token in enumerate(ids):
+            rate = settings.new_mask_rate if token >= first else settings.mask_rate
+            if chances[place] < rate and token not in self.special:
+                masked[place], labels[place] = self.mask_id, token
+        return masked, labels
+
+    def _masked_words(self, encoder: "SparseEncoder", batch: TermLessonsBatch) -> "Tensor":
+        """Cross entropy of the masked words; logits only where something was masked, only over the vocabulary kept."""
+        from sparse_adapt.model.tokens import pad
+        from sparse_adapt.training import losses
+        from sparse_adapt.training.sharing import own_share, summed_over_processes
+
+        if self.mask_id is None or self.weights["mlm"] == 0.0:
+            return encoder.output_rows.sum() * 0.0
+        count = sum(label >= 0 for labels in batch.labels for label in labels)
+        ids, attention = pad(own_share(batch.masked), encoder.tokenizer.pad_token_id or 0)
+        labels = pad(own_share(batch.labels), -1)[0].to(encoder.device)
+        chosen = labels >= 0
+        if not chosen.any():
+            return summed_over_processes(encoder.output_rows.sum() * 0.0)
+        hidden = encoder.hidden(ids.to(encoder.device), attention.to(encoder.device))[chosen]
+        kept = self.vocabulary.to(encoder.device)
+        mean = losses.masked_words(hidden, encoder.output_rows, encoder.output_bias, labels[chosen], kept)
+        return summed_over_processes(mean * (int(chosen.sum()) / count))
+
+
+def shared_features(meanings: "MadeUpTexts", settings: Warmup) -> "SharedFeatures | None":
+    """What the dense encoder that judges knows of words; None without one, or where they shall not learn by it."""
+    import torch
+
+    from sparse_adapt.training.shared_steps import SharedFeatures
+
+    known = None if settings.shared_steps == 0.0 else meanings.word_features()
+    if known is None:
+        return None
+    rate = settings.shared_steps * settings.learning_rate
+    return SharedFeatures(torch.from_numpy(known.token_ids), torch.from_numpy(known.features), rate)
+
+
+def domain_vocabulary(texts: "Texts", softmax: str) -> "Tensor":
+    """Sorted ids that the masked word is chosen among: those the texts hold and the new ones, or all."""
+    import torch
+
+    if softmax == "full":
+        return torch.arange(texts.size)
+    held = {token for ids in texts.ids for token in ids} | set(range(texts.first, texts.first + texts.new))
+    return torch.tensor(sorted(held))
+
+
 def build(encoder: "EitherEncoder", inputs: Inputs, settings: Warmup) -> "TermLessons":
     """The task over the documents of a corpus."""
     from sparse_adapt.model.sparse import SparseEncoder
@@ -112,8 +355,7 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Warmup) -> "TermLe
 
 def warmup(encoder: "SparseEncoder", documents: Sequence[str], settings: Warmup) -> "TermLessons":
     """The task over document texts. Raises ConfigError where no document says a new term."""
-    from sparse_adapt.stages.parts.term_lessons import TermLessons
-    from sparse_adapt.stages.parts.texts import Texts
+    from sparse_adapt.objectives.texts import Texts
 
     texts = Texts(encoder, documents)
     if encoder.new_tokens and not len(texts.saying):
@@ -131,6 +373,6 @@ WARMUP = Stage(
     build,
     dense=False,
     presets={"plain": PLAIN},
-    effort=effort,
     refuses=("sum", "table", "prompts"),
+    texts=3.0,
 )

@@ -23,9 +23,8 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from sparse_adapt.errors import ConfigError, MissingExtraError
-from sparse_adapt.files.folders import write_text
 from sparse_adapt.files.processes import check_environment, from_first, is_main, several
-from sparse_adapt.files.writing import sync
+from sparse_adapt.files.writing import sync, write_text
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.training.losses import total
 from sparse_adapt.training.parameters import Parameters
@@ -74,8 +73,8 @@ class Accompanied(Protocol):
     """
 
     @property
-    def beside(self) -> nn.Module:
-        """The module, made anew by the same seed whenever the stage is."""
+    def beside(self) -> nn.Module | None:
+        """The module, made anew by the same seed whenever the stage is; None where nothing learns beside."""
 
 
 @runtime_checkable
@@ -161,7 +160,8 @@ def train(
 
 def beside_of(stage: Task[Any], device: torch.device) -> nn.Module:
     """The module that learns beside an encoder, brought to its device; an empty one where a stage has none."""
-    return stage.beside.to(device) if isinstance(stage, Accompanied) else nn.Module()
+    beside = stage.beside if isinstance(stage, Accompanied) else None
+    return nn.Module() if beside is None else beside.to(device)
 
 
 def device_of(settings: Training) -> str:

@@ -1,7 +1,7 @@
 """What every training stage can be told: how long to learn, how fast, on what."""
 
 import math
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 from pydantic import field_validator
 from pydantic_core import PydanticCustomError
@@ -83,6 +83,10 @@ class Training(Settings):
                 "no_fit", "is for the stage dictionary, which alone fits rows to a body that stands still"
             )
         return train
+
+    def settled(self, *, queries: int = 0, terms: int = 0) -> Self:
+        """These settings with nothing open: for so many queries to learn from, and so many new terms."""
+        return self
 
     def steps_for(self, texts: int) -> int:
         """Steps of a stage over so many texts: as many passes as asked for, or else the number of steps."""

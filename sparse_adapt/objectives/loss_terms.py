@@ -12,6 +12,7 @@ from sparse_adapt.settings import Settings, setting
 if TYPE_CHECKING:
     from torch import Tensor
 
+OBJECTIVES = "sparse_adapt.objectives"  # where the functions of shared terms are
 Function = Callable[[Any], "Tensor"]  # of what the stage's steps read
 
 

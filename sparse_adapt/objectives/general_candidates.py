@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.model.idf import scaled
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.stages.parts.texts import vectors
+from sparse_adapt.objectives.texts import vectors
 from sparse_adapt.synthetic.general import pairs
 
 

@@ -1,11 +1,12 @@
 """Rows of new terms fitted to a body that stands still: its hidden states are computed once, and read many times.
 
 A step of training reads texts anew, because the body has moved. As long as it stands still, the logit of a term is
-one product of its row with states that never change, so thousands of texts teach it in seconds. States of mean 0 and
-like variance make one learning rate do for every model (`coordinates`); what is done to the states is folded back into
-rows and biases, so that the model stays an ordinary one.
+one product of its row with states that never change, so thousands of texts teach it in seconds. A row learns slowly
+along directions in which states vary little, and a dense encoder's states vary along few. In the coordinates of a fit
+the variance is 1 along any direction (whitening), or along the widest one alone. Rows are taken there and back so that
+every logit stays what it was, and the model stays an ordinary one.
 
-Dimensions: B texts, N tokens of all texts, D tokens that learn, H width of the states.
+Dimensions: S texts of a stage, B texts, N tokens of all texts, D tokens that learn, H width of the states.
 """
 
 from collections.abc import Sequence
@@ -20,11 +21,84 @@ from torch import Tensor
 
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import TokenIds, group_by_length, pad
-from sparse_adapt.stages.parts.coordinates import Coordinates, coordinates
-from sparse_adapt.stages.parts.made_up_lessons import marks, recall
-from sparse_adapt.stages.parts.targets import Targets
+from sparse_adapt.objectives.meanings import recall
+from sparse_adapt.objectives.targets import Targets
+from sparse_adapt.objectives.texts import Texts, marks
 from sparse_adapt.synthetic.samples import Samples
 from sparse_adapt.training import losses
+
+MEASURED_ON = 100_000  # states, at most, that tell mean and variance
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinates:
+    """mean: (H); spread: standard deviations (H) along the columns of `axes` (H, H), or one for any direction."""
+
+    mean: Tensor
+    spread: Tensor
+    axes: Tensor | None = None
+
+    def of_states(self, states: Tensor) -> Tensor:
+        """States (N, H) in these coordinates."""
+        moved = states - self.mean
+        return (moved if self.axes is None else moved @ self.axes) / self.spread
+
+    def of_rows(self, rows: Tensor) -> Tensor:
+        """Plain rows (D, H) in these coordinates."""
+        return (rows if self.axes is None else rows @ self.axes) * self.spread
+
+    def plain_rows(self, rows: Tensor) -> Tensor:
+        """Rows (D, H) of these coordinates as plain ones."""
+        plain = rows / self.spread
+        return plain if self.axes is None else plain @ self.axes.T
+
+    def at_mean(self, rows: Tensor) -> Tensor:
+        """The logits (D) that rows of these coordinates have at the mean, by which biases differ from plain ones."""
+        return rows @ self.mean / self.spread if self.axes is None else self.plain_rows(rows) @ self.mean
+
+
+def coordinates(states: Tensor, *, centred: bool, floor: float) -> Coordinates:
+    """Coordinates in which states (N, H) have variance 1, and mean 0 if wanted.
+
+    floor: variance of a direction, as a share of the largest, from which on it becomes 1; narrower ones stay below it.
+    """
+    some = states[:: 1 + len(states) // MEASURED_ON]
+    mean = some.mean(dim=0) * float(centred)
+    covariance = torch.cov((some - mean).T)
+    if floor >= 1.0:
+        return Coordinates(mean, torch.linalg.eigvalsh(covariance)[-1].sqrt())
+    variances, axes = torch.linalg.eigh(covariance)
+    return Coordinates(mean, variances.clamp_min(floor * variances[-1]).sqrt(), axes)
+
+
+FITTED = 8_000  # made-up texts from anywhere, and as many that mean a term, to which rows are fitted
+OWN = 512  # of the stage's texts that say a term, and of those that say none, at most
+
+
+class FittedTexts(NamedTuple):
+    """Token ids, and the terms (B, D) that are lit, and that are silent, in each."""
+
+    token_ids: Sequence[TokenIds]
+    says: NDArray[np.bool_]
+    quiet: NDArray[np.bool_]
+
+
+def fitted_texts(
+    texts: Texts, about: NDArray[np.bool_], general: Texts, terms: NDArray[np.int64]
+) -> FittedTexts:
+    """The stage's texts that say a term, as many others, and all of the general passages.
+
+    terms: which D of the new tokens are fitted, by their place among them; about: (S, D) those that a text may mean,
+    so that they needn't be silent there.
+    """
+    says = texts.says[:, terms]
+    saying = says.any(axis=1)
+    own = np.concatenate([np.flatnonzero(saying == said)[:OWN] for said in (True, False)])
+    said = np.concatenate([says[own], general.says[:, terms]])
+    meant = np.concatenate([about[own], general.says[:, terms]])
+    token_ids = [*(texts.ids[row] for row in own), *general.ids]
+    return FittedTexts(token_ids, said, ~meant & ~said)
+
 
 TOKENS_A_PASS = 4096
 STEPS, RATE = 800, 1e-2  # of the fit; its rate falls linearly to nothing

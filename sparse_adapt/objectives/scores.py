@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sparse_adapt.collection.examples import Candidates
+from sparse_adapt.synthetic.samples import Samples
 from sparse_adapt.training import losses
 
 SCALE_QUERIES = 300  # queries from which the scale is taken, where there are more
@@ -29,6 +30,25 @@ class Drawn:
     places: Tensor  # (Q, N) into `documents`
     teacher: Tensor  # (Q, N)
     present: Tensor  # (Q, N), False where a query has fewer candidates
+
+    def beside(
+        self, others: list[int], general: list[int] | None = None, samples: Samples | None = None
+    ) -> "CandidateBatch":
+        """The same with texts that are read beside it."""
+        found = self.queries, self.documents, self.places, self.teacher, self.present
+        return CandidateBatch(*found, others, general or [], samples)
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateBatch(Drawn):
+    """Queries with their candidates, and the texts beside them that a stage reads.
+
+    others: rows of documents or background texts that an anchor holds; general: rows of general passages.
+    """
+
+    others: list[int]
+    general: list[int]
+    samples: Samples | None
 
 
 class Scored:

@@ -10,6 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+import torch
+from torch import Tensor, nn
+
 from sparse_adapt.collection.sentences import sentences
 from sparse_adapt.model.encoder import Encoder
 
@@ -132,3 +135,22 @@ def _without_signs(places: Sequence[int], written: Sequence[str]) -> tuple[int, 
     """The places of a word's pieces but for signs before and behind it, which some tokenizers count to the word."""
     spelt = [number for number, piece in enumerate(written) if any(map(str.isalnum, piece))]
     return tuple(places[spelt[0] : spelt[-1] + 1] if spelt else places)
+
+
+class Pool(nn.Module):
+    """Sentences that batches are drawn from, the importance of their words, and for how many batches more.
+
+    rows: (P) sentences; importances: (P, K) nats; left: () batches; drawn: () batches since the stage began.
+    """
+
+    rows: Tensor
+    importances: Tensor
+    left: Tensor
+    drawn: Tensor
+
+    def __init__(self, sentences: int, candidates: int) -> None:
+        super().__init__()
+        self.register_buffer("rows", torch.zeros(sentences, dtype=torch.long))
+        self.register_buffer("importances", torch.zeros(sentences, candidates))
+        self.register_buffer("left", torch.zeros((), dtype=torch.long))
+        self.register_buffer("drawn", torch.zeros((), dtype=torch.long))

@@ -17,22 +17,15 @@ from torch import Tensor
 from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.tokens import cut
-from sparse_adapt.stages.distill import Distill
-from sparse_adapt.stages.imitate import Imitate
-from sparse_adapt.stages.parts.everyday import everyday_for
-from sparse_adapt.stages.parts.masked import unmasked
-from sparse_adapt.stages.parts.scored import Compared, Comparison, Drawn, Scored
-from sparse_adapt.stages.terms import functions
+from sparse_adapt.objectives.anchor import everyday_for
+from sparse_adapt.objectives.loss_terms import functions
+from sparse_adapt.objectives.masked import unmasked
+from sparse_adapt.objectives.scores import CandidateBatch, Compared, Comparison, Scored
+from sparse_adapt.objectives.scoring import SparseScoring
+from sparse_adapt.settings import Settings
 from sparse_adapt.training import losses
 
 SCALE = 20.0  # of a cosine
-
-
-@dataclass(frozen=True, slots=True)
-class DenseScoresBatch(Drawn):
-    """Queries with their candidates, and everyday texts."""
-
-    others: list[int]
 
 
 class DenseScores:
@@ -44,38 +37,39 @@ class DenseScores:
         encoder: SentenceEncoder,
         candidates: Sequence[Candidates],
         documents: Mapping[str, str],
-        settings: Distill | Imitate,
+        settings: SparseScoring,
+        weights: Settings,
         before: SentenceEncoder | None = None,
+        *,
+        tau: float = 1.0,
+        margin: float = 0.0,
     ) -> None:
-        """`documents`: text of every document, by id; the candidates are among them.
+        """`documents`: text of every document, by id; the candidates are among them. `weights`: of the loss terms.
 
-        `before`: whose vectors of everyday texts are held; by default the encoder's own.
+        tau, margin: see `Comparison`. `before`: whose vectors of everyday texts are held; by default the encoder's own.
         """
         self.name, self.settings = name, settings
         self.scored = Scored(candidates, list(documents))
         self.steps = settings.steps_for(len(candidates))
-        given: dict[str, float] = settings.weights.model_dump()
+        given: dict[str, float] = weights.model_dump()
         anchored = given["anchor"] > 0.0
-        found = functions(type(settings.weights), dense=True)
+        found = functions(type(weights), dense=True)
         self.functions = {key: each for key, each in found.items() if anchored or key != "anchor"}
         self.weights: Mapping[str, float] = {key: given[key] for key in self.functions}
         self.queries = cut(encoder.tokenize([entry.query for entry in candidates], "query"), settings.longest)
         self.documents = cut(encoder.tokenize(list(documents.values())), settings.longest)
         self.everyday = everyday_for(encoder, before, settings.seed) if anchored else None
-        comparison = Comparison(settings.kd, settings.temperature, None)
-        if isinstance(settings, Distill):
-            comparison = replace(comparison, tau=settings.tau, margin=settings.margin)
+        comparison = Comparison(settings.kd, settings.temperature, None, tau, margin)
         self.comparison = replace(comparison, scale=self._scale(encoder) if settings.calibrate else None)
 
-    def batch(self, random: Generator) -> DenseScoresBatch:
+    def batch(self, random: Generator) -> CandidateBatch:
         """Queries drawn without repetition, each with all of its candidates, and everyday texts."""
         assert self.settings.batch_size is not None, "settled when the task was made"
         drawn = self.scored.draw(self.settings.batch_size, random)
         others = [] if self.everyday is None else self.everyday.draw(random)
-        found = (drawn.queries, drawn.documents, drawn.places, drawn.teacher, drawn.present)
-        return DenseScoresBatch(*found, others)
+        return drawn.beside(others)
 
-    def terms(self, encoder: SentenceEncoder, batch: DenseScoresBatch) -> dict[str, Tensor]:
+    def terms(self, encoder: SentenceEncoder, batch: CandidateBatch) -> dict[str, Tensor]:
         """Each term of what the encoder makes of a batch, unweighted."""
         ids = [self.queries[row] for row in batch.queries] + [self.documents[row] for row in batch.documents]
         vectors = unmasked(encoder, ids)
@@ -102,7 +96,7 @@ class DenseScoresReading:
 
     task: DenseScores
     encoder: SentenceEncoder
-    drawn: DenseScoresBatch
+    drawn: CandidateBatch
     compared: Compared
 
     def moved(self) -> Tensor:

@@ -93,6 +93,11 @@ def says(token_ids: Sequence[TokenIds], first: int, count: int) -> NDArray[np.bo
     return np.array([np.isin(new, ids) for ids in token_ids], dtype=bool).reshape(len(token_ids), count)
 
 
+def marks(array: NDArray[np.bool_], beside: Tensor) -> Tensor:
+    """A boolean array as a tensor on the device of another."""
+    return torch.from_numpy(np.ascontiguousarray(array)).to(beside.device)
+
+
 class Remembered:
     """Vectors of a frozen encoder, computed when first asked for and kept as sparse rows."""
 

@@ -14,6 +14,8 @@ from torch import Tensor, nn
 from sparse_adapt.model.idf import Factors, Shares, fourth_root
 from sparse_adapt.model.sparse import SparseEncoder
 
+MAP_RATE = 0.25  # of the rate of a token's own part: every query moves the map
+
 
 class LearntFactors(nn.Module):
     """Factors that learn at a rate of their own, as logarithms, so that none becomes negative."""
@@ -53,3 +55,23 @@ def first_factors(
     if encoder.factors is not None or encoder.query_side is not None:
         return encoder.factors_of()
     return fourth_root(documents(), None if everyday is None else everyday(encoder.vocabulary_size))
+
+
+class TokenFactors(nn.Module):
+    """What the weight of each token is multiplied by: (V), 1 at first."""
+
+    def __init__(self, embeddings: Tensor, learning_rate: float) -> None:
+        """`embeddings`: (V, H), of the model's input."""
+        super().__init__()
+        self.learning_rate = learning_rate
+        spread = embeddings.float() - embeddings.float().mean(dim=0)
+        self.embeddings: Tensor
+        self.register_buffer("embeddings", spread / spread.std().clamp_min(1e-6), persistent=False)
+        self.own = nn.Parameter(torch.zeros(len(embeddings)))
+        self.map = nn.Parameter(torch.zeros(embeddings.shape[1] + 1))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Logarithms of the factors of some tokens, in the shape in which these are given."""
+        shared = self.embeddings[tokens] @ self.map[:-1] + self.map[-1]
+        found: Tensor = MAP_RATE * shared + self.own[tokens]
+        return found

@@ -1,4 +1,4 @@
-"""Queries and the documents of their candidates, read by a sparse encoder and matched as the encoder counts them.
+"""Queries and the documents of their candidates, read by a sparse encoder, matched, and what their tokens cost.
 
 Dimensions: Q queries, N candidates each, B documents of a step, D new tokens, V vocabulary.
 """
@@ -17,11 +17,45 @@ from torch import Tensor
 from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.model.idf import Factors, scaled, shares_of
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.stages.parts.factors import LearntFactors
-from sparse_adapt.stages.parts.scored import Compared, Comparison, Drawn, Scored
-from sparse_adapt.stages.parts.sparsity import Cost
-from sparse_adapt.stages.parts.texts import Texts, vectors
+from sparse_adapt.objectives.factors import LearntFactors
+from sparse_adapt.objectives.scores import Compared, Comparison, Drawn, Scored
+from sparse_adapt.objectives.scoring import Penalised
+from sparse_adapt.objectives.texts import Texts, vectors
+from sparse_adapt.terms.function_words import function_tokens
 from sparse_adapt.training import losses
+
+USUAL_BATCH = 8  # queries of a step for which the weight of sparsity stands
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What tokens cost: those of queries, of documents, and penalised ones (V, in [0, 1], or None for none).
+
+    first_new: the first token that an extension added; a match costs on the tokens before it.
+    """
+
+    query: float
+    document: float
+    common: float
+    penalty: Tensor | None
+    first_new: int
+
+
+def penalty(kind: Penalised, encoder: SparseEncoder, share: NDArray[np.float64]) -> Tensor | None:
+    """How much more each token costs than others (V), in [0, 1]; None where none does.
+
+    share: (V) of the documents that give it weight. A corpus's frequent words are rare in an index with other texts,
+    where a document without them sinks. Words that say nothing of a topic are known by name.
+    """
+    match kind:
+        case "none":
+            return None
+        case "frequent":
+            return losses.frequency_penalty(torch.from_numpy(share))
+        case "function":
+            costs = np.zeros(len(share), np.float32)
+            costs[np.flatnonzero(function_tokens(encoder.tokenizer))] = 1.0
+            return torch.from_numpy(costs)
 
 
 class Matched:
@@ -136,3 +170,21 @@ class Reading:
     def _weighed(self, weights: Tensor) -> Tensor:
         """Weights (B, V) as a match counts them."""
         return weights if self.task.factors is None else self.task.factors(weights)
+
+
+def sparsity(read: Reading) -> Tensor:
+    """What a match costs on old tokens, and the squared means of queries and documents.
+
+    The mean of a sparse weight over few texts has the larger square, about as many fold as they are fewer.
+    """
+    queries, documents, cost = read.queries, read.documents, read.task.cost
+    fewer = min(1.0, len(queries) / USUAL_BATCH)
+    old = torch.ones(queries.shape[1], device=queries.device)
+    old[cost.first_new :] = 0.0
+    penalty = None if cost.penalty is None else cost.penalty.to(queries.device)
+    cross = losses.cross_sparsity(queries, documents, old if penalty is None else old * penalty)
+    plain = cost.query * losses.flops(queries) + cost.document * losses.flops(documents)
+    if penalty is None:
+        return fewer * (cross + plain)
+    common = losses.flops(queries, penalty) + losses.flops(documents, penalty)
+    return fewer * (cost.common * (cross + common) + plain)

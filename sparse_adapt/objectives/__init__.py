@@ -1,0 +1,1 @@
+"""What stages learn by: loss terms, and the texts, scores and targets that loss terms read."""

@@ -1,0 +1,237 @@
+"""Texts that keep the vectors that they had: documents of the corpus, and texts of general language.
+
+A corpus holds a domain's words alone, so what it teaches shifts, unseen, what any other word stands for.
+Dimensions: B texts, V vocabulary.
+"""
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from numpy.random import Generator
+from torch import Tensor
+from torch.nn import functional
+
+from sparse_adapt.model.idf import Shares, said_by, shares_of
+from sparse_adapt.model.kinds import EitherEncoder
+from sparse_adapt.model.sentence import SentenceEncoder
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import TokenIds
+from sparse_adapt.objectives.factors import LearntFactors
+from sparse_adapt.objectives.masked import unmasked
+from sparse_adapt.objectives.matching import Matching, Reading
+from sparse_adapt.objectives.scores import CandidateBatch
+from sparse_adapt.objectives.texts import GENERAL, Remembered, Texts, vectors
+from sparse_adapt.synthetic.everyday import LIKE_PASSAGES, TEXTS, made_up
+from sparse_adapt.training import losses
+
+EVERYDAY = 32  # everyday texts of a step
+
+
+class Everyday(ABC):
+    """Made-up texts and what their vectors were before."""
+
+    def __init__(self, token_ids: Sequence[TokenIds]) -> None:
+        self.ids = token_ids
+
+    def draw(self, random: Generator) -> list[int]:
+        """The rows of a batch's texts."""
+        return [int(row) for row in random.choice(len(self.ids), EVERYDAY, replace=False)]
+
+    @abstractmethod
+    def distance(
+        self,
+        encoder: Any,  # noqa: ANN401 - of the kind that they were made for
+        rows: list[int],
+        factors: LearntFactors | None = None,
+    ) -> Tensor:
+        """How far the encoder's vectors of these texts are from what they were, as `losses.distance` counts it.
+
+        With factors, of sparse encoders, each token as a match counts it: now, and when they began.
+        """
+
+    @abstractmethod
+    def share(self, size: int) -> Shares:
+        """The share of the texts like passages that have each token of a vocabulary: (size)."""
+
+
+class SparseEveryday(Everyday):
+    """Their weights by the model that knew nothing of the domain."""
+
+    def __init__(self, encoder: SparseEncoder, before: SparseEncoder, seed: int) -> None:
+        """`before`: whose vectors are to stay; `encoder` has its vocabulary and more."""
+        texts = made_up(TEXTS, seed)
+        super().__init__(encoder.tokenize(texts))
+        self.before = Remembered(before.requires_grad_(False), before.tokenize(texts))
+
+    def distance(
+        self, encoder: SparseEncoder, rows: list[int], factors: LearntFactors | None = None
+    ) -> Tensor:
+        """Relative to the squared length of the weights before."""
+        with torch.no_grad():
+            wanted = self.before.weights(rows).to(encoder.device)
+            wanted = functional.pad(wanted, (0, encoder.vocabulary_size - wanted.shape[1]))
+        found = encoder.weights([self.ids[row] for row in rows])
+        if factors is not None:
+            found, wanted = factors(found), wanted * factors.start.to(wanted.device)
+        return losses.distance(found, wanted)
+
+    def share(self, size: int) -> Shares:
+        """Have it in their vectors before."""
+        found = shares_of(vectors(self.before.encoder, self.before.token_ids[LIKE_PASSAGES]))
+        return np.pad(found, (0, size - len(found)))
+
+
+class DenseEveryday(Everyday):
+    """Their dense vectors by that model."""
+
+    def __init__(self, encoder: SentenceEncoder, before: SentenceEncoder, seed: int) -> None:
+        """`before`: whose vectors are to stay."""
+        texts = made_up(TEXTS, seed)
+        super().__init__(encoder.tokenize(texts))
+        self.before, self.before_ids = before.requires_grad_(False), before.tokenize(texts)
+        self.count_as(encoder)
+
+    def count_as(self, encoder: SentenceEncoder) -> None:
+        """Have the model before count each token in a mean as the encoder does, if that has factors."""
+        if encoder.factors is not None:
+            self.before.factors = encoder.factors_of()[: self.before.vocabulary_size]
+
+    def distance(
+        self, encoder: SentenceEncoder, rows: list[int], factors: LearntFactors | None = None
+    ) -> Tensor:
+        """Squared distance to the vectors that were, of length 1."""
+        with torch.no_grad():
+            wanted = unmasked(self.before, [self.before_ids[row] for row in rows]).to(encoder.device)
+        return losses.distance(unmasked(encoder, [self.ids[row] for row in rows]), wanted)
+
+    def share(self, size: int) -> Shares:
+        """Say it."""
+        return said_by(self.ids[LIKE_PASSAGES], size) / len(self.ids[LIKE_PASSAGES])
+
+
+def everyday_for(encoder: EitherEncoder, before: EitherEncoder | None, seed: int) -> Everyday:
+    """For an encoder of either kind; without a model before, what it says now is to stay."""
+    match encoder, before or copy.deepcopy(encoder):
+        case SparseEncoder(), SparseEncoder() as reference:
+            return SparseEveryday(encoder, reference, seed)
+        case SentenceEncoder(), SentenceEncoder() as reference:
+            return DenseEveryday(encoder, reference, seed)
+    raise AssertionError("an extension doesn't make a dense encoder of a sparse one")
+
+
+LIT, QUIET = (
+    0.1,
+    -1.0,
+)  # what a general passage's logit of a new token counts, and up to which it counts nothing
+SHORT = 8  # made-up texts that the anchor holds, besides documents: the first, which are everyday ones
+
+
+class HeldTexts(NamedTuple):
+    """What a step holds: its documents with their weights (B, V), synthetic texts with theirs (S, V), and others.
+
+    documents, others: rows of the corpus's documents; general: rows of general passages.
+    unclipped: (B, V) weights that go on below zero where there was weight before.
+    """
+
+    documents: Sequence[int]
+    unclipped: Tensor
+    others: Sequence[int]
+    general: Sequence[int]
+    short: Tensor
+    short_ids: Sequence[TokenIds]
+
+
+class CorpusAnchor:
+    """Documents as a frozen encoder has them, and what of them may change: new tokens, and penalised ones."""
+
+    def __init__(
+        self, reference: SparseEncoder, documents: Texts, general: Texts, penalty: Tensor | None
+    ) -> None:
+        """penalty: (V) in [0, 1], how far each token of a document is free to change; of a general passage none is."""
+        self.reference, self.documents, self.penalty = reference, documents, penalty
+        self.before = Remembered(reference, documents.ids)
+        self.general, self.general_before = general, Remembered(reference, general.ids, GENERAL)
+
+    def draw(self, queries: int, random: Generator) -> list[int]:
+        """Rows of documents beside a step of so many queries."""
+        return [int(row) for row in random.choice(len(self.documents), max(1, queries // 2))]
+
+    def distance(self, encoder: SparseEncoder, held: "HeldTexts") -> Tensor:
+        """How far texts like queries and documents are from what they were.
+
+        Documents that the step has read aren't read again.
+        """
+        short = held.short_ids
+        place = {row: number for number, row in enumerate(held.documents)}
+        again = [row for row in held.others if row in place]
+        fresh = [row for row in held.others if row not in place]
+        with torch.no_grad():
+            short_before = self.reference.weights(short)
+            before = self.before.weights([*fresh, *again])
+        kept = torch.ones(before.shape[1], device=before.device)
+        kept[self.documents.first :] = 0.0
+        if self.penalty is not None:
+            kept = kept * (1.0 - self.penalty.to(before.device))
+        fresh_before = before[: len(fresh)]
+        general = held.general
+        with torch.no_grad():
+            general_before = self.general_before.weights(general)
+        beside = torch.cat([fresh_before, general_before])
+        ids = [self.documents.ids[row] for row in fresh] + [self.general.ids[row] for row in general]
+        logits = encoder(ids, self.documents.asked_beside(beside, 0)).maximum
+        unread, of_general = losses.unclipped(logits, beside, encoder.form.activate).split(
+            [len(fresh), len(general)]
+        )
+        found = torch.cat([unread, held.unclipped[[place[row] for row in again]]])
+        far = len(found) * losses.drift(found, before, kept)
+        moved = losses.drift(of_general, general_before, torch.ones_like(kept)) + self._lit(
+            logits[len(fresh) :]
+        )
+        if short:
+            far = far + len(short) * losses.distance(held.short, short_before, kept)
+        return moved + far / (len(found) + len(short))
+
+    def _lit(self, logits: Tensor) -> Tensor:
+        """How brightly general passages (B, V) light new tokens, which none of them means."""
+        new = slice(self.documents.first, self.documents.first + self.documents.new)
+        found = logits[:, new]
+        return LIT * losses.hinge_below(found, torch.ones_like(found, dtype=torch.bool), QUIET)
+
+
+class Anchored(Protocol):
+    """A step with texts that are held."""
+
+    def moved(self) -> Tensor:
+        """How far they are from what they were; zero where none are held."""
+
+
+def anchor(read: Anchored) -> Tensor:
+    """Distance of held texts to the vectors that they had."""
+    return read.moved()
+
+
+class EverydayTask(Matching, Protocol):
+    """A task that matches queries and documents while background texts keep their vectors."""
+
+    @property
+    def everyday(self) -> SparseEveryday | None:
+        """The background texts; None where none are held."""
+
+
+@dataclass
+class EverydayReading(Reading):
+    """What one step has read, with rows of background texts beside it."""
+
+    task: EverydayTask
+    drawn: CandidateBatch
+
+    def moved(self) -> Tensor:
+        """How far background texts are from the vectors that they had."""
+        if self.task.everyday is None:
+            return self.nothing
+        return self.task.everyday.distance(self.encoder, self.drawn.others, self.task.factors)

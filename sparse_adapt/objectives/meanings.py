@@ -1,0 +1,185 @@
+"""Which terms a text is about, even where it doesn't say them, and what synthetic texts teach of them.
+
+A definition is about the term that it defines, a query about what its answers say. Synthetic texts are made from such
+sources. Dimensions: S sources, B texts, D new tokens, V vocabulary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from sparse_adapt.collection.glossary import Definition, sentence
+from sparse_adapt.errors import ConfigError
+from sparse_adapt.model.dense import DenseEncoder
+from sparse_adapt.model.head.pooling import splade_pool
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import TokenIds, read_by_length
+from sparse_adapt.objectives.targets import Targets
+from sparse_adapt.objectives.texts import Texts, general_passages
+from sparse_adapt.synthetic.judged import JudgedMeanings
+from sparse_adapt.synthetic.samples import MadeUpTexts, Samples
+from sparse_adapt.synthetic.windows import Meanings
+from sparse_adapt.training import losses
+from sparse_adapt.training.sharing import shared_out
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Texts as token ids, and which terms each is about (S, D)."""
+
+    token_ids: Sequence[TokenIds]
+    about: NDArray[np.bool_]
+
+    def __add__(self, other: "Sources") -> "Sources":
+        return Sources([*self.token_ids, *other.token_ids], np.concatenate([self.about, other.about]))
+
+    def of_terms(self, terms: NDArray[np.int64]) -> "Sources":
+        """The same of some of the terms, by their places."""
+        return Sources(self.token_ids, self.about[:, terms])
+
+
+@dataclass(frozen=True, slots=True)
+class DefinedTexts:
+    """What definitions say, and documents behind that; about: (S, D). The first `sayings` texts are of definitions."""
+
+    texts: Texts
+    about: NDArray[np.bool_]
+    sayings: int
+
+    @property
+    def documents(self) -> range:
+        """The rows of the documents."""
+        return range(self.sayings, len(self.texts))
+
+    @property
+    def defined(self) -> NDArray[np.int64]:
+        """The places of the terms that are defined, among the new tokens."""
+        return np.flatnonzero(self.about[: self.sayings].any(axis=0))
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredQuery:
+    """A query, and the texts that answer it."""
+
+    query: str
+    answers: Sequence[str]
+
+
+def defined_texts(
+    encoder: SparseEncoder, definitions: Sequence[Definition], documents: Sequence[str]
+) -> DefinedTexts:
+    """The texts of a stage that teaches definitions. Raises ConfigError where none is of a new term."""
+    said = sayings(definitions)
+    texts = Texts(encoder, [*said, *documents])
+    about = texts.says.copy()
+    about[: len(said)] = defined(definitions, texts.says[: len(said)])
+    if not about[: len(said)].any():
+        raise ConfigError(
+            f"none of the {len(definitions):,} definitions is of a new term; extend the model with these terms first"
+        )
+    return DefinedTexts(texts, about, len(said))
+
+
+def sayings(definitions: Sequence[Definition]) -> list[str]:
+    """Of each definition the rendered sentence, the definition alone, and each example."""
+    return [text for definition in definitions for text in _sayings(definition)]
+
+
+def defined(definitions: Sequence[Definition], says: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """What each saying is about: all that the first of its definition, which holds the term, says. Both (S, D)."""
+    about, start = says.copy(), 0
+    for definition in definitions:
+        end = start + len(_sayings(definition))
+        about[start:end] |= says[start]
+        start = end
+    return about
+
+
+def asked(encoder: SparseEncoder, queries: Sequence[AnsweredQuery]) -> Sources:
+    """Queries, about what they say and what the texts say that answer them."""
+    texts = Texts(encoder, [each.query for each in queries])
+    answers = list(dict.fromkeys(answer for each in queries for answer in each.answers))
+    place = {answer: row for row, answer in enumerate(answers)}
+    answered = Texts(encoder, answers).says
+    about = texts.says.copy()
+    for row, each in enumerate(queries):
+        about[row] |= answered[[place[answer] for answer in each.answers]].any(axis=0)
+    return Sources(texts.ids, about)
+
+
+def _sayings(definition: Definition) -> list[str]:
+    return [sentence(definition), definition.definition, *definition.examples]
+
+
+SHORT_TOKENS_A_PASS = 768  # of made-up texts, which are short: as many of like length
+
+
+def new_logits(
+    encoder: SparseEncoder, token_ids: Sequence[Sequence[int]], texts: Texts, body_learns: bool = True
+) -> Tensor:
+    """Largest raw logits of the new tokens in some texts: (B, D).
+
+    `body_learns`: whether gradients go further than to the rows. Texts that say no new token have no others where
+    nothing else learns.
+    """
+    new = slice(texts.first, texts.first + texts.new)
+    rows = encoder.output_rows[new]
+    bias = None if encoder.output_bias is None else encoder.output_bias[new]
+    if not token_ids:
+        return rows.new_zeros(0, texts.new)
+
+    def largest(ids: Tensor, mask: Tensor, _: list[int]) -> Tensor:
+        with torch.set_grad_enabled(body_learns and torch.is_grad_enabled()):
+            states = encoder.hidden(ids, mask)
+        return splade_pool(states, rows, bias, mask)[0]
+
+    def logits(share: Sequence[Sequence[int]]) -> Tensor:
+        pad_id = encoder.tokenizer.pad_token_id or 0
+        with encoder.looked_up(share):
+            return read_by_length(share, SHORT_TOKENS_A_PASS, pad_id, encoder.device, largest)
+
+    return shared_out(logits, token_ids)
+
+
+def meanings(
+    reference: SparseEncoder, sources: Sources, judge: str, seed: int, documents: Sequence[int] = ()
+) -> MadeUpTexts:
+    """Made-up texts from a stage's sources, judged by the dense encoder of that name; by nobody where it is "none".
+
+    The judge compares them with general passages, too, and others are made of these: what people write who mean no
+    term. `documents`: the rows of the sources that a search is to find.
+    """
+    if judge == "none" or not sources.about.shape[1]:
+        return Meanings(reference, sources.token_ids, sources.about)
+    passages = general_passages(reference)
+    sources += Sources(passages.ids, passages.says)
+    random = np.random.default_rng(seed)
+    return JudgedMeanings(reference, sources.token_ids, sources.about, judge_named(judge), random, documents)
+
+
+@lru_cache(maxsize=1)
+def judge_named(name: str) -> DenseEncoder:
+    """The judge of that name: one for every stage of a run, which then needn't encode the ordinary words again."""
+    return DenseEncoder(name, rough=True)
+
+
+def recall(meant: Tensor, samples: Samples, targets: Targets, silence: float) -> Tensor:
+    """How far made-up texts are from lighting what they mean; `meant` (B, D) as the hinges take it.
+
+    Judged by degrees, a term's logit follows the nearness; else it is lit above or silent below a bound.
+    """
+    if samples.nearness is not None:
+        wanted = targets.border + targets.slope * samples.nearness.to(meant.device)
+        wanted = wanted.clamp(targets.far, targets.meant)
+        return losses.graded(meant, wanted, targets.far, targets.meant, silence)
+    lit = losses.hinge_above(meant, samples.meant.to(meant.device), targets.meant)
+    return lit + silence * losses.hinge_below(meant, samples.quiet.to(meant.device), targets.quiet)

@@ -1,1 +1,0 @@
-"""Parts that stages share: texts, objectives and their loss terms."""
