@@ -271,14 +271,14 @@ def unpack(
     check_output(Path(out), overwrite=overwrite, resume=False, reads=[_path_of(model), *named])
     from sparse_adapt.collection.given import Corpus
     from sparse_adapt.files.place import Place
-    from sparse_adapt.term_packs.putting import carry_out, plan_unpacking
+    from sparse_adapt.term_packs.putting import plan_unpacking, write_unpacked
 
     given = None if corpus is None else Corpus.of(corpus)
     plan = plan_unpacking(named, _place_of(model), remove)
     with watching(progress) as bars:
         heard = silent if given is None else bars.count("documents", given.count())
         documents = None if given is None else given.read()
-        ids = carry_out(plan, Place(Path(out), overwrite, resumable=False), documents, heard)
+        ids = write_unpacked(plan, Place(Path(out), overwrite, resumable=False), documents, heard)
     found = tuple((each.name, each.header) for each in plan.packs)
     return Unpacked(str(out), found, Path(out), None if ids is None else tuple(ids))
 

@@ -41,7 +41,7 @@ WACKY = (
 )
 
 
-class Origin(NamedTuple):
+class TermOrigin(NamedTuple):
     """A text in which a term has weight, what it is, and the training examples that raised it there, most first."""
 
     term: str
@@ -56,7 +56,7 @@ class Origins(Told):
     """What taught the first terms of a run, and the wackiness of its base model and its final one."""
 
     run: str
-    origins: tuple[Origin, ...]
+    origins: tuple[TermOrigin, ...]
     examples: int
     models: int
     wackiness: tuple[Wackiness, Wackiness]
@@ -126,7 +126,7 @@ def find_origins(subject: Subject, heard: Heard = silent) -> Origins:
         raise InputError(subject.run.folder, "no new term, or what it learnt from is no longer where it was")
     wacky = _wackiness(subject, subject.base), _wackiness(subject, subject.final)
     origins = tuple(
-        Origin(
+        TermOrigin(
             each.token.term,
             wacky[1].tokens.get(each.token.token_id),
             title,

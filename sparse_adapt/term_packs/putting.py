@@ -157,7 +157,7 @@ def _check_apart(packs: Sequence[TermPack], base: SparseEncoder, model: str) -> 
 # -- and done -----------------------------------------------------------------------------------------
 
 
-def carry_out(
+def write_unpacked(
     plan: Unpacking,
     place: Place,
     documents: Iterable[Document] | None = None,

@@ -57,7 +57,7 @@ class Tally:
         counts = {name.replace("_", " "): count for name, count in self.to_json().items() if count}
         return ", ".join(f"{name} {count:,}" for name, count in counts.items()) or "none at all"
 
-    def add(self, written: "Written") -> None:
+    def add(self, written: "Contradicted") -> None:
         """Count what became of a sentence."""
         self.unchanged += written.unchanged
         self.duplicates += written.duplicates
@@ -68,7 +68,7 @@ class Tally:
             self.without_contradictions += 1
 
 
-class Written(NamedTuple):
+class Contradicted(NamedTuple):
     """What a generator wrote for a sentence: contradictions, the chunk that each replaces, how many were dropped."""
 
     anchor: str
@@ -87,12 +87,12 @@ class Written(NamedTuple):
         return json.dumps(self._asdict(), ensure_ascii=False)
 
 
-def read_written(journal: Path) -> list[Written]:
+def read_written(journal: Path) -> list[Contradicted]:
     """What `to_json` wrote, line by line. Raises InputError for a line that is none."""
     advice = f"delete {journal.parent} or pass --overwrite"
     lines = enumerate(noted(journal), start=1)
     records = (parse_record(line, journal, _Line, advice, number) for number, line in lines)
-    return [Written(**record.model_dump()) for record in records]
+    return [Contradicted(**record.model_dump()) for record in records]
 
 
 class _Line(Record):
@@ -164,7 +164,7 @@ def contradictions(
     seed: int = 0,
     journal: Path | None = None,
     at_once: bool = True,
-) -> Iterator[Written]:
+) -> Iterator[Contradicted]:
     """What the generator writes for each sentence. A journal gives what it has already, and keeps the rest.
 
     `at_once`: whether all chunks of a sentence are replaced together, as published, or one at a time. Raises
@@ -214,7 +214,7 @@ def _gaps(sentence: Sentence, rows: Iterable[int]) -> Gaps:
     return Gaps((*between, sentence.text[place:]), tuple(chunks))
 
 
-def _written(sentence: Sentence, ways: Iterable[tuple[Gaps, tuple[str, ...]]], each: int) -> Written:
+def _written(sentence: Sentence, ways: Iterable[tuple[Gaps, tuple[str, ...]]], each: int) -> Contradicted:
     """The sentence with its gaps filled, the best ways first, until there are enough."""
     found: dict[str, tuple[str, str]] = {}
     unchanged = duplicates = 0
@@ -229,4 +229,4 @@ def _written(sentence: Sentence, ways: Iterable[tuple[Gaps, tuple[str, ...]]], e
         else:
             found[compared_as(text)] = text, ", ".join(gaps.chunks)
     texts, chunks = (tuple(each) for each in zip(*found.values(), strict=True)) if found else ((), ())
-    return Written(sentence.text, texts, chunks, unchanged, duplicates)
+    return Contradicted(sentence.text, texts, chunks, unchanged, duplicates)
