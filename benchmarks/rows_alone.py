@@ -25,7 +25,7 @@ from benchmarks.stages import DEVELOPMENT, with_other_queries
 from benchmarks.tables import Results, line, spread
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.folder import ModelFolder
-from sparse_adapt.model.grafting import graft, layers_of_head
+from sparse_adapt.model.grafting import graft_body, layers_of_head
 from sparse_adapt.model.layout import is_dense
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.objectives.meanings import new_logits
@@ -87,7 +87,7 @@ def of_states(source: str) -> SparseEncoder:
     """A model whose head hands on the last states of a body, and lights common words alone."""
     if is_dense(ModelFolder.of(source).path):
         base = SparseEncoder.load("splade-tiny")
-        model = graft(source, base, base.tokenize(COMMON))
+        model = graft_body(source, base, base.tokenize(COMMON))
     else:
         model = SparseEncoder.load(source)
     head, bias = layers_of_head(model.masked_lm, source), model.output_bias

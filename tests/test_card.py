@@ -11,7 +11,7 @@ from sentence_transformers import SentenceTransformer, SparseEncoder
 
 import sparse_adapt as sa
 from sparse_adapt.errors import ModelError
-from sparse_adapt.model.folder import Origin, origin_of
+from sparse_adapt.model.folder import ModelOrigin, origin_of
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.stages.card import CARD_FILE, Making, making_of, write_card
@@ -145,7 +145,7 @@ def test_the_licence_is_the_model_cards_or_the_packages(source, origin):
 
 def test_a_broken_header_tells_nothing(tmp_path):
     (tmp_path / CARD_FILE).write_text("---\nlicense: [\n---\nwords")
-    assert origin_of(tmp_path) == Origin(tmp_path.name, "", "unknown", "")
+    assert origin_of(tmp_path) == ModelOrigin(tmp_path.name, "", "unknown", "")
     (tmp_path / CARD_FILE).write_text("---\nlicense: MIT\n---\nwords")
     assert origin_of(tmp_path).licence == "mit"
     assert making_of(tmp_path) == Making(str(tmp_path), [])

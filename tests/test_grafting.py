@@ -22,7 +22,7 @@ from sparse_adapt.cli.grafting import graft as command
 from sparse_adapt.errors import ConfigError, ModelError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.dense import SMALL
-from sparse_adapt.model.grafting import graft, layers_of_head
+from sparse_adapt.model.grafting import graft_body, layers_of_head
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.graft import GraftSettings
 from sparse_adapt.pipeline.plan import BASE_MODEL
@@ -63,7 +63,7 @@ def sparse(tiny_model) -> SparseEncoder:
 
 
 def test_the_decoder_is_the_sparse_models_and_the_body_the_encoders(wide, sparse, tmp_path):
-    made = graft(wide, sparse, sparse.tokenize(TEXTS))
+    made = graft_body(wide, sparse, sparse.tokenize(TEXTS))
     assert made.output_rows.shape == (200, 32) and made.output_rows is not made.input_rows
     assert torch.equal(made.output_rows[:, :16], sparse.output_rows)
     assert torch.equal(made.output_bias, sparse.output_bias)
@@ -85,7 +85,7 @@ def test_on_its_own_body_a_graft_is_the_model_itself(tiny_model, sparse, tmp_pat
     ids = sparse.tokenize(
         [text for path in Path(__file__).parent.glob("test_g*.py") for text in path.read_text().split("\n\n")]
     )
-    made = graft(dense, sparse, ids)
+    made = graft_body(dense, sparse, ids)
     asked = sparse.tokenize(TEXTS)
     with torch.no_grad():
         gap = (made.weights(asked) - sparse.weights(asked)).abs().max()
@@ -110,14 +110,14 @@ def test_tokenizers_that_differ_are_refused_by_the_token(change, wide, sparse, t
         said = "its tokenizer's normalizer differs"
     path.write_text(json.dumps(content))
     with pytest.raises(ConfigError, match=said):
-        graft(folder, sparse, sparse.tokenize(TEXTS))
+        graft_body(folder, sparse, sparse.tokenize(TEXTS))
 
 
 def test_a_narrower_body_is_refused(wide, tiny_model, tmp_path):
     narrow = tiny_dense(tiny_model, tmp_path / "narrow")
     sparse = SparseEncoder.load(wide.parent / "masked")
     with pytest.raises(ModelError, match="its body is 16 wide, the SPLADE model 32; choose a wider encoder"):
-        graft(narrow, sparse, sparse.tokenize(TEXTS))
+        graft_body(narrow, sparse, sparse.tokenize(TEXTS))
 
 
 # -- logits of every token ------------------------------------------------------------------------
@@ -125,7 +125,7 @@ def test_a_narrower_body_is_refused(wide, tiny_model, tmp_path):
 
 @pytest.mark.parametrize("tied", [True, False])
 def test_the_distance_without_logits_is_that_of_the_logits(tied, wide, tiny_model, sparse):
-    student = SparseEncoder.load(tiny_model) if tied else graft(wide, sparse, sparse.tokenize(TEXTS))
+    student = SparseEncoder.load(tiny_model) if tied else graft_body(wide, sparse, sparse.tokenize(TEXTS))
     with torch.no_grad():
         student.output_rows[:, :16] += 0.1 * torch.randn(200, 16, generator=torch.Generator().manual_seed(3))
     task = TokenLogits(student, sparse, TEXTS, Logits(batch_size=3, words=4, device="cpu"))
@@ -148,7 +148,7 @@ def test_the_distance_without_logits_is_that_of_the_logits(tied, wide, tiny_mode
 
 
 def test_logits_come_nearer_to_the_teachers(wide, sparse, tmp_path):
-    student = graft(wide, sparse, sparse.tokenize(TEXTS))
+    student = graft_body(wide, sparse, sparse.tokenize(TEXTS))
     with torch.no_grad():  # what the ridge found is spoilt
         layers_of_head(student.masked_lm, "student").dense.weight.mul_(-0.5)
     settings = Logits(steps=30, batch_size=4, words=8, device="cpu", learning_rate=5e-3)

@@ -128,7 +128,7 @@ class ModelFolder:
         return checksum(self.local or self.path)
 
 
-class Origin(NamedTuple):
+class ModelOrigin(NamedTuple):
     """A model's name, its Hub id where it has one, its licence as the Hub spells it, and who says so.
 
     A licence that nobody tells is `unknown`.
@@ -140,7 +140,7 @@ class Origin(NamedTuple):
     told_by: str
 
 
-def origin_of(named: str | Path) -> Origin:
+def origin_of(named: str | Path) -> ModelOrigin:
     """The origin of a model by its alias, its Hub id or its folder, which may be gone; nothing is fetched.
 
     The licence is that of the model's own card, else that of the package that brings the model along.
@@ -151,10 +151,10 @@ def origin_of(named: str | Path) -> Origin:
     hub_id = hub_id_in(source) if bundled is None else bundled.hub_id
     name = Path(source).resolve().name if Path(source).is_dir() else source if package else hub_id or source
     if licence := _licence_of_card(source):
-        return Origin(name, hub_id, licence.lower(), f"its model card, {CARD_FILE}")
+        return ModelOrigin(name, hub_id, licence.lower(), f"its model card, {CARD_FILE}")
     licence = _licence_of_package(package) if package else ""
     told_by = f"the package {package}, which brings it along" if licence else ""
-    return Origin(name, hub_id, licence.lower() or UNKNOWN, told_by)
+    return ModelOrigin(name, hub_id, licence.lower() or UNKNOWN, told_by)
 
 
 def resolve(source: str | Path) -> str:

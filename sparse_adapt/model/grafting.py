@@ -34,7 +34,7 @@ class _Layers(NamedTuple):
     norm: nn.LayerNorm
 
 
-def graft(source: ModelSource, sparse: SparseEncoder, token_ids: Sequence[TokenIds]) -> SparseEncoder:
+def graft_body(source: ModelSource, sparse: SparseEncoder, token_ids: Sequence[TokenIds]) -> SparseEncoder:
     """A SPLADE model with the body of the encoder at `source`, and the head of `sparse`, fitted on some texts.
 
     source: a folder, the name of an installed package or `hub:owner/name`; token_ids: texts in the tokens of `sparse`.

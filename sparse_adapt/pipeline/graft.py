@@ -29,8 +29,7 @@ from sparse_adapt.files.journal import check_same
 from sparse_adapt.files.place import Place, absolute
 from sparse_adapt.files.writing import write_json
 from sparse_adapt.model.dense import SMALL
-from sparse_adapt.model.grafting import check_tokens
-from sparse_adapt.model.grafting import graft as graft_body
+from sparse_adapt.model.grafting import check_tokens, graft_body
 from sparse_adapt.model.head.filter import exact_precision
 from sparse_adapt.model.reading import choose_device
 from sparse_adapt.model.sparse import SparseEncoder

@@ -16,7 +16,7 @@ from sparse_adapt import __version__
 from sparse_adapt.files.records import toml
 from sparse_adapt.files.writing import write_text
 from sparse_adapt.model.encoder import NewToken, read_vocabulary
-from sparse_adapt.model.folder import CARD_FILE, UNKNOWN, Origin, origin_of
+from sparse_adapt.model.folder import CARD_FILE, UNKNOWN, ModelOrigin, origin_of
 from sparse_adapt.model.idf import FACTORS_FILE
 from sparse_adapt.model.layout import is_dense
 from sparse_adapt.report.tables import Column, Table, to_markdown
@@ -92,7 +92,7 @@ def write_card(folder: Path, making: Making | None = None) -> None:
 
 def card_text(folder: Path, making: Making) -> str:
     """The card of a model folder."""
-    origin = origin_of(making.base) if making.base else Origin("another model", "", UNKNOWN, "")
+    origin = origin_of(making.base) if making.base else ModelOrigin("another model", "", UNKNOWN, "")
     tokens = read_vocabulary(folder)[0]
     parts = [_header(folder, origin), _opening(origin, tokens), _added(folder, tokens), _made(making)]
     if making.measures is not None:
@@ -105,7 +105,7 @@ def card_text(folder: Path, making: Making) -> str:
 # -- parts ----------------------------------------------------------------------------------------
 
 
-def _header(folder: Path, origin: Origin) -> str:
+def _header(folder: Path, origin: ModelOrigin) -> str:
     """What the Hub files the model by."""
     dense = is_dense(folder)
     data = ModelCardData(
@@ -118,7 +118,7 @@ def _header(folder: Path, origin: Origin) -> str:
     return f"---\n{data.to_yaml()}\n---\n"
 
 
-def _opening(origin: Origin, tokens: Sequence[NewToken]) -> str:
+def _opening(origin: ModelOrigin, tokens: Sequence[NewToken]) -> str:
     title = f"{origin.name} with {_counted(tokens)}" if tokens else f"{origin.name}, taught further"
     return f"# {title}\n\nMade from `{origin.hub_id or origin.name}` by sparse-adapt {__version__}.\n"
 
@@ -190,7 +190,7 @@ def _loading(folder: Path) -> str:
     )
 
 
-def _licence(origin: Origin) -> str:
+def _licence(origin: ModelOrigin) -> str:
     if origin.licence == UNKNOWN:
         said = (
             f"Nothing here says under which licence `{origin.name}` may be used: find out before you pass this "
