@@ -175,7 +175,7 @@ def check_taken(place: object, refused: Sequence[Refused], documents: int) -> No
 
 
 @contextmanager
-def told(place: str, title: str, *failures: type[Exception]) -> Iterator[None]:
+def engine_errors(place: str, title: str, *failures: type[Exception]) -> Iterator[None]:
     """Raise what goes wrong between this process and an engine as an OutputError of one line."""
     try:
         yield

@@ -30,9 +30,9 @@ from sparse_adapt.engines.engine import (
     Refused,
     address_of,
     check_taken,
+    engine_errors,
     one_line,
     quiet_logs,
-    told,
 )
 from sparse_adapt.engines.formats import find_engine, require
 from sparse_adapt.engines.layout import (
@@ -191,7 +191,7 @@ class FeatureFields:
         require(find_engine(self.name).to_open)
         address = address_of(url)
         server = self.server(address.url)
-        with quiet_logs("opensearch", "elastic"), told(address.place, self.title, *server.failures):
+        with quiet_logs("opensearch", "elastic"), engine_errors(address.place, self.title, *server.failures):
             try:
                 yield server
             finally:

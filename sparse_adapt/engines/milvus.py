@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.engine import FloatEngine, check_taken, insert_all, quiet_logs, told
+from sparse_adapt.engines.engine import FloatEngine, check_taken, engine_errors, insert_all, quiet_logs
 from sparse_adapt.engines.layout import (
     ExportLayout,
     ExportSource,
@@ -257,5 +257,5 @@ def _told(place: str) -> Iterator[None]:
     """Raise what Milvus gives as errors in one line, without the lines that it logs of each."""
     from pymilvus import MilvusException
 
-    with quiet_logs("pymilvus", "milvus_lite"), told(place, "Milvus", MilvusException, OSError):
+    with quiet_logs("pymilvus", "milvus_lite"), engine_errors(place, "Milvus", MilvusException, OSError):
         yield

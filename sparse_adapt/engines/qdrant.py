@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4, uuid5
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.engine import FloatEngine, check_taken, insert_all, told
+from sparse_adapt.engines.engine import FloatEngine, check_taken, engine_errors, insert_all
 from sparse_adapt.engines.layout import ExportLayout, ExportSource, StoredText, in_parts, json_string
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, read_export
 from sparse_adapt.errors import OutputError
@@ -207,4 +207,4 @@ def _told(place: str) -> AbstractContextManager[None]:
     import httpx
     from qdrant_client.http.exceptions import ApiException
 
-    return told(place, "Qdrant", ApiException, httpx.HTTPError, OSError)
+    return engine_errors(place, "Qdrant", ApiException, httpx.HTTPError, OSError)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.engine import FloatEngine, Refused, address_of, check_taken, one_line, told
+from sparse_adapt.engines.engine import FloatEngine, Refused, address_of, check_taken, engine_errors, one_line
 from sparse_adapt.engines.layout import (
     ExportLayout,
     ExportSource,
@@ -220,7 +220,10 @@ def _application(url: str) -> "Iterator[Client]":
     from httpx import Client, HTTPError
 
     address = address_of(url)
-    with told(address.place, "Vespa", HTTPError), Client(base_url=address.url, timeout=SECONDS) as client:
+    with (
+        engine_errors(address.place, "Vespa", HTTPError),
+        Client(base_url=address.url, timeout=SECONDS) as client,
+    ):
         yield client
 
 
