@@ -9,10 +9,10 @@ Where a user has no queries,
 sparse vectors: `retrieve` searches them exactly and measures the ranking, and `engines` writes them for a search engine
 and opens them there. `term_packs` moves what a model learnt while its body stood still to other copies of it.
 
-`pipeline` carries all of it out, from documents alone or from a run file. `lab` holds the demo, `pages` and `explore`
-show a model to people, `api` holds the functions of `import sparse_adapt`, and `cli` has a command for each step. The
-package `diagnostics` beside this one reads a saved model at any point. `research` lies beside the main path: nothing
-imports it but the table of its commands.
+`selection` decides which model is good enough. `pipeline` carries all of it out, from documents alone or from a run
+file, and holds the demo. `pages` and `explore` show a model to people, `api` holds the functions of
+`import sparse_adapt`, and `cli` has a command for each step. The package `diagnostics` beside this one reads a saved
+model at any point. `research` lies beside the main path: nothing imports it but the table of its commands.
 
 `READING_ORDER` lists the folders in the order in which to read them: a folder imports only from folders before it.
 
@@ -101,7 +101,6 @@ READING_ORDER = (
     "pipeline",
     "engines",
     # the demo, pages to look at, the functions of `import sparse_adapt`
-    "lab",
     "pages",
     "explore",
     "api",

@@ -9,11 +9,10 @@ from scipy.sparse import csr_matrix
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.place import Place
-from sparse_adapt.lab.demo import scorecard
-from sparse_adapt.lab.demo.demo import run_demo
-from sparse_adapt.lab.demo.scorecard import function_share, measure, read_scene
-from sparse_adapt.lab.demo.verdict import criteria, tabulate, verdict_lines
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline import demo as scorecard
+from sparse_adapt.pipeline.demo import function_share, measure, read_scene, run_demo
+from sparse_adapt.pipeline.demo_report import criteria, tabulate, verdict_lines
 from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.pipeline.run import run
 from sparse_adapt.report.tables import to_json

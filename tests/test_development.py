@@ -7,7 +7,7 @@ import pytest
 from benchmarks.stages import DEVELOPMENT, Asked, table, with_other_queries
 from sparse_adapt.collection.examples import read_candidates
 from sparse_adapt.collection.readers import read_documents
-from sparse_adapt.lab.demo.scorecard import read_scene
+from sparse_adapt.pipeline.demo import read_scene
 from sparse_adapt.retrieve.evaluate import read_collection
 from sparse_adapt.terms.mining import read_terms
 

@@ -4,9 +4,9 @@ import shutil
 import subprocess
 import sys
 
-from sparse_adapt.lab.demo.first_look import first_look
-from sparse_adapt.lab.demo.scorecard import measure, read_scene
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline.demo import measure, read_scene
+from sparse_adapt.pipeline.demo_report import first_look
 from sparse_adapt.pipeline.plan import make_plan
 
 
@@ -37,7 +37,7 @@ def test_a_corpus_without_hidden_queries_shows_the_pieces_alone(tiny_model, zorv
 
 def test_looking_needs_nothing_that_measures():
     code = (
-        "import sys, sparse_adapt.lab.demo.first_look as _; print({'ranx', 'matplotlib'} & set(sys.modules))"
+        "import sys, sparse_adapt.pipeline.demo_report as _; print({'ranx', 'matplotlib'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

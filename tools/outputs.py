@@ -17,7 +17,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sparse_adapt.lab.demo.verdict import tabulate
+from sparse_adapt.pipeline.demo_report import tabulate
 from sparse_adapt.report.tables import to_markdown
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -82,7 +82,7 @@ def demo(
     The table at the end compares the base model and the model after each stage.
     """
     from sparse_adapt.files.place import Place
-    from sparse_adapt.lab.demo.first_look import first_look
+    from sparse_adapt.pipeline.demo_report import first_look
     from sparse_adapt.pipeline.plan import make_plan
 
     plan = make_plan(corpus, model=model, preset=preset, overrides=overrides(context))
@@ -90,8 +90,8 @@ def demo(
     say(f"all stages on {corpus}; {DEMO_TAKES if corpus == BUNDLED else 'it takes minutes'}")
     for line in first_look(plan):
         say(line)
-    from sparse_adapt.lab.demo.demo import run_demo  # only now: what measures is slow to import
-    from sparse_adapt.lab.demo.verdict import tabulate, verdict_lines
+    from sparse_adapt.pipeline.demo import run_demo  # only now: what measures is slow to import
+    from sparse_adapt.pipeline.demo_report import tabulate, verdict_lines
 
     with Bars() as bars:
         done = run_demo(plan, place, bars, alone=alone)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from sparse_adapt.lab.demo.verdict import has_alone
 from sparse_adapt.pages.subject import Subject
+from sparse_adapt.pipeline.demo_report import has_alone
 from sparse_adapt.pipeline.run import PLAN_FILE
 from sparse_adapt.report.sections import Command, Facts, Fold, Part, Prose, Rows, Section
 from sparse_adapt.report.tables import Column, Row, Table

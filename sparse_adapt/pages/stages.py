@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sparse_adapt.lab.demo.verdict import has_alone
 from sparse_adapt.pages.subject import Subject
+from sparse_adapt.pipeline.demo_report import has_alone
 from sparse_adapt.report.charts import lines
 from sparse_adapt.report.sections import Fold, Part, Picture, Pictures, Prose, Rows, Section
 from sparse_adapt.report.tables import Column, Row, Table

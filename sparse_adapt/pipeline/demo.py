@@ -1,4 +1,4 @@
-"""What a model makes of a corpus of new terms: one column of the demo's table.
+"""All stages on a corpus of new terms, and every model measured: one column of the demo's table each.
 
 Such a corpus has terms, queries of the kinds control, explicit (they say a term) and hidden (they mean one
 unsaid), and judgements of a train and a test split. The hard queries are the hidden ones of the train split.
@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,11 +18,29 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Document, Query
-from sparse_adapt.errors import InputError
+from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.files.folders import output_folder
+from sparse_adapt.files.place import Place, portable
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline.demo_report import ALONE, BASE, KINDS, SPLITS, TOP, criteria, has_alone
+from sparse_adapt.pipeline.plan import Plan
+from sparse_adapt.pipeline.run import (
+    Finished,
+    Listener,
+    Silence,
+    check_files,
+    is_whole,
+    read_by,
+    read_finished,
+    run_stage,
+    run_stages,
+    whole_run,
+    write_report,
+)
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
 from sparse_adapt.retrieve.search import top_k
+from sparse_adapt.selection.asked import Judged, judged_evidence
 from sparse_adapt.selection.retention import (
     Encoded,
     encode_collection,
@@ -33,10 +52,8 @@ from sparse_adapt.selection.retention import (
     lights,
 )
 from sparse_adapt.terms.function_words import function_tokens
+from sparse_adapt.terms.mining import read_terms
 
-SPLITS = ("train", "test")
-KINDS = ("control", "explicit", "hidden")
-TOP = 5
 EVERYDAY = 2_000  # texts that mean anything, half of them like queries
 QUESTIONS = 1_000  # general ones, of those that ship with the package
 DRAWS = 10  # pairs of telling words of a document
@@ -277,3 +294,60 @@ def _shares_by_kind(
 
 def _of_kind(queries: Sequence[Query], kind: str) -> NDArray[np.bool_]:
     return np.array([query.kind == kind for query in queries])
+
+
+# -- the whole demo -------------------------------------------------------------------------------
+
+
+def run_demo(plan: Plan, place: Place, listener: Listener | None = None, *, alone: bool = False) -> Finished:
+    """Carry out a plan on a corpus of new terms, and measure the base model and the model after each stage.
+
+    `alone`: measure also the base model after the last stage alone, so what training does without new tokens.
+    Raises InputError, before anything is trained, for a corpus that isn't of this design.
+    """
+    if is_whole(place):
+        return _checked(whole_run(plan, place.folder), alone)
+    listener = listener or Silence()
+    check_files(plan)
+    assert plan.corpus is not None
+    scene = read_scene(plan.corpus, [term.text for term in read_terms(plan.files["terms"])])
+    with output_folder(place.reading(read_by(plan))) as work:
+        outcomes = run_stages(plan, work, listener)
+        models = {BASE: plan.model}
+        if alone:
+            models[ALONE] = str(_fine_tuned_alone(plan, work, listener))
+        models |= {stage: str(outcome.folder) for stage, outcome in zip(plan.stages, outcomes, strict=True)}
+        progress = listener.begin("measure")
+        columns = []
+        for number, (name, model) in enumerate(models.items(), start=1):
+            figures = measure(SparseEncoder.load(model), scene)
+            columns.append({"name": name, "model": portable(model, work, work), **figures})
+            if progress is not None:
+                progress(number, len(models), {})
+        shown: dict[str, Any] = {
+            "terms": [texts.term for texts in scene.terms],
+            "hard_queries": {query.query_id: query.text for query in scene.hard_queries},
+            "columns": columns,
+            "criteria": [each._asdict() for each in criteria(columns[0], columns[-1])],
+        }
+        base, final = SparseEncoder.load(plan.model), SparseEncoder.load(outcomes[-1].folder)
+        evidence = judged_evidence(base, final, Judged.of(plan.corpus, work))
+        write_report(work, plan, outcomes, {"demo": shown, "evidence": evidence})
+    return read_finished(place.folder)
+
+
+def _fine_tuned_alone(plan: Plan, work: Path, listener: Listener) -> Path:
+    """The folder of the base model after the last stage alone."""
+    last = plan.stages[-1]
+    return run_stage(last, plan, plan.model, work / f"{last}-{ALONE}", listener, name=ALONE).folder
+
+
+def _checked(finished: Finished, alone: bool) -> Finished:
+    """A finished run that is a demo, and has what was asked for."""
+    if "demo" not in finished.report:
+        raise ConfigError(f"{finished.folder}: a run that isn't the demo's; choose another -o")
+    if alone and not has_alone(finished.report):
+        raise ConfigError(
+            f"{finished.folder}: finished without fine-tuning alone; choose another -o, or leave out --alone"
+        )
+    return finished

@@ -1,17 +1,28 @@
-"""What each stage bought and cost as one table, and whether the adapted model is one to keep.
+"""What the demo shows: the base model's view of a new term, then what each stage bought and cost, and the criteria.
 
-Columns are the base model, fine-tuning alone without new vocabulary where that was asked for, and the model after
-each stage; each holds what `scorecard.measure` found.
+The look at the base model comes before anything is trained, so nothing here needs what measures, which takes longer to
+import than it takes to look. Columns are the base model, fine-tuning alone without new vocabulary where that was asked
+for, and the model after each stage; each holds what `demo.measure` found.
 """
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sparse_adapt.lab.demo.scorecard import KINDS, SPLITS, TOP
-from sparse_adapt.report.tables import NOTHING, Column, Row, Table
-from sparse_adapt.selection.rule import MAY_LOSE
+import numpy as np
 
+from sparse_adapt.collection.readers import Query, read_documents, read_judgements, read_queries
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline.plan import Plan
+from sparse_adapt.report.tables import NOTHING, Column, Row, Table
+from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.selection.rule import MAY_LOSE
+from sparse_adapt.terms.mining import read_terms
+
+SPLITS = ("train", "test")
+KINDS = ("control", "explicit", "hidden")
+TOP = 5
+SHOWN = 5  # documents on top of the ranking
 BASE, ALONE = "base", "alone"
 HIDDEN_ENOUGH, HIDDEN_ENOUGH_OF_MANY = 0.90, 0.75  # nDCG@10 of unseen hidden queries: one term, many terms
 HEAVIEST_ENOUGH = 0.8  # share of a term's documents whose heaviest token it is
@@ -189,7 +200,7 @@ def _it(terms: Sequence[Any]) -> str:
 
 
 def _lit(kind: str) -> Read:
-    return lambda figures: _percent(figures.get(f"{kind}_lit", math.nan))  # older reports don't tell
+    return lambda figures: _percent(figures[f"{kind}_lit"])
 
 
 def _kept(kind: str, measure: str) -> Read:
@@ -205,8 +216,8 @@ def _entered(figures: Figures) -> str:
 
 
 def _general(figures: Figures, kind: str, measure: str) -> float:
-    """A figure of what a model keeps; older reports have none."""
-    return float(figures.get("general", {}).get(kind, {}).get(measure, math.nan))
+    """A figure of what a model keeps; a corpus may have no known items."""
+    return float(figures["general"].get(kind, {}).get(measure, math.nan))
 
 
 def _noise(kind: str) -> Read:
@@ -250,3 +261,42 @@ def _number(value: float, decimals: int) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %" if math.isfinite(share) else NOTHING
+
+
+# -- before anything is trained -------------------------------------------------------------------
+
+
+def first_look(plan: Plan) -> Iterator[str]:
+    """The pieces that the first term falls into, and what the base model finds for a query that means a term.
+
+    The query is the first of the train split that means a term without saying it; without one nothing is told of it.
+    """
+    assert plan.corpus is not None
+    model = SparseEncoder.load(plan.model)
+    term = read_terms(plan.files["terms"])[0].text
+    pieces = model.tokenizer.tokenize(f" {term}")
+    if len(pieces) > 1:
+        yield f"{plan.model} has no token for {term} and reads {len(pieces)} pieces: {' '.join(pieces)}"
+    judgements = read_judgements(plan.corpus, "train")
+    hidden = (query for query in read_queries(plan.corpus) if query.kind == "hidden")
+    query = next((each for each in hidden if each.query_id in judgements), None)
+    if query is not None:
+        relevant = {name for name, grade in judgements[query.query_id].items() if grade > 0}
+        yield from _found(_ranking(model, plan.corpus, query), query, relevant)
+
+
+def _ranking(model: SparseEncoder, corpus: str, query: Query) -> list[str]:
+    """Ids of all documents, best first."""
+    documents = list(read_documents(corpus))
+    vectors = encode(model, [document.full_text for document in documents], "document")
+    scores = (vectors @ encode(model, [query.text], "query").T).toarray().ravel()
+    return [documents[row].document_id for row in np.argsort(-scores, kind="stable")]
+
+
+def _found(ranking: Sequence[str], query: Query, relevant: set[str]) -> Iterator[str]:
+    """The query, the documents on top of its ranking, and the ranks of those that it should find."""
+    yield f'for "{query.text}" it finds:'
+    for rank, name in enumerate(ranking[:SHOWN], start=1):
+        yield f"  {rank} {name}" + ("" if name in relevant else "  (not relevant)")
+    ranks = [rank for rank, name in enumerate(ranking, start=1) if name in relevant]
+    yield f"  the {len(relevant)} relevant documents have the ranks {', '.join(map(str, ranks))}"

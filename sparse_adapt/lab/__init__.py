@@ -1,1 +1,0 @@
-"""The demo: a model adapted before the reader's eyes."""
