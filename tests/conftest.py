@@ -17,6 +17,7 @@ from sparse_adapt.collection.readers import Document
 os.environ.pop("COLUMNS", None)  # tables are as wide as in a pipe, whoever runs the tests
 
 GOLDEN = Path(__file__).parent / "golden"
+LONG = ("test_run", "test_same_bytes", "test_adapting", "test_stages", "test_meanings", "test_pairing")
 TINY_TOKENS = 200
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 SIGNS = list(".,;:-_'?()/+")
@@ -62,14 +63,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The demo's own module first, whatever else looks at the demo last; no nightly test unless they are asked for.
 
-    The demo trains for minutes: of several workers one begins with it, and none waits for it.
+    The demo trains for minutes: of several workers one begins with it, and none waits for it. Other modules that take
+    long come early, so that no worker is alone with one at the end.
     """
     if "nightly" not in config.option.markexpr:
         config.hook.pytest_deselected(items=[item for item in items if "nightly" in item.keywords])
         items[:] = [item for item in items if "nightly" not in item.keywords]
     looking = {item.path.stem for item in items if "demo_run" in getattr(item, "fixturenames", ())}
-    place = {name: 2 for name in looking} | {"test_demo": 0}
-    items.sort(key=lambda item: place.get(item.path.stem, 1))
+    place = {name: 3 for name in looking} | {"test_demo": 0} | dict.fromkeys(LONG, 1)
+    items.sort(key=lambda item: place.get(item.path.stem, 2))
 
 
 @pytest.fixture(scope="session", autouse=True)
