@@ -34,8 +34,7 @@ from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
 from sparse_adapt.stages.runner import carry_out
-from sparse_adapt.synthetic.everyday import LIKE_QUERIES, made_up
-from sparse_adapt.synthetic.general import pairs
+from sparse_adapt.synthetic.background import LIKE_QUERIES, made_up, pairs
 
 ASKED, SEED = 1000, 65_537  # general questions, and everyday texts by a seed that no stage has
 AT_ONCE = 256

@@ -32,8 +32,7 @@ from sparse_adapt.pipeline.plan import make_plan, settings_for
 from sparse_adapt.pipeline.run import run_stage
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_dense, evaluate_model, read_collection
 from sparse_adapt.stages.runner import carry_out
-from sparse_adapt.synthetic.queries import HELD, TRAIN, make_queries, write_collection
-from sparse_adapt.synthetic.settings import QuerySettings
+from sparse_adapt.synthetic.queries import HELD, TRAIN, QuerySettings, make_queries, write_collection
 from sparse_adapt.teachers.pairs import DEPTH, consistent
 from sparse_adapt.terms.alternatives import trained_vocabulary
 from sparse_adapt.terms.mining import mine_terms, paying, write_terms

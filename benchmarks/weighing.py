@@ -23,8 +23,7 @@ from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
 from sparse_adapt.selection.models import held_collection
 from sparse_adapt.selection.retention import known_items
-from sparse_adapt.synthetic.queries import HELD, make_queries
-from sparse_adapt.synthetic.settings import QuerySettings
+from sparse_adapt.synthetic.queries import HELD, QuerySettings, make_queries
 from sparse_adapt.teachers.candidates import gather
 from sparse_adapt.teachers.settings import CandidateSettings
 from sparse_adapt.teachers.teacher import make_teacher

@@ -26,8 +26,7 @@ from sparse_adapt.pipeline.request import WITH_WORDS, Request
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.selection.models import POWERS
-from sparse_adapt.synthetic.queries import read_pseudo_queries
-from sparse_adapt.synthetic.settings import QuerySettings
+from sparse_adapt.synthetic.queries import QuerySettings, read_pseudo_queries
 from sparse_adapt.teachers.settings import CandidateSettings
 from sparse_adapt.teachers.teacher import make_teacher
 from sparse_adapt.terms.mining import read_terms

@@ -9,7 +9,7 @@ from conftest import refused
 
 from sparse_adapt.pipeline.request import Request, begun
 from sparse_adapt.pipeline.settings import AdaptSettings
-from sparse_adapt.synthetic.settings import QuerySettings
+from sparse_adapt.synthetic.queries import QuerySettings
 
 TEXTS = {
     "steel": "The steel pump of the plant is quiet. A steel pump runs for years without a new seal.",

@@ -9,8 +9,8 @@ from dense_models import tiny_dense
 
 from sparse_adapt.collection.examples import read_pairs
 from sparse_adapt.collection.readers import Document
+from sparse_adapt.synthetic.queries import QuerySettings as Queries
 from sparse_adapt.synthetic.queries import make_queries, write_collection
-from sparse_adapt.synthetic.settings import QuerySettings as Queries
 from sparse_adapt.terms.mining import read_terms
 
 NAMES = ["pump", "valve", "gate", "lock", "crane", "hoist", "drill", "lathe"]

@@ -14,7 +14,7 @@ from sparse_adapt.objectives import rows
 from sparse_adapt.objectives.meanings import recall
 from sparse_adapt.objectives.rows import FittedLessons, Fitting, States, coordinates, fit_rows
 from sparse_adapt.objectives.targets import Targets
-from sparse_adapt.synthetic.samples import Samples
+from sparse_adapt.synthetic.windows import Samples
 from sparse_adapt.terms.mining import Term
 
 SAYING = ["A zorvex report compares what the team spent.", "The server of kubectl."]

@@ -18,7 +18,7 @@ from sparse_adapt.objectives.factors import LearntFactors
 from sparse_adapt.objectives.meanings import recall
 from sparse_adapt.objectives.targets import Targets
 from sparse_adapt.selection.models import merge
-from sparse_adapt.synthetic.samples import Samples
+from sparse_adapt.synthetic.windows import Samples
 from sparse_adapt.terms.evidence import RAREST, _evidence
 from sparse_adapt.terms.words import Count, Word
 from sparse_adapt.training.shared_steps import SharedFeatures, SharedSteps

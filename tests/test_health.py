@@ -15,7 +15,7 @@ from sparse_adapt.model.query_side import idf_side
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.stages.runner import carry_out
-from sparse_adapt.synthetic.health import check_head, head_of
+from sparse_adapt.synthetic.background import check_head, head_of
 from sparse_adapt.terms.mining import Term
 
 WELL = Head(180.0, 40.0, 0.0, 0.2, 900, 30)

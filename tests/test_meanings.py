@@ -12,11 +12,10 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.warmup import shared_features
-from sparse_adapt.synthetic.everyday import like_queries
+from sparse_adapt.synthetic.background import like_queries
 from sparse_adapt.synthetic.judged import EVERYDAY_ONE_IN, JudgedMeanings
-from sparse_adapt.synthetic.nearness import Judge
-from sparse_adapt.synthetic.samples import MadeUpTexts, Samples
-from sparse_adapt.synthetic.windows import Meanings
+from sparse_adapt.synthetic.labels import Judge
+from sparse_adapt.synthetic.windows import MadeUpTexts, Meanings, Samples
 from sparse_adapt.terms.mining import Term
 
 SAYING = [

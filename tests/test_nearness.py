@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from sparse_adapt.model.dense import DenseEncoder
-from sparse_adapt.synthetic.nearness import Judge
+from sparse_adapt.synthetic.labels import Judge
 
 VECTORS = {
     "own": (1.0, 0.0),

@@ -20,7 +20,7 @@ from sparse_adapt.synthetic.queries import (
     without,
     write_collection,
 )
-from sparse_adapt.synthetic.settings import QuerySettings as Queries
+from sparse_adapt.synthetic.queries import QuerySettings as Queries
 
 SUBJECTS = ("valve", "rotor", "piston", "gasket", "bearing", "flange", "nozzle", "sensor", "clutch", "damper")
 

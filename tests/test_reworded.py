@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sparse_adapt.collection.glossary import Definition
-from sparse_adapt.synthetic.reworded import WORD, reworded
-from sparse_adapt.synthetic.reworded import reworded as module
+from sparse_adapt.synthetic import labels as module
+from sparse_adapt.synthetic.labels import WORD, reworded
 
 DEFINITIONS = [
     Definition("zorvex", "the system in which employees file their travel expenses"),
@@ -29,7 +29,7 @@ class Alike:
 
 
 def test_each_telling_word_gives_way_to_one_that_no_lesson_uses(monkeypatch):
-    monkeypatch.setattr(module, "WORDS", 2_000)
+    monkeypatch.setattr(module, "COMMON", 2_000)
     found = reworded(DEFINITIONS, Alike(), seed=0)
     assert [each.term for each in found] == ["zorvex"] * 3 + ["mubrithal"] * 3
     for each in found:
@@ -43,5 +43,5 @@ def test_each_telling_word_gives_way_to_one_that_no_lesson_uses(monkeypatch):
 
 @pytest.mark.parametrize("definition", ["the of and", "犬 猫"])
 def test_a_definition_without_common_words_gives_no_text(monkeypatch, definition):
-    monkeypatch.setattr(module, "WORDS", 500)
+    monkeypatch.setattr(module, "COMMON", 500)
     assert reworded([Definition("zorvex", definition)], Alike(), seed=0) == []

@@ -22,7 +22,7 @@ from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.stages.warmup import Warmup
 from sparse_adapt.synthetic import judged
-from sparse_adapt.synthetic.everyday import like_queries
+from sparse_adapt.synthetic.background import like_queries
 from sparse_adapt.training.loop import device_of
 from sparse_adapt.training.sharing import own_share, shared_out, sharing, summed_over_processes
 

@@ -27,7 +27,7 @@ from sparse_adapt.stages.dictionary import Dictionary, dictionary
 from sparse_adapt.stages.distill import Distill, SixTerms
 from sparse_adapt.stages.imitate import Imitate, ImitateWeights, Imitation
 from sparse_adapt.stages.warmup import HELD, Warmup, domain_vocabulary, warmup
-from sparse_adapt.synthetic.everyday import LIKE_PASSAGES, TEXTS, made_up
+from sparse_adapt.synthetic.background import LIKE_PASSAGES, TEXTS, made_up
 from sparse_adapt.terms.mining import Term
 from sparse_adapt.training import losses
 from sparse_adapt.training.loop import random_at, train

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from sparse_adapt.synthetic.word_scores import RIDGE, word_scores
-from sparse_adapt.synthetic.word_scores import word_scores as module
+from sparse_adapt.synthetic import labels as module
+from sparse_adapt.synthetic.labels import RIDGE, word_scores
 
 WORDS = np.array([7, 3, 5, 9])
 PAY, COST, DOG, NEVER = range(4)

@@ -22,7 +22,7 @@ from sparse_adapt.pipeline.runfile import Top
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.research.suite import settings as suite
 from sparse_adapt.stages.table import find_stage, trained
-from sparse_adapt.synthetic.settings import QuerySettings
+from sparse_adapt.synthetic.queries import QuerySettings
 from sparse_adapt.teachers.settings import CandidateSettings
 from sparse_adapt.training.settings import Training
 

@@ -14,7 +14,7 @@ from sparse_adapt.collection.given import Corpus, DocumentsGiven
 from sparse_adapt.collection.sources import beside
 from sparse_adapt.errors import InputError
 from sparse_adapt.report.progress import watching
-from sparse_adapt.synthetic.health import head_of
+from sparse_adapt.synthetic.background import head_of
 from sparse_adapt.terms.mining import read_terms
 
 

@@ -71,7 +71,7 @@ def queries(
     """
     from sparse_adapt.collection.readers import documents_at
     from sparse_adapt.files.folders import check_free, output_folder
-    from sparse_adapt.synthetic.settings import QuerySettings
+    from sparse_adapt.synthetic.queries import QuerySettings
 
     reads = [documents_at(corpus)]
     check_free(Place(out, overwrite=overwrite, reads=reads, resumable=False))

@@ -26,7 +26,7 @@ from sparse_adapt.objectives.masked import unmasked
 from sparse_adapt.objectives.matching import Matching, Reading
 from sparse_adapt.objectives.scores import CandidateBatch
 from sparse_adapt.objectives.texts import GENERAL, Remembered, Texts, vectors
-from sparse_adapt.synthetic.everyday import LIKE_PASSAGES, TEXTS, made_up
+from sparse_adapt.synthetic.background import LIKE_PASSAGES, TEXTS, made_up
 from sparse_adapt.training import losses
 
 EVERYDAY = 32  # everyday texts of a step

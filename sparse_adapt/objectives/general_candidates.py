@@ -16,7 +16,7 @@ from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.model.idf import scaled
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.objectives.texts import vectors
-from sparse_adapt.synthetic.general import pairs
+from sparse_adapt.synthetic.background import pairs
 
 
 def with_general(

@@ -23,8 +23,7 @@ from sparse_adapt.model.tokens import TokenIds, read_by_length
 from sparse_adapt.objectives.targets import Targets
 from sparse_adapt.objectives.texts import Texts, general_passages
 from sparse_adapt.synthetic.judged import JudgedMeanings
-from sparse_adapt.synthetic.samples import MadeUpTexts, Samples
-from sparse_adapt.synthetic.windows import Meanings
+from sparse_adapt.synthetic.windows import MadeUpTexts, Meanings, Samples
 from sparse_adapt.training import losses
 from sparse_adapt.training.sharing import shared_out
 

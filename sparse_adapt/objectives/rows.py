@@ -24,7 +24,7 @@ from sparse_adapt.model.tokens import TokenIds, group_by_length, pad
 from sparse_adapt.objectives.meanings import recall
 from sparse_adapt.objectives.targets import Targets
 from sparse_adapt.objectives.texts import Texts, marks
-from sparse_adapt.synthetic.samples import Samples
+from sparse_adapt.synthetic.windows import Samples
 from sparse_adapt.training import losses
 
 MEASURED_ON = 100_000  # states, at most, that tell mean and variance

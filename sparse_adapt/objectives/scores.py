@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sparse_adapt.collection.examples import Candidates
-from sparse_adapt.synthetic.samples import Samples
+from sparse_adapt.synthetic.windows import Samples
 from sparse_adapt.training import losses
 
 SCALE_QUERIES = 300  # queries from which the scale is taken, where there are more

@@ -15,7 +15,7 @@ from torch import Tensor
 from sparse_adapt.model.forms import Side
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import TokenIds, cut
-from sparse_adapt.synthetic.general import pairs
+from sparse_adapt.synthetic.background import pairs
 
 ROWS_AT_ONCE = 64
 GENERAL = 8  # general passages of a step

@@ -22,7 +22,7 @@ from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors
 from sparse_adapt.retrieve.search import Searcher
 from sparse_adapt.selection.asked import Judged
 from sparse_adapt.selection.retention import EVERYDAY_SEED
-from sparse_adapt.synthetic.everyday import LIKE_QUERIES, made_up
+from sparse_adapt.synthetic.background import LIKE_QUERIES, made_up
 
 EVERYDAY = 1_000  # texts that mean anything, half of them like queries
 

@@ -24,7 +24,7 @@ from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors
 from sparse_adapt.selection.retention import EVERYDAY_SEED, known_of
-from sparse_adapt.synthetic.everyday import LIKE_QUERIES, made_up
+from sparse_adapt.synthetic.background import LIKE_QUERIES, made_up
 
 EVERYDAY = 4_000  # texts that mean anything, half of them like queries
 TOKENS_A_PASS = 8192

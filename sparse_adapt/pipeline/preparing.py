@@ -23,11 +23,11 @@ from sparse_adapt.synthetic.queries import (
     TRAIN,
     Generate,
     PseudoQuery,
+    QuerySettings,
     make_queries,
     read_pseudo_queries,
     write_collection,
 )
-from sparse_adapt.synthetic.settings import QuerySettings
 from sparse_adapt.teachers.candidates import gather
 from sparse_adapt.teachers.settings import CandidateSettings
 from sparse_adapt.teachers.teacher import Teacher

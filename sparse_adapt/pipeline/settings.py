@@ -6,7 +6,7 @@ from pydantic import field_validator
 
 from sparse_adapt.model.reading import Reading
 from sparse_adapt.settings import Settings, setting
-from sparse_adapt.synthetic.settings import QuerySettings
+from sparse_adapt.synthetic.queries import QuerySettings
 from sparse_adapt.teachers.settings import CandidateSettings
 
 AdaptStage = Literal[

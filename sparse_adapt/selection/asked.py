@@ -39,8 +39,8 @@ from sparse_adapt.selection.evidence import (
 from sparse_adapt.selection.models import Choice, Maker, keep
 from sparse_adapt.selection.retention import DEPTH, everyday_strays, known_of, new_terms, say_new
 from sparse_adapt.selection.rule import decide
+from sparse_adapt.synthetic.labels import Reworded, reworded
 from sparse_adapt.synthetic.queries import HELD
-from sparse_adapt.synthetic.reworded import Reworded, reworded
 
 DOCUMENTS, DEFINITIONS, KNOWN = 2_000, 200, 500  # that are asked of at the most; known items, about
 FEWEST = 16  # queries of a kind that speak for themselves

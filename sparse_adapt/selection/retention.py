@@ -30,8 +30,7 @@ from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors, read_collection
 from sparse_adapt.retrieve.significance import Values, holm, randomisation_test
 from sparse_adapt.selection.evidence import EVERYDAY, KNOWN_ITEMS
-from sparse_adapt.synthetic.everyday import LIKE_QUERIES, made_up
-from sparse_adapt.synthetic.general import pairs
+from sparse_adapt.synthetic.background import LIKE_QUERIES, made_up, pairs
 
 GENERAL = "general"  # the collection that ships with the package
 FIRST = 10  # documents of a query that people look at

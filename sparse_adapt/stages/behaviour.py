@@ -93,7 +93,7 @@ class _Behaving(ABC, Generic[Either]):
         settings: Behaviour,
     ) -> None:
         """`reference`: the model before the extension. Raises ConfigError where the two don't belong together."""
-        from sparse_adapt.synthetic.everyday import TEXTS, made_up
+        from sparse_adapt.synthetic.background import TEXTS, made_up
 
         self.settings = settings
         self.steps = settings.steps_for(len(documents))
@@ -122,7 +122,7 @@ class _Behaving(ABC, Generic[Either]):
 
         Some are of everyday words, long or short as the others.
         """
-        from sparse_adapt.synthetic.everyday import LIKE_PASSAGES, LIKE_QUERIES
+        from sparse_adapt.synthetic.background import LIKE_PASSAGES, LIKE_QUERIES
 
         count, texts = self.settings.batch_size, []
         for number in range(count):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sparse_adapt.objectives.hinges import TermReading
     from sparse_adapt.objectives.meanings import Sources
     from sparse_adapt.objectives.scores import CandidateBatch
-    from sparse_adapt.synthetic.samples import MadeUpTexts
+    from sparse_adapt.synthetic.windows import MadeUpTexts
     from sparse_adapt.training.loop import Task
 
 FEW = 32  # queries up to which a distillation is short

@@ -34,7 +34,7 @@ from sparse_adapt.stages.record import (
 )
 from sparse_adapt.stages.stage import Changed, Stage
 from sparse_adapt.stages.table import find_stage
-from sparse_adapt.synthetic.health import check_head
+from sparse_adapt.synthetic.background import check_head
 from sparse_adapt.training.loop import (
     HISTORY_FILE,
     Concluding,

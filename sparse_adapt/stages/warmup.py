@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sparse_adapt.model.tokens import TokenIds
     from sparse_adapt.objectives.meanings import Sources
     from sparse_adapt.objectives.texts import Texts
-    from sparse_adapt.synthetic.samples import MadeUpTexts, Samples
+    from sparse_adapt.synthetic.windows import MadeUpTexts, Samples
     from sparse_adapt.training.shared_steps import SharedFeatures
 
 SAMPLES = 128  # made-up texts a step at most, where their number goes by that of the terms; they are short

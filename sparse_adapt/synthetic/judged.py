@@ -22,11 +22,17 @@ from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.idf import shares_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import TokenIds
-from sparse_adapt.synthetic.everyday import like_queries
-from sparse_adapt.synthetic.nearness import Judge, Nearness
-from sparse_adapt.synthetic.samples import Samples, WordFeatures
-from sparse_adapt.synthetic.windows import Profile, associations, ends_of, paraphrase, starts_word
-from sparse_adapt.synthetic.word_scores import word_scores
+from sparse_adapt.synthetic.background import like_queries
+from sparse_adapt.synthetic.labels import ALIKE, LEAST_ALIKE, Judge, Nearness, word_scores
+from sparse_adapt.synthetic.windows import (
+    Profile,
+    Samples,
+    WordFeatures,
+    associations,
+    ends_of,
+    paraphrase,
+    starts_word,
+)
 
 REWORDED, NEAR, PARAPHRASED = 0.5, 0.35, 0.1  # shares of the kinds of texts; the rest are words at random
 POOL, POOL_A_TERM, LARGEST_POOL = 8_000, 2_000, 80_000  # texts that are made, beside everyday ones
@@ -35,7 +41,6 @@ WORDS = 20_000  # ordinary words: the first of the vocabulary, which lists commo
 GLUE = 150  # of these, the first: what joins words to queries
 RARER = 0.25  # a word is drawn by its place among them to the power of minus this
 NEIGHBOURS, NEARER = 1000, 0.05  # words near a source; by how much nearer a word is e times as likely
-ALIKE, LEAST_ALIKE = 11, 0.4  # words that may stand for another, and the least cosine to it
 LONGEST = 40  # tokens of a reworded window
 MOST_NEAR, MOST_ANY, MOST_GLUE = 8, 6, 16  # words of each kind in a text of words near a source
 KEYWORDS, DROPPED = 0.3, 0.4  # share of reworded windows that lose words, and how many of them

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from numpy.random import Generator, default_rng
 
@@ -30,7 +30,7 @@ from sparse_adapt.collection.readers import Document, read_judgements, write_doc
 from sparse_adapt.collection.sentences import CHARACTERS, sentences
 from sparse_adapt.collection.streams import Unique, at_least_one
 from sparse_adapt.errors import InputError
-from sparse_adapt.synthetic.settings import QuerySettings as Queries
+from sparse_adapt.settings import Settings, setting
 
 TITLE, SENTENCE, PHRASE, GENERATED, GIVEN = "title", "sentence", "phrase", "generated", "given"
 TRAIN, HELD = "train", "held"
@@ -49,6 +49,34 @@ WORD = re.compile(
 
 Generate = Callable[[Sequence[str]], list[str]]
 """Texts of documents -> a query for each, empty where there is none."""
+
+
+class QuerySettings(Settings):
+    """Queries without users: how many, of which kinds, how many are set aside."""
+
+    seed: int = setting(0, "Seed of every random draw.", ge=0)
+    count: int = setting(2_400, "Most queries to learn from.", unit="queries", ge=1)
+    held: int = setting(
+        300,
+        "Most queries that are set aside to choose and to measure with; at most one for every four documents.",
+        unit="queries",
+        ge=1,
+    )
+    per_document: int = setting(2, "Most queries of one document.", unit="queries", ge=1, le=3)
+    titles: float = setting(1.0, "Share of queries that are titles, beside the other kinds.", ge=0)
+    title_with: tuple[Literal["keywords", "journal"], ...] = setting(
+        (),
+        "What follows a title that becomes a query, of documents that have it.",
+        source="Pavlova and Makhlouf, MOSAIC",
+    )
+    sentences: float = setting(2.0, "Share of queries that are sentences, beside the other kinds.", ge=0)
+    phrases: float = setting(1.0, "Share of queries that are phrases, beside the other kinds.", ge=0)
+    cut: bool = setting(
+        True, "Whether a document loses what became a query, so that its other words have to find it."
+    )
+    generated: int = setting(
+        1_000, "Queries that a generator writes, where one is named.", unit="queries", ge=0
+    )
 
 
 class PseudoQuery(NamedTuple):
@@ -78,7 +106,7 @@ class Collected:
 
 def make_queries(
     documents: Sequence[Document],
-    settings: Queries,
+    settings: QuerySettings,
     generate: Generate | None = None,
     *,
     place: str | Path = "corpus",
@@ -135,7 +163,7 @@ class _Maker(NamedTuple):
     rarity: "_Rarity"
     random: Generator
     seen: set[str]
-    settings: Queries
+    settings: QuerySettings
 
 
 def _queries_of(
@@ -228,7 +256,7 @@ def _generated(
     documents: Sequence[Document],
     order: Sequence[int],
     held: int,
-    settings: Queries,
+    settings: QuerySettings,
     generate: Generate,
     seen: set[str],
 ) -> list[PseudoQuery]:

@@ -6,25 +6,25 @@ what the model associates with their place; associated words in any order; and, 
 associations are those of the term, dropped into a text about something else. All are cheap, and need no labels
 and no generator.
 
-Dimensions: D new tokens, V vocabulary.
+Dimensions: B texts, S sources, D new tokens, V vocabulary, W ordinary words, F features.
 """
 
 import re
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
 from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
+from torch import Tensor
 
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.idf import shares_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import TokenIds
-from sparse_adapt.synthetic.samples import Samples, WordFeatures
 
 SHORTEST, LONGEST = 3, 16  # tokens of a made-up query
 REPLACED = 0.4  # share of words that give way to an associated one
@@ -38,6 +38,58 @@ ALIKE = 0.5  # a text as close to a term's own texts as the median of them may m
 
 
 Ends = tuple[list[int], list[int]]
+
+
+class Samples(NamedTuple):
+    """Texts as token ids, and per new token whether the text means it (B, D) or should be silent on it (B, D).
+
+    Where a judge says it by degrees, `nearness` (B, D) tells how far each means it, 0 being the border.
+    """
+
+    token_ids: list[list[int]]
+    meant: Tensor
+    quiet: Tensor
+    nearness: Tensor | None = None
+
+    def of(self, rows: NDArray[np.int64]) -> "Samples":
+        """Some of these texts, by their rows."""
+        places = torch.from_numpy(rows)
+        nearness = None if self.nearness is None else self.nearness[places]
+        return Samples(
+            [self.token_ids[row] for row in rows], self.meant[places], self.quiet[places], nearness
+        )
+
+    def beside(self, others: "Samples") -> "Samples":
+        """These texts and then others, whose nearness is known where that of these is."""
+        nearness = None
+        if self.nearness is not None and others.nearness is not None:
+            nearness = torch.cat([self.nearness, others.nearness])
+        meant, quiet = (torch.cat(both) for both in ((self.meant, others.meant), (self.quiet, others.quiet)))
+        return Samples([*self.token_ids, *others.token_ids], meant, quiet, nearness)
+
+
+class WordFeatures(NamedTuple):
+    """Ordinary words as token ids (W), and what tells them apart (W, F)."""
+
+    token_ids: NDArray[np.int64]
+    features: NDArray[np.float32]
+
+
+class MadeUpTexts(Protocol):
+    """Texts made from the sources of a stage.
+
+    document_share: (V) share of the sources in which a token has weight; unknown: (S, D) terms that a source may
+    mean though nothing says so.
+    """
+
+    document_share: NDArray[np.float64]
+    unknown: NDArray[np.bool_]
+
+    def draw(self, count: int, random: Generator) -> Samples:
+        """`count` texts from anywhere and, where terms are taught, `count` that mean one."""
+
+    def word_features(self) -> WordFeatures | None:
+        """What is known of ordinary words; None where no dense encoder has read them."""
 
 
 @dataclass(frozen=True, slots=True)

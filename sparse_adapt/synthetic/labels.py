@@ -1,0 +1,237 @@
+"""What a dense encoder tells of texts: whether one means a term, what each word says for it, the same in other words.
+
+A text means a term where it is much nearer to what is about the term than to anything else.
+A dense encoder that knows ordinary language tells it, without a label and without the term itself: where the
+texts nearest to a question are about the term, the question means it. Zero is where that changes. But something is
+always nearest, so a question that has nothing to do with the domain would mean a term as often as not: to mean it, a
+text has also to be nearer to it than most everyday texts are. With each further term something is nearer by chance, so
+each asks for more (Bonferroni's correction).
+
+Dimensions: B texts, S sources, E everyday texts, D terms or definitions, H width of a dense vector, W words,
+K directions, at most `MOST`.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, diags
+from scipy.sparse.linalg import lsmr
+from wordfreq import top_n_list, zipf_frequency
+
+from sparse_adapt.collection.glossary import Definition
+from sparse_adapt.model.dense import DenseEncoder
+from sparse_adapt.model.tokens import TokenIds
+
+TEXTS_AT_ONCE = 1024
+NEAREST = 3  # texts on either side that a text is compared with: one alone may be near by a word
+NEAR = 0.15  # share of everyday texts that may be near enough to mean a term: of all terms together
+RIDGE = 1.0  # what a word's squared score costs, beside a text's squared error
+SURE = (-0.2, 0.1)  # nearness beyond which a text is as far as any other, or means the term for sure
+MOST = 64  # directions of nearness that are told apart, of more terms than that
+ROUNDS = 60  # of the solver (Fong and Saunders 2011, arXiv:1006.0758), at most
+EXACT = 1e-4  # or as soon as the residual is so small beside what was asked
+ALIKE, LEAST_ALIKE = 11, 0.4  # words that may stand for another in training, and the least cosine to it
+COMMON = 8_000  # common ones that may stand for another
+FURTHER = 8  # words that a word is drawn from, after the `ALIKE` that lessons draw from
+TRIED, TEXTS = 24, 3  # texts of a definition: those made, and those of them that stay
+TELLING = 5.8  # zipf frequency (Speer 2022, wordfreq) from which on a word stays as it is
+
+WORD = re.compile(r"[^\W\d_]+")
+
+Nearness = NDArray[np.float32]
+
+
+class Judge:
+    """Texts that are about terms, and texts that aren't, as a dense encoder sees them."""
+
+    def __init__(
+        self,
+        encoder: DenseEncoder,
+        sources: Sequence[str],
+        about: NDArray[np.bool_],
+        everyday: NDArray[np.float32] | None = None,
+    ) -> None:
+        """`sources`: texts with the terms cut out of them; `about`: (S, D), which terms each is about.
+
+        `everyday`: vectors (E, H) of texts like queries that mean anything; without them nothing is too far.
+        """
+        self.encoder, self.about = encoder, about
+        self.vectors = encoder.encode(sources)
+        self.owned = [np.flatnonzero(column) for column in about.T]
+        self.least = np.full(about.shape[1], -np.inf, dtype=np.float32)  # cosine to a term, to mean it
+        if everyday is not None and len(everyday):
+            far = 1.0 - NEAR / max(1, about.shape[1])
+            for term, own in enumerate(self.owned):
+                if len(own):
+                    self.least[term] = np.quantile(_nearest(everyday @ self.vectors[own].T), far)
+
+    def nearness(self, texts: Sequence[str]) -> Nearness:
+        """(B, D) in [-2, 2]: mean cosine to the three nearest sources about a term, less that to as many others.
+
+        Where fewer are about it, to as many on either side. Where none is it is -1: nothing means it. Where all
+        are, the other cosine is 0. And less than what few everyday texts exceed, if that is more.
+        """
+        return self.of_vectors(self.encoder.encode(texts))
+
+    def alike(self) -> NDArray[np.bool_]:
+        """Sources that don't say a term but are as close to its own as the median of these: (S, D) booleans."""
+        found = np.zeros_like(self.about)
+        for term, own in enumerate(self.owned):
+            if len(own) < 2:
+                continue
+            cosines = self.vectors @ self.vectors[own].T
+            among = (cosines[own].sum(axis=1) - 1.0) / (len(own) - 1)
+            found[:, term] = cosines.mean(axis=1) >= np.median(among)
+        return np.asarray(found & ~self.about)
+
+    def nearest(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Cosine of each text to each source, less the text's mean over all: what it has with that one. (B, S)."""
+        cosines = vectors @ self.vectors.T
+        return np.asarray(cosines - cosines.mean(axis=1, keepdims=True))
+
+    def of_vectors(self, vectors: NDArray[np.float32]) -> Nearness:
+        """The same of texts that are encoded (B, H), some at a time: sources may be thousands."""
+        parts = [
+            self._of_some(vectors[start : start + TEXTS_AT_ONCE])
+            for start in range(0, len(vectors), TEXTS_AT_ONCE)
+        ]
+        return np.concatenate(parts) if parts else np.zeros((0, self.about.shape[1]), np.float32)
+
+    def _of_some(self, vectors: NDArray[np.float32]) -> Nearness:
+        cosines = vectors @ self.vectors.T
+        result = np.full((len(vectors), self.about.shape[1]), -1.0, dtype=np.float32)
+        most = min(max((len(own) for own in self.owned), default=0) + NEAREST, len(self.vectors))
+        best = np.argsort(-cosines, axis=1, kind="stable")[
+            :, :most
+        ]  # as many of these as asked aren't about the term
+        for term, own in enumerate(self.owned):
+            if len(own):
+                nearest = _nearest(cosines[:, own])
+                others = self._others(cosines, best, term, min(NEAREST, len(own)))
+                result[:, term] = nearest - np.maximum(others, self.least[term])
+        return result
+
+    def _others(
+        self, cosines: NDArray[np.float32], best: NDArray[Any], term: int, count: int
+    ) -> NDArray[np.float32]:
+        """Mean of so many largest cosines to sources that aren't about a term (B,), or 0 where every source is."""
+        others = ~self.about[best, term]
+        chosen = others & (others.cumsum(axis=1) <= count)
+        total = (np.take_along_axis(cosines, best, axis=1) * chosen).sum(axis=1)
+        return np.asarray(total / chosen.sum(axis=1).clip(1), dtype=np.float32)
+
+
+def _nearest(cosines: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Mean of the largest few cosines (B, S) of each text: (B,)."""
+    return np.asarray(np.sort(cosines, axis=1)[:, -NEAREST:].mean(axis=1))
+
+
+def word_scores(
+    token_ids: Sequence[TokenIds], words: NDArray[np.int64], nearness: Nearness
+) -> NDArray[np.float32]:
+    """How much each word by itself says for a term: (W, D), rows of length 1 in the mean square.
+
+    Of more than `MOST` terms (W, K), in their main directions. A ridge regression (Hoerl and Kennard 1970) of the
+    judge's nearness on the words of the judged texts, in any order. It sees all texts at once, where a stage of
+    training meets most words a few times: of many terms, words alone tell which one is meant as often as a small
+    model does that has learnt from the same texts.
+
+    token_ids: B texts that hold `words` (W) among others; nearness: (B, D) of these texts. Zero for words that no
+    text holds.
+    """
+    holding = _holding(token_ids, words)
+    wanted = np.clip(nearness, *SURE).astype(np.float64)
+    wanted -= wanted.mean(axis=0)
+    if wanted.shape[1] > MOST:
+        wanted = wanted @ np.linalg.eigh(wanted.T @ wanted).eigenvectors[:, -MOST:]
+    solver = {"damp": RIDGE**0.5, "maxiter": ROUNDS, "atol": EXACT, "btol": EXACT}
+    found = [lsmr(holding, column, **solver)[0] for column in wanted.T]
+    scores = np.array(found, dtype=np.float32).reshape(-1, len(words)).T
+    return np.asarray(scores / np.sqrt(np.square(scores).sum(axis=1).mean()).clip(1e-9))
+
+
+def _holding(token_ids: Sequence[TokenIds], words: NDArray[np.int64]) -> csr_matrix:
+    """(B, W): how often each text says each word, by the root of how many words it says."""
+    starts = np.cumsum([0, *map(len, token_ids)])
+    tokens = np.concatenate([np.asarray(ids, dtype=np.int64) for ids in token_ids])
+    size = 1 + max(tokens.max(initial=0), words.max(initial=0))
+    said = csr_matrix((np.ones(len(tokens)), tokens, starts), (len(token_ids), size))[:, words]
+    said.sum_duplicates()
+    counts = np.asarray(said.sum(axis=1)).ravel()
+    return (diags(1.0 / np.sqrt(counts.clip(1.0))) @ said).tocsr()
+
+
+class Reworded(NamedTuple):
+    """A definition in other words, and the term that it defines."""
+
+    term: str
+    text: str
+
+
+def reworded(definitions: Sequence[Definition], dense: DenseEncoder, seed: int) -> list[Reworded]:
+    """A few texts for each definition, nearer to it than to any other definition as the dense encoder sees them.
+
+    Training examples are made of the definitions' own words and of words that the judge finds most like them, so
+    neither tells whether the meaning was learnt. Here each telling word of a definition gives way to one that the
+    judge finds further off, beyond all that examples draw from, and of many such texts the few nearest to their
+    definition stay. There may be none for a definition whose words aren't common ones, or that is much like another.
+    """
+    random = np.random.default_rng([seed, 5])
+    others = _others(definitions, dense)
+    made = [
+        (row, text)
+        for row, each in enumerate(definitions)
+        for _ in range(TRIED)
+        if (text := _in_other_words(each.definition, others, random))
+    ]
+    if not made:
+        return []
+    own, tried = np.array([row for row, _ in made]), [text for _, text in made]
+    cosines = dense.encode(tried) @ dense.encode([each.definition for each in definitions]).T  # (B, D)
+    meant = cosines.argmax(axis=1) == own
+    nearness = cosines[np.arange(len(own)), own]
+    found = []
+    for row, definition in enumerate(definitions):
+        able = [int(place) for place in np.flatnonzero((own == row) & meant)]
+        best = sorted(able, key=lambda place: -float(nearness[place]))
+        texts = dict.fromkeys(tried[place] for place in best)
+        found += [Reworded(definition.term, text) for text in list(texts)[:TEXTS]]
+    return found
+
+
+def _others(definitions: Sequence[Definition], dense: DenseEncoder) -> Mapping[str, list[str]]:
+    """For each telling word of the definitions, the words that may stand for it."""
+    said = sorted({word for each in definitions for word in _words(each.definition) if _tells(word)})
+    if not said:
+        return {}
+    common = [word for word in top_n_list("en", COMMON) if WORD.fullmatch(word) and _tells(word)]
+    cosines: NDArray[np.float32] = dense.encode(said) @ dense.encode(common).T  # (said, W)
+    found = {}
+    for word, row in zip(said, cosines, strict=True):
+        order = [int(place) for place in np.argsort(-row, kind="stable") if common[place] != word]
+        alike = [common[place] for place in order[ALIKE : ALIKE + FURTHER] if row[place] > LEAST_ALIKE]
+        found[word] = alike
+    return found
+
+
+def _in_other_words(definition: str, others: Mapping[str, list[str]], random: Generator) -> str:
+    """A text with another word for each telling one; one that nothing may stand for is left out."""
+    words = []
+    for word in _words(definition):
+        if not _tells(word):
+            words.append(word)
+        elif others[word]:
+            words.append(str(random.choice(others[word])))
+    return " ".join(words) if any(map(_tells, words)) else ""
+
+
+def _words(text: str) -> list[str]:
+    return [word.lower() for word in WORD.findall(text)]
+
+
+def _tells(word: str) -> bool:
+    return zipf_frequency(word, "en") < TELLING
