@@ -41,7 +41,7 @@ from sparse_adapt.pipeline.plan import merged
 from sparse_adapt.pipeline.request import WITH_WORDS, Request
 from sparse_adapt.pipeline.run import Silence
 from sparse_adapt.pipeline.settings import AdaptSettings
-from sparse_adapt.report.watching import unwatched
+from sparse_adapt.report.progress import unwatched
 from sparse_adapt.research.coin import coining
 from sparse_adapt.research.coin.recovery import measure_recovery, read_trial
 from sparse_adapt.research.contradicting.writing import ContradictRequest as Asking

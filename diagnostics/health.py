@@ -6,9 +6,17 @@ from typing import Any
 
 from scipy.sparse import csr_matrix
 
-from diagnostics.cost import Cost, measure_cost, tabulate_cost
-from diagnostics.drift import Drift, compare_vectors, tabulate_drift
-from diagnostics.usage import Usage, measure_usage, tabulate_usage
+from diagnostics.figures import (
+    Cost,
+    Drift,
+    Usage,
+    compare_vectors,
+    measure_cost,
+    measure_usage,
+    tabulate_cost,
+    tabulate_drift,
+    tabulate_usage,
+)
 from sparse_adapt.model.health import HEALTHY_DOCUMENT, HEALTHY_QUERY, Head, sickness, unreachable
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.results import Result

@@ -10,7 +10,7 @@ sparse vectors: `retrieve` searches them exactly and measures the ranking, and `
 and opens them there. `term_packs` moves what a model learnt while its body stood still to other copies of it.
 
 `selection` decides which model is good enough. `pipeline` carries all of it out, from documents alone or from a run
-file, and holds the demo. `pages` and `explore` show a model to people, `api` holds the functions of
+file, and holds the demo. `pages` shows a run and a model to people, `api` holds the functions of
 `import sparse_adapt`, and `cli` has a command for each step. The package `diagnostics` beside this one reads a saved
 model at any point. `research` lies beside the main path: nothing imports it but the table of its commands.
 
@@ -102,7 +102,6 @@ READING_ORDER = (
     "engines",
     # the demo, pages to look at, the functions of `import sparse_adapt`
     "pages",
-    "explore",
     "api",
     # research beside the main path, and the command line
     "research",

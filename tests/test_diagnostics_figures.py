@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from diagnostics.cost import estimate_index_bytes, measure_cost, tabulate_cost
-from diagnostics.drift import compare_vectors, measure_drift, tabulate_drift
-from diagnostics.usage import measure_usage, tabulate_usage
+from diagnostics.figures import (
+    compare_vectors,
+    estimate_index_bytes,
+    measure_cost,
+    measure_drift,
+    measure_usage,
+    tabulate_cost,
+    tabulate_drift,
+    tabulate_usage,
+)
 from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.tables import to_json, to_markdown

@@ -12,8 +12,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaForMaskedLM
 
 from diagnostics.advice import Places, TermFigures, advise, judge
-from diagnostics.occurrences import sight, spellings
-from diagnostics.token import diagnose
+from diagnostics.token import diagnose, sight, spellings
 from sparse_adapt.collection.readers import Document, read_documents
 from sparse_adapt.errors import InputError
 from sparse_adapt.model.encoder import NewToken

@@ -12,7 +12,7 @@ from sparse_adapt.model.head import cpu
 from sparse_adapt.model.head.filter import error_bound, exact_precision, positive_logits, rough_largest
 from sparse_adapt.model.head.pooling import pack, plain_splade_pool
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report.unread import forget_unread, tell_unread
+from sparse_adapt.report.messages import forget_unread, tell_unread
 from sparse_adapt.retrieve.encode import encode
 
 

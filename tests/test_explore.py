@@ -13,9 +13,9 @@ from starlette.testclient import TestClient
 
 from sparse_adapt.collection.readers import Document, write_documents
 from sparse_adapt.errors import ConfigError, InputError, ModelError
-from sparse_adapt.explore.server import HOST, listen, make_app, serve
-from sparse_adapt.explore.subject import Places, explored, find_places
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pages.explorer.server import HOST, listen, make_app, serve
+from sparse_adapt.pages.explorer.subject import Places, explored, find_places
 from sparse_adapt.retrieve.encode import encode
 
 TOKEN, PORT = "secret", 8765
@@ -263,6 +263,6 @@ def test_a_dense_model_is_refused(tmp_path, tiny_run):
     folder = tmp_path / "dense"
     shutil.copytree(tiny_run / "4-distill", folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sparse_adapt.explore.subject.is_dense", lambda place: True)
+        patch.setattr("sparse_adapt.pages.explorer.subject.is_dense", lambda place: True)
         with pytest.raises(ModelError, match="is a dense model"):
             find_places(str(folder), None, "x")

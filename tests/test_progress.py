@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from sparse_adapt.report import progress
-from sparse_adapt.report.progress import Bars
-from sparse_adapt.report.watching import Before
+from sparse_adapt.report.progress import Bars, Before
 from sparse_adapt.stages.runner import Outcome
 
 

@@ -20,8 +20,7 @@ from sparse_adapt.model.reading import Reading
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import Extension, extend
 from sparse_adapt.pipeline.run import REPORT_FILE, read_finished
-from sparse_adapt.report.progress import watching
-from sparse_adapt.report.watching import Heard
+from sparse_adapt.report.progress import Heard, watching
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.stages.card import making_of, with_record, write_card
 from sparse_adapt.stages.record import new_record, read_record, write_record

@@ -21,10 +21,9 @@ from sparse_adapt.api.options import (
 )
 from sparse_adapt.api.results import After, Told
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.report.progress import watching
+from sparse_adapt.report.progress import silent, watching
 from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Column, Row, Table
-from sparse_adapt.report.watching import silent
 
 if TYPE_CHECKING:
     from sparse_adapt.api.models import Model, ModelGiven

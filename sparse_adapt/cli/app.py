@@ -25,9 +25,8 @@ from sparse_adapt.cli.commands import Row, command_of
 from sparse_adapt.cli.page import Command, Page
 from sparse_adapt.errors import ConfigError, SparseAdaptError
 from sparse_adapt.files.writing import FULL
-from sparse_adapt.report.messages import say
+from sparse_adapt.report.messages import forget_unread, say, tell_unread
 from sparse_adapt.report.printable import is_unicode
-from sparse_adapt.report.unread import forget_unread, tell_unread
 from sparse_adapt.stages.table import STAGES
 
 STAGE_ROWS = {row.name: row for row in STAGES}

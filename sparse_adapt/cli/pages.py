@@ -81,8 +81,8 @@ def explore(
     Queries, terms, documents, and a slider for each term. It answers this machine alone, until Ctrl-C ends it.
     """
     asked = source or str(_latest())
-    from sparse_adapt.explore.server import listen, serve
-    from sparse_adapt.explore.subject import explored, find_places
+    from sparse_adapt.pages.explorer.server import listen, serve
+    from sparse_adapt.pages.explorer.subject import explored, find_places
 
     places = find_places(asked, baseline, corpus)
     listening = listen(port)

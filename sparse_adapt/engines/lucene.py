@@ -37,7 +37,7 @@ from sparse_adapt.files.marker import faults, marker_of
 from sparse_adapt.files.place import Place
 from sparse_adapt.files.records import Record, read_record
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, open_vectors
 from sparse_adapt.retrieve.vectors.manifest import ModelStamp, read_format, read_tokens, stamp, write_tokens

@@ -22,7 +22,7 @@ from sparse_adapt.model.folder import ModelFolder, ModelSource
 from sparse_adapt.model.head.filter import exact_precision
 from sparse_adapt.model.layout import transformer_in
 from sparse_adapt.model.weights import check_finite, check_weights, loading
-from sparse_adapt.report.watching import Before, Heard, silent
+from sparse_adapt.report.progress import Before, Heard, silent
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -10,8 +10,8 @@ from torch import Tensor
 from transformers import BatchEncoding, PreTrainedTokenizerBase
 
 from sparse_adapt.errors import InputError
+from sparse_adapt.report.messages import note_cut
 from sparse_adapt.report.printable import is_unicode
-from sparse_adapt.report.unread import note_cut
 
 TokenIds = Sequence[int]
 

@@ -8,21 +8,43 @@ from sparse_adapt.files.marker import marker_of, vouching
 from sparse_adapt.files.writing import write_text
 from sparse_adapt.model.layout import is_dense
 from sparse_adapt.pages.back import back_section
-from sparse_adapt.pages.provenance import provenance_section
 from sparse_adapt.pages.queries import queries_section
 from sparse_adapt.pages.stages import stages_section
 from sparse_adapt.pages.subject import Subject, read_subject
-from sparse_adapt.pages.terms import find_terms, terms_section
+from sparse_adapt.pages.terms import find_terms, provenance_section, terms_section
 from sparse_adapt.pages.verdict import verdict_section
-from sparse_adapt.pages.words import words_section
 from sparse_adapt.pipeline.run import read_finished
 from sparse_adapt.report.html import written
 from sparse_adapt.report.messages import say
-from sparse_adapt.report.sections import Page
-from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.report.progress import Heard, silent
+from sparse_adapt.report.sections import Facts, Page, Section
 
 PAGE_FILE = "report.html"
 PARTS = 6  # that whoever waits hears of, with the reading of the run
+WORDS = (
+    ("token", "an entry of the model's vocabulary; a text is read as tokens"),
+    ("term", "a word of the domain that was given a token of its own; before, it was read as several pieces"),
+    ("weight", "how much a token counts in the vector of a text; 0 for most tokens"),
+    (
+        "score",
+        "how well a document matches a query: the sum of query weight x document weight over shared tokens",
+    ),
+    ("expansion", "a token with weight in a text that doesn't say it"),
+    ("to light a term", "to give it weight: texts that say the term should, and queries that mean it"),
+    ("hidden query", "a query that means a term without saying it"),
+    ("explicit query", "a query that says a term"),
+    ("control query", "a query about other things, which should lose nothing"),
+    (
+        "everyday query",
+        "words of general English, drawn as often as people use them; it means none of the terms",
+    ),
+    ("stray", "an everyday query, or another one that doesn't mean a term, that lights it all the same"),
+    (
+        "nDCG@10",
+        "how good the first ten documents are: 1 for the best order, 0 where nothing relevant is among them",
+    ),
+    ("95 % interval", "where the true difference lies in 95 of 100 cases; one that holds 0 may be chance"),
+)
 
 
 def run_page(subject: Subject, heard: Heard = silent) -> Page:
@@ -43,7 +65,15 @@ def run_page(subject: Subject, heard: Heard = silent) -> Page:
     lead = f"{base}, adapted to {corpus}: {terms_told}."
     if len(subject.documents) < subject.all_documents:
         lead += f" This page looks at {len(subject.documents):,} of {subject.all_documents:,} documents."
-    sections = [verdict, stages, terms, queries, provenance, back_section(subject), words_section()]
+    sections = [
+        verdict,
+        stages,
+        terms,
+        queries,
+        provenance,
+        back_section(subject),
+        Section("words", "Words of this page", [Facts(WORDS)]),
+    ]
     return Page(
         f"What adapting to {corpus} brought", sections, lead, f"Written {subject.report.get('written', '')}."
     )

@@ -16,7 +16,7 @@ from sparse_adapt.errors import InputError
 from sparse_adapt.files.place import found
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.run import Finished, read_finished
-from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors
 from sparse_adapt.retrieve.search import Searcher

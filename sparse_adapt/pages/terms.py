@@ -1,6 +1,6 @@
 """Each new term: what it was before, where it has weight, what is near it, and who lights it by mistake."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from sparse_adapt.collection.readers import Query
 from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import names_of
+from sparse_adapt.pages.states import ends_told, heat_of
 from sparse_adapt.pages.subject import Subject
 from sparse_adapt.report.charts import strip
 from sparse_adapt.report.sections import (
@@ -29,6 +30,8 @@ from sparse_adapt.report.tables import Column, Row, Table, percentage
 from sparse_adapt.retrieve.encode import encode
 
 SHOWN = 40  # terms in full
+EXPLAINED = 6  # terms whose weight is shown by position
+ABOUT = "The figure behind a word of a text is the weight that its position gives the term."
 LISTED = 400  # in the table
 NEAREST = 8
 STRAYS = 6  # of a term, in words
@@ -253,3 +256,30 @@ def nearest_tokens(model: SparseEncoder, token_ids: Sequence[int]) -> Mapping[in
         names = names_of(model.tokenizer, [other for other, _ in pairs])
         found[token_id] = [(name, value) for name, (_, value) in zip(names, pairs, strict=True)]
     return found
+
+
+# -- where a weight comes from -------------------------------------------------------------------
+
+
+def provenance_section(subject: Subject, findings: Sequence[TermFindings]) -> Section:
+    """For the first terms: a document that says it, a query that means it, an everyday query that lights it."""
+    model = subject.final.model
+    parts: list[Part] = []
+    for number, each in enumerate(findings[:EXPLAINED]):
+        heats: list[Part] = [
+            heat_of(model, text, each.token.token_id, title) for title, text in texts_of(subject, each)
+        ]
+        parts.append(Fold(each.token.term, heats, open=number == 0))
+    told = f"{ABOUT} {ends_told(model)}" if parts else "No term was added, so there is no weight to explain."
+    return Section("provenance", "Where the weight comes from", [*parts, Prose(told, "quiet")])
+
+
+def texts_of(subject: Subject, each: TermFindings) -> Iterator[tuple[str, str]]:
+    """The texts that show most of a term, each under its title."""
+    if each.rows:
+        document = subject.documents[each.rows[0]]
+        yield f"A document that says it: {document.document_id}", document.full_text
+    if each.meaning:
+        yield "A query that means it", each.meaning[0].text
+    if each.strays:
+        yield "An everyday query that lights it by mistake", each.strays[0].text

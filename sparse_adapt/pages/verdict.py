@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from diagnostics.cost import Cost, measure_cost
+from diagnostics.figures import Cost, measure_cost
 from sparse_adapt.pages.subject import Subject
 from sparse_adapt.report.charts import differences
+from sparse_adapt.report.progress import duration
 from sparse_adapt.report.sections import (
     Beside,
     Facts,
@@ -19,7 +20,6 @@ from sparse_adapt.report.sections import (
     Tone,
 )
 from sparse_adapt.report.tables import Column, Row, Table, percentage
-from sparse_adapt.report.watching import duration
 from sparse_adapt.selection.evidence import Evidence
 from sparse_adapt.selection.rule import MAY_LOSE, STRAYS_ENOUGH, decide, keeps_lines
 

@@ -24,8 +24,8 @@ from sparse_adapt.model.reading import Reading
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.pipeline.work import Work
+from sparse_adapt.report.progress import duration
 from sparse_adapt.report.tables import Column, Row, Table
-from sparse_adapt.report.watching import duration
 from sparse_adapt.retrieve.touched import ids_saying, write_ids
 from sparse_adapt.selection.asked import Judged, Taught, judged_evidence, keep_or_refuse
 from sparse_adapt.selection.evidence import MEANT, Evidence

@@ -11,7 +11,7 @@ from sparse_adapt.model.dense import SMALL, DenseEncoder
 from sparse_adapt.model.reading import Reading
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.request import Request
-from sparse_adapt.report.watching import duration
+from sparse_adapt.report.progress import duration
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.stages.inputs import CANDIDATES
 from sparse_adapt.stages.table import find_stage

@@ -20,7 +20,7 @@ from sparse_adapt.model.forms import Side
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import group_by_length, pad
 from sparse_adapt.model.windows import cut_up
-from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors
 from sparse_adapt.selection.retention import EVERYDAY_SEED, known_of

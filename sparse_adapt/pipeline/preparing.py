@@ -13,7 +13,7 @@ from sparse_adapt.collection.glossary import Definition, read_dictionary
 from sparse_adapt.collection.readers import Document, read_documents, read_queries
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report.watching import Watch, unwatched
+from sparse_adapt.report.progress import Watch, unwatched
 from sparse_adapt.selection.models import GRADES
 from sparse_adapt.stages.extend import told_of_known
 from sparse_adapt.stages.stage import UNUSUAL

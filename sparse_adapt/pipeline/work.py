@@ -12,7 +12,7 @@ from sparse_adapt.pipeline.estimate import Expected
 from sparse_adapt.pipeline.request import Request, read_request
 from sparse_adapt.pipeline.run import Listener
 from sparse_adapt.pipeline.step import Done, Step, carry_out
-from sparse_adapt.report.watching import Heard
+from sparse_adapt.report.progress import Heard
 from sparse_adapt.stages.made_from import Source, of_path
 from sparse_adapt.teachers.teacher import Teacher
 

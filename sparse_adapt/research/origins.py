@@ -15,12 +15,11 @@ from sparse_adapt.api.results import Told
 from sparse_adapt.collection.examples import read_candidates
 from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pages.provenance import texts_of
 from sparse_adapt.pages.subject import Encoded, Subject
-from sparse_adapt.pages.terms import find_terms
+from sparse_adapt.pages.terms import find_terms, texts_of
+from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.report.sections import Bar, Bars, Fold, Part, Prose, Section
 from sparse_adapt.report.tables import Row, percentage
-from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.research.influence import Checkpoint, Influence, Lesson, influences, rates_of
 from sparse_adapt.research.wackiness import Wackiness, measure_wackiness
 

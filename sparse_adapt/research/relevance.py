@@ -15,8 +15,8 @@ from sparse_adapt.errors import InputError
 from sparse_adapt.files.folders import output_folder, write_json
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.kinds import EitherEncoder
+from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.report.tables import Column, Table
-from sparse_adapt.report.watching import Heard, silent
 from sparse_adapt.research.drawing import empty_figure
 from sparse_adapt.research.parsing import CONTENT, Parser, Phrase, Sentence
 from sparse_adapt.research.similarity import Likeness, cosines

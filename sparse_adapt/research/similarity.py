@@ -21,7 +21,7 @@ from sparse_adapt.collection.streams import at_least_one
 from sparse_adapt.errors import InputError
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
-from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.encode import encode
 
 HEADERS = ("score", "similarity", "label")

@@ -24,8 +24,8 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.threads import compiled, share_out
 from sparse_adapt.model.tokens import TokenIds, group_by_length, pad
 from sparse_adapt.model.windows import cut_up, heaviest
-from sparse_adapt.report.unread import note_blank
-from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.report.messages import note_blank
+from sparse_adapt.report.progress import Heard, silent
 
 TOKENS_A_BATCH = 8192
 

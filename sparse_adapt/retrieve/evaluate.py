@@ -34,7 +34,7 @@ from sparse_adapt.collection.readers import (
 from sparse_adapt.errors import InputError
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
-from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.search import search
 from sparse_adapt.retrieve.significance import Values, holm, randomisation_test

@@ -17,7 +17,7 @@ from sparse_adapt.model.head.pooling import splade_pool
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import TokenIds, group_by_length, pad
 from sparse_adapt.model.windows import cut_up
-from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.encode import TOKENS_A_BATCH
 
 DOCUMENTS_AT_ONCE = 512

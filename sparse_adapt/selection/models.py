@@ -20,7 +20,7 @@ from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.model.idf import Factors, fourth_root, rows_for_idf, scaled
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_model, evaluate_vectors
 from sparse_adapt.retrieve.significance import randomisation_test

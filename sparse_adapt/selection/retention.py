@@ -25,7 +25,7 @@ from wordfreq import zipf_frequency
 from sparse_adapt.collection.readers import Document, Judgements, Query
 from sparse_adapt.collection.streams import evenly
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors, read_collection
 from sparse_adapt.retrieve.significance import Values, holm, randomisation_test

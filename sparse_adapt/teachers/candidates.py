@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.collection.readers import Document
-from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.synthetic.queries import PseudoQuery
 from sparse_adapt.teachers.settings import CandidateSettings as Settings
 from sparse_adapt.teachers.teacher import JudgedQuery, Teacher, not_a_score

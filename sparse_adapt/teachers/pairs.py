@@ -18,7 +18,7 @@ from sparse_adapt.model.folder import ModelFolder
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.weights import check_weights, loading
-from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.synthetic.queries import Generate, PseudoQuery
 from sparse_adapt.teachers.teacher import Rank

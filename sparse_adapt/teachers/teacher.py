@@ -26,7 +26,7 @@ from sparse_adapt.model.folder import ModelFolder
 from sparse_adapt.model.idf import scaled, sqrt_idf
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.weights import check_weights, loading
-from sparse_adapt.report.watching import Watch, unwatched
+from sparse_adapt.report.progress import Watch, unwatched
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.teachers.bm25 import Bm25
 from sparse_adapt.teachers.settings import ENSEMBLE, QUICK, SCORE_FILES

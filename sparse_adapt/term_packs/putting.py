@@ -22,7 +22,7 @@ from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.folder import ModelFolder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import TermError, check_kept, is_wordpiece, with_entries
-from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.touched import touched_by, write_ids
 from sparse_adapt.stages.card import making_of, with_record, write_card
 from sparse_adapt.stages.record import new_record, read_record, write_record

@@ -37,7 +37,7 @@ from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import output_folder, write_json
 from sparse_adapt.files.place import Place
 from sparse_adapt.files.records import Record, read_record
-from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.research.coin.words import (
     Candidate,
     Coinage,

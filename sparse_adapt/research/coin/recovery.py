@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sparse_adapt.collection.readers import Query, read_queries
 from sparse_adapt.errors import InputError
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.research.coin.coining import CARRIED, TYPED_FILE, read_coined
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors, read_collection

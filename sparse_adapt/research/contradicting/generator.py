@@ -14,7 +14,7 @@ from numpy.random import Generator
 from torch import Tensor, nn
 
 from sparse_adapt.errors import ConfigError, unknown
-from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.training.loop import random_at, schedule
 
 LONGEST_FILL = 4  # tokens of what a masked language model writes

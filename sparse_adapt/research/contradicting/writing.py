@@ -12,7 +12,7 @@ from sparse_adapt.files.journal import check_same, noted
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.folder import ModelFolder
 from sparse_adapt.model.kinds import load_encoder
-from sparse_adapt.report.watching import Before, Watch, unwatched
+from sparse_adapt.report.progress import Before, Watch, unwatched
 from sparse_adapt.research.contradicting.contradict import (
     EACH,
     SHORTEST,

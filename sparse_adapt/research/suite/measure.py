@@ -21,7 +21,7 @@ from sparse_adapt.collection.sources import bundled
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.files.place import Place
-from sparse_adapt.report.watching import Watch, unwatched
+from sparse_adapt.report.progress import Watch, unwatched
 from sparse_adapt.research.coin.coining import CARRIED
 from sparse_adapt.research.coin.recovery import Recovery, recovered
 from sparse_adapt.research.groups import GroupedText, of_length_one, read_members, v_measure

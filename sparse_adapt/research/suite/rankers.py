@@ -19,7 +19,7 @@ from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.forms import Side
 from sparse_adapt.model.idf import scaled, sqrt_idf
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.research.suite.settings import SuiteRanker
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import DEPTH, Collection

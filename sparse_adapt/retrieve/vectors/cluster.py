@@ -22,7 +22,7 @@ from sparse_adapt.files.marker import files_at
 from sparse_adapt.model.folder import ModelFolder
 from sparse_adapt.model.reading import Reading
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.shards import Chunk, Encoded, Work
 

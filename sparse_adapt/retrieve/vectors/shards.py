@@ -17,7 +17,7 @@ from sparse_adapt.files.journal import note, noted
 from sparse_adapt.files.place import Place, Reads
 from sparse_adapt.files.records import parse_record, read_record
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report.watching import Before, Heard, silent
+from sparse_adapt.report.progress import Before, Heard, silent
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import (
     EncodedBatch,

@@ -6,11 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparse_adapt.errors import ModelError
-from sparse_adapt.explore.parts import Addresses
-from sparse_adapt.explore.subject import Explored
-from sparse_adapt.explore.views import Missing
 from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.tokens import names_of
+from sparse_adapt.pages.explorer.subject import Explored
+from sparse_adapt.pages.explorer.views import Addresses, Missing
 from sparse_adapt.pages.queries import TOP
 from sparse_adapt.pages.states import heat_of
 from sparse_adapt.pages.terms import nearest_tokens

@@ -21,10 +21,9 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 
 from sparse_adapt.errors import ConfigError, SparseAdaptError
-from sparse_adapt.explore.parts import Addresses
-from sparse_adapt.explore.subject import Explored
-from sparse_adapt.explore.terms import amounts_with, term_page, terms_page
-from sparse_adapt.explore.views import Missing, document_page, query_page
+from sparse_adapt.pages.explorer.subject import Explored
+from sparse_adapt.pages.explorer.terms import amounts_with, term_page, terms_page
+from sparse_adapt.pages.explorer.views import Addresses, Missing, document_page, query_page
 from sparse_adapt.pipeline.calibrate import save_calibrated
 from sparse_adapt.report.html import script, served, style_sheet
 from sparse_adapt.report.sections import Page

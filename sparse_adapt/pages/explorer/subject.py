@@ -20,7 +20,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pages.subject import Encoded
 from sparse_adapt.pipeline.lowering import Amounts, Scales, Texts, everyday_queries, raw_logits
 from sparse_adapt.pipeline.run import REPORT_FILE, read_finished
-from sparse_adapt.report.watching import Heard, silent
+from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, read_collection
 from sparse_adapt.stages.record import read_before

@@ -1,0 +1,140 @@
+"""The explorer's pages of a query and of a document, and what all its pages share: addresses, tokens, rankings."""
+
+from typing import NamedTuple
+from urllib.parse import quote, urlencode
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from sparse_adapt.model.tokens import names_of
+from sparse_adapt.pages.explorer.subject import Explored
+from sparse_adapt.pages.queries import ranking_of, weigh
+from sparse_adapt.pages.states import heat_of_all
+from sparse_adapt.pages.subject import Encoded
+from sparse_adapt.report.sections import (
+    Bar,
+    Bars,
+    Field,
+    Fold,
+    Form,
+    Page,
+    Part,
+    Prose,
+    Ranking,
+    Rankings,
+    Rows,
+    Section,
+)
+from sparse_adapt.report.tables import Column, Row, Table
+
+LONGEST = 2_000  # characters of a query
+EXAMPLES = 8
+TOKENS = 25  # of a text
+
+
+class Missing(Exception):
+    """Nothing is at this address."""
+
+
+class Addresses(NamedTuple):
+    """Where the pages are, below the token that every address begins with."""
+
+    root: str
+
+    def query(self, text: str = "") -> str:
+        """The page of a query."""
+        return f"{self.root}/?{urlencode({'q': text})}" if text else f"{self.root}/"
+
+    def term(self, token_id: int, **asked: str) -> str:
+        """The page of a term."""
+        return f"{self.root}/term/{token_id}" + (f"?{urlencode(asked)}" if asked else "")
+
+    def document(self, name: str) -> str:
+        """The page of a document."""
+        return f"{self.root}/document/{quote(name, safe='')}"
+
+    def page(self, explored: Explored, title: str, sections: list[Section], lead: str = "") -> Page:
+        """A page with what leads to the others."""
+        links = [("Ask a query", f"{self.root}/"), ("Terms", f"{self.root}/terms")]
+        return Page(title, sections, lead or _about(explored), links=links)
+
+    def said(self, explored: Explored, title: str, text: str) -> Page:
+        """A page that says one thing: a mistake, or that nothing is here."""
+        return self.page(explored, title, [Section("said", title, [Prose(text)])])
+
+
+def _about(explored: Explored) -> str:
+    places = explored.places
+    beside = f" beside {places.against}" if places.against is not None else ""
+    return f"{places.model}{beside}, {len(explored.documents):,} documents of {places.corpus}"
+
+
+def token_bars(
+    explored: Explored, at: Addresses, encoded: Encoded, vector: csr_matrix, text: str = ""
+) -> Part:
+    """The heaviest tokens of a vector (1, V); a query's `text` tells which of them it doesn't hold."""
+    order = np.argsort(-vector.data, kind="stable")[:TOKENS]
+    ids = [int(vector.indices[place]) for place in order]
+    said = set(encoded.model.tokenize([text], "query")[0]) if text else set(ids)
+    new = {token.token_id for token in encoded.model.new_tokens}
+    largest = float(vector.data.max(initial=0.0)) or 1.0
+    linked = explored.terms if encoded is explored.main else {}
+    bars = [
+        Bar(
+            name,
+            f"{weight:.2f}",
+            weight / largest,
+            "new term" if token_id in new else "" if token_id in said else "expansion",
+            token_id in new,
+            at.term(token_id) if token_id in linked else "",
+        )
+        for token_id, name, weight in zip(
+            ids, names_of(encoded.model.tokenizer, ids), vector.data[order].tolist(), strict=True
+        )
+    ]
+    return Bars("By weight", bars, f"{vector.nnz:,} tokens have weight.")
+
+
+def query_page(explored: Explored, at: Addresses, text: str) -> Page:
+    """What each model finds for a query, and the query's tokens by weight and by position."""
+    text = text[:LONGEST]
+    parts: list[Part] = [Form(at.query(), [Field("q", "Query", text)], "Ask")]
+    sections = [Section("ask", "Ask", parts)]
+    if not text.strip():
+        parts.append(Prose("Type a query to see its tokens, and what each model finds and why.", "quiet"))
+        parts.append(_examples(explored, at))
+        return at.page(explored, "Ask", sections)
+    found: list[Ranking] = []
+    folds: list[Part] = []
+    for name, encoded in explored.encoded.items():
+        query = weigh(encoded, text)
+        found.append(ranking_of(name, encoded, query, explored.documents, link=at.document))
+        tokens = token_bars(explored, at, encoded, query.vector, text)
+        folds.append(Fold(name, [tokens, heat_of_all(encoded.model, text, "By position")], open=True))
+    sections += [
+        Section("found", "What is found", [Rankings(found)]),
+        Section("tokens", "What the query weighs", folds),
+    ]
+    return at.page(explored, text, sections)
+
+
+def _examples(explored: Explored, at: Addresses) -> Part:
+    queries = () if explored.judged is None else explored.judged.queries[:EXAMPLES]
+    titles = [document.title for document in explored.documents[:EXAMPLES] if document.title]
+    texts = [query.text for query in queries] or titles
+    rows: list[Row] = [{"query": text, "to": at.query(text)} for text in texts]
+    return Rows(Table("Some to begin with", (Column("query", "query", "text"),), rows), {"query": "to"})
+
+
+def document_page(explored: Explored, at: Addresses, name: str) -> Page:
+    """Where a document's weights come from under each model, and its heaviest tokens."""
+    row = explored.rows.get(name)
+    if row is None:
+        raise Missing
+    document, sections = explored.documents[row], []
+    for which, encoded in explored.encoded.items():
+        heat = heat_of_all(encoded.model, document.full_text, "By position")
+        parts: list[Part] = [heat, token_bars(explored, at, encoded, encoded.documents[row])]
+        title = f"Under the model {which}" if len(explored.encoded) > 1 else "Weights"
+        sections.append(Section(which, title, parts))
+    return at.page(explored, document.document_id, sections, document.title)
