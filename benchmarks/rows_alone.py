@@ -34,7 +34,7 @@ from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
 from sparse_adapt.stages.runner import carry_out
-from sparse_adapt.synthetic.background import LIKE_QUERIES, made_up, pairs
+from sparse_adapt.synthetic.background import LIKE_QUERIES, general_pairs, made_up
 
 ASKED, SEED = 1000, 65_537  # general questions, and everyday texts by a seed that no stage has
 AT_ONCE = 256
@@ -113,7 +113,9 @@ def measured(encoder: SparseEncoder, collection: Collection) -> dict[str, float]
         for kind in ("hidden", "control")
     }
     logits["everyday"] = logits_of(encoder, made_up(ASKED, SEED)[LIKE_QUERIES])
-    logits["questions"] = logits_of(encoder, [question.text for _, question in pairs("judges")][:ASKED])
+    logits["questions"] = logits_of(
+        encoder, [question.text for _, question in general_pairs("judges")][:ASKED]
+    )
     figures = {kind: found.means(kind)["ndcg@10"] for kind in ("hidden", "control")}
     for kind in ("control", "everyday", "questions"):
         figures[f"area_{kind}"] = area(logits["hidden"].max(axis=1), logits[kind].max(axis=1))

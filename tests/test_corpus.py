@@ -27,7 +27,7 @@ from sparse_adapt.collection.readers import (
     write_queries,
     write_run,
 )
-from sparse_adapt.collection.sources import beside
+from sparse_adapt.collection.sources import file_beside
 from sparse_adapt.errors import InputError, OutputError
 
 GOOD_DOCUMENTS = '{"_id": "d1", "title": "T", "text": "one"}\n{"_id": "d2", "text": ""}\n'
@@ -544,11 +544,16 @@ class TestSources:
         for path in (corpus, candidates):
             path.touch()
         monkeypatch.chdir(tmp_path)
-        assert beside(tmp_path, "candidates.jsonl") == beside(corpus, "candidates.jsonl") == candidates
-        assert beside(tmp_path, "dictionary.jsonl") is None
-        assert beside("gatrocraptic", "dictionary.jsonl") == corpora.path("gatrocraptic") / "dictionary.jsonl"
+        assert (
+            file_beside(tmp_path, "candidates.jsonl") == file_beside(corpus, "candidates.jsonl") == candidates
+        )
+        assert file_beside(tmp_path, "dictionary.jsonl") is None
+        assert (
+            file_beside("gatrocraptic", "dictionary.jsonl")
+            == corpora.path("gatrocraptic") / "dictionary.jsonl"
+        )
         for elsewhere in ("cranfield", "beir/scifact", "s3://bucket/beir"):  # nothing of the current folder's
-            assert beside(elsewhere, "corpus.jsonl") is None
+            assert file_beside(elsewhere, "corpus.jsonl") is None
 
     def test_names_of_nothing_say_what_was_tried(self):
         tried = (

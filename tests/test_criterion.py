@@ -2,12 +2,14 @@
 
 import pytest
 
-from sparse_adapt.terms.evidence import Evidence
+from sparse_adapt.terms.evidence import TermEvidence
 from sparse_adapt.terms.mining import Term, paying
 
 
 def terms(*gains: float) -> list[Term]:
-    return [Term(f"t{n}", "jargon", Evidence(gain, ("a",), 1, 1, 0.0, 1.0)) for n, gain in enumerate(gains)]
+    return [
+        Term(f"t{n}", "jargon", TermEvidence(gain, ("a",), 1, 1, 0.0, 1.0)) for n, gain in enumerate(gains)
+    ]
 
 
 def test_it_stops_at_the_first_that_reaches_no_fair_share():

@@ -11,7 +11,7 @@ from sparse_adapt.objectives.scores import relevant_to
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.stages.distill import DISTILL, Distill
 from sparse_adapt.stages.inputs import Inputs
-from sparse_adapt.synthetic.background import pairs
+from sparse_adapt.synthetic.background import general_pairs
 
 DOCUMENTS = {"a": "The capital of the province has a port.", "b": "A baker shapes the loaves before dawn."}
 ENTRIES = [
@@ -20,7 +20,7 @@ ENTRIES = [
 ]
 
 
-SOME = pairs("teaches")[:60]  # read in a fortieth of the time of all
+SOME = general_pairs("teaches")[:60]  # read in a fortieth of the time of all
 
 
 @pytest.fixture(scope="module")

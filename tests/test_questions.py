@@ -20,6 +20,12 @@ from sparse_adapt.errors import InputError
             '{"qid": "x", "text": "who owns the server"}\n{"qid": 7, "query": "a log"}',
             ["x", "7"],
         ),
+        ("questions.txt", "x\twho owns the server\ny\ta log\n", ["x", "y"]),
+        (
+            "topics.txt",
+            "<top>\n<num> x\n<title> who owns the server\n</top>\n<top>\n<num> y\n<title> a log\n</top>",
+            ["x", "y"],
+        ),
         ("questions.tsv", "x\twho owns the server\ny\ta log\n", ["x", "y"]),
     ],
 )

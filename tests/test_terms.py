@@ -19,7 +19,8 @@ from sparse_adapt.errors import InputError
 from sparse_adapt.model.folder import resolve
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
-from sparse_adapt.terms.mining import Evidence, Term, category_of, mine_terms, read_terms, write_terms
+from sparse_adapt.terms.evidence import TermEvidence
+from sparse_adapt.terms.mining import Term, category_of, mine_terms, read_terms, write_terms
 from sparse_adapt.terms.words import Words, find_words
 
 SYLLABLES = (
@@ -38,7 +39,7 @@ SYLLABLES = (
     "vash",
     "zel",
 )
-EVIDENCE = Evidence(10.5, ("o", "##au", "##th", "##2"), 3, 2, 1.04, 11.81, ("oauth2",))
+EVIDENCE = TermEvidence(10.5, ("o", "##au", "##th", "##2"), 3, 2, 1.04, 11.81, ("oauth2",))
 
 
 def put(folder: Path, content: str) -> Path:
@@ -117,7 +118,7 @@ printable = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_si
 numbers = st.floats(-1e9, 1e9)
 counts = st.integers(0, 10**9)
 texts = st.lists(printable, max_size=3).map(tuple)
-evidence = st.builds(Evidence, numbers, texts, counts, counts, numbers, numbers, texts)
+evidence = st.builds(TermEvidence, numbers, texts, counts, counts, numbers, numbers, texts)
 terms = st.builds(Term, printable, st.sampled_from(["acronyms", "jargon", "µ"]), st.none() | evidence)
 
 

@@ -96,9 +96,9 @@ def check(corpus: CorpusNamed) -> Checked:
 
 def _first(corpus: str, names: Sequence[str]) -> Path | None:
     """The first of some files that lies in a corpus's folder, or beside its file."""
-    from sparse_adapt.collection.sources import beside
+    from sparse_adapt.collection.sources import file_beside
 
-    return next((path for name in names if (path := beside(corpus, name)) is not None), None)
+    return next((path for name in names if (path := file_beside(corpus, name)) is not None), None)
 
 
 def _splits(corpus: str) -> list[Path]:

@@ -96,11 +96,11 @@ def _later(name: str, model: Path) -> list[str]:
 def _given(corpus: str, needed: "Iterable[Input[object]]") -> list[str] | None:
     """The options that name these inputs, which lie in a corpus folder; None where one doesn't."""
     import corpora
-    from sparse_adapt.collection.sources import beside
+    from sparse_adapt.collection.sources import file_beside
 
     words: list[str] = []
     for each in needed:
-        held = corpus if each.key == "corpus" or corpus in corpora.NAMES else beside(corpus, each.file)
+        held = corpus if each.key == "corpus" or corpus in corpora.NAMES else file_beside(corpus, each.file)
         if held is None:
             return None
         words += [flag_of(each.key), str(held)]
@@ -110,11 +110,11 @@ def _given(corpus: str, needed: "Iterable[Input[object]]") -> list[str] | None:
 def _corpus_beside(files: Iterable[str]) -> str | None:
     """The corpus that one of these files lies beside, if there is one."""
     import corpora
-    from sparse_adapt.collection.sources import beside
+    from sparse_adapt.collection.sources import file_beside
 
     for file in files:
         if file in corpora.NAMES:
             return file
-        if (held := beside(file, "corpus.jsonl")) is not None:
+        if (held := file_beside(file, "corpus.jsonl")) is not None:
             return str(held.parent)
     return None

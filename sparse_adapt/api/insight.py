@@ -11,7 +11,7 @@ from diagnostics.token import diagnose as report_on
 from diagnostics.token_report import TokenReport
 from sparse_adapt.api.models import ModelGiven, load_sparse
 from sparse_adapt.collection.given import Corpus, DocumentsGiven
-from sparse_adapt.collection.sources import beside
+from sparse_adapt.collection.sources import file_beside
 from sparse_adapt.errors import InputError
 from sparse_adapt.report.progress import watching
 from sparse_adapt.synthetic.background import head_of
@@ -122,7 +122,7 @@ def _places(model: str, corpus: str | None, term: str) -> Places:
     if corpus is None:
         return Places(model)
     names = ("terms.json", "dictionary.jsonl", "candidates.jsonl")
-    terms, dictionary, candidates = (beside(corpus, name) for name in names)
+    terms, dictionary, candidates = (file_beside(corpus, name) for name in names)
     if terms is not None and not _holds(terms, term):
         terms = None
     return Places(
@@ -132,7 +132,7 @@ def _places(model: str, corpus: str | None, term: str) -> Places:
 
 def _listed(corpus: str | None, term: str) -> bool | None:
     """Whether the file of terms beside a corpus holds a term; None where there is no such file."""
-    terms = None if corpus is None else beside(corpus, "terms.json")
+    terms = None if corpus is None else file_beside(corpus, "terms.json")
     return None if terms is None else _holds(terms, term)
 
 

@@ -51,7 +51,7 @@ def columns_of(cells: Iterable[str], names: Names, needed: Sequence[str]) -> dic
     return {field: headings.index(heading) for field, heading in found.items()}
 
 
-def key_of(fields: Mapping[str, Any], names: Sequence[str]) -> str:
+def usual_key(fields: Mapping[str, Any], names: Sequence[str]) -> str:
     """The first of some names that an object has a value under; the usual one where it has none."""
     return next((name for name in names if fields.get(name) is not None), names[0])
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from sparse_adapt.collection.columns import key_of
+from sparse_adapt.collection.columns import usual_key
 from sparse_adapt.collection.lines import JsonLine, read_objects, write_objects
 from sparse_adapt.collection.opening import Location, reachable, variants
 from sparse_adapt.collection.readers import outside
@@ -99,8 +99,8 @@ def _read_candidates(path: Location, document_ids: Container[str] | None) -> Ite
 
 
 def _candidates(record: JsonLine) -> Candidates:
-    query_id = record.identifier(key_of(record.fields, CANDIDATE_QUERIES))
-    query = record.words(key_of(record.fields, ("query", "text")))
+    query_id = record.identifier(usual_key(record.fields, CANDIDATE_QUERIES))
+    query = record.words(usual_key(record.fields, ("query", "text")))
     documents, scores = record.identifiers("doc_ids"), record.numbers("teacher_scores")
     texts = record.strings("doc_texts")
     if not documents:

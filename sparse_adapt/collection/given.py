@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sparse_adapt.collection.columns import OF_JUDGEMENTS, key_of
+from sparse_adapt.collection.columns import OF_JUDGEMENTS, usual_key
 from sparse_adapt.collection.glossary import Definition, definition_of, read_dictionary
 from sparse_adapt.collection.lines import JsonLine
 from sparse_adapt.collection.readers import (
@@ -116,7 +116,7 @@ def judgements_of(given: JudgementsGiven, split: str = "test") -> Judgements:
     judgements: Judgements = {}
     for number, item in _numbered(given, "judgements"):
         record = _record("judgements", number, item)
-        query, document, grade = (key_of(record.fields, names) for names in OF_JUDGEMENTS.values())
+        query, document, grade = (usual_key(record.fields, names) for names in OF_JUDGEMENTS.values())
         of_query = judgements.setdefault(record.identifier(query), {})
         of_query[record.identifier(document)] = int(record.number(grade))
     return judgements

@@ -29,10 +29,10 @@ from sparse_adapt.collection.columns import (
     OF_DOCUMENTS,
     OF_QUERIES,
     Names,
-    key_of,
     read_qrels,
     read_results,
     read_table,
+    usual_key,
     write_columns,
 )
 from sparse_adapt.collection.lines import JsonLine, read_lines, read_objects, say_taken, write_objects
@@ -148,7 +148,7 @@ def _numbered_documents(place: Location | Dataset) -> Iterator[tuple[int, Docume
 
 def document_of(record: JsonLine, document_id: str | None = None) -> Document:
     """A document by its fields, under whichever of their usual names; `document_id` is that of one without an id."""
-    keys = {field: key_of(record.fields, names) for field, names in OF_DOCUMENTS.items()}
+    keys = {field: usual_key(record.fields, names) for field, names in OF_DOCUMENTS.items()}
     has_id = document_id is None or record.fields.get(keys["_id"]) is not None
     beside = record.listed(keys["keywords"]), record.listed(keys["journal"])
     return Document(
@@ -225,7 +225,7 @@ def _numbered_queries(place: Location | Dataset) -> Iterator[tuple[int, Query]]:
 
 def query_of(record: JsonLine, query_id: str | None = None) -> Query:
     """A query by its fields, under whichever of their usual names; `query_id` is that of one without an id."""
-    keys = {field: key_of(record.fields, names) for field, names in OF_QUERIES.items()}
+    keys = {field: usual_key(record.fields, names) for field, names in OF_QUERIES.items()}
     has_id = query_id is None or record.fields.get(keys["_id"]) is not None
     return Query(
         record.identifier(keys["_id"]) if has_id else str(query_id),
@@ -244,11 +244,11 @@ def _listed_queries(path: Location, text: str) -> list[Query]:
     found = []
     for number, entry in enumerate(entries, start=1):
         fields = entry if isinstance(entry, dict) else {"text": entry}
-        said = fields.get(key_of(fields, OF_QUERIES["text"]))
+        said = fields.get(usual_key(fields, OF_QUERIES["text"]))
         if not isinstance(said, str) or not said.strip():
             problem = f"entry {number} of the list has no text; write a string or an object with one"
             raise InputError(path, problem)
-        found.append(Query(str(fields.get(key_of(fields, OF_QUERIES["_id"]), number)), said.strip()))
+        found.append(Query(str(fields.get(usual_key(fields, OF_QUERIES["_id"]), number)), said.strip()))
     return found
 
 

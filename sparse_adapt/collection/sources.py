@@ -20,7 +20,7 @@ from sparse_adapt.collection.opening import (
     reachable,
     variants,
 )
-from sparse_adapt.collection.texts import texts_in
+from sparse_adapt.collection.texts import loose_files
 from sparse_adapt.errors import InputError, first_line
 
 TABLES = (".tsv", ".csv", ".xlsx", ".xlsm", ".parquet")
@@ -60,12 +60,11 @@ def is_folder(source: str | Path) -> bool:
 def lies_at(source: str | Path, names: Sequence[str]) -> Location | None:
     """Where that file lies, of what has a place of its own; None for the name of a data set."""
     place = place_of(source)
-    if isinstance(place, Address):
-        return _at_address(place, names)
-    found = bundled(place)
-    if found.is_dir():
-        return _in_folder(found, names)
-    return found if found.exists() else None
+    if isinstance(place, Path) and not bundled(place).exists():
+        return None
+    found = locate(source, names)
+    assert not isinstance(found, Dataset), "names that exist are no data sets"
+    return found
 
 
 def bundled(source: str | Path) -> Path:
@@ -82,7 +81,7 @@ def bundled(source: str | Path) -> Path:
     return corpora.path(str(source)) if str(source) in corpora.NAMES and not _is_collection(path) else path
 
 
-def beside(source: str | Path, name: str) -> Path | None:
+def file_beside(source: str | Path, name: str) -> Path | None:
     """A file of that name, compressed or not, in a local corpus's folder or beside its file; None without one."""
     place = bundled(source)
     if not place.exists():
@@ -145,7 +144,7 @@ def _in_folder(folder: Path, names: Sequence[str]) -> Path:
     for name in names:
         if (folder / name).is_file():
             return folder / name
-    if names and names[0].startswith("corpus") and texts_in(folder):
+    if names and names[0].startswith("corpus") and loose_files(folder):
         return folder
     raise _without(folder, names, sorted(path.name for path in folder.iterdir()))
 

@@ -25,23 +25,23 @@ UNSEEN = frozenset({"script", "style", "head", "template", "noscript"})
 HEADING = re.compile(r"#{1,6}\s+(.+?)\s*#*")
 
 
-class Page(NamedTuple):
+class LooseText(NamedTuple):
     """A text and its title, where it has one; a scanned page has no text."""
 
     title: str
     text: str
 
 
-def texts_in(folder: Path) -> list[Path]:
+def loose_files(folder: Path) -> list[Path]:
     """The files of a folder, and of folders within, that hold texts; hidden ones don't count."""
     found = (path for path in folder.rglob("*") if path.suffix.lower() in ENDINGS and path.is_file())
     return sorted(path for path in found if not _is_hidden(path.relative_to(folder)))
 
 
-def read_loose(folder: Path) -> Iterator[tuple[str, Page]]:
+def read_loose(folder: Path) -> Iterator[tuple[str, LooseText]]:
     """Every text of a folder under its path in it. How many PDF files hold no text, being scanned, is said."""
     scanned = 0
-    for path in texts_in(folder):
+    for path in loose_files(folder):
         name, ending = path.relative_to(folder).as_posix(), path.suffix.lower()
         if ending == PDF:
             page = read_pdf(path)
@@ -55,14 +55,14 @@ def read_loose(folder: Path) -> Iterator[tuple[str, Page]]:
         )
 
 
-def _loose_text(ending: str, lines: list[str]) -> Page:
+def _loose_text(ending: str, lines: list[str]) -> LooseText:
     """A text by its lines: of a page what a reader sees, of anything but plain text its first heading as title."""
     if ending in PAGES:
         return text_of_page("\n".join(lines))
     first = next((line for line in lines if line.strip()), "")
     heading = HEADING.fullmatch(first.strip()) if ending != ".txt" else None
     body = lines[lines.index(first) + 1 :] if heading else lines
-    return Page(heading[1] if heading else "", "\n".join(body).strip())
+    return LooseText(heading[1] if heading else "", "\n".join(body).strip())
 
 
 def _is_hidden(path: Path) -> bool:
@@ -78,12 +78,12 @@ def is_page(text: str) -> bool:
     return found >= 3 or (found >= 1 and stripped.startswith("<") and stripped.endswith(">"))
 
 
-def text_of_page(markup: str) -> Page:
+def text_of_page(markup: str) -> LooseText:
     """What a reader sees of a page or a part of one, in single spaces."""
     reader = _Reader()
     reader.feed(markup)
     reader.close()
-    return Page(" ".join("".join(reader.title).split()), " ".join("".join(reader.parts).split()))
+    return LooseText(" ".join("".join(reader.title).split()), " ".join("".join(reader.parts).split()))
 
 
 class _Reader(HTMLParser):
@@ -115,7 +115,7 @@ class _Reader(HTMLParser):
             self.parts.append(" ")
 
 
-def read_pdf(path: Path) -> Page:
+def read_pdf(path: Path) -> LooseText:
     """The text of a file's pages, a line each as they are printed.
 
     Raises InputError for a file that is broken or locked by a password, MissingExtraError without pypdf.
@@ -135,7 +135,7 @@ def read_pdf(path: Path) -> Page:
         raise
     except Exception as error:  # pypdf raises errors of all kinds for a file that isn't one
         raise InputError(path, f"broken PDF ({first_line(error)}); print it to PDF again") from error
-    return Page(_unicode(str(title)).strip(), _unicode(text).strip())
+    return LooseText(_unicode(str(title)).strip(), _unicode(text).strip())
 
 
 def _unicode(text: str) -> str:

@@ -51,7 +51,7 @@ from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.made_from import Source, of_collection, of_model, of_path
 from sparse_adapt.stages.runner import Outcome
 from sparse_adapt.stages.stage import UNUSUAL
-from sparse_adapt.synthetic.background import pairs
+from sparse_adapt.synthetic.background import general_pairs
 from sparse_adapt.synthetic.queries import TRAIN, QuerySettings
 from sparse_adapt.teachers.settings import CandidateSettings
 from sparse_adapt.teachers.teacher import make_teacher
@@ -225,7 +225,7 @@ def _documents(request: GraftRequest) -> Iterator[Document]:
     for number, corpus in enumerate(request.corpora, start=1):
         for document in read_documents(corpus):
             yield Document(f"{number}-{document.document_id}", document.text, document.title)
-    yield from (passage for passage, _ in pairs("teaches"))
+    yield from (passage for passage, _ in general_pairs("teaches"))
 
 
 def _beginning(document: Document) -> str:

@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from sparse_adapt.collection.sources import beside
+from sparse_adapt.collection.sources import file_beside
 from sparse_adapt.errors import ConfigError, unknown
 from sparse_adapt.files.place import absolute, portable
 from sparse_adapt.files.records import toml
@@ -91,7 +91,7 @@ def files_for(
     files = {}
     for name in names():
         for each in find_stage(name).named if name in stages else ():
-            held = None if corpus is None or not each.needed else beside(corpus, each.file)
+            held = None if corpus is None or not each.needed else file_beside(corpus, each.file)
             source = named.get(each.key) or held
             if source is None and each.needed:
                 where = "no corpus is named" if corpus is None else f"{corpus} is no folder with {each.file}"

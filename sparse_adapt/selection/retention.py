@@ -30,7 +30,7 @@ from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors, read_collection
 from sparse_adapt.retrieve.significance import Values, holm, randomisation_test
 from sparse_adapt.selection.evidence import EVERYDAY, KNOWN_ITEMS
-from sparse_adapt.synthetic.background import LIKE_QUERIES, made_up, pairs
+from sparse_adapt.synthetic.background import LIKE_QUERIES, general_pairs, made_up
 
 GENERAL = "general"  # the collection that ships with the package
 FIRST = 10  # documents of a query that people look at
@@ -68,7 +68,7 @@ def general_collection(source: str = GENERAL, split: str = "test", most: int | N
     """
     if source != GENERAL:
         return read_collection(source, split)
-    kept = pairs("judges")
+    kept = general_pairs("judges")
     rows = np.unique(np.linspace(0, len(kept) - 1, most or len(kept)).astype(np.int64))
     passages, questions = zip(*(kept[row] for row in rows), strict=True)
     return Collection(passages, questions, {query.query_id: {query.query_id: 1} for query in questions})

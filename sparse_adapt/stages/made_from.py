@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from sparse_adapt.collection.opening import Address, Location, fingerprint
 from sparse_adapt.collection.sources import lies_at
-from sparse_adapt.collection.texts import texts_in
+from sparse_adapt.collection.texts import loose_files
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.journal import other
 from sparse_adapt.files.marker import checksum
@@ -67,7 +67,7 @@ def _checksum_of(source: Source, place: Location) -> str:
     try:
         if source.model is not None:
             return source.model.checksum
-        return checksum(place, texts_in(place) if source.loose else None)
+        return checksum(place, loose_files(place) if source.loose else None)
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(place, f"can't be read ({reason}); check the file") from error

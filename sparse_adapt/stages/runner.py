@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from sparse_adapt.collection.sources import beside
+from sparse_adapt.collection.sources import file_beside
 from sparse_adapt.errors import ConfigError, SparseAdaptError
 from sparse_adapt.files.marker import empty, remove
 from sparse_adapt.files.place import Place
@@ -104,7 +104,7 @@ def found(stage: Stage[Any], model: str, named: Mapping[str, str | Path]) -> dic
         if source is None and each.source == "inherited":
             source = before.get(each.key)
         if source is None and each.source in ("needed", "beside") and corpus is not None:
-            held = beside(corpus, each.file)
+            held = file_beside(corpus, each.file)
             source = None if held is None else str(held)
         if source is None and each.needed:
             raise ConfigError(f"the stage {stage.name} needs {each.key} ({each.description}); name a file")

@@ -37,7 +37,7 @@ PASSAGES = 32  # that the health of a head is seen by
 
 
 @cache
-def pairs(half: Half) -> tuple[tuple[Document, Query], ...]:
+def general_pairs(half: Half) -> tuple[tuple[Document, Query], ...]:
     """The half's passages, each beside the question that it answers; both carry one id.
 
     Read once a process. Sources: Wikipedia; Central Intelligence Agency, The World Factbook; Miller 1995, WordNet.
@@ -72,8 +72,8 @@ def like_queries() -> tuple[str, ...]:
     The questions and passages are those that teach.
     """
     random = np.random.default_rng(SEED)
-    windows = [_window(passage.text.split(), random) for passage, _ in pairs("teaches")]
-    questions = [question.text for _, question in pairs("teaches")]
+    windows = [_window(passage.text.split(), random) for passage, _ in general_pairs("teaches")]
+    questions = [question.text for _, question in general_pairs("teaches")]
     return (*questions, *windows, *made_up(TEXTS, SEED)[LIKE_QUERIES])
 
 
@@ -88,7 +88,7 @@ def head_of(encoder: "SparseEncoder") -> "Head":
     """What an encoder makes of some of the general passages and questions that come with the package."""
     from sparse_adapt.model.health import look_at
 
-    some = pairs("teaches")[:: len(pairs("teaches")) // PASSAGES][:PASSAGES]
+    some = general_pairs("teaches")[:: len(general_pairs("teaches")) // PASSAGES][:PASSAGES]
     return look_at(
         encoder, [passage.full_text for passage, _ in some], [question.text for _, question in some]
     )

@@ -29,7 +29,7 @@ SHORTEST_STEM = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class TermEvidence:
     """Why a mined term deserves a token: numbers from the corpus, the tokenizer and general language."""
 
     gain: float  # nats that a token saves over the whole corpus, less its own cost
@@ -41,7 +41,7 @@ class Evidence:
     variants: tuple[str, ...] = ()  # other surfaces that count as this term
 
 
-def weigh_words(words: Words, tokenizer: "PreTrainedTokenizerFast") -> Iterator[tuple[Word, Evidence]]:
+def weigh_words(words: Words, tokenizer: "PreTrainedTokenizerFast") -> Iterator[tuple[Word, TermEvidence]]:
     """Every word that could be a term, and the evidence for it.
 
     Left out: what is one token already or an inflection of one, numbers and measures, and compounds that
@@ -62,12 +62,12 @@ def weigh_words(words: Words, tokenizer: "PreTrainedTokenizerFast") -> Iterator[
 
 def _evidence(
     word: Word, count: Count, cost_in_pieces: float, pieces: tuple[str, ...], total: int
-) -> Evidence:
+) -> TermEvidence:
     general, here = _share_of_general_language(word.key), count.occurrences / total
     cost_before = min(cost_in_pieces, -math.log(general))
     saved = count.support * (cost_before + math.log(here))
     cost_of_token = cost_before + math.log(total) / 2
-    return Evidence(
+    return TermEvidence(
         gain=round(saved - cost_of_token, 2),
         pieces=pieces,
         occurrences=count.occurrences,

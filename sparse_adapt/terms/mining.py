@@ -34,7 +34,7 @@ from sparse_adapt.collection.sources import bundled, file_of
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.folders import write_text
 from sparse_adapt.report.printable import is_unicode
-from sparse_adapt.terms.evidence import Evidence, weigh_words
+from sparse_adapt.terms.evidence import TermEvidence, weigh_words
 from sparse_adapt.terms.words import SPACE_MARK, Seen, Words
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Term:
 
     text: str
     category: str
-    evidence: Evidence | None = None
+    evidence: TermEvidence | None = None
 
 
 def mine_terms(
@@ -276,14 +276,14 @@ def _lines_with(value: object, lines: list[str]) -> list[int]:
     ]
 
 
-def _evidence(fields: object, text: str, path: Location, lines: list[str]) -> Evidence | None:
+def _evidence(fields: object, text: str, path: Location, lines: list[str]) -> TermEvidence | None:
     """Evidence as mining wrote it; a person who edits it must leave numbers numbers."""
     if fields is None:
         return None
     try:
         if not isinstance(fields, dict):
             raise TypeError(fields)
-        return Evidence(
+        return TermEvidence(
             gain=float(fields["gain"]),
             pieces=tuple(map(str, fields["pieces"])),
             occurrences=int(fields["occurrences"]),

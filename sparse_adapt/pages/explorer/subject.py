@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.glossary import Definition, read_dictionary
 from sparse_adapt.collection.readers import Document, read_documents
-from sparse_adapt.collection.sources import beside, judged_split
+from sparse_adapt.collection.sources import file_beside, judged_split
 from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.files.place import found
 from sparse_adapt.model.encoder import NewToken
@@ -64,7 +64,7 @@ class Explored:
     @cached_property
     def definitions(self) -> dict[str, Definition]:
         """What the corpus's dictionary says of terms, in lower case."""
-        path = beside(self.places.corpus, "dictionary.jsonl")
+        path = file_beside(self.places.corpus, "dictionary.jsonl")
         try:
             return {} if path is None else {each.term.casefold(): each for each in read_dictionary(path)}
         except InputError:
