@@ -1,11 +1,12 @@
 """Pages in HTML: nothing that a file holds becomes markup, and a picture is coloured by the page."""
 
 import re
+import sys
 from html.parser import HTMLParser
 
 import pytest
 
-from sparse_adapt.errors import InputError
+from sparse_adapt.errors import InputError, MissingExtraError
 from sparse_adapt.report import charts
 from sparse_adapt.report.html import fragment, png_file, read_page, served, svg_of, written
 from sparse_adapt.report.printable import printable
@@ -180,3 +181,14 @@ def test_a_picture_of_its_own_is_drawn_on_white_with_its_intervals():
     assert png.startswith(b"\x89PNG")
     svg = svg_of(charts.intervals("", rows, told="t", unit="ndcg@10"))
     assert all(f"number {row}" in svg for row in range(6))  # a legend with every name, whole
+
+
+def test_without_the_package_that_draws_a_picture_is_its_words(monkeypatch):
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    rows = [{"name": "a", "value": 1.0, "marked": False}]
+    picture = charts.columns("weights", rows, told="one column of 1.0", unit="weight")
+    page = written(Page("t", [Section("s", "S", [picture])]))
+    assert "<svg" not in page
+    assert printable(picture.told) in page
+    with pytest.raises(MissingExtraError, match=r"pip install 'sparse-adapt\[pages\]'"):
+        png_file(picture)

@@ -10,7 +10,7 @@ from conftest import refused
 
 from sparse_adapt.collection.readers import Document, Query, write_documents, write_queries
 from sparse_adapt.files.marker import faults
-from sparse_adapt.pages.run import run_page, write_run_page
+from sparse_adapt.pages.run import run_page, try_run_page, write_run_page
 from sparse_adapt.pages.states import heat_of, heat_of_all, read_texts, weights_at
 from sparse_adapt.pages.subject import read_subject
 from sparse_adapt.pages.verdict import rule
@@ -158,6 +158,13 @@ def test_a_page_in_its_run_is_vouched_for(tmp_path, tiny_run):
     assert list(faults(run)) == []
     (run / "report.html").write_text("changed")
     assert [fault.path.name for fault in faults(run)] == ["report.html"]
+
+
+def test_a_page_without_pictures_says_how_to_get_them(tmp_path, tiny_run, monkeypatch, capsys):
+    run = shutil.copytree(tiny_run, tmp_path / "run")
+    monkeypatch.setattr("sparse_adapt.pages.run.find_spec", lambda name: None)
+    assert try_run_page(run) == run / "report.html"
+    assert "pip install 'sparse-adapt[pages]'" in capsys.readouterr().err
 
 
 def test_many_terms_are_told_in_part(subject, monkeypatch):

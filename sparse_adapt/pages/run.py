@@ -1,6 +1,7 @@
 """The page of a run, put together and written."""
 
 from contextlib import nullcontext
+from importlib.util import find_spec
 from pathlib import Path
 
 from sparse_adapt.errors import SparseAdaptError
@@ -99,7 +100,12 @@ def try_run_page(folder: Path, heard: Heard = silent) -> Path | None:
     if is_dense(read_finished(folder).model):
         return None
     try:
-        return write_run_page(folder, heard=heard)
+        page = write_run_page(folder, heard=heard)
     except SparseAdaptError as error:
         say(f"no {PAGE_FILE}: {error}")
         return None
+    if find_spec("vl_convert") is None:
+        say(
+            f"its pictures need: pip install 'sparse-adapt[pages]', then sparse-adapt report {folder} --overwrite"
+        )
+    return page

@@ -17,7 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from sparse_adapt import __version__
-from sparse_adapt.errors import InputError, MissingPackageError
+from sparse_adapt.errors import InputError, MissingExtraError
 from sparse_adapt.report.charts import COLOURS, CONFIG, LIGHT, SCHEMA
 from sparse_adapt.report.printable import printable
 from sparse_adapt.report.sections import Page, Part, Picture, Prose, Section
@@ -108,7 +108,7 @@ def _drawn(picture: Picture) -> Markup:
     """A picture as SVG in the page's colours; its words where the package that draws isn't installed."""
     try:
         return Markup(svg_of(picture))
-    except MissingPackageError:
+    except MissingExtraError:
         return escape(printable(picture.told))
 
 
@@ -142,10 +142,10 @@ def png_file(picture: Picture) -> bytes:
 
 
 def _vega() -> ModuleType:
-    """The package that draws. Raises MissingPackageError without it."""
+    """The package that draws. Raises MissingExtraError without it."""
     try:
         import vl_convert
     except ModuleNotFoundError as error:
-        raise MissingPackageError("vl-convert-python") from error
+        raise MissingExtraError("vl-convert-python", "pages") from error
     drawing: ModuleType = vl_convert
     return drawing

@@ -13,20 +13,23 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import parse_qsl
 
-from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
-from starlette.middleware.base import BaseHTTPMiddleware
-from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
-from starlette.routing import Route
-
-from sparse_adapt.errors import ConfigError, SparseAdaptError
+from sparse_adapt.errors import ConfigError, MissingExtraError, SparseAdaptError
 from sparse_adapt.pages.explorer.subject import Explored
 from sparse_adapt.pages.explorer.terms import amounts_with, term_page, terms_page
 from sparse_adapt.pages.explorer.views import Addresses, Missing, document_page, query_page
 from sparse_adapt.pipeline.calibrate import save_calibrated
 from sparse_adapt.report.html import script, served, style_sheet
 from sparse_adapt.report.sections import Page
+
+try:
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.middleware.base import BaseHTTPMiddleware
+    from starlette.requests import Request
+    from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+    from starlette.routing import Route
+except ModuleNotFoundError as error:
+    raise MissingExtraError("starlette", "pages") from error
 
 HOST, PORT = "127.0.0.1", 8765
 NAMES = (HOST, "localhost")
