@@ -37,8 +37,8 @@ warnings.filterwarnings("ignore", message="IProgress not found")
 from IPython.display import SVG, display
 
 from diagnostics.matches import explain
-from diagnostics.token_report import positions_of
 from diagnostics.token import diagnose
+from diagnostics.token_report import positions_of
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pages.stages import bought
