@@ -20,7 +20,7 @@ import torch
 
 from benchmarks.measure import CLOCKS, options
 from sparse_adapt.pages.explorer.server import listen, serve
-from sparse_adapt.pages.explorer.subject import Explored, Places, explored, find_places
+from sparse_adapt.pages.explorer.subject import Explored, ExploredPlaces, explored, find_places
 
 MANY = 20  # pages of a kind
 
@@ -58,7 +58,7 @@ def pages(subject: Explored, address: str) -> Iterator[tuple[str, list[str]]]:
         yield "terms lowered by .5, with a query", [f"{each}?amount=0.5&q={texts[0]}" for each in of_terms]
 
 
-def measure(places: Places, clock: Callable[[], float]) -> Iterator[tuple[str, list[float]]]:
+def measure(places: ExploredPlaces, clock: Callable[[], float]) -> Iterator[tuple[str, list[float]]]:
     """Seconds of the start, then of each page of each kind."""
     begun = clock()
     subject = explored(places)

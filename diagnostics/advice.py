@@ -31,7 +31,7 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Advice:
     """One thing to do: why, and the command for it, if there is one."""
 
     reason: str
@@ -80,31 +80,31 @@ def logit_verdict(average_logit: float | None) -> str:
     return "positive: expected there"
 
 
-def advise(state: State, evidence: TermFigures, places: Places) -> tuple[Step, ...]:
+def advise(state: State, evidence: TermFigures, places: Places) -> tuple[Advice, ...]:
     """Section 5: the shortest way from a term's state to the next better one, as commands that can be run in turn."""
     where = _Commands(places)
     match state:
         case "pieces":
             return (
                 *where.named(evidence.term),
-                Step("Give it a token, an input row and an output row of its own", where.extend()),
-                Step("Then teach the new rows on the corpus", where.warmup(where.out("extended"))),
+                Advice("Give it a token, an input row and an output row of its own", where.extend()),
+                Advice("Then teach the new rows on the corpus", where.warmup(where.out("extended"))),
             )
         case "absent":
             return (
-                Step(
+                Advice(
                     "No document holds the term: a model learns it from texts that do, or from a definition"
                 ),
                 where.define(places.model, "Learn it from its definition"),
             )
         case "ordinary":
             return (
-                Step("The token came with the model. See what it matches", where.explain(evidence.term)),
+                Advice("The token came with the model. See what it matches", where.explain(evidence.term)),
                 where.judge(places.model, "Judged examples of the domain shift its weight"),
             )
         case "negative" | "silent":
             return (
-                Step("The token has no weight to match on: teach its rows", where.warmup(places.model)),
+                Advice("The token has no weight to match on: teach its rows", where.warmup(places.model)),
                 where.define(where.out("warm"), "Add what the term means"),
                 where.judge(
                     where.out("defined" if places.dictionary else "warm"), "Then let queries reach it"
@@ -113,19 +113,19 @@ def advise(state: State, evidence: TermFigures, places: Places) -> tuple[Step, .
         case "stray":
             share = f"{evidence.stray_share:.0%}"
             return (
-                Step(f"The token fires on {share} of the documents that don't say the term"),
+                Advice(f"The token fires on {share} of the documents that don't say the term"),
                 where.judge(places.model, "Judged examples teach it where it belongs"),
             )
         case "outranked":
             return (
-                Step(f"The token has weight, but ranks about {evidence.rank} in its documents"),
+                Advice(f"The token has weight, but ranks about {evidence.rank} in its documents"),
                 where.judge(places.model, "Raise it with queries for it"),
-                Step("See what it matches by now", where.explain(evidence.term)),
+                Advice("See what it matches by now", where.explain(evidence.term)),
             )
         case "learnt":
             return (
-                Step("The term is learnt. See what it matches", where.explain(evidence.term)),
-                Step("Make the model's vectors ready for an index", where.export()),
+                Advice("The term is learnt. See what it matches", where.explain(evidence.term)),
+                Advice("Make the model's vectors ready for an index", where.export()),
             )
 
 
@@ -140,32 +140,34 @@ class _Commands:
         """Where a command writes, and the one after it reads."""
         return free(name)
 
-    def named(self, term: str) -> tuple[Step, ...]:
+    def named(self, term: str) -> tuple[Advice, ...]:
         """How to name the term in a file, unless one holds it."""
         if self.places.terms:
             return ()
         content = json.dumps({"terms": [term]}, ensure_ascii=False)
         command = f"echo {shlex.quote(content)} > {shlex.quote(free(TERMS))}"
-        return (Step("The term is no single token: name it in a file", command),)
+        return (Advice("The term is no single token: name it in a file", command),)
 
-    def define(self, model: str, why: str) -> Step:
+    def define(self, model: str, why: str) -> Advice:
         """How to teach definitions, or that there are none."""
         if self.places.dictionary:
             given = {"model": model, "glossary": self.places.dictionary}
-            return Step(why, self._line("dictionary", given, "defined"))
-        return Step(
+            return Advice(why, self._line("dictionary", given, "defined"))
+        return Advice(
             f"{why}. It needs a glossary, such as a CSV file with the columns term and definition", HELP
         )
 
-    def judge(self, model: str, why: str) -> Step:
+    def judge(self, model: str, why: str) -> Advice:
         """How to teach by scored documents, or to have queries made up and scored."""
         given = {"model": model, "corpus": self.places.corpus}
         if self.places.candidates:
-            return Step(why, self._line("distill", {**given, "candidates": self.places.candidates}, "taught"))
+            return Advice(
+                why, self._line("distill", {**given, "candidates": self.places.candidates}, "taught")
+            )
         if not all(given.values()):
-            return Step(why)
+            return Advice(why)
         line = _line("adapt", self.places.corpus, "--model", model, "-o", self.out("adapted"))
-        return Step(f"{why}; adapt makes up queries and has them judged", line)
+        return Advice(f"{why}; adapt makes up queries and has them judged", line)
 
     def extend(self) -> str:
         terms = self.places.terms or free(TERMS)

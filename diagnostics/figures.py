@@ -152,7 +152,7 @@ class Posting:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class ServingCost:
     """Size and work. Query figures are None where no queries were given.
 
     `flops`: `search.expected_products`. `postings_a_query`: posting list entries
@@ -181,13 +181,13 @@ def measure_cost(
     tokenizer: PreTrainedTokenizerFast,
     queries: csr_matrix | None = None,
     lists: int = 5,
-) -> Cost:
+) -> ServingCost:
     """Cost of documents (documents, V), and of queries (queries, V) against them."""
     assert documents.shape[0], "cost needs at least one document"
     sizes = np.diff(documents.indptr)
     lengths = np.bincount(documents.indices, minlength=documents.shape[1])
     flops = None if queries is None else expected_products(queries, lengths / documents.shape[0])
-    return Cost(
+    return ServingCost(
         documents=documents.shape[0],
         nonzero_document=float(sizes.mean()),
         largest_document=int(sizes.max()),
@@ -224,7 +224,7 @@ def _longest(
     )
 
 
-def tabulate_cost(cost: Cost) -> tuple[Table, Table]:
+def tabulate_cost(cost: ServingCost) -> tuple[Table, Table]:
     """The figures, and the longest posting lists."""
     rows: list[Row] = [
         {"figure": "non-zeros a document", "value": cost.nonzero_document},

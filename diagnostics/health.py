@@ -7,8 +7,8 @@ from typing import Any
 from scipy.sparse import csr_matrix
 
 from diagnostics.figures import (
-    Cost,
     Drift,
+    ServingCost,
     Usage,
     compare_vectors,
     measure_cost,
@@ -20,7 +20,7 @@ from diagnostics.figures import (
 from sparse_adapt.model.health import HEALTHY_DOCUMENT, HEALTHY_QUERY, Head, sickness, unreachable
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.results import Result
-from sparse_adapt.report.sections import Prose, Rows, Section
+from sparse_adapt.report.sections import Prose, Section, TableRows
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.terms.function_words import function_tokens
 
@@ -35,7 +35,7 @@ class Health(Result):
     """
 
     usage: Usage
-    cost: Cost
+    cost: ServingCost
     function_share: float
     drift: Drift | None
     head: Head | None = None
@@ -57,7 +57,9 @@ class Health(Result):
         """Every table, then what is wrong."""
         share = f"function words and punctuation hold {self.function_share:.1%} of the documents' weight"
         lost = f"{self.unreachable:,} tokens can't be reached: no text is cut into them"
-        tables = [Section(f"table-{number}", "", [Rows(table)]) for number, table in enumerate(self.tables())]
+        tables = [
+            Section(f"table-{number}", "", [TableRows(table)]) for number, table in enumerate(self.tables())
+        ]
         return [*tables, Section("findings", "", [Prose(line) for line in (share, lost, *self.findings())])]
 
     def to_dict(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import names_of
 from sparse_adapt.model.windows import cut_up
 from sparse_adapt.report.results import Result
-from sparse_adapt.report.sections import Bar, Bars, Found, Part, Prose, Section
+from sparse_adapt.report.sections import Bar, BarList, FoundDocument, Part, Prose, Section
 from sparse_adapt.report.tables import Row
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.search import top_k
@@ -145,14 +145,14 @@ class QueryReport(Result):
 # -- as sections ------------------------------------------------------------------------------
 
 
-def _weighed(report: QueryReport) -> Bars:
+def _weighed(report: QueryReport) -> BarList:
     """The query's tokens by weight, and its words without weight."""
     largest = max((token.weight for token in report.tokens), default=1.0)
     bars = [
         Bar(token.token, f"{token.weight:.3f}", token.weight / largest, _origin(token), token.new)
         for token in report.tokens
     ]
-    return Bars("", bars, f"without weight: {' '.join(report.silent)}" if report.silent else "")
+    return BarList("", bars, f"without weight: {' '.join(report.silent)}" if report.silent else "")
 
 
 def _parts(match: Match, largest: float) -> Iterator[Part]:
@@ -162,7 +162,7 @@ def _parts(match: Match, largest: float) -> Iterator[Part]:
     if match.heaviest:
         named = (f"{each.token}{'*' if each.shared else ''} {each.weight:.2f}" for each in match.heaviest)
         yield Prose(f"heaviest tokens (* shared): {', '.join(named)}")
-    yield Bars("", shared_bars(match, largest), total=f"{match.score:.3f}")
+    yield BarList("", shared_bars(match, largest), total=f"{match.score:.3f}")
 
 
 def shared_bars(match: Match, largest: float) -> list[Bar]:
@@ -192,10 +192,10 @@ def _origin(token: QueryToken | Contribution, windows: int | None = None) -> str
     return ", ".join(words)
 
 
-def found_of(match: Match) -> Found:
+def found_of(match: Match) -> FoundDocument:
     """A document of a ranking with the tokens that it shares with the query."""
     largest = match.contributions[0].contribution if match.contributions else 1.0
-    return Found(
+    return FoundDocument(
         match.document_id,
         match.title or match.snippet,
         f"{match.score:.3f}",

@@ -18,9 +18,9 @@ from diagnostics.advice import Places, TermFigures, advise, judge, logit_verdict
 from diagnostics.token_report import (
     CorpusSummary,
     DocumentSummary,
-    Logits,
     PositionLogit,
     RankedToken,
+    TermLogits,
     TermRanking,
     TokenReport,
     Vocabulary,
@@ -152,7 +152,7 @@ def _evidence(term: str, vocabulary: Vocabulary, corpus: CorpusSummary) -> TermF
 
 def _logits_and_weights(
     model: SparseEncoder, spelling: Spelling, sighting: Sighting, vector: csr_matrix
-) -> tuple[tuple[Logits, ...], tuple[Weight, ...]]:
+) -> tuple[tuple[TermLogits, ...], tuple[Weight, ...]]:
     """Sections 2 and 3: the head's hidden states multiplied here, which must agree with `encode`."""
     logits = _read_logits(model, spelling, sighting.token_ids)
     names = _names(model, sighting.token_ids)
@@ -170,7 +170,7 @@ def _logits_and_weights(
         least = min((each.logit for each in positions if each.occurrence), default=None)
         verdict = logit_verdict(average)
         sections.append(
-            Logits(token_id, token, positions, maximum, average, verdict, tuple(sorted(occurs)), least)
+            TermLogits(token_id, token, positions, maximum, average, verdict, tuple(sorted(occurs)), least)
         )
         factor = float(model.factors_of(np.array([token_id]))[0])
         made = _as_weight(model, logits[:, column])

@@ -8,22 +8,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from diagnostics.advice import State, Step
+from diagnostics.advice import Advice, State
 from sparse_adapt.report.charts import columns
 from sparse_adapt.report.results import Result
 from sparse_adapt.report.sections import (
     HERE,
     Bar,
-    Bars,
-    Command,
+    BarList,
+    CommandText,
     Facts,
     Heat,
     Part,
     Picture,
     Pictures,
     Prose,
-    Rows,
     Section,
+    TableRows,
     Tone,
     Warm,
 )
@@ -94,7 +94,7 @@ class PositionLogit:
 
 
 @dataclass(frozen=True, slots=True)
-class Logits:
+class TermLogits:
     """Section 2 for one token of the term: its logit at every position, and least and average where it stands.
 
     `occurs_at` lists the positions where it stands for the term; `maximum` is the largest logit of all positions.
@@ -183,11 +183,11 @@ class TokenReport(Result):
     vocabulary: Vocabulary
     document_id: str | None
     text: str
-    logits: tuple[Logits, ...]
+    logits: tuple[TermLogits, ...]
     weights: tuple[Weight, ...]
     ranking: TermRanking
     corpus: CorpusSummary
-    next_steps: tuple[Step, ...]
+    next_steps: tuple[Advice, ...]
 
     @property
     def headline(self) -> str:
@@ -250,7 +250,7 @@ def _yes(answer: bool) -> str:
     return "yes" if answer else "no"
 
 
-def _logits(logits: Sequence[Logits]) -> Iterator[Part]:
+def _logits(logits: Sequence[TermLogits]) -> Iterator[Part]:
     """A row for each token, where it stands, and the largest logit of the pieces at every position."""
     rows: list[Row] = [
         {
@@ -264,7 +264,7 @@ def _logits(logits: Sequence[Logits]) -> Iterator[Part]:
         }
         for each in logits
     ]
-    yield Rows(
+    yield TableRows(
         Table("", LOGITS, rows, "least and average: over the positions where the token stands for the term")
     )
     for each in logits:
@@ -281,7 +281,7 @@ def _listed(positions: Sequence[int]) -> str:
     return f"position{'s' if len(positions) > 1 else ''} {', '.join(map(str, positions))}"
 
 
-def _positions(logits: Sequence[Logits]) -> Iterator[Warm]:
+def _positions(logits: Sequence[TermLogits]) -> Iterator[Warm]:
     largest = max(each.maximum.logit for each in logits)
     for pieces in zip(*(each.positions for each in logits), strict=True):
         best = max(pieces, key=lambda piece: piece.logit)
@@ -290,7 +290,7 @@ def _positions(logits: Sequence[Logits]) -> Iterator[Warm]:
         yield Warm(best.token, warmth, f"{best.logit:+.1f}", marked, best.position)
 
 
-def positions_of(section: Logits, title: str = "") -> Picture:
+def positions_of(section: TermLogits, title: str = "") -> Picture:
     """The logit of a token at the first positions of the text; those where it stands are marked."""
     rows: list[Row] = [
         {"name": f"{each.position} {each.token}", "value": round(each.logit, 3), "marked": each.occurrence}
@@ -301,9 +301,9 @@ def positions_of(section: Logits, title: str = "") -> Picture:
     return columns(title or f"Logit of {section.token} by position", rows, told=told, unit="logit")
 
 
-def _weights(weights: Sequence[Weight]) -> Rows:
+def _weights(weights: Sequence[Weight]) -> TableRows:
     rows = [asdict(weight) for weight in weights]
-    return Rows(Table("", WEIGHTS, rows, "worked out here and from the encoder: they agree"))
+    return TableRows(Table("", WEIGHTS, rows, "worked out here and from the encoder: they agree"))
 
 
 def _ranking(report: TokenReport) -> Iterator[Part]:
@@ -326,14 +326,14 @@ def _ranking(report: TokenReport) -> Iterator[Part]:
         )
         for each in (*ranking.heaviest, *_further(report))
     ]
-    yield Bars("its heaviest tokens", bars)
+    yield BarList("its heaviest tokens", bars)
     if corpus.summaries:
         note = f"fires on {corpus.others_firing:,} of {corpus.others_examined:,} other documents examined"
         if corpus.heaviest_other is not None:
             note += f", heaviest {corpus.heaviest_other} ({corpus.heaviest_other_weight:.3f})"
         if len(report.vocabulary.tokens) > 1:
             note = f"of several pieces the weakest; {note}"
-        yield Rows(Table("all documents that hold the term", DOCUMENTS, report.rows(), note))
+        yield TableRows(Table("all documents that hold the term", DOCUMENTS, report.rows(), note))
 
 
 def _further(report: TokenReport) -> Iterator[RankedToken]:
@@ -348,8 +348,8 @@ def _further(report: TokenReport) -> Iterator[RankedToken]:
             )
 
 
-def _next_steps(steps: Sequence[Step]) -> Iterator[Part]:
+def _next_steps(steps: Sequence[Advice]) -> Iterator[Part]:
     for step in steps:
         yield Prose(step.reason)
         if step.command:
-            yield Command(step.command)
+            yield CommandText(step.command)

@@ -13,7 +13,7 @@ from diagnostics.token_report import STATES
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.results import Result
-from sparse_adapt.report.sections import Command, untitled
+from sparse_adapt.report.sections import CommandText, untitled
 from sparse_adapt.report.terminal import rendered
 
 SECTIONS = ["1  Vocabulary", "2  Logits", "3  Weight", "4  Ranking", "5  What to do next"]
@@ -102,7 +102,7 @@ def test_a_query_without_a_match_says_so():
 
 def rendered_line(line: str) -> str:
     console = Console(file=io.StringIO(), width=80)
-    console.print(rendered(untitled(Command(line))))
+    console.print(rendered(untitled(CommandText(line))))
     return console.file.getvalue()
 
 

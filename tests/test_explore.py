@@ -15,7 +15,7 @@ from sparse_adapt.collection.readers import Document, write_documents
 from sparse_adapt.errors import ConfigError, InputError, ModelError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pages.explorer.server import HOST, listen, make_app, serve
-from sparse_adapt.pages.explorer.subject import Places, explored, find_places
+from sparse_adapt.pages.explorer.subject import ExploredPlaces, explored, find_places
 from sparse_adapt.retrieve.encode import encode
 
 TOKEN, PORT = "secret", 8765
@@ -125,7 +125,7 @@ def test_the_slider_saves_a_model(client, subject, term, tmp_path):
 def test_what_is_typed_and_what_documents_say_stays_text(tmp_path, tiny_run):
     documents = [Document(f"{HOSTILE} {row}", f"zorvex {HOSTILE}", HOSTILE) for row in range(3)]
     write_documents(tmp_path / "corpus.jsonl", documents)
-    found = explored(Places(str(tiny_run / "4-distill"), None, str(tmp_path / "corpus.jsonl")))
+    found = explored(ExploredPlaces(str(tiny_run / "4-distill"), None, str(tmp_path / "corpus.jsonl")))
     client = TestClient(make_app(found, TOKEN, PORT, tmp_path), base_url=f"http://{HOST}:{PORT}")
     term = next(iter(found.terms))
     for answer in (
@@ -155,7 +155,7 @@ def test_a_port_in_use_is_one_line():
 def test_a_model_and_a_corpus_that_dont_fit(tmp_path, tiny_run):
     write_documents(tmp_path / "corpus.jsonl", [Document("a", ""), Document("b", " ")])
     with pytest.raises(InputError, match="model and corpus don't fit"):
-        explored(Places(str(tiny_run / "4-distill"), None, str(tmp_path / "corpus.jsonl")))
+        explored(ExploredPlaces(str(tiny_run / "4-distill"), None, str(tmp_path / "corpus.jsonl")))
 
 
 def test_mistakes_are_one_line(sparse_adapt, tmp_path, tiny_run, tiny_model, zorvex_collection):
@@ -176,9 +176,9 @@ def test_mistakes_are_one_line(sparse_adapt, tmp_path, tiny_run, tiny_model, zor
 
 def test_places_of_a_run_and_of_a_model(tiny_run, tiny_model, zorvex_collection):
     of_run = find_places(str(tiny_run), None, None)
-    assert of_run == Places(str(tiny_run / "4-distill"), str(tiny_model), str(zorvex_collection))
+    assert of_run == ExploredPlaces(str(tiny_run / "4-distill"), str(tiny_model), str(zorvex_collection))
     of_model = find_places(str(tiny_run / "4-distill"), None, None)
-    assert of_model == Places(str(tiny_run / "4-distill"), None, str(zorvex_collection))
+    assert of_model == ExploredPlaces(str(tiny_run / "4-distill"), None, str(zorvex_collection))
     with pytest.raises(InputError, match="names no corpus"):
         find_places(str(tiny_model), None, None)
 

@@ -12,22 +12,22 @@ from sparse_adapt.report.html import fragment, png_file, read_page, served, svg_
 from sparse_adapt.report.printable import printable
 from sparse_adapt.report.sections import (
     Bar,
-    Bars,
-    Command,
+    BarList,
+    CommandText,
     Facts,
     Field,
     Fold,
-    Form,
-    Found,
+    FoundDocument,
     Heat,
     Listing,
-    Page,
     Prose,
     Ranking,
     Rankings,
-    Rows,
     Section,
+    TableRows,
     Warm,
+    WebForm,
+    WebPage,
     untitled,
 )
 from sparse_adapt.report.tables import Column, Table
@@ -57,18 +57,18 @@ def every_part(text):
     table = Table(
         text, (Column("a", text, "text"), Column("b", "b")), [{"a": text, "b": 2, "to": "#x"}], text
     )
-    found = Found(text, text, "1.0", True, [Bar(text, text, 0.5, text, True)], "#x")
+    found = FoundDocument(text, text, "1.0", True, [Bar(text, text, 0.5, text, True)], "#x")
     return [
         Prose(text, "good"),
         Listing([Prose(text, "bad")]),
         Facts([(text, text)]),
-        Rows(table, {"a": "to"}),
+        TableRows(table, {"a": "to"}),
         Heat(text, [Warm(text, 0.5, text, marked=True)], text),
-        Bars(text, [Bar(text, text, 2.0)], text),
+        BarList(text, [Bar(text, text, 2.0)], text),
         Rankings([Ranking(text, [found], text), Ranking(text, [])]),
-        Command(text),
+        CommandText(text),
         Fold(text, [Prose(text)], open=True, name="x"),
-        Form(
+        WebForm(
             "/x",
             [Field("a", text, text), Field("b", text, "1", (0, 2, 1)), Field("c", "", text, hidden=True)],
             text,
@@ -78,7 +78,7 @@ def every_part(text):
 
 @pytest.fixture
 def page():
-    return Page(
+    return WebPage(
         HOSTILE, [Section("x", HOSTILE, every_part(HOSTILE), HOSTILE)], HOSTILE, HOSTILE, [(HOSTILE, "#x")]
     )
 

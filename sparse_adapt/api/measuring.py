@@ -22,7 +22,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.charts import differences
 from sparse_adapt.report.progress import Bars, watching
 from sparse_adapt.report.results import Result
-from sparse_adapt.report.sections import Beside, Part, Pictures, Prose, Rows, Section
+from sparse_adapt.report.sections import Beside, Part, Pictures, Prose, Section, TableRows
 from sparse_adapt.report.tables import Column, Row, Table, tabulate_evaluation
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_model, evaluation, measurable
 from sparse_adapt.retrieve.significance import interval
@@ -89,7 +89,7 @@ class Evaluation(Result):
 
     def sections(self) -> Sequence[Section]:
         """The table of measures; in detail what was gained and lost with intervals, and queries that changed most."""
-        table = Section("measures", "", [Rows(self.table())])
+        table = Section("measures", "", [TableRows(self.table())])
         if self.baseline is None:
             return [table]
         gained = Section("gained", "Gained and lost", self._gained(), detail=True)
@@ -108,7 +108,7 @@ class Evaluation(Result):
             Column("high", "to", decimals=3, signed=True),
         )
         note = "The last two columns are the 95 % interval of the change, by bootstrap over the queries."
-        table = Rows(Table(f"Change of {SHOWN}", columns, rows, note))
+        table = TableRows(Table(f"Change of {SHOWN}", columns, rows, note))
         return [_in_words(rows[0], self.measures[FIRST]), Beside([Pictures([picture]), table])]
 
     def _gaps(self, kind: str) -> NDArray[np.float64]:
@@ -137,7 +137,10 @@ class Evaluation(Result):
         )
         return [
             Section(
-                "queries", "Queries that won and lost most", [Rows(Table("", columns, rows))], detail=True
+                "queries",
+                "Queries that won and lost most",
+                [TableRows(Table("", columns, rows))],
+                detail=True,
             )
         ]
 

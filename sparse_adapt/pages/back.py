@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from sparse_adapt.pages.subject import Subject
+from sparse_adapt.pages.subject import RunSubject
 from sparse_adapt.pipeline.demo_report import has_alone
 from sparse_adapt.pipeline.run import PLAN_FILE
-from sparse_adapt.report.sections import Command, Facts, Fold, Part, Prose, Rows, Section
+from sparse_adapt.report.sections import CommandText, Facts, Fold, Part, Prose, Section, TableRows
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.stages.record import read_record
 
@@ -21,20 +21,20 @@ COLUMNS = (
 )
 
 
-def back_section(subject: Subject) -> Section:
+def back_section(subject: RunSubject) -> Section:
     """Command, data with checksums, versions, settings."""
     report = subject.report
-    parts: list[Part] = [Prose("To make it again:"), Command(_command(subject))]
+    parts: list[Part] = [Prose("To make it again:"), CommandText(_command(subject))]
     parts.append(Facts(list(_facts(report))))
-    parts.append(Rows(Table("What each stage read", COLUMNS, list(_read(subject)))))
+    parts.append(TableRows(Table("What each stage read", COLUMNS, list(_read(subject)))))
     plan = subject.run.folder / PLAN_FILE
     if plan.is_file():
         text = plan.read_text(encoding="utf-8", errors="replace")
-        parts.append(Fold("Every setting (run.toml)", [Command(_without_places(text, subject))]))
+        parts.append(Fold("Every setting (run.toml)", [CommandText(_without_places(text, subject))]))
     return Section("back", "The way back", parts)
 
 
-def _command(subject: Subject) -> str:
+def _command(subject: RunSubject) -> str:
     """The command of an adaptation, of the demo, or of the run file."""
     record = read_record(subject.run.model) or {}
     if record.get("command"):
@@ -64,7 +64,7 @@ def _facts(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "made with", ", ".join(f"{name} {value}" for name, value in versions.items())
 
 
-def _read(subject: Subject) -> Iterator[Row]:
+def _read(subject: RunSubject) -> Iterator[Row]:
     for stage in subject.stages:
         files: Mapping[str, Any] = {"model": stage.get("model", {}), **stage.get("files", {})}
         for what, entry in files.items():
@@ -82,7 +82,7 @@ def _name(place: str) -> str:
     return Path(place).name or place
 
 
-def _without_places(text: str, subject: Subject) -> str:
+def _without_places(text: str, subject: RunSubject) -> str:
     """A run file with paths by their last names."""
     paths = {
         str(entry.get("path", "")) for stage in subject.stages for entry in stage.get("files", {}).values()

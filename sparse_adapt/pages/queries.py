@@ -9,8 +9,8 @@ from scipy.sparse import csr_matrix
 
 from diagnostics.matches import explain, found_of
 from sparse_adapt.collection.readers import Document, Query
-from sparse_adapt.pages.subject import Encoded, Subject
-from sparse_adapt.report.sections import Fold, Part, Prose, Ranking, Rankings, Rows, Section
+from sparse_adapt.pages.subject import EncodedSubject, RunSubject
+from sparse_adapt.report.sections import Fold, Part, Prose, Ranking, Rankings, Section, TableRows
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.selection.evidence import MADE_UP
@@ -23,14 +23,14 @@ SHARED = 12  # expansions of a query that are told
 HEAVIEST = 8  # tokens of a query that stand above its ranking
 
 
-class Weighed(NamedTuple):
+class WeighedQuery(NamedTuple):
     """A query and its vector (1, V)."""
 
     text: str
     vector: csr_matrix
 
 
-def queries_section(subject: Subject) -> Section:
+def queries_section(subject: RunSubject) -> Section:
     """The queries that changed most, then hubs."""
     parts: list[Part] = []
     if subject.results is None:
@@ -40,11 +40,11 @@ def queries_section(subject: Subject) -> Section:
         parts += [_pair(subject, query, None) for query in subject.own_queries[: 2 * SHOWN]]
     else:
         parts += list(_changed(subject))
-    parts.append(Rows(_hubs(subject)))
+    parts.append(TableRows(_hubs(subject)))
     return Section("queries", "Queries", parts)
 
 
-def _changed(subject: Subject) -> Iterator[Part]:
+def _changed(subject: RunSubject) -> Iterator[Part]:
     assert subject.results is not None and subject.judged is not None, "asked before"
     base, final = subject.results
     gaps = final.values[MADE_UP.measure] - base.values[MADE_UP.measure]
@@ -61,7 +61,7 @@ def _changed(subject: Subject) -> Iterator[Part]:
             yield _pair(subject, subject.judged.queries[row], float(gaps[row]))
 
 
-def _pair(subject: Subject, query: Query, gap: float | None) -> Fold:
+def _pair(subject: RunSubject, query: Query, gap: float | None) -> Fold:
     """A query under both models, side by side, and what changed in words."""
     grades = None if subject.judged is None else subject.judged.judgements.get(query.query_id)
     rankings, firsts = [], []
@@ -74,15 +74,15 @@ def _pair(subject: Subject, query: Query, gap: float | None) -> Fold:
     return Fold(summary, [Prose(_what_changed(*firsts)), Rankings(rankings)])
 
 
-def weigh(encoded: Encoded, text: str) -> Weighed:
+def weigh(encoded: EncodedSubject, text: str) -> WeighedQuery:
     """A query as a model weighs it."""
-    return Weighed(text, encode(encoded.model, [text], "query"))
+    return WeighedQuery(text, encode(encoded.model, [text], "query"))
 
 
 def ranking_of(
     name: str,
-    encoded: Encoded,
-    query: Weighed,
+    encoded: EncodedSubject,
+    query: WeighedQuery,
     documents: Sequence[Document],
     grades: Mapping[str, int] | None = None,
     link: Callable[[str], str] = lambda document_id: "",
@@ -126,7 +126,7 @@ def _what_changed(before: Sequence[str], after: Sequence[str]) -> str:
     return f"In the first {TOP}, {'; '.join(told)}."
 
 
-def _hubs(subject: Subject) -> Table:
+def _hubs(subject: RunSubject) -> Table:
     """Documents among the first ten of most everyday queries, after the adaptation, and how many it was before."""
     counts = []
     for encoded in (subject.base, subject.final):

@@ -11,14 +11,14 @@ from sparse_adapt.model.layout import is_dense
 from sparse_adapt.pages.back import back_section
 from sparse_adapt.pages.queries import queries_section
 from sparse_adapt.pages.stages import stages_section
-from sparse_adapt.pages.subject import Subject, read_subject
+from sparse_adapt.pages.subject import RunSubject, read_subject
 from sparse_adapt.pages.terms import find_terms, provenance_section, terms_section
 from sparse_adapt.pages.verdict import verdict_section
 from sparse_adapt.pipeline.run import read_finished
 from sparse_adapt.report.html import written
 from sparse_adapt.report.messages import say
 from sparse_adapt.report.progress import Heard, silent
-from sparse_adapt.report.sections import Facts, Page, Section
+from sparse_adapt.report.sections import Facts, Section, WebPage
 
 PAGE_FILE = "report.html"
 PARTS = 6  # that whoever waits hears of, with the reading of the run
@@ -48,7 +48,7 @@ WORDS = (
 )
 
 
-def run_page(subject: Subject, heard: Heard = silent) -> Page:
+def run_page(subject: RunSubject, heard: Heard = silent) -> WebPage:
     """The page of a run: the verdict first."""
     verdict = verdict_section(subject)
     heard(1)
@@ -75,7 +75,7 @@ def run_page(subject: Subject, heard: Heard = silent) -> Page:
         back_section(subject),
         Section("words", "Words of this page", [Facts(WORDS)]),
     ]
-    return Page(
+    return WebPage(
         f"What adapting to {corpus} brought", sections, lead, f"Written {subject.report.get('written', '')}."
     )
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sparse_adapt.pages.subject import Subject
+from sparse_adapt.pages.subject import RunSubject
 from sparse_adapt.pipeline.demo_report import has_alone
 from sparse_adapt.report.charts import lines
-from sparse_adapt.report.sections import Fold, Part, Picture, Pictures, Prose, Rows, Section
+from sparse_adapt.report.sections import Fold, Part, Picture, Pictures, Prose, Section, TableRows
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.stages.table import STAGES
 from sparse_adapt.training.loop import HISTORY_FILE, read_history
@@ -23,7 +23,7 @@ STAGE_COLUMNS = (
 )
 
 
-def stages_section(subject: Subject) -> Section:
+def stages_section(subject: RunSubject) -> Section:
     """Pictures of what each stage bought and cost, then the stages, then their losses."""
     columns = subject.report.get("demo", {}).get("columns", [])
     parts: list[Part] = []
@@ -32,10 +32,10 @@ def stages_section(subject: Subject) -> Section:
         parts.append(Pictures(bought(columns), note))
     tried = subject.report.get("adapt", {}).get("choice", {}).get("tried", [])
     if tried:
-        parts.append(Rows(_tried(tried, int(subject.report["adapt"]["choice"]["kept"]))))
+        parts.append(TableRows(_tried(tried, int(subject.report["adapt"]["choice"]["kept"]))))
     if not columns and not tried:
         parts.append(Prose("Nothing was measured between the stages of this run.", "quiet"))
-    parts.append(Rows(Table("Stages", STAGE_COLUMNS, [_stage(each) for each in subject.stages])))
+    parts.append(TableRows(Table("Stages", STAGE_COLUMNS, [_stage(each) for each in subject.stages])))
     pictures = [
         drawn for stage in subject.stages if (drawn := _losses(subject.run.folder, stage)) is not None
     ]

@@ -28,7 +28,7 @@ EVERYDAY = 1_000  # texts that mean anything, half of them like queries
 
 
 @dataclass(frozen=True)
-class Encoded:
+class EncodedSubject:
     """What a model makes of the documents, the judged queries and everyday ones: vectors (texts, V)."""
 
     model: SparseEncoder
@@ -43,7 +43,7 @@ class Encoded:
 
 
 @dataclass(frozen=True)
-class Subject:
+class RunSubject:
     """A run's models and texts. `judged` is None where nothing says which documents a query means."""
 
     run: Finished
@@ -68,12 +68,12 @@ class Subject:
         return made_up(EVERYDAY, EVERYDAY_SEED)[LIKE_QUERIES]
 
     @cached_property
-    def base(self) -> Encoded:
+    def base(self) -> EncodedSubject:
         """The model that the run began with."""
         return self._encoded(found(str(self.report["model"]), self.run.folder))
 
     @cached_property
-    def final(self) -> Encoded:
+    def final(self) -> EncodedSubject:
         """The model that it ended with."""
         return self._encoded(str(self.run.model))
 
@@ -121,11 +121,11 @@ class Subject:
 
     # -- where it comes from ----------------------------------------------------------------------
 
-    def _encoded(self, place: str) -> Encoded:
+    def _encoded(self, place: str) -> EncodedSubject:
         model = SparseEncoder.load(place)
         asked = [] if self.judged is None else [query.text for query in self.judged.queries]
         texts = [document.full_text for document in self.documents]
-        return Encoded(
+        return EncodedSubject(
             model,
             encode(model, texts, "document"),
             encode(model, asked, "query"),
@@ -143,7 +143,7 @@ class Subject:
         return None
 
 
-def read_subject(folder: str | Path, queries: str | None = None, heard: Heard = silent) -> Subject:
+def read_subject(folder: str | Path, queries: str | None = None, heard: Heard = silent) -> RunSubject:
     """A finished run and all that its page needs. `queries`: a file of the user's own.
 
     Raises InputError for a folder that is no whole run, for a run without a corpus and for a corpus that is gone.
@@ -161,4 +161,4 @@ def read_subject(folder: str | Path, queries: str | None = None, heard: Heard = 
     own = () if queries is None else tuple(read_queries(queries))
     judged = Judged.of(run.corpus, run.folder)
     heard(1)
-    return Subject(run, judged.documents, judged.all_documents, judged.queries, own)
+    return RunSubject(run, judged.documents, judged.all_documents, judged.queries, own)

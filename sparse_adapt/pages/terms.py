@@ -12,19 +12,19 @@ from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import names_of
 from sparse_adapt.pages.states import ends_told, heat_of
-from sparse_adapt.pages.subject import Subject
+from sparse_adapt.pages.subject import RunSubject
 from sparse_adapt.report.charts import strip
 from sparse_adapt.report.sections import (
     Bar,
-    Bars,
+    BarList,
     Facts,
     Fold,
     Part,
     Picture,
     Pictures,
     Prose,
-    Rows,
     Section,
+    TableRows,
 )
 from sparse_adapt.report.tables import Column, Row, Table, percentage
 from sparse_adapt.retrieve.encode import encode
@@ -82,7 +82,7 @@ class TermFindings(NamedTuple):
         }
 
 
-def find_terms(subject: Subject) -> list[TermFindings]:
+def find_terms(subject: RunSubject) -> list[TermFindings]:
     """Every new term, those of most documents first."""
     texts = [query.text for query in subject.own_queries]
     own = encode(subject.final.model, texts, "query")
@@ -91,7 +91,7 @@ def find_terms(subject: Subject) -> list[TermFindings]:
     return findings
 
 
-def _find(subject: Subject, token: NewToken, own: object) -> TermFindings:
+def _find(subject: RunSubject, token: NewToken, own: object) -> TermFindings:
     final = subject.final
     said = _column(final.documents, token.token_id)
     rows = subject.said_in[token.token_id]
@@ -126,11 +126,11 @@ def _heaviest(texts: Sequence[str], weights: NDArray[np.float32]) -> list[Stray]
     return [Stray(texts[row], float(weights[row])) for row in order if weights[row] > 0]
 
 
-def terms_section(subject: Subject, findings: Sequence[TermFindings]) -> Section:
+def terms_section(subject: RunSubject, findings: Sequence[TermFindings]) -> Section:
     """The picture of all terms, their table, and the first of them in full."""
     if not findings:
         return Section("terms", "Terms", [Prose("No term was added: the vocabulary stays as it was.")])
-    parts: list[Part] = [Pictures([_picture(subject)]), Rows(_table(findings), {"term": "link"})]
+    parts: list[Part] = [Pictures([_picture(subject)]), TableRows(_table(findings), {"term": "link"})]
     if not subject.own_queries:
         parts.append(
             Prose(
@@ -163,7 +163,7 @@ def anchor(token: NewToken) -> str:
     return f"term-{token.token_id}"
 
 
-def _picture(subject: Subject) -> Picture:
+def _picture(subject: RunSubject) -> Picture:
     """The weights of all terms, by the texts that have them."""
     final, ids = subject.final, [token.token_id for token in subject.final.model.new_tokens]
     groups: dict[str, list[float]] = {
@@ -201,7 +201,9 @@ def _told(values: Sequence[float]) -> str:
     return f"{lit:,} of {len(values):,} above 0, mean {sum(values) / len(values):.2f}"
 
 
-def _fold(subject: Subject, each: TermFindings, nearest: Sequence[tuple[str, float]], *, open_: bool) -> Fold:
+def _fold(
+    subject: RunSubject, each: TermFindings, nearest: Sequence[tuple[str, float]], *, open_: bool
+) -> Fold:
     definition = subject.definitions.get(each.token.term.casefold())
     pairs = [
         ("token", each.token.token),
@@ -224,7 +226,7 @@ def _fold(subject: Subject, each: TermFindings, nearest: Sequence[tuple[str, flo
     return Fold(each.token.term, parts, open=open_, name=anchor(each.token))
 
 
-def _documents(subject: Subject, rows: Sequence[int]) -> str:
+def _documents(subject: RunSubject, rows: Sequence[int]) -> str:
     names = [subject.documents[row].document_id for row in rows[:5]]
     more = f" and {len(rows) - 5:,} more" if len(rows) > 5 else ""
     return f"{len(rows):,}: {', '.join(names)}{more}" if rows else "none says it"
@@ -238,7 +240,7 @@ def _stray_parts(title: str, strays: Sequence[Stray], without: str) -> list[Part
     if not strays:
         return [Prose(f"{title}: {without}.", "quiet")]
     largest = max(each.weight for each in strays)
-    return [Bars(title, [Bar(each.text, f"{each.weight:.2f}", each.weight / largest) for each in strays])]
+    return [BarList(title, [Bar(each.text, f"{each.weight:.2f}", each.weight / largest) for each in strays])]
 
 
 @torch.inference_mode()
@@ -261,7 +263,7 @@ def nearest_tokens(model: SparseEncoder, token_ids: Sequence[int]) -> Mapping[in
 # -- where a weight comes from -------------------------------------------------------------------
 
 
-def provenance_section(subject: Subject, findings: Sequence[TermFindings]) -> Section:
+def provenance_section(subject: RunSubject, findings: Sequence[TermFindings]) -> Section:
     """For the first terms: a document that says it, a query that means it, an everyday query that lights it."""
     model = subject.final.model
     parts: list[Part] = []
@@ -274,7 +276,7 @@ def provenance_section(subject: Subject, findings: Sequence[TermFindings]) -> Se
     return Section("provenance", "Where the weight comes from", [*parts, Prose(told, "quiet")])
 
 
-def texts_of(subject: Subject, each: TermFindings) -> Iterator[tuple[str, str]]:
+def texts_of(subject: RunSubject, each: TermFindings) -> Iterator[tuple[str, str]]:
     """The texts that show most of a term, each under its title."""
     if each.rows:
         document = subject.documents[each.rows[0]]

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from diagnostics.figures import Cost, measure_cost
-from sparse_adapt.pages.subject import Subject
+from diagnostics.figures import ServingCost, measure_cost
+from sparse_adapt.pages.subject import RunSubject
 from sparse_adapt.report.charts import differences
 from sparse_adapt.report.progress import duration
 from sparse_adapt.report.sections import (
@@ -15,8 +15,8 @@ from sparse_adapt.report.sections import (
     Part,
     Pictures,
     Prose,
-    Rows,
     Section,
+    TableRows,
     Tone,
 )
 from sparse_adapt.report.tables import Column, Row, Table, percentage
@@ -75,7 +75,7 @@ def _told(whole: Evidence, judged_by: str) -> str:
     return told
 
 
-def verdict_section(subject: Subject) -> Section:
+def verdict_section(subject: RunSubject) -> Section:
     """The verdict, first of all."""
     found = subject.report.get("evidence", {})
     gains, judged_by = [Evidence(**row) for row in found.get("rows", ())], str(found.get("judged by", ""))
@@ -120,10 +120,12 @@ def _gained(gains: Sequence[Evidence], judged_by: str) -> list[Part]:
     picture = differences(
         "Gained and lost, nDCG@10", named, told=f"Difference of nDCG@10 by kind of query: {told}"
     )
-    return [Beside([Pictures([picture]), Rows(Table("Gained and lost, in figures", COLUMNS, rows, note))])]
+    return [
+        Beside([Pictures([picture]), TableRows(Table("Gained and lost, in figures", COLUMNS, rows, note))])
+    ]
 
 
-def _costs(subject: Subject) -> Iterator[tuple[str, str]]:
+def _costs(subject: RunSubject) -> Iterator[tuple[str, str]]:
     before, after = (
         measure_cost(each.documents, each.model.tokenizer, each.everyday)
         for each in (subject.base, subject.final)
@@ -134,7 +136,7 @@ def _costs(subject: Subject) -> Iterator[tuple[str, str]]:
     yield "in production", _production(subject)
 
 
-def _index(before: Cost, after: Cost) -> str:
+def _index(before: ServingCost, after: ServingCost) -> str:
     weights = f"{before.nonzero_document:.0f} to {after.nonzero_document:.0f} weights a document"
     change = after.index_bytes / max(1, before.index_bytes) - 1
     if before.documents < MANY:
@@ -142,7 +144,7 @@ def _index(before: Cost, after: Cost) -> str:
     return f"{weights}, {percentage(change, 0, '+')} bytes (estimated, without texts)"
 
 
-def _work(before: Cost, after: Cost) -> str:
+def _work(before: ServingCost, after: ServingCost) -> str:
     assert before.flops is not None and after.flops is not None, "queries were given"
     change = "" if not before.flops else f" ({percentage(after.flops / before.flops - 1, 0, '+')})"
     return (
@@ -150,14 +152,14 @@ def _work(before: Cost, after: Cost) -> str:
     )
 
 
-def _production(subject: Subject) -> str:
+def _production(subject: RunSubject) -> str:
     found = subject.report.get("adapt", {})
     if found.get("frozen"):
         return f"encode again the {found['documents_with_a_new_term']:,} documents that say a new term"
     return "encode every document again; encoding a query takes as long as before"
 
 
-def _when_not(subject: Subject, gains: Sequence[Evidence], strays: float) -> Iterator[Prose]:
+def _when_not(subject: RunSubject, gains: Sequence[Evidence], strays: float) -> Iterator[Prose]:
     yield Prose(
         f"For general questions: {percentage(strays)} of everyday queries light a new term, though they mean none.",
         "bad" if strays > STRAYS_ENOUGH else "",

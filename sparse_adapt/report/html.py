@@ -20,7 +20,7 @@ from sparse_adapt import __version__
 from sparse_adapt.errors import InputError, MissingExtraError
 from sparse_adapt.report.charts import COLOURS, CONFIG, LIGHT, SCHEMA
 from sparse_adapt.report.printable import printable
-from sparse_adapt.report.sections import Page, Part, Picture, Prose, Section
+from sparse_adapt.report.sections import Part, Picture, Prose, Section, WebPage
 
 TEMPLATES = Path(__file__).with_name("templates")
 STYLE_FILE, SCRIPT_FILE = "page.css", "explore.js"
@@ -29,7 +29,7 @@ HEAD = 4_000  # characters of a page within which it says what it is
 OF_MARKS = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')  # of each mark; the picture has words of its own
 
 
-def written(page: Page) -> str:
+def written(page: WebPage) -> str:
     """A page that needs no other file, and that no text in it can make run anything."""
     return (
         _environment()
@@ -38,7 +38,7 @@ def written(page: Page) -> str:
     )
 
 
-def served(page: Page, style_link: str, script_link: str) -> str:
+def served(page: WebPage, style_link: str, script_link: str) -> str:
     """The same for a server, which hands out the style sheet and the script under these addresses."""
     return (
         _environment()

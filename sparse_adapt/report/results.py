@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from sparse_adapt.errors import MissingPackageError
-from sparse_adapt.report.sections import Page, Section
+from sparse_adapt.report.sections import Section, WebPage
 from sparse_adapt.report.tables import Row
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Result(ABC):
         """The result as a page that needs no network and no script."""
         from sparse_adapt.report.html import written
 
-        return written(Page(title, self.sections(), lead or self.headline))
+        return written(WebPage(title, self.sections(), lead or self.headline))
 
     def to_frame(self) -> "DataFrame":
         """The rows as a data frame of pandas. Raises MissingPackageError, with its pip line, without pandas."""

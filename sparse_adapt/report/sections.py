@@ -44,7 +44,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class TableRows:
     """A table. `links`: for the key of a column, the key of the row's field that holds where its cell leads."""
 
     kind: ClassVar[str] = "rows"
@@ -144,7 +144,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Bars:
+class BarList:
     """Names with bars. `total`: the score that their figures sum to, where they do."""
 
     kind: ClassVar[str] = "bars"
@@ -160,7 +160,7 @@ class Bars:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundDocument:
     """One document of a ranking: its parts are the tokens that it shares with the query."""
 
     name: str
@@ -172,9 +172,9 @@ class Found:
     open: bool = False
 
     @property
-    def shared(self) -> Bars:
+    def shared(self) -> BarList:
         """The tokens as bars."""
-        return Bars("", self.bars, total=self.score)
+        return BarList("", self.bars, total=self.score)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ class Ranking:
     """What one model finds for a query."""
 
     name: str
-    found: Sequence[Found]
+    found: Sequence[FoundDocument]
     said: str = ""
 
 
@@ -195,7 +195,7 @@ class Rankings:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class CommandText:
     """A command line or a file, to be copied."""
 
     kind: ClassVar[str] = "command"
@@ -233,7 +233,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class WebForm:
     """Fields and a button; `action` is where they are sent, as a question or, with `posts`, as an order."""
 
     kind: ClassVar[str] = "form"
@@ -247,16 +247,16 @@ Part = (
     Prose
     | Listing
     | Facts
-    | Rows
+    | TableRows
     | Picture
     | Pictures
     | Heat
-    | Bars
+    | BarList
     | Rankings
-    | Command
+    | CommandText
     | Beside
     | Fold
-    | Form
+    | WebForm
 )
 
 
@@ -275,7 +275,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class WebPage:
     """A whole page. `links` lead to other pages, by their names."""
 
     title: str
@@ -293,4 +293,4 @@ def untitled(*parts: Part | Table | str) -> tuple[Section, ...]:
 def _part(given: Part | Table | str) -> Part:
     if isinstance(given, str):
         return Prose(given)
-    return Rows(given) if isinstance(given, Table) else given
+    return TableRows(given) if isinstance(given, Table) else given

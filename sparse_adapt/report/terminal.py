@@ -23,9 +23,9 @@ from sparse_adapt.report.printable import printable_line
 from sparse_adapt.report.sections import (
     HERE,
     Bar,
-    Bars,
+    BarList,
     Beside,
-    Command,
+    CommandText,
     Facts,
     Fold,
     Heat,
@@ -34,8 +34,8 @@ from sparse_adapt.report.sections import (
     Prose,
     Ranking,
     Rankings,
-    Rows,
     Section,
+    TableRows,
     Tone,
     Warm,
 )
@@ -75,7 +75,9 @@ def rendered(sections: Sequence[Section]) -> RenderableType:
 def _below(*given: Sequence[Part]) -> Iterator[RenderableType]:
     """Parts one below the other, with an empty line before each that is a block of its own."""
     for number, part in enumerate(part for parts in given for part in parts):
-        if number and (isinstance(part, Heat | Bars) or (isinstance(part, Rows) and part.table.title)):
+        if number and (
+            isinstance(part, Heat | BarList) or (isinstance(part, TableRows) and part.table.title)
+        ):
             yield Text("")
         yield from _shown(part)
 
@@ -88,17 +90,17 @@ def _shown(part: Part) -> Iterator[RenderableType]:
             yield from (Text(f"- {line.text}", style=STYLES[line.tone]) for line in lines)
         case Facts(pairs):
             yield Grid([(Text(name, style=QUIET), Text(value)) for name, value in pairs])
-        case Rows(table):
+        case TableRows(table):
             yield to_rich(table)
-        case Command(text):
+        case CommandText(text):
             yield CommandLine(text)
-        case Heat() | Bars():
+        case Heat() | BarList():
             yield from _drawn(part)
         case _:
             yield from _nested(part)
 
 
-def _drawn(part: Heat | Bars) -> Iterator[RenderableType]:
+def _drawn(part: Heat | BarList) -> Iterator[RenderableType]:
     """Tokens or bars between a title and a note."""
     yield from _quiet(part.title)
     if isinstance(part, Heat):

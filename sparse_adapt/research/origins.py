@@ -15,10 +15,10 @@ from sparse_adapt.api.results import Told
 from sparse_adapt.collection.examples import read_candidates
 from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pages.subject import Encoded, Subject
+from sparse_adapt.pages.subject import EncodedSubject, RunSubject
 from sparse_adapt.pages.terms import find_terms, texts_of
 from sparse_adapt.report.progress import Heard, silent
-from sparse_adapt.report.sections import Bar, Bars, Fold, Part, Prose, Section
+from sparse_adapt.report.sections import Bar, BarList, Fold, Part, Prose, Section
 from sparse_adapt.report.tables import Row, percentage
 from sparse_adapt.research.influence import Checkpoint, Influence, Lesson, influences, rates_of
 from sparse_adapt.research.wackiness import Wackiness, measure_wackiness
@@ -114,7 +114,7 @@ class Origins(Told):
         ]
 
 
-def find_origins(subject: Subject, heard: Heard = silent) -> Origins:
+def find_origins(subject: RunSubject, heard: Heard = silent) -> Origins:
     """What taught the first terms of a run. `heard` hears of each saved model.
 
     Raises InputError for a run without new terms, and where what it learnt from is no longer where it was.
@@ -142,7 +142,7 @@ def find_origins(subject: Subject, heard: Heard = silent) -> Origins:
     return Origins(Path(subject.run.folder).name, origins, len(examples), len(checkpoints), wacky)
 
 
-def _checkpoints(subject: Subject, examples: Sequence[Lesson], heard: Heard) -> Iterator[Checkpoint]:
+def _checkpoints(subject: RunSubject, examples: Sequence[Lesson], heard: Heard) -> Iterator[Checkpoint]:
     """The saved models that have the new tokens, each with its rate."""
     for stage, rate in zip(subject.stages, rates_of(subject.stages), strict=True):
         with suppress(ModelError, InputError):
@@ -152,7 +152,7 @@ def _checkpoints(subject: Subject, examples: Sequence[Lesson], heard: Heard) -> 
         heard(1)
 
 
-def _lessons(subject: Subject) -> Iterator[Lesson]:
+def _lessons(subject: RunSubject) -> Iterator[Lesson]:
     """Texts that the stages learnt from: definitions, examples, queries, documents that say a term."""
     model = subject.final.model
     named = {token.term.casefold(): token.token_id for token in model.new_tokens}
@@ -174,7 +174,7 @@ def _lessons(subject: Subject) -> Iterator[Lesson]:
             yield Lesson(subject.documents[row].full_text, "document", frozenset({token_id}))
 
 
-def _wackiness(subject: Subject, encoded: Encoded) -> Wackiness:
+def _wackiness(subject: RunSubject, encoded: EncodedSubject) -> Wackiness:
     if subject.judged is None:
         return Wackiness({}, 0.0)
     texts = [document.full_text for document in subject.documents]
@@ -182,13 +182,13 @@ def _wackiness(subject: Subject, encoded: Encoded) -> Wackiness:
     return measure_wackiness(encoded.model, encoded.searcher, texts, asked, encoded.queries)
 
 
-def _bars(found: Sequence[Influence]) -> Bars:
+def _bars(found: Sequence[Influence]) -> BarList:
     largest = max((each.share for each in found), default=0.0) or 1.0
     bars = [
         Bar(_short(each.lesson.text), percentage(each.share), each.share / largest, each.lesson.source)
         for each in found
     ]
-    return Bars("Training examples that taught it", bars, "" if bars else "No training example raised it.")
+    return BarList("Training examples that taught it", bars, "" if bars else "No training example raised it.")
 
 
 def _short(text: str) -> str:

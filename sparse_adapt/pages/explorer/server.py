@@ -19,7 +19,7 @@ from sparse_adapt.pages.explorer.terms import amounts_with, term_page, terms_pag
 from sparse_adapt.pages.explorer.views import Addresses, Missing, document_page, query_page
 from sparse_adapt.pipeline.calibrate import save_calibrated
 from sparse_adapt.report.html import script, served, style_sheet
-from sparse_adapt.report.sections import Page
+from sparse_adapt.report.sections import WebPage
 
 try:
     from starlette.applications import Starlette
@@ -53,7 +53,7 @@ HEADERS = {
 }
 
 Next = Callable[[Request], Awaitable[Response]]
-View = Callable[[Request], Page]
+View = Callable[[Request], WebPage]
 
 
 def make_app(explored: Explored, token: str, port: int, saves: Path) -> Starlette:
@@ -100,7 +100,7 @@ def _guard(port: int) -> Callable[[Request, Next], Awaitable[Response]]:
 def _answer(explored: Explored, at: Addresses, view: View) -> Callable[[Request], Awaitable[Response]]:
     """A view as an endpoint; views take turns, as models aren't made for several at once."""
 
-    def shown(request: Request) -> tuple[Page, int]:
+    def shown(request: Request) -> tuple[WebPage, int]:
         with explored.lock:
             try:
                 return view(request), 200
@@ -116,7 +116,7 @@ def _answer(explored: Explored, at: Addresses, view: View) -> Callable[[Request]
     return endpoint
 
 
-def _term(explored: Explored, at: Addresses, request: Request) -> Page:
+def _term(explored: Explored, at: Addresses, request: Request) -> WebPage:
     asked = request.query_params
     amount = _number(asked.get("amount", "0"))
     return term_page(
@@ -157,7 +157,7 @@ def _save(explored: Explored, at: Addresses, saves: Path) -> Callable[[Request],
     return endpoint
 
 
-def _missing(explored: Explored, at: Addresses) -> Page:
+def _missing(explored: Explored, at: Addresses) -> WebPage:
     return at.said(explored, "Nothing is here", "Follow a link above.")
 
 

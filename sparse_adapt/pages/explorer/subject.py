@@ -17,7 +17,7 @@ from sparse_adapt.files.place import found
 from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.layout import is_dense
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pages.subject import Encoded
+from sparse_adapt.pages.subject import EncodedSubject
 from sparse_adapt.pipeline.lowering import Amounts, Scales, Texts, everyday_queries, raw_logits
 from sparse_adapt.pipeline.run import REPORT_FILE, read_finished
 from sparse_adapt.report.progress import Heard, silent
@@ -29,7 +29,7 @@ BEFORE, AFTER, ONLY = "before", "after", "model"
 
 
 @dataclass(frozen=True)
-class Places:
+class ExploredPlaces:
     """Where a model, the one beside it and a corpus lie."""
 
     model: str
@@ -41,13 +41,13 @@ class Places:
 class Explored:
     """Models by their names, documents, and what is worked out when it is first asked for."""
 
-    places: Places
+    places: ExploredPlaces
     documents: tuple[Document, ...]
-    encoded: Mapping[str, Encoded]
+    encoded: Mapping[str, EncodedSubject]
     lock: RLock = field(default_factory=RLock)
 
     @property
-    def main(self) -> Encoded:
+    def main(self) -> EncodedSubject:
         """The model that is asked about: the adapted one where there are two."""
         return self.encoded[AFTER if AFTER in self.encoded else ONLY]
 
@@ -101,7 +101,7 @@ class Explored:
         return self._raising if (amounts < 0).any() else self.scales
 
 
-def find_places(source: str, against: str | None, corpus: str | None) -> Places:
+def find_places(source: str, against: str | None, corpus: str | None) -> ExploredPlaces:
     """The places of a run, whose base model stands beside the final one, or of a model. Names come first.
 
     Raises InputError for a run that isn't whole and ModelError for a dense model.
@@ -112,12 +112,12 @@ def find_places(source: str, against: str | None, corpus: str | None) -> Places:
         base = found(str(run.report["model"]), folder) if isinstance(run.report.get("model"), str) else None
         if corpus is None and run.corpus is None:
             raise InputError(source, "a run without a corpus; name one: --corpus CORPUS")
-        places = Places(str(run.model), against or base, corpus or str(run.corpus))
+        places = ExploredPlaces(str(run.model), against or base, corpus or str(run.corpus))
     else:
         known = corpus or read_before(source).get("corpus")
         if known is None:
             raise InputError(source, "its record names no corpus; name one: --corpus CORPUS")
-        places = Places(source, against, known)
+        places = ExploredPlaces(source, against, known)
     for place in (places.model, places.against):
         if place is not None and Path(place).is_dir() and is_dense(Path(place)):
             raise ModelError(
@@ -126,7 +126,9 @@ def find_places(source: str, against: str | None, corpus: str | None) -> Places:
     return places
 
 
-def explored(places: Places, watch: Callable[[str, int], Heard] = lambda what, total: silent) -> Explored:
+def explored(
+    places: ExploredPlaces, watch: Callable[[str, int], Heard] = lambda what, total: silent
+) -> Explored:
     """Load the models and encode the corpus. Raises InputError where a model gives no document any weight."""
     documents = tuple(read_documents(places.corpus))
     named = {ONLY: places.model}
@@ -142,7 +144,7 @@ def explored(places: Places, watch: Callable[[str, int], Heard] = lambda what, t
                 places.corpus, f"no document has any weight under {place}: model and corpus don't fit"
             )
         nothing = csr_matrix((0, model.vocabulary_size), dtype=np.float32)
-        encoded[name] = Encoded(model, vectors, nothing, nothing)
+        encoded[name] = EncodedSubject(model, vectors, nothing, nothing)
     subject = Explored(places, documents, encoded)
     if subject.terms:
         heard = watch("scales of the terms", 1)

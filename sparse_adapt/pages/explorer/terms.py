@@ -17,18 +17,18 @@ from sparse_adapt.pipeline.calibrate import check_calibrates, tabulate
 from sparse_adapt.pipeline.lowering import Amounts, Texts
 from sparse_adapt.report.sections import (
     Bar,
-    Bars,
+    BarList,
     Facts,
     Field,
-    Form,
-    Found,
-    Page,
+    FoundDocument,
     Part,
     Prose,
     Ranking,
     Rankings,
-    Rows,
     Section,
+    TableRows,
+    WebForm,
+    WebPage,
 )
 from sparse_adapt.report.tables import Column, Row, Table, percentage
 from sparse_adapt.retrieve.search import Searcher
@@ -38,7 +38,7 @@ LISTED = 500  # terms, and documents of a term
 STEPS = 100  # of a slider
 
 
-def terms_page(explored: Explored, at: Addresses) -> Page:
+def terms_page(explored: Explored, at: Addresses) -> WebPage:
     """Every new term with the share of everyday queries that light it."""
     if not explored.terms:
         return at.said(explored, "Terms", "This model was given no new term.")
@@ -62,13 +62,13 @@ def terms_page(explored: Explored, at: Addresses) -> Page:
         Column("everyday", "everyday queries light it", "share", decimals=1),
     )
     note = "" if len(tokens) <= LISTED else f"The first {LISTED:,} of {len(tokens):,}, most strays first."
-    table = Rows(Table("", columns, rows, note), {"term": "to"})
+    table = TableRows(Table("", columns, rows, note), {"term": "to"})
     return at.page(explored, "Terms", [Section("terms", "Terms", [table])])
 
 
 def term_page(
     explored: Explored, at: Addresses, token_id: int, amount: float, text: str, saved: str = ""
-) -> Page:
+) -> WebPage:
     """One term: what it stands for, the slider, its strays, and where it is said."""
     token = explored.terms.get(token_id)
     if token is None:
@@ -120,8 +120,8 @@ def _slider(
         Field("amount", "Lowered by", f"{amount:g}", (-most, most, round(2 * most / STEPS, 3))),
         Field("q", "Rankings for", text),
     ]
-    parts: list[Part] = [Form(at.term(token.token_id), fields, "Show")]
-    parts.append(Rows(tabulate(explored.scales_for(amounts).bought(amounts))))
+    parts: list[Part] = [WebForm(at.term(token.token_id), fields, "Show")]
+    parts.append(TableRows(tabulate(explored.scales_for(amounts).bought(amounts))))
     if text.strip():
         parts.append(
             Rankings([_with(explored, at, each, text) for each in (np.zeros_like(amounts), amounts)])
@@ -131,7 +131,7 @@ def _slider(
             Field("amount", "", f"{amount:g}", hidden=True),
             Field("name", "Folder for the model", f"calibrated-{token.token_id}"),
         ]
-        parts.append(Form(f"{at.term(token.token_id)}/save", named, "Save as a model", posts=True))
+        parts.append(WebForm(f"{at.term(token.token_id)}/save", named, "Save as a model", posts=True))
     if saved:
         parts.append(Prose(f"Saved as {saved}.", "good"))
     return parts
@@ -147,7 +147,7 @@ def _with(explored: Explored, at: Addresses, amounts: Amounts, text: str) -> Ran
     for row, score in zip(rows, scores, strict=True):
         document = explored.documents[int(row)]
         link = at.document(document.document_id)
-        found.append(Found(document.document_id, document.title, f"{score:.2f}", None, [], link))
+        found.append(FoundDocument(document.document_id, document.title, f"{score:.2f}", None, [], link))
     return Ranking("with this" if amounts.any() else "as it is", found)
 
 
@@ -167,7 +167,7 @@ def _strays(explored: Explored, at: Addresses, token: NewToken) -> list[Part]:
     share = float((logits > 0).mean())
     title = f"{percentage(share)} of {len(logits):,} everyday queries light it; those with the largest logits"
     return [
-        Bars(title, bars),
+        BarList(title, bars),
         heat_of(explored.main.model, texts[order[0]], token.token_id, "What lit it in the first"),
     ]
 
@@ -186,7 +186,7 @@ def _where(explored: Explored, at: Addresses, token: NewToken) -> list[Part]:
     columns = (Column("document", "document", "text"), Column("weight", "weight", decimals=2))
     best = explored.documents[rows[int(weights.argmax())]]
     heat = heat_of(explored.main.model, best.full_text, token.token_id, f"What lit it in {best.document_id}")
-    return [heat, Rows(Table("Documents", columns, told), {"document": "to"})]
+    return [heat, TableRows(Table("Documents", columns, told), {"document": "to"})]
 
 
 def _place(explored: Explored, token: NewToken) -> int:

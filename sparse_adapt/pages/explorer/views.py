@@ -10,20 +10,20 @@ from sparse_adapt.model.tokens import names_of
 from sparse_adapt.pages.explorer.subject import Explored
 from sparse_adapt.pages.queries import ranking_of, weigh
 from sparse_adapt.pages.states import heat_of_all
-from sparse_adapt.pages.subject import Encoded
+from sparse_adapt.pages.subject import EncodedSubject
 from sparse_adapt.report.sections import (
     Bar,
-    Bars,
+    BarList,
     Field,
     Fold,
-    Form,
-    Page,
     Part,
     Prose,
     Ranking,
     Rankings,
-    Rows,
     Section,
+    TableRows,
+    WebForm,
+    WebPage,
 )
 from sparse_adapt.report.tables import Column, Row, Table
 
@@ -53,12 +53,12 @@ class Addresses(NamedTuple):
         """The page of a document."""
         return f"{self.root}/document/{quote(name, safe='')}"
 
-    def page(self, explored: Explored, title: str, sections: list[Section], lead: str = "") -> Page:
+    def page(self, explored: Explored, title: str, sections: list[Section], lead: str = "") -> WebPage:
         """A page with what leads to the others."""
         links = [("Ask a query", f"{self.root}/"), ("Terms", f"{self.root}/terms")]
-        return Page(title, sections, lead or _about(explored), links=links)
+        return WebPage(title, sections, lead or _about(explored), links=links)
 
-    def said(self, explored: Explored, title: str, text: str) -> Page:
+    def said(self, explored: Explored, title: str, text: str) -> WebPage:
         """A page that says one thing: a mistake, or that nothing is here."""
         return self.page(explored, title, [Section("said", title, [Prose(text)])])
 
@@ -70,7 +70,7 @@ def _about(explored: Explored) -> str:
 
 
 def token_bars(
-    explored: Explored, at: Addresses, encoded: Encoded, vector: csr_matrix, text: str = ""
+    explored: Explored, at: Addresses, encoded: EncodedSubject, vector: csr_matrix, text: str = ""
 ) -> Part:
     """The heaviest tokens of a vector (1, V); a query's `text` tells which of them it doesn't hold."""
     order = np.argsort(-vector.data, kind="stable")[:TOKENS]
@@ -92,13 +92,13 @@ def token_bars(
             ids, names_of(encoded.model.tokenizer, ids), vector.data[order].tolist(), strict=True
         )
     ]
-    return Bars("By weight", bars, f"{vector.nnz:,} tokens have weight.")
+    return BarList("By weight", bars, f"{vector.nnz:,} tokens have weight.")
 
 
-def query_page(explored: Explored, at: Addresses, text: str) -> Page:
+def query_page(explored: Explored, at: Addresses, text: str) -> WebPage:
     """What each model finds for a query, and the query's tokens by weight and by position."""
     text = text[:LONGEST]
-    parts: list[Part] = [Form(at.query(), [Field("q", "Query", text)], "Ask")]
+    parts: list[Part] = [WebForm(at.query(), [Field("q", "Query", text)], "Ask")]
     sections = [Section("ask", "Ask", parts)]
     if not text.strip():
         parts.append(Prose("Type a query to see its tokens, and what each model finds and why.", "quiet"))
@@ -123,10 +123,10 @@ def _examples(explored: Explored, at: Addresses) -> Part:
     titles = [document.title for document in explored.documents[:EXAMPLES] if document.title]
     texts = [query.text for query in queries] or titles
     rows: list[Row] = [{"query": text, "to": at.query(text)} for text in texts]
-    return Rows(Table("Some to begin with", (Column("query", "query", "text"),), rows), {"query": "to"})
+    return TableRows(Table("Some to begin with", (Column("query", "query", "text"),), rows), {"query": "to"})
 
 
-def document_page(explored: Explored, at: Addresses, name: str) -> Page:
+def document_page(explored: Explored, at: Addresses, name: str) -> WebPage:
     """Where a document's weights come from under each model, and its heaviest tokens."""
     row = explored.rows.get(name)
     if row is None:
