@@ -328,7 +328,7 @@ def _match(
         score,
     )
     heaviest = _heaviest(model, vector, tokens)
-    begins = snippet(document.text)
+    begins = beginning(document.text)
     return Match(
         rank, document.document_id, document.title, score, tuple(shared), begins, heaviest, lit.windows
     )
@@ -347,7 +347,7 @@ def _heaviest(
     )
 
 
-def snippet(text: str) -> str:
+def beginning(text: str) -> str:
     """How a text begins, on one line, up to the end of a word."""
     whole = " ".join(text.split())
     if len(whole) <= SNIPPET:

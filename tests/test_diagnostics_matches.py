@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from diagnostics.matches import explain, snippet
+from diagnostics.matches import beginning, explain
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
 from sparse_adapt.model.encoder import NewToken
@@ -105,7 +105,7 @@ def test_a_document_shows_how_it_begins_and_what_weighs_most_in_it(tiny, twelve_
     shown = {match.document_id: match.snippet for match in report.matches}
     assert shown["d99"].startswith("the server sends a log agent") and shown["d99"].endswith("agent ...")
     assert len(shown["d99"]) <= 164
-    assert snippet("one  line\n") == "one line"
+    assert beginning("one  line\n") == "one line"
 
 
 def test_sparsity_and_the_largest_weight_are_told(tiny, twelve_documents):

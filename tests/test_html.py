@@ -187,7 +187,7 @@ def test_without_the_package_that_draws_a_picture_is_its_words(monkeypatch):
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     rows = [{"name": "a", "value": 1.0, "marked": False}]
     picture = charts.columns("weights", rows, told="one column of 1.0", unit="weight")
-    page = written(Page("t", [Section("s", "S", [picture])]))
+    page = written(WebPage("t", [Section("s", "S", [picture])]))
     assert "<svg" not in page
     assert printable(picture.told) in page
     with pytest.raises(MissingExtraError, match=r"pip install 'sparse-adapt\[pages\]'"):

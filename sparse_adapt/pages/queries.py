@@ -66,7 +66,7 @@ def _pair(subject: RunSubject, query: Query, gap: float | None) -> Fold:
     grades = None if subject.judged is None else subject.judged.judgements.get(query.query_id)
     rankings, firsts = [], []
     for name, encoded in (("before", subject.base), ("after", subject.final)):
-        ranking = ranking_of(name, encoded, weigh(encoded, query.text), subject.documents, grades)
+        ranking = ranking_of(name, encoded, weighed(encoded, query.text), subject.documents, grades)
         rankings.append(ranking)
         firsts.append([found.name for found in ranking.found])
     kind = f"{query.kind}, " if query.kind else ""
@@ -74,7 +74,7 @@ def _pair(subject: RunSubject, query: Query, gap: float | None) -> Fold:
     return Fold(summary, [Prose(_what_changed(*firsts)), Rankings(rankings)])
 
 
-def weigh(encoded: EncodedSubject, text: str) -> WeighedQuery:
+def weighed(encoded: EncodedSubject, text: str) -> WeighedQuery:
     """A query as a model weighs it."""
     return WeighedQuery(text, encode(encoded.model, [text], "query"))
 

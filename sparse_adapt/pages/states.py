@@ -42,7 +42,7 @@ def read_texts(model: SparseEncoder, texts: Sequence[str]) -> list[Read]:
 
 
 @torch.inference_mode()
-def row_of(model: SparseEncoder, token_id: int) -> tuple[Floats, float]:
+def output_row_of(model: SparseEncoder, token_id: int) -> tuple[Floats, float]:
     """The output row (H) of a token, and its bias."""
     bias = 0.0 if model.output_bias is None else float(model.output_bias[token_id])
     return model.output_rows[token_id].float().cpu().numpy(), bias
@@ -50,7 +50,7 @@ def row_of(model: SparseEncoder, token_id: int) -> tuple[Floats, float]:
 
 def weights_at(model: SparseEncoder, read: Read, token_id: int) -> Floats:
     """The weight of a token that each position would give by itself: (L)."""
-    row, bias = row_of(model, token_id)
+    row, bias = output_row_of(model, token_id)
     logits = torch.from_numpy(read.states @ row + bias)
     factor = float(model.factors_of(np.array([token_id]))[0])
     return np.asarray(model.form.activate(logits).numpy() * factor, np.float32)

@@ -151,14 +151,14 @@ def terms_section(subject: RunSubject, findings: Sequence[TermFindings]) -> Sect
 
 def _table(findings: Sequence[TermFindings]) -> Table:
     rows = [
-        {**each.row(), "link": f"#{anchor(each.token)}" if place < SHOWN else ""}
+        {**each.row(), "link": f"#{_anchor(each.token)}" if place < SHOWN else ""}
         for place, each in enumerate(findings[:LISTED])
     ]
     note = f"The first {LISTED:,} of {len(findings):,} terms." if len(findings) > LISTED else ""
     return Table("All terms", COLUMNS, rows, note)
 
 
-def anchor(token: NewToken) -> str:
+def _anchor(token: NewToken) -> str:
     """Where a page tells of a term."""
     return f"term-{token.token_id}"
 
@@ -223,7 +223,7 @@ def _fold(
         parts += _stray_parts(
             "Your queries that light it; is it meant?", each.own, "none of your queries lights it"
         )
-    return Fold(each.token.term, parts, open=open_, name=anchor(each.token))
+    return Fold(each.token.term, parts, open=open_, name=_anchor(each.token))
 
 
 def _documents(subject: RunSubject, rows: Sequence[int]) -> str:

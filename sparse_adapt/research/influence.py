@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pages.states import Floats, read_texts, row_of
+from sparse_adapt.pages.states import Floats, output_row_of, read_texts
 
 
 class Lesson(NamedTuple):
@@ -59,7 +59,7 @@ class Checkpoint:
 
     def best(self, token_id: int) -> tuple[Floats, Floats]:
         """The largest logit of a token in each lesson (N), and the state there (N, H)."""
-        row, bias = row_of(self.model, token_id)
+        row, bias = output_row_of(self.model, token_id)
         logits = self.states @ row + bias
         ends = [*self.starts[1:], len(logits)]
         places = [
@@ -75,7 +75,7 @@ def influences(
     means = np.array([token_id in lesson.teaches for lesson in lessons], np.float32)
     values = np.zeros(len(lessons), np.float32)
     for checkpoint in checkpoints:
-        row, _ = row_of(checkpoint.model, token_id)
+        row, _ = output_row_of(checkpoint.model, token_id)
         states = read_texts(checkpoint.model, [text])[0].states
         asked = states[int((states @ row).argmax())]
         logits, best = checkpoint.best(token_id)

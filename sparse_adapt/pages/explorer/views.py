@@ -8,7 +8,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.model.tokens import names_of
 from sparse_adapt.pages.explorer.subject import Explored
-from sparse_adapt.pages.queries import ranking_of, weigh
+from sparse_adapt.pages.queries import ranking_of, weighed
 from sparse_adapt.pages.states import heat_of_all
 from sparse_adapt.pages.subject import EncodedSubject
 from sparse_adapt.report.sections import (
@@ -107,7 +107,7 @@ def query_page(explored: Explored, at: Addresses, text: str) -> WebPage:
     found: list[Ranking] = []
     folds: list[Part] = []
     for name, encoded in explored.encoded.items():
-        query = weigh(encoded, text)
+        query = weighed(encoded, text)
         found.append(ranking_of(name, encoded, query, explored.documents, link=at.document))
         tokens = token_bars(explored, at, encoded, query.vector, text)
         folds.append(Fold(name, [tokens, heat_of_all(encoded.model, text, "By position")], open=True))
