@@ -65,26 +65,18 @@ def lines(
 ) -> Picture:
     """A line and points for each value of `by`; `order` names the places of x where these are words."""
     names = list(dict.fromkeys(str(row[by]) for row in rows))
-    across: dict[str, Any] = {"field": "x", "title": None}
     if order is None:
-        across |= {"type": "quantitative", "title": x, "axis": {"tickCount": 5}}
+        across = _number("x", x) | {"axis": {"tickCount": 5}}
     else:
-        across |= {"type": "ordinal", "sort": list(map(printable, order)), "axis": {"labelAngle": -35}}
-    return Picture(
-        {
-            "title": printable(title),
-            "width": WIDTH,
-            "height": HEIGHT,
-            "data": {"values": _values(rows, {"x": x, "y": y, "by": by})},
-            "mark": {"type": "line", "point": {"size": 45, "filled": True} if order else False},
-            "encoding": {
-                "x": across,
-                "y": {"field": "y", "type": "quantitative", "title": y, "scale": {"zero": False}},
-                **_series(names, points=order is not None),
-            },
-        },
-        told,
-    )
+        across = _words("x", sort=list(map(printable, order)), axis={"labelAngle": -35})
+    encoding = {
+        "x": across,
+        "y": _number("y", y) | {"scale": {"zero": False}},
+        **_series(names, points=order is not None),
+    }
+    mark = {"type": "line", "point": {"size": 45, "filled": True} if order else False}
+    values = _values(rows, {"x": x, "y": y, "by": by})
+    return _picture(title, told, values, HEIGHT, mark=mark, encoding=encoding)
 
 
 def differences(title: str, rows: Sequence[Row], *, told: str, unit: str = "difference") -> Picture:
@@ -92,124 +84,85 @@ def differences(title: str, rows: Sequence[Row], *, told: str, unit: str = "diff
     values = _values(rows, {each: each for each in ("name", "value", "low", "high")})
     for value in values:
         value["tone"] = "gain" if value["low"] > 0 else "loss" if value["high"] < 0 else "open"
-    place = {"field": "name", "type": "nominal", "sort": None, "title": None}
-    colour = {
-        "field": "tone",
-        "type": "nominal",
-        "scale": {"domain": ["gain", "open", "loss"], "range": [GOOD, QUIET, BAD]},
-        "legend": None,
+    scale = {"domain": ["gain", "open", "loss"], "range": [GOOD, QUIET, BAD]}
+    shared = {
+        "y": _words("name"),
+        "color": {"field": "tone", "type": "nominal", "scale": scale, "legend": None},
     }
-    return Picture(
+    between = {"x": _number("low", unit), "x2": {"field": "high"}}
+    layer = [
         {
-            "title": printable(title),
-            "width": WIDTH - 60,
-            "height": {"step": 30},
-            "data": {"values": values},
-            "layer": [
-                {
-                    "mark": {"type": "rule", "color": QUIET, "strokeDash": [3, 3]},
-                    "encoding": {"x": {"datum": 0, "type": "quantitative"}},
-                },
-                {
-                    "mark": {"type": "rule", "strokeWidth": 2},
-                    "encoding": {
-                        "x": {"field": "low", "type": "quantitative", "title": unit},
-                        "x2": {"field": "high"},
-                        "y": place,
-                        "color": colour,
-                    },
-                },
-                {
-                    "mark": {"type": "point", "filled": True, "size": 70},
-                    "encoding": {
-                        "x": {"field": "value", "type": "quantitative"},
-                        "y": place,
-                        "color": colour,
-                    },
-                },
-            ],
+            "mark": {"type": "rule", "color": QUIET, "strokeDash": [3, 3]},
+            "encoding": {"x": {"datum": 0, "type": "quantitative"}},
         },
-        told,
-    )
+        {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": {**between, **shared}},
+        {
+            "mark": {"type": "point", "filled": True, "size": 70},
+            "encoding": {"x": {"field": "value", "type": "quantitative"}, **shared},
+        },
+    ]
+    return _picture(title, told, values, {"step": 30}, WIDTH - 60, layer=layer)
 
 
 def strip(title: str, rows: Sequence[Row], *, told: str, unit: str = "weight") -> Picture:
     """A tick for each row: `value` in the group `name`."""
-    return Picture(
-        {
-            "title": printable(title),
-            "width": WIDTH - 60,
-            "height": {"step": 26},
-            "data": {"values": _values(rows, {"name": "name", "value": "value"})},
-            "mark": {"type": "tick", "color": FIRST, "opacity": 0.6, "thickness": 2},
-            "encoding": {
-                "x": {"field": "value", "type": "quantitative", "title": unit},
-                "y": {"field": "name", "type": "nominal", "sort": None, "title": None},
-            },
-        },
-        told,
-    )
+    values = _values(rows, {"name": "name", "value": "value"})
+    mark = {"type": "tick", "color": FIRST, "opacity": 0.6, "thickness": 2}
+    encoding = {"x": _number("value", unit), "y": _words("name")}
+    return _picture(title, told, values, {"step": 26}, WIDTH - 60, mark=mark, encoding=encoding)
 
 
 def columns(title: str, rows: Sequence[Row], *, told: str, unit: str) -> Picture:
     """A column for each row: `name`, `value`, and `marked` for those that stand out; some of the names are told."""
     values = _values(rows, {"name": "name", "value": "value", "marked": "marked"})
     some = [value["name"] for value in values[:: max(1, len(values) // NAMES)]]
-    return Picture(
-        {
-            "title": printable(title),
-            "width": WIDTH,
-            "height": HEIGHT,
-            "data": {"values": values},
-            "mark": "bar",
-            "encoding": {
-                "x": {
-                    "field": "name",
-                    "type": "ordinal",
-                    "sort": None,
-                    "title": None,
-                    "axis": {"values": some, "labelAngle": -50},
-                },
-                "y": {"field": "value", "type": "quantitative", "title": unit},
-                "color": {
-                    "field": "marked",
-                    "type": "nominal",
-                    "scale": {"domain": [True, False], "range": [SECOND, FIRST]},
-                    "legend": None,
-                },
-            },
-        },
-        told,
-    )
+    scale = {"domain": [True, False], "range": [SECOND, FIRST]}
+    encoding = {
+        "x": _words("name", axis={"values": some, "labelAngle": -50}),
+        "y": _number("value", unit),
+        "color": {"field": "marked", "type": "nominal", "scale": scale, "legend": None},
+    }
+    return _picture(title, told, values, HEIGHT, mark="bar", encoding=encoding)
 
 
 def intervals(title: str, rows: Sequence[Row], *, told: str, unit: str) -> Picture:
     """Grouped bars with intervals: `group`, `name`, `value`, `low`, `high`; the legend stands below, whole."""
     names = list(dict.fromkeys(str(row["name"]) for row in rows))
-    shared = {
-        "y": {"field": "group", "type": "nominal", "sort": None, "title": None},
-        "yOffset": {"field": "name", "sort": None},
-    }
+    shared = {"y": _words("group"), "yOffset": {"field": "name", "sort": None}}
     values = _values(rows, {each: each for each in ("group", "name", "value", "low", "high")})
     colours = {"range": list(SERIES[: len(names)])} if len(names) <= len(SERIES) else {"scheme": MANY}
     scale = {"domain": list(map(printable, names)), **colours}
     legend = {"columns": 1, "labelLimit": 0}
     colour = {"field": "name", "type": "nominal", "scale": scale, "title": None, "legend": legend}
-    value = {"field": "value", "type": "quantitative", "title": unit}
     between = {"x": {"field": "low", "type": "quantitative"}, "x2": {"field": "high"}}
-    return Picture(
-        {
-            "title": printable(title),
-            "width": 2 * WIDTH,
-            "height": {"step": 14},
-            "data": {"values": values},
-            "layer": [
-                {"mark": "bar", "encoding": {**shared, "x": value, "color": colour}},
-                {"mark": {"type": "rule", "color": INK}, "encoding": {**shared, **between}},
-            ],
-        },
-        told,
-    )
+    layer = [
+        {"mark": "bar", "encoding": {**shared, "x": _number("value", unit), "color": colour}},
+        {"mark": {"type": "rule", "color": INK}, "encoding": {**shared, **between}},
+    ]
+    return _picture(title, told, values, {"step": 14}, 2 * WIDTH, layer=layer)
+
+
+def _picture(
+    title: str,
+    told: str,
+    values: list[dict[str, Any]],
+    height: int | dict[str, int],
+    width: int = WIDTH,
+    **drawn: object,
+) -> Picture:
+    """A specification of these values under a title; `drawn` says how they are."""
+    size = {"width": width, "height": height}
+    return Picture({"title": printable(title), **size, "data": {"values": values}, **drawn}, told)
+
+
+def _number(field: str, unit: str) -> dict[str, Any]:
+    """An axis of numbers."""
+    return {"field": field, "type": "quantitative", "title": unit}
+
+
+def _words(field: str, *, sort: Sequence[str] | None = None, **more: object) -> dict[str, Any]:
+    """An axis of names in their order."""
+    return {"field": field, "type": "ordinal", "sort": sort, "title": None, **more}
 
 
 def _series(names: Sequence[str], *, points: bool) -> dict[str, Any]:
