@@ -84,6 +84,31 @@ def dying_at(step: int) -> Callable[..., None]:
     return lambda done, *_: kill_this() if done == step else None
 
 
+def killed_at(part: float, whole: Callable[[], object], again: Callable[[], object]) -> None:
+    """Do a piece of work, then once more elsewhere, with a kill at this part of its durable writes."""
+    ended = forked(lambda: print(_counting(whole)))  # noqa: T201 - read below
+    assert ended.status == 0, ended.said
+    last = max(1, round(part * int(ended.said.split()[-1])))
+    ended = forked(lambda: _counting(again, last))
+    assert ended.status == -signal.SIGKILL, ended.said
+
+
+def _counting(work: Callable[[], object], last: int = 0) -> int:
+    """Do the work and count its fsyncs; the one of that number kills the process."""
+    done, sync = 0, os.fsync
+
+    def counted(descriptor: int) -> None:
+        nonlocal done
+        done += 1
+        if done == last:
+            kill_this()
+        sync(descriptor)
+
+    os.fsync = counted
+    work()
+    return done
+
+
 def _status_of(work: Callable[[], object], log: IO[bytes]) -> int:
     """The status that a process with this work would end by; what it writes goes to a file."""
     for stream in (1, 2):

@@ -2,14 +2,12 @@
 
 import json
 import shutil
-import signal
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from forking import fork, forked
+from forking import forked, killed_at
 
 import sparse_adapt as sa
 from benchmarks import adapting as benchmark
@@ -421,12 +419,7 @@ def test_a_killed_run_goes_on_to_the_same_result(tmp_path, request_, part):
     def work(name: str) -> None:
         adapt(request_, Place(tmp_path / name, resume=True), Heard())
 
-    begun = time.monotonic()
-    assert forked(lambda: work("whole")).status == 0
-    took = time.monotonic() - begun
-    killed = fork(lambda: work("killed"))
-    time.sleep(part * took)
-    assert killed.kill().status == -signal.SIGKILL
+    killed_at(part, lambda: work("whole"), lambda: work("killed"))
     ended = forked(lambda: work("killed"))
     assert ended.status == 0, ended.said
     for name in ("terms.json", "collection/queries.jsonl", "candidates.jsonl", "model/model.safetensors"):

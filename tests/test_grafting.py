@@ -3,15 +3,13 @@
 import inspect
 import json
 import shutil
-import signal
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from dense_models import tiny_dense
-from forking import fork, forked
+from forking import forked, killed_at
 from torch.testing import assert_close
 from transformers import BertConfig, BertForMaskedLM
 
@@ -249,12 +247,7 @@ def test_a_killed_graft_goes_on_to_the_same_bits(part, wide, tiny_model, zorvex_
             **QUICK,
         )
 
-    begun = time.monotonic()
-    assert forked(lambda: work("whole")).status == 0
-    took = time.monotonic() - begun
-    killed = fork(lambda: work("killed"))
-    time.sleep(part * took)
-    assert killed.kill().status == -signal.SIGKILL
+    killed_at(part, lambda: work("whole"), lambda: work("killed"))
     assert forked(lambda: work("killed")).status == 0
     bits = [(tmp_path / name / "model" / "model.safetensors").read_bytes() for name in ("whole", "killed")]
     assert bits[0] == bits[1]

@@ -16,6 +16,7 @@ from typing import NamedTuple, Union
 
 from sparse_adapt.errors import ModelError, first_line
 from sparse_adapt.files.marker import checksum
+from sparse_adapt.files.place import is_there
 
 
 class Bundled(NamedTuple):
@@ -163,7 +164,7 @@ def resolve(source: str | Path) -> str:
     Raises ModelError, which names what is near, for anything else.
     """
     text = str(source)
-    if Path(source).is_dir():
+    if is_there(Path(source)) and Path(source).is_dir():
         return text
     if text in BUNDLED:
         folder = BUNDLED[text].folder
@@ -193,7 +194,7 @@ def _advice(name: str) -> str:
 def _near(path: Path) -> str:
     """Advice that names the folder of a like name, for the first part of a path that isn't there; or nothing."""
     path = path.expanduser()
-    missing = next((part for part in (*reversed(path.parents), path) if not part.exists()), None)
+    missing = next((part for part in (*reversed(path.parents), path) if not is_there(part)), None)
     if missing is None:
         return "a file is there; give the model's folder"
     try:
