@@ -115,10 +115,8 @@ def test_a_request_is_read_back_as_it_was(tmp_path, tiny_model):
 def test_help_shows_the_defaults_that_settings_have(sparse_adapt, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     shown = " ".join(sparse_adapt("adapt", "--help").out.split())
-    assert f"[default: ({AdaptSettings().documents})]" in shown
+    assert f"[default: {AdaptSettings().documents}]" in shown
     usual = ",".join(AdaptSettings().stages)
     assert f"[default: ({usual}; with --glossary also extend,dictionary)]" in shown
     shown = " ".join(sparse_adapt("queries", "--help").out.split())
-    assert (
-        f"[default: ({QuerySettings().count})]" in shown and f"[default: ({QuerySettings().held})]" in shown
-    )
+    assert f"[default: {QuerySettings().count}]" in shown and f"[default: {QuerySettings().held}]" in shown

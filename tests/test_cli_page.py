@@ -5,8 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from inspect import signature
 
 import pytest
 from conftest import refused
@@ -146,16 +144,9 @@ def test_a_corpus_that_is_named_without_one_is_missing(sparse_adapt):
 # -- stopped ----------------------------------------------------------------------------------------
 
 
-def resumable() -> Iterator[str]:
-    for name in app.names():
-        if "resume" in signature(app.find(name)).parameters:
-            yield name
-
-
 @pytest.mark.parametrize("command", names())
 def test_what_a_stopped_command_says_follows_from_its_options(sparse_adapt, monkeypatch, command):
-    taken = command in set(resumable())
-    assert taken == ("--resume" in sparse_adapt(command, "--help").out)
+    taken = "--resume" in sparse_adapt(command, "--help").out
     words = [command, "one thing", *(["--suite", "s.toml"] if command == "evaluate" else [])]
     wanted = (
         f"stopped; go on with: sparse-adapt {command} 'one thing'"

@@ -1,6 +1,5 @@
 """A SPLADE model on the body of another encoder: what is taken over, what is refused, what a killed graft leaves."""
 
-import inspect
 import json
 import shutil
 from pathlib import Path
@@ -16,14 +15,14 @@ from transformers import BertConfig, BertForMaskedLM
 import sparse_adapt as sa
 from benchmarks.grafting import log
 from sparse_adapt.api.checking import verify
-from sparse_adapt.cli.grafting import graft as command
+from sparse_adapt.cli.app import every_command
 from sparse_adapt.errors import ConfigError, ModelError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.dense import SMALL
 from sparse_adapt.model.grafting import graft_body, layers_of_head
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.graft import GraftSettings
 from sparse_adapt.pipeline.plan import BASE_MODEL
+from sparse_adapt.pipeline.settings import GraftSettings
 from sparse_adapt.stages.logits import Logits, TokenLogits
 from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.terms.mining import Term, write_terms
@@ -225,8 +224,8 @@ def test_unknown_settings_and_models_that_cant_be_grafted_are_refused(wide, tiny
 
 
 def test_the_command_has_the_defaults_of_the_settings():
-    given = {name: each.default for name, each in inspect.signature(command).parameters.items()}
-    assert (given["encoder"], given["model"]) == (SMALL, BASE_MODEL)
+    given = {each.name: each.default for each in every_command()["Prepare"]["graft"].params}
+    assert (given["encoder"], given["sparse"]) == (SMALL, BASE_MODEL)
     for name in ("effort", "documents", "ranked", "seed"):
         assert given[name] == getattr(GraftSettings(), name), name
 

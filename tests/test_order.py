@@ -68,7 +68,7 @@ def test_nothing_imports_research_but_commands_its_table():
     users |= {
         path.name for path in others if "sparse_adapt.research import" in path.read_text(encoding="utf-8")
     }
-    assert users <= {"app.py", "understand.py"}
+    assert users <= {"app.py", "measuring.py"}
 
 
 def test_diagnostics_never_imports_what_trains():

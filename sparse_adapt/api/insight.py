@@ -1,33 +1,59 @@
 """Why a document matches, and what a model makes of a term: `explain` and `diagnose`."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from diagnostics.advice import Places
-from diagnostics.health import Health, measure_health
-from diagnostics.matches import QueryReport
-from diagnostics.matches import explain as take_apart
-from diagnostics.token import diagnose as report_on
-from diagnostics.token_report import TokenReport
-from sparse_adapt.api.models import ModelGiven, load_sparse
-from sparse_adapt.collection.given import Corpus, DocumentsGiven
-from sparse_adapt.collection.sources import file_beside
-from sparse_adapt.errors import InputError
+from sparse_adapt.api.checks import a_file_or_folder, some_words
+from sparse_adapt.api.following import line
+from sparse_adapt.api.options import (
+    MODEL_HELP,
+    Documents,
+    Html,
+    LatestCorpus,
+    LatestModel,
+    Model,
+    OnCpu,
+    Option,
+    Reads,
+    SomeModel,
+    Words,
+    declared,
+    model_option,
+)
+from sparse_adapt.api.results import After, Told
+from sparse_adapt.api.runs import Subject, subject_of
+from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.files.place import free
 from sparse_adapt.report.progress import watching
-from sparse_adapt.synthetic.background import head_of
-from sparse_adapt.terms.mining import read_terms
+from sparse_adapt.report.results import Result
+from sparse_adapt.report.tables import Row
+
+if TYPE_CHECKING:
+    from diagnostics.advice import Places
+    from diagnostics.health import Health
+    from diagnostics.matches import QueryReport
+    from diagnostics.token_report import TokenReport
+    from sparse_adapt.api.models import ModelGiven
+    from sparse_adapt.collection.given import DocumentsGiven
+    from sparse_adapt.report.sections import Section
+
+Top = Annotated[int, Option("Documents to show.", ge=1)]
 
 
+@declared
 def explain(
-    model: ModelGiven,
-    query: str,
-    corpus: DocumentsGiven,
+    model: Model,
+    query: Words,
+    corpus: Documents,
     *,
-    top: int = 5,
+    top: Top = 5,
     expansions: int = 20,
     device: str = "auto",
     progress: bool | None = None,
-) -> QueryReport:
+    **reading: Reads,
+) -> "QueryReport":
     """A query's tokens, its `top` best documents, and the shared tokens whose contributions sum to each score.
 
     `.tokens` holds the query's tokens with their weights, at most `expansions` of those that its text doesn't hold;
@@ -40,40 +66,46 @@ def explain(
     >>> found.tokens[0].token, found.tokens[0].expansion
     ('money', False)
     """
-    return explain_each(
-        model, [query], corpus, top=top, expansions=expansions, device=device, progress=progress
-    )[0]
+    how: Any = {"device": device, "progress": progress, **reading}
+    return explain_each(model, [query], corpus, top=top, expansions=expansions, **how)[0]
 
 
 def explain_each(
-    model: ModelGiven,
+    model: "ModelGiven",
     queries: Sequence[str],
-    corpus: DocumentsGiven,
+    corpus: "DocumentsGiven",
     *,
     top: int = 5,
     expansions: int = 20,
     device: str = "auto",
     progress: bool | None = None,
-) -> list[QueryReport]:
+    **reading: int | None,
+) -> "list[QueryReport]":
     """What `explain` says of each of many queries, with the documents encoded once."""
+    from diagnostics.matches import explain as take_apart
+    from sparse_adapt.api.models import load_sparse
+    from sparse_adapt.collection.given import Corpus
+
     for query in queries:
         if not query.strip():
             raise InputError("query", "is empty; say what to look for")
     documents = list(Corpus.of(corpus).read())
-    held, encoder = load_sparse(model, device)
+    held, encoder = load_sparse(model, device, **reading)
     with watching(progress) as bars:
         vectors = held.encode_documents(documents, bars.count("documents", len(documents)))
     return [take_apart(query, encoder, documents, top, expansions, vectors=vectors) for query in queries]
 
 
+@declared
 def diagnose(
-    model: ModelGiven,
-    term: str,
-    corpus: DocumentsGiven,
+    model: Model,
+    term: Annotated[str, Option("A word or a token.", metavar="TERM", place=True)],
+    corpus: Documents,
     *,
     document_id: str | None = None,
     device: str = "auto",
-) -> TokenReport:
+    **reading: Reads,
+) -> "TokenReport":
     """What a model makes of one term: vocabulary, logits, weight, ranking, and what to do next.
 
     The report is on the document that says the term most, or on the one with `document_id`. Raises InputError for a
@@ -83,32 +115,43 @@ def diagnose(
     >>> sa.diagnose("splade-tiny", "gatrocraptic", "gatrocraptic", device="cpu").state
     'pieces'
     """
+    from diagnostics.token import diagnose as report_on
+    from sparse_adapt.api.models import load_sparse
+    from sparse_adapt.collection.given import Corpus
+
     given = Corpus.of(corpus)
     documents = list(given.read())
-    held, encoder = load_sparse(model, device)
+    held, encoder = load_sparse(model, device, **reading)
     places = _places(held.source, given.place, term)
     return report_on(
         term, encoder, documents, document_id=document_id, places=places, listed=_listed(given.place, term)
     )
 
 
+@declared
 def diagnose_model(
-    model: ModelGiven,
-    corpus: DocumentsGiven,
+    model: Model,
+    corpus: Documents,
     *,
-    baseline: ModelGiven | None = None,
+    baseline: SomeModel = None,
     device: str = "auto",
     progress: bool | None = None,
-) -> Health:
+    **reading: Reads,
+) -> "Health":
     """The health of a whole model on a corpus: its new tokens, what its vectors cost, how far it moved from a baseline.
 
     >>> import sparse_adapt as sa
     >>> sa.diagnose_model("splade-tiny", ["a bird sings", "a plane lands"], device="cpu")
     <Health: 0 new tokens; nothing wrong>
     """
+    from diagnostics.health import measure_health
+    from sparse_adapt.api.models import load_sparse
+    from sparse_adapt.collection.given import Corpus
+    from sparse_adapt.synthetic.background import head_of
+
     documents = list(Corpus.of(corpus).read())
-    held, encoder = load_sparse(model, device)
-    before = None if baseline is None else load_sparse(baseline, device)[0]
+    held, encoder = load_sparse(model, device, **reading)
+    before = None if baseline is None else load_sparse(baseline, device, **reading)[0]
     with watching(progress) as bars:
         vectors = held.encode_documents(documents, bars.count("documents", len(documents)))
         heard = bars.count("baseline", len(documents)) if before is not None else None
@@ -117,8 +160,11 @@ def diagnose_model(
     return measure_health(encoder, texts, vectors, old, head_of(encoder))
 
 
-def _places(model: str, corpus: str | None, term: str) -> Places:
+def _places(model: str, corpus: str | None, term: str) -> "Places":
     """Paths for the commands that a report advises; a file of terms only where it holds the term."""
+    from diagnostics.advice import Places
+    from sparse_adapt.collection.sources import file_beside
+
     if corpus is None:
         return Places(model)
     names = ("terms.json", "dictionary.jsonl", "candidates.jsonl")
@@ -132,9 +178,148 @@ def _places(model: str, corpus: str | None, term: str) -> Places:
 
 def _listed(corpus: str | None, term: str) -> bool | None:
     """Whether the file of terms beside a corpus holds a term; None where there is no such file."""
+    from sparse_adapt.collection.sources import file_beside
+
     terms = None if corpus is None else file_beside(corpus, "terms.json")
     return None if terms is None else _holds(terms, term)
 
 
 def _holds(path: Path, term: str) -> bool:
+    from sparse_adapt.terms.mining import read_terms
+
     return term.casefold() in (entry.text.casefold() for entry in read_terms(path))
+
+
+# -- as commands show it ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class Looked(Told):
+    """What was found of a model on a corpus, and which both are; `words` is what was asked about, empty for all."""
+
+    subject: Subject
+    found: Sequence[Result]
+    words: str = ""
+    steps: Sequence[str] = ()
+    lead: str = ""
+
+    @property
+    def headline(self) -> str:
+        """The model and the corpus."""
+        return f"model {self.subject.model}, corpus {self.subject.corpus}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The model, the corpus and what was found."""
+        found = [each.to_dict() for each in self.found]
+        return {
+            "model": self.subject.model,
+            "collection": self.subject.corpus,
+            **(found[0] if self.words else {"queries": found}),
+        }
+
+    def rows(self) -> Sequence[Row]:
+        """The rows of all that was found."""
+        return [row for each in self.found for row in each.rows()]
+
+    def sections(self) -> "Sequence[Section]":
+        """What was found, one below the other."""
+        return [section for each in self.found for section in each.sections()]
+
+    def after(self) -> After:
+        """Which model and corpus it is, and what goes on from here."""
+        number = "" if self.words else f", {len(self.found):,} queries"
+        steps = self.steps if self.subject.adapted else [line("demo")]
+        return After(notes=[f"{self.headline}{number}"], next_steps=steps, title=self.words, lead=self.lead)
+
+
+@declared
+def look_at(
+    term: Annotated[
+        str | None,
+        Option("A word or a token; without one, the whole model is looked at.", metavar="TERM", place=True),
+    ] = None,
+    model: LatestModel = None,
+    corpus: LatestCorpus = None,
+    *,
+    document: Annotated[
+        str | None,
+        Option("Look at this document.", metavar="ID", shown="the one that says the term most"),
+    ] = None,
+    baseline: Annotated[
+        "ModelGiven | None", model_option(f"Without TERM: the model to compare with. {MODEL_HELP}")
+    ] = None,
+    html: Html = None,
+    device: OnCpu = "cpu",
+    progress: bool | None = None,
+    **reading: Reads,
+) -> Looked:
+    """Show what a model makes of one term, or of all its new tokens.
+
+    Of a term: vocabulary, logits, weight and ranking, for the document that says it most. Of a model: its new tokens,
+    which light where nobody says them, what its vectors cost, and how far it moved from a baseline.
+    """
+    if term is None and html is not None:
+        raise ConfigError("--html is for a term; name one")
+    subject = _subject(model, corpus)
+    if term is None:
+        health = diagnose_model(
+            subject.model, subject.corpus, baseline=baseline, device=device, progress=progress, **reading
+        )
+        tokens = health.usage.tokens
+        steps = [line("diagnose", tokens[0].token, *subject.flags)] if tokens else []
+        return Looked(subject._replace(adapted=True), [health], "the model", steps)
+    found = diagnose(subject.model, term, subject.corpus, document_id=document, device=device, **reading)
+    lead = f"What {last_name(subject.model)} makes of it, on {last_name(subject.corpus)}."
+    return Looked(subject, [found], term, (), lead)
+
+
+@declared
+def look_for(
+    query: Annotated[
+        str | None, Option("What to look for, in words.", metavar="QUERY", place=True, check=some_words)
+    ] = None,
+    model: LatestModel = None,
+    corpus: LatestCorpus = None,
+    *,
+    top: Top = 5,
+    queries: Annotated[
+        str | Path | None,
+        Option(
+            "Explain each query of this file instead: a query a line, or JSON.",
+            metavar="FILE",
+            check=a_file_or_folder,
+        ),
+    ] = None,
+    html: Html = None,
+    device: OnCpu = "cpu",
+    progress: bool | None = None,
+    **reading: Reads,
+) -> Looked:
+    """Show why documents match a query, token by token.
+
+    The query's tokens, its top documents with their heaviest tokens, and the shared tokens that made them match.
+    """
+    if (query is None) == (queries is None):
+        raise ConfigError("explain needs a QUERY, or a file of them: --queries FILE")
+    if query is None and html is not None:
+        raise ConfigError("--html is for one query; name it")
+    subject = _subject(model, corpus)
+    asked = [query or ""]
+    if queries is not None:
+        from sparse_adapt.collection.readers import read_questions
+
+        asked = [each.text for each in read_questions(queries)]
+    how: Any = {"device": device, "progress": progress, **reading}
+    found = explain_each(subject.model, asked, subject.corpus, top=top, **how)
+    lead = f"What {last_name(subject.model)} finds for it in {last_name(subject.corpus)}."
+    steps = [line("export", "anserini", *subject.flags, "-o", free("export"))]
+    return Looked(subject, found, query or "", steps, lead)
+
+
+def _subject(model: "ModelGiven | None", corpus: "DocumentsGiven | None") -> Subject:
+    return subject_of(None if model is None else str(model), None if corpus is None else str(corpus))
+
+
+def last_name(place: str) -> str:
+    """A place by its last name: a page tells no folders of the machine that it was made on."""
+    return Path(place).name or place

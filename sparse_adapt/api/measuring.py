@@ -2,38 +2,35 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from sparse_adapt.api.models import ModelGiven, load
-from sparse_adapt.collection.given import (
-    Corpus,
-    DocumentsGiven,
-    JudgementsGiven,
-    QueriesGiven,
-    judgements_of,
-    queries_of,
-)
+from sparse_adapt.api.checks import check_split
+from sparse_adapt.api.following import a_query, line
+from sparse_adapt.api.insight import last_name
+from sparse_adapt.api.options import Baseline, Collection, Device, General, Model, Reads, Split, declared
+from sparse_adapt.api.results import After, Told
+from sparse_adapt.api.runs import BASE
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.model.kinds import EitherEncoder
-from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.charts import differences
 from sparse_adapt.report.progress import Bars, watching
-from sparse_adapt.report.results import Result
 from sparse_adapt.report.sections import Beside, Part, Pictures, Prose, Section, TableRows
 from sparse_adapt.report.tables import Column, Row, Table, tabulate_evaluation
-from sparse_adapt.retrieve.evaluate import Collection, evaluate_model, evaluation, measurable
-from sparse_adapt.retrieve.significance import interval
-from sparse_adapt.selection.retention import evaluate_and_keep, general_collection, kept_figures, texts_in
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from sparse_adapt.collection.given import Corpus, JudgementsGiven, QueriesGiven
+    from sparse_adapt.model.kinds import EitherEncoder
+    from sparse_adapt.retrieve.evaluate import Collection as Judged
+
 
 FIRST, SHOWN = "ndcg@10", "nDCG@10"
 CHANGED = 10  # queries that won most, and as many that lost
 
 
 @dataclass(frozen=True, repr=False)
-class Evaluation(Result):
+class Evaluation(Told):
     """Means of each measure over the judged queries, and each query's own figures.
 
     `title` says what was measured; `figures` is what `evaluate --json` prints. Measures lie between 0 and 1; those
@@ -43,6 +40,9 @@ class Evaluation(Result):
     title: str
     figures: Mapping[str, Any]
     texts: Mapping[str, str] = field(default_factory=dict)  # of the queries, by their ids
+    asked: Mapping[str, str] = field(
+        default_factory=dict
+    )  # model, collection, split, and the baseline if there is one
 
     @property
     def measures(self) -> dict[str, float]:
@@ -111,14 +111,18 @@ class Evaluation(Result):
         table = TableRows(Table(f"Change of {SHOWN}", columns, rows, note))
         return [_in_words(rows[0], self.measures[FIRST]), Beside([Pictures([picture]), table])]
 
-    def _gaps(self, kind: str) -> NDArray[np.float64]:
+    def _gaps(self, kind: str) -> "NDArray[np.float64]":
         """The model's less the baseline's nDCG@10, of the queries of one kind or of all."""
+        import numpy as np
+
         chosen = [each for each in self.queries if not kind or each["kind"] == kind]
         return np.array([each["model"][FIRST] - each["baseline"][FIRST] for each in chosen])
 
     def _changed(self) -> list[Section]:
         if self.baseline is None:
             return []
+        import numpy as np
+
         gaps = self._gaps("")
         order = np.argsort(-gaps, kind="stable")
         rows: list[Row] = [
@@ -135,32 +139,44 @@ class Evaluation(Result):
             *([Column("kind", "kind", "text")] if self.figures.get("kinds") else []),
             Column("gap", f"change of {SHOWN}", decimals=3, signed=True),
         )
-        return [
-            Section(
-                "queries",
-                "Queries that won and lost most",
-                [TableRows(Table("", columns, rows))],
-                detail=True,
-            )
-        ]
+        shown = [TableRows(Table("", columns, rows))]
+        return [Section("queries", "Queries that won and lost most", shown, detail=True)]
 
     def _text(self, row: int) -> str:
         """A query's text, or its id where the text isn't known."""
         query_id = str(self.queries[row]["query_id"])
         return self.texts.get(query_id, query_id)
 
+    def after(self) -> After:
+        """The base model to compare with, or a query whose ranking may be looked into; what a page is called."""
+        model, collection, split = (self.asked[key] for key in ("model", "collection", "split"))
+        if "baseline" not in self.asked and model != BASE:
+            parts = [] if split == "test" else ["--split", split]
+            named = ["--model", model, "--collection", collection, *parts, "--baseline", BASE]
+            steps = [line("evaluate", *named)]
+        else:
+            query = a_query(collection)
+            steps = (
+                [] if query is None else [line("explain", query, "--model", model, "--corpus", collection)]
+            )
+        beside = f" beside {last_name(self.asked['baseline'])}" if "baseline" in self.asked else ""
+        title = f"{last_name(model)}{beside} on {last_name(collection)}"
+        return After(next_steps=steps, title=title, lead=f"The judged queries of the split {split}.")
 
+
+@declared
 def evaluate(
-    model: ModelGiven,
-    collection: DocumentsGiven,
+    model: Model,
+    collection: Collection,
     *,
-    queries: QueriesGiven | None = None,
-    judgements: JudgementsGiven | None = None,
-    baseline: ModelGiven | None = None,
-    general: str | None = None,
-    split: str = "test",
-    device: str = "auto",
+    queries: "QueriesGiven | None" = None,
+    judgements: "JudgementsGiven | None" = None,
+    baseline: Baseline = None,
+    general: General = None,
+    split: Split = "test",
+    device: Device = "auto",
     progress: bool | None = None,
+    **reading: Reads,
 ) -> Evaluation:
     """Encode a collection, search it exactly, and measure, beside `baseline` where one is named.
 
@@ -179,25 +195,37 @@ def evaluate(
     >>> found.measures["ndcg@10"]
     1.0
     """
+    if isinstance(collection, str) and judgements is None:
+        check_split(collection, split)
+    from sparse_adapt.api.models import load
+    from sparse_adapt.collection.given import Corpus
+    from sparse_adapt.selection.retention import general_collection
+
     given = Corpus.of(collection)
     judged = _collection(given, queries, judgements, split)
-    models = [load(each, device) for each in (model, baseline) if each is not None]
+    models = [load(each, device, **reading) for each in (model, baseline) if each is not None]
     title = f"{models[0].source} on {given.name}, {split}"
     asked = None if general is None else general_collection(general)
     sources, encoders = [each.source for each in models], [each.encoder for each in models]
     with watching(progress) as bars:
         figures = measure_models(sources, encoders, judged, asked, bars)
-    return Evaluation(title, figures, {query.query_id: query.text for query in judged.queries})
+    texts = {query.query_id: query.text for query in judged.queries}
+    names = {"model": sources[0], "collection": given.name, "split": split}
+    return Evaluation(title, figures, texts, names | ({"baseline": sources[1]} if sources[1:] else {}))
 
 
 def measure_models(
     sources: Sequence[str],
-    encoders: Sequence[EitherEncoder],
-    judged: Collection,
-    general: Collection | None,
+    encoders: "Sequence[EitherEncoder]",
+    judged: "Judged",
+    general: "Judged | None",
     bars: Bars,
 ) -> dict[str, Any]:
     """The figures of one model, or of two of which the second is the baseline; with what they keep of `general`."""
+    from sparse_adapt.model.sparse import SparseEncoder
+    from sparse_adapt.retrieve.evaluate import evaluate_model, evaluation
+    from sparse_adapt.selection.retention import evaluate_and_keep, kept_figures, texts_in
+
     texts = texts_in(judged) if general is None else texts_in(judged, general)
     heard = [bars.count(source, texts) for source in sources]
     if general is None:
@@ -211,8 +239,10 @@ def measure_models(
     return {**content, "keeps": kept_figures(*groups)}
 
 
-def _difference(kind: str, gaps: NDArray[np.float64]) -> dict[str, Any]:
+def _difference(kind: str, gaps: "NDArray[np.float64]") -> dict[str, Any]:
     """The mean of differences and between what it lies, for a picture."""
+    from sparse_adapt.retrieve.significance import interval
+
     found = interval(gaps)
     name = kind or "all queries"
     return {"name": name, "number": len(gaps), "value": found.value, "low": found.low, "high": found.high}
@@ -228,9 +258,12 @@ def _in_words(row: Row, reached: float) -> Prose:
 
 
 def _collection(
-    given: Corpus, queries: QueriesGiven | None, judgements: JudgementsGiven | None, split: str
-) -> Collection:
+    given: "Corpus", queries: "QueriesGiven | None", judgements: "JudgementsGiven | None", split: str
+) -> "Judged":
     """Documents, queries and judgements: what isn't given lies in the collection's own folder."""
+    from sparse_adapt.collection.given import judgements_of, queries_of
+    from sparse_adapt.retrieve.evaluate import measurable
+
     for name, value in (("queries", queries), ("judgements", judgements)):
         if value is None and given.place is None:
             raise ConfigError(f"documents in memory have no {name}; pass {name}= as well")

@@ -102,7 +102,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class SettingsOf:
-    """The keys of a table of settings that a parameter such as `**settings` takes: all, or those named.
+    """The keys of a table of settings that a parameter such as `**settings` takes: all but some, or those named.
 
     `place`: module and class, which load when the command is made.
     """
@@ -110,6 +110,8 @@ class SettingsOf:
     place: str
     names: tuple[str, ...] = ()
     panel: str = ""
+    without: tuple[str, ...] = ()
+    of_stages: bool = False  # whether each stage has defaults of its own
 
     def load(self) -> "type[BaseModel]":
         """The table."""
@@ -222,11 +224,13 @@ def _declared(name: str, annotation: Any, option: Option, default: object) -> De
     optional = NoneType in parts or any("| None" in each.__forward_arg__ for each in _quoted(parts))
     kinds = [each for each in parts if each is not NoneType]
     if _quoted(parts):
-        kind = bool if isinstance(default, bool) else str
-        return Declared(name, kind, option, default, closed=False, optional=optional, many=option.many)
+        open_kind = bool if isinstance(default, bool) else str
+        return Declared(name, open_kind, option, default, closed=False, optional=optional, many=option.many)
     many = next((get_args(each)[0] for each in kinds if get_origin(each) in (list, Sequence, tuple)), None)
     if many is not None:
-        return Declared(name, many if many in KINDS else str, option, default, optional=optional, many=True)
+        option = _choosing(option, get_args(many)) if get_origin(many) is Literal else option
+        kind: type = Path if Path in get_args(many) else many if many in KINDS else str
+        return Declared(name, kind, option, default, optional=optional, many=True)
     if get_origin(kinds[0]) is Literal:
         return Declared(name, str, _choosing(option, get_args(kinds[0])), default, optional=optional)
     return Declared(name, Path if Path in kinds else kinds[0], option, default, optional=optional)
@@ -329,6 +333,18 @@ Device = Annotated[
     str, Option("Where the model runs: auto, cpu, cuda or mps.", metavar="NAME", check=a_device)
 ]
 OnCpu = Annotated[str, Fixed("cpu")]  # what is looked at once is read on a CPU: the same figures everywhere
+Html = Annotated[
+    str | None, Option("Write a page with pictures, too. It replaces an earlier one.", metavar="FILE")
+]
+General = Annotated[
+    str | None,
+    Option(
+        "Measure also what the model keeps of what it knew: general questions, alone and among the collection's "
+        "documents, strays, and known items. `general` names the passages and questions that ship with the package; "
+        "any other collection with judgements serves as well.",
+        metavar="DIR",
+    ),
+]
 Scale = Annotated[
     float | None, Option("What weights are multiplied by before they become whole numbers.", shown="100")
 ]
@@ -361,4 +377,5 @@ TRAINING = SettingsOf(
     "sparse_adapt.training.settings:Training",
     ("seed", "learning_rate", "epochs", "batch_size", "device", "precision", "tensorboard"),
     "Training",
+    of_stages=True,
 )

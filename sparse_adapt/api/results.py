@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sparse_adapt.report.results import Result
 from sparse_adapt.report.sections import Part, Section, untitled
 from sparse_adapt.report.tables import Row, Table
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +106,11 @@ class Tables(Told):
     def sections(self) -> Sequence[Section]:
         """The tables, one below the other."""
         return untitled(*self.shown)
+
+    def renderable(self) -> "RenderableType":
+        """The same for a terminal; a text by itself, such as a file to fill in, keeps its lines."""
+        alone = self.shown[0] if len(self.shown) == 1 else None
+        return alone if isinstance(alone, str) else super().renderable()
 
     def after(self) -> After:
         """What was written, and what goes on from here."""

@@ -4,10 +4,9 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from errno import ENAMETOOLONG
-from inspect import signature
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, ClassVar, cast
@@ -15,14 +14,13 @@ from typing import Annotated, ClassVar, cast
 import typer
 from typer.core import TyperCommand
 from typer.exceptions import TyperException
-from typer.main import get_command, get_command_from_info
-from typer.models import CommandInfo
+from typer.main import get_command
 
 from sparse_adapt import research
-from sparse_adapt.api.options import WITH, Option
-from sparse_adapt.cli import grafting, pages, prepare, stages, start, understand
+from sparse_adapt.api.options import WITH, options_of
 from sparse_adapt.cli.commands import Row, command_of
-from sparse_adapt.cli.page import Command, Page
+from sparse_adapt.cli.page import Page
+from sparse_adapt.cli.stages import stage_command
 from sparse_adapt.errors import ConfigError, SparseAdaptError
 from sparse_adapt.files.writing import FULL
 from sparse_adapt.report.messages import forget_unread, say, tell_unread
@@ -30,34 +28,40 @@ from sparse_adapt.report.printable import is_unicode
 from sparse_adapt.stages.table import STAGES
 
 STAGE_ROWS = {row.name: row for row in STAGES}
-Named = Row | Callable[..., None] | str  # a stage stands by its name
-PANELS: dict[str, tuple[Named, ...]] = {
-    "Start": (start.demo, start.adapt, Row("check", "sparse_adapt.api.checking:check")),
+MAIN_PATH = tuple(row.name for row in STAGES if not row.is_research)
+API = "sparse_adapt.api"
+PANELS: dict[str, tuple[Row | str, ...]] = {  # a stage stands by its name
+    "Start": (
+        Row("demo", f"{API}.running:demo"),
+        Row("adapt", f"{API}.adapting:adapt"),
+        Row("check", f"{API}.checking:check"),
+    ),
     "Prepare": (
-        Row("terms", "sparse_adapt.api.terms:mine_terms"),
-        *(prepare.queries, prepare.candidates, prepare.pairs, grafting.graft),
+        Row("terms", f"{API}.terms:mine_terms"),
+        *(Row(name, f"{API}.preparing:{name}") for name in ("queries", "candidates", "pairs")),
+        Row("graft", f"{API}.grafting:graft", f"{API}.grafting:grafted"),
     ),
-    "Stages": (*(name for name in STAGE_ROWS if not STAGE_ROWS[name].is_research), stages.run),
-    "Term packs": tuple(
-        Row(name, f"sparse_adapt.api.packing:{name}") for name in ("pack", "unpack", "packs")
-    ),
+    "Stages": (*MAIN_PATH, Row("run", f"{API}.running:run")),
+    "Term packs": tuple(Row(name, f"{API}.packing:{name}") for name in ("pack", "unpack", "packs")),
     "Understand": (
-        *(understand.diagnose, understand.explain, understand.evaluate),
-        Row("verify", "sparse_adapt.api.checking:verify"),
-        *(pages.report, pages.explore),
-        Row("calibrate", "sparse_adapt.api.calibrating:calibrate"),
+        Row("diagnose", f"{API}.insight:look_at"),
+        Row("explain", f"{API}.insight:look_for"),
+        Row("evaluate", "sparse_adapt.cli.measuring:evaluate"),
+        Row("verify", f"{API}.checking:verify"),
+        *(Row(name, f"{API}.running:{name}") for name in ("report", "explore")),
+        Row("calibrate", f"{API}.calibrating:calibrate"),
     ),
     "Search": (
-        *(Row(name, f"sparse_adapt.api.indexing:{name}") for name in ("encode", "index")),
-        Row("search", "sparse_adapt.api.searching:search"),
+        *(Row(name, f"{API}.indexing:{name}") for name in ("encode", "index")),
+        Row("search", f"{API}.searching:search"),
     ),
     "Engines": (
-        Row("export", "sparse_adapt.api.exporting:export"),
-        Row("check-export", "sparse_adapt.api.exporting:check_export"),
+        Row("export", f"{API}.exporting:export"),
+        Row("check-export", f"{API}.exporting:check_export"),
     ),
     "Research": (
-        *(name for name in STAGE_ROWS if STAGE_ROWS[name].is_research),
-        *(Row(name, place, name in research.WITH_PAGE) for name, place in research.COMMANDS.items()),
+        *(row.name for row in STAGES if row.is_research),
+        *(Row(name, place) for name, place in research.COMMANDS.items()),
     ),
 }
 ROWS = {each.name: each for commands in PANELS.values() for each in commands if isinstance(each, Row)}
@@ -69,48 +73,25 @@ KEPT = 64 << 20  # bytes free at the heap's end; with glibc's first 128 KiB a st
 
 def names() -> tuple[str, ...]:
     """The names of all commands in the order of the help."""
-    return tuple(_name(each) for commands in PANELS.values() for each in commands)
-
-
-def find(name: str) -> Callable[..., object] | None:
-    """The function of a command; None for a name that is none. A stage's file loads with it."""
-    if name in STAGE_ROWS:
-        return stages.stage_command(STAGE_ROWS[name])
-    if name in ROWS:
-        return ROWS[name].function
-    return next(
-        (each for commands in PANELS.values() for each in commands if callable(each) and _name(each) == name),
-        None,
-    )
-
-
-def _name(command: Named) -> str:
-    if isinstance(command, Row):
-        return command.name
-    return command if isinstance(command, str) else command.__name__.replace("_", "-")
+    return tuple(name for names in Commands.panels.values() for name in names)
 
 
 class Commands(Page):
     """All commands in their panels. Those of stages are made when they are asked for."""
 
     panels: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        panel: tuple(map(_name, commands)) for panel, commands in PANELS.items()
+        panel: tuple(each if isinstance(each, str) else each.name for each in commands)
+        for panel, commands in PANELS.items()
     }
     by_name: ClassVar[frozenset[str]] = frozenset({"Research"})
-    made_late: ClassVar[frozenset[str]] = frozenset({*STAGE_ROWS, *ROWS})
 
     def summary(self, name: str) -> str:
-        """What a command does that is made when it is asked for."""
+        """What a command does, in a sentence."""
         return STAGE_ROWS[name].summary if name in STAGE_ROWS else ROWS[name].summary
 
     def made(self, name: str) -> TyperCommand:
         """The command of a row: of a function, or of a stage."""
-        if name in ROWS:
-            return command_of(ROWS[name])
-        info = CommandInfo(name=name, callback=find(name), cls=Command)
-        return cast(
-            TyperCommand, get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode="rich")
-        )
+        return command_of(ROWS[name]) if name in ROWS else stage_command(STAGE_ROWS[name])
 
 
 app = typer.Typer(
@@ -138,12 +119,6 @@ def _options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None: ...
-
-
-for commands in PANELS.values():
-    for command in commands:
-        if callable(command):
-            app.command(cls=Command)(command)
 
 
 def every_command() -> dict[str, dict[str, TyperCommand]]:
@@ -245,19 +220,18 @@ def _help() -> str:
 
 def _interrupted(words: list[str]) -> str:
     """What a command leaves that was stopped, and how to go on."""
-    command = find(words[0]) if words else None
-    if command is None or not _resumable(command, words):
+    if not words or words[0] not in names() or not _resumable(words):
         return "stopped; nothing was written"
     again = words if "--resume" in words else [*words, "--resume"]
     return f"stopped; go on with: {shlex.join(['sparse-adapt', *again])}"
 
 
-def _resumable(command: Callable[..., object], words: list[str]) -> bool:
+def _resumable(words: list[str]) -> bool:
     """Whether a command takes --resume; where that stands in a panel `With --x`, whether --x is given."""
-    resume = signature(command).parameters.get("resume")
+    if words[0] in STAGE_ROWS:
+        return True
+    resume = options_of(ROWS[words[0]].function).get("resume")
     if resume is None:
         return False
-    told = resume.annotation.__metadata__[0]
-    panel = told.panel if isinstance(told, Option) else told.rich_help_panel
-    needed = panel.removeprefix(WITH) if isinstance(panel, str) and panel.startswith(WITH) else ""
+    needed = resume.option.panel.removeprefix(WITH)
     return not needed or any(word.partition("=")[0] == needed for word in words)

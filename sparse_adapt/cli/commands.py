@@ -19,9 +19,10 @@ from typer.models import CommandInfo
 
 from sparse_adapt.api.checks import a_device, a_model_or_none, check_free_file
 from sparse_adapt.api.options import Declared, Option, fixed_of, options_of, settings_of
-from sparse_adapt.cli.console import say, show, show_json, then, wrote
+from sparse_adapt.cli.console import show, show_json, then, wrote
 from sparse_adapt.cli.page import Command
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.report.messages import say
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -35,11 +36,14 @@ CHECKS = {"device": a_device, "judge": a_model_or_none}  # of settings that name
 
 
 class Row(NamedTuple):
-    """A command by its function; `html`: its result may be written as a page as well."""
+    """A command by its function, named as `module:function`.
+
+    `told`: the function that makes words of what it gives back, where that is a model.
+    """
 
     name: str
     place: str
-    html: bool = False
+    told: str = ""
 
     @property
     def function(self) -> Callable[..., object]:
@@ -60,36 +64,47 @@ class Choice(NamedTuple):
     kind: Any
     default: Any = Parameter.empty
 
+    def open(self) -> "Choice":
+        """The same option without a default; a switch is off."""
+        return self if isinstance(self.default, bool) else self._replace(default=None)
+
+    def in_panel(self, panel: str) -> "Choice":
+        """The same option in a panel of the help."""
+        (option,) = self.kind.__metadata__
+        option.rich_help_panel = panel
+        return self
+
 
 JSON = Option("Print JSON instead of tables.")
-HTML = Option("Write a page with pictures, too. It replaces an earlier one.", metavar="FILE")
 
 
 def command_of(row: Row) -> TyperCommand:
     """The command of a function."""
     function = row.function
     options = options_of(function)
-    choices = [_choice(each) for each in options.values()]
+    choices = [choice_of(each) for each in options.values()]
     for table in settings_of(function):
-        choices += settings_choices(table.load(), table.names, table.panel)
-    if row.html:
-        choices.append(_choice(Declared("html", Path, HTML, None)))
+        found = settings_choices(table.load(), table.names, table.panel, table.without)
+        choices += [each.open() if table.of_stages else each for each in found]
     if "json" not in options and inspect.signature(function).return_annotation is not None:
-        choices.append(_choice(Declared("json", bool, JSON, False)))
+        choices.append(choice_of(Declared("json", bool, JSON, False)))
 
-    def carry_out(context: typer.Context, **given: Any) -> None:  # noqa: ANN401 - of any option
+    def carry_out(context: typer.Context, given: Mapping[str, Any]) -> None:
         _carry_out(row, function, context, given)
 
     return typer_command(row.name, "\n\n".join(paragraphs_of(function)[:2]), choices, carry_out)
 
 
 def typer_command(
-    name: str, told: str, choices: Sequence[Choice], carry_out: Callable[..., None]
+    name: str,
+    told: str,
+    choices: Sequence[Choice],
+    carry_out: Callable[[typer.Context, Mapping[str, Any]], None],
 ) -> TyperCommand:
     """A command that has these options; `carry_out` gets its context and their values."""
 
     def callback(invocation: typer.Context, **given: object) -> None:
-        carry_out(invocation, **given)
+        carry_out(invocation, given)
 
     choices = [Choice("invocation", typer.Context), *choices]
     callback.__doc__ = told
@@ -113,7 +128,7 @@ def paragraphs_of(function: Callable[..., object]) -> list[str]:
 # -- options ----------------------------------------------------------------------------------------
 
 
-def _choice(declared: Declared) -> Choice:
+def choice_of(declared: Declared) -> Choice:
     """A declared option as typer has it."""
     option = declared.option
     kind: Any = declared.kind if declared.kind is not Path else str
@@ -256,11 +271,14 @@ def _carry_out(
         values[name] = value
     html = None if given.get("html") is None else Path(given["html"])
     check_free_file(html, "page", overwrite=True)
-    own = [name for name in given if name not in values and name not in ("json", "html")]
+    own = [name for name in given if name not in values and name != "json"]
     values |= settings_given(context, own)
     if "progress" in inspect.signature(function).parameters:
         values["progress"] = True
     result = inspect.unwrap(function)(**values)
+    if row.told:
+        told = resolve_name(row.told)
+        result = told(result, **{name: values[name] for name in (*inspect.signature(told).parameters,)[1:]})
     if result is not None:
         present(result, json=bool(given.get("json")), html=html)
 
@@ -301,7 +319,7 @@ def present(result: object, *, json: bool, html: Path | None = None) -> None:
     if after.failed:
         say(f"error: {after.failed}")
         raise SystemExit(FAILED)
-    then(*after.next_steps)
+    then(after.next_steps)
 
 
 def page_of(folder: Path) -> None:

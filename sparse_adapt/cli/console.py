@@ -5,7 +5,6 @@ Nothing is markup, and nothing that a file holds can steer the terminal.
 
 import json
 import os
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +19,7 @@ from sparse_adapt.report.messages import say as say
 from sparse_adapt.report.printable import printable, printable_json
 
 if TYPE_CHECKING:
-    from sparse_adapt.report.tables import Table
+    pass
 
 PIPE_WIDTH = 120  # of a table that no terminal shows
 
@@ -33,13 +32,6 @@ def show(renderable: RenderableType) -> None:
         console.print(Text(printable(renderable)), soft_wrap=True)
     else:
         console.print(renderable)
-
-
-def show_table(table: "Table") -> None:
-    """A table for people."""
-    from sparse_adapt.report.terminal import to_rich
-
-    show(to_rich(table))
 
 
 def show_json(content: object) -> None:
@@ -59,9 +51,9 @@ def wrote(path: Path, what: str) -> None:
     say(f"wrote {path} ({what})")
 
 
-def then(*commands: Sequence[str] | str) -> None:
-    """Say what to run next, ready to be copied; nothing where there is nothing."""
-    if commands:
+def then(lines: Sequence[str]) -> None:
+    """Say what to run next; nothing where there is nothing."""
+    if lines:
         say("next:")
-    for command in commands:
-        say(f"  {command if isinstance(command, str) else shlex.join(['sparse-adapt', *command])}")
+    for line in lines:
+        say(f"  {line}")

@@ -26,16 +26,14 @@ MARGIN = 2  # spaces before a command's name, and after the longest
 class Page(TyperGroup):
     """The group of all commands, whose help has no frames: one line a command fits on a screen.
 
-    `panels`: the names of commands; `by_name`: panels that show names alone; `made_late`: commands that are made when
-    they are asked for.
+    `panels`: the names of commands; `by_name`: panels that show names alone. A command is made when it is asked for.
     """
 
     panels: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     by_name: ClassVar[frozenset[str]] = frozenset()
-    made_late: ClassVar[frozenset[str]] = frozenset()
 
     def summary(self, name: str) -> str:
-        """What a command does that is made when it is asked for."""
+        """What a command does, in a sentence."""
         raise NotImplementedError
 
     def made(self, name: str) -> TyperCommand:
@@ -48,7 +46,7 @@ class Page(TyperGroup):
 
     def get_command(self, ctx: "Context", cmd_name: str) -> "ClickCommand | None":
         """A command by its name."""
-        if cmd_name in self.made_late and cmd_name not in self.commands:
+        if cmd_name in self.list_commands(ctx) and cmd_name not in self.commands:
             self.commands[cmd_name] = self.made(cmd_name)
         return super().get_command(ctx, cmd_name)
 
@@ -57,7 +55,7 @@ class Page(TyperGroup):
     ) -> "tuple[str | None, ClickCommand | None, list[str]]":
         """The command that the first word names. One that is none is told the nearest of all names."""
         if args and args[0] not in self.list_commands(ctx):
-            for name in self.made_late:
+            for name in self.list_commands(ctx):
                 self.get_command(ctx, name)
         return super().resolve_command(ctx, args)
 
@@ -79,18 +77,8 @@ class Page(TyperGroup):
                     yield Text(" " * MARGIN).append(line, style=COMMAND)
                 continue
             for name in names:
-                summary = self._summary(ctx, name)
+                summary = self.summary(name).rstrip(".")
                 yield Text(" " * MARGIN).append(name.ljust(width), style=COMMAND).append(summary)
-
-    def _summary(self, ctx: "Context", name: str) -> str:
-        """What a command does, in a line."""
-        if name in self.made_late:
-            told = self.summary(name)
-        else:
-            command = self.get_command(ctx, name)
-            assert command is not None, name
-            told = (command.help or "").strip().split("\n\n")[0].replace("\n", " ")
-        return told.rstrip(".")
 
 
 class Command(TyperCommand):

@@ -44,10 +44,10 @@ from sparse_adapt.pipeline.run import (
     run_stages,
     write_report,
 )
+from sparse_adapt.pipeline.settings import GraftSettings
 from sparse_adapt.pipeline.step import Step
 from sparse_adapt.pipeline.work import RANKING, Watcher, carry_out_and_tell
 from sparse_adapt.selection.models import merge
-from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.made_from import Source, of_collection, of_model, of_path
 from sparse_adapt.stages.runner import Outcome
 from sparse_adapt.stages.stage import UNUSUAL
@@ -73,26 +73,6 @@ OF_STAGES: Mapping[str, Mapping[str, Any]] = {
 CANDIDATES = "candidates.jsonl"
 KEPT = 0.5  # of what ranking changes: all of it lights 397 tokens of a document of Cranfield, half of it 224
 FITTED_ON = 2_000  # texts, for the head's first weights
-
-
-class GraftSettings(Settings):
-    """A SPLADE model on another body."""
-
-    seed: int = setting(0, "Seed of every random draw.", ge=0)
-    effort: float = setting(
-        1.0,
-        "How many times the usual number of steps each stage takes.",
-        unit="times as many steps",
-        gt=0,
-        le=1_000,
-    )
-    documents: int = setting(
-        60_000, "Documents that are learnt from, of all that is named.", unit="documents", ge=64
-    )
-    ranked: int = setting(
-        3_000, "Documents among which the model learns to rank; with 0 it doesn't.", unit="documents", ge=0
-    )
-    queries: int = setting(2_400, "Made-up queries by which it learns to rank.", unit="queries", ge=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,8 +28,13 @@ OWN = {name: name for name in AdaptSettings.model_fields if name not in ("seed",
 OWN |= {
     "query_settings": "queries",
     "candidate_settings": "candidates",
+    "only_new": "frozen",
 }  # as the adaptation's settings call them
 NAMED, MAY_LACK = ("corpus", "model", "teacher"), ("glossary", "queries", "candidates", "generator")
+FLAGS = {
+    "generator": "query-generator",
+    "frozen": "only-new",
+}  # of a command, where they are called otherwise
 WITH_WORDS = ("extend", "behaviour", "imitate")  # that give mined words a token, where somebody asks for it
 NEW_ROWS = (
     "extend",
@@ -58,18 +63,8 @@ class Request:
 
     def plain(self) -> dict[str, Any]:
         """Everything as JSON holds it, with paths that mean the same anywhere."""
-        named = {
-            key: None if value is None else absolute(value)
-            for key, value in (
-                ("corpus", self.corpus),
-                ("model", self.model),
-                ("glossary", self.glossary),
-                ("queries", self.queries),
-                ("candidates", self.candidates),
-                ("teacher", self.teacher),
-                ("generator", self.generator),
-            )
-        }
+        given = {key: getattr(self, key) for key in (*NAMED, *MAY_LACK)}
+        named = {key: None if value is None else absolute(value) for key, value in given.items()}
         asked = {"overrides": dict(self.overrides), "of_stages": dict(self.of_stages)}
         return named | {"settings": self.settings.model_dump(mode="json")} | asked
 
@@ -140,28 +135,22 @@ class Request:
 
     def command(self) -> str:
         """The command that asks for the same, files by their names alone; settings of stages aside."""
-        named = {"model": self.model, "glossary": self.glossary, "queries": self.queries}
-        named |= {"candidates": self.candidates, "query-generator": self.generator}
-        if self.teacher != ENSEMBLE:
-            named["teacher"] = self.teacher
-        default, own = AdaptSettings(), self.settings
-        if own.seed != default.seed:
-            named["seed"] = str(own.seed)
-        if own.documents != default.documents:
-            named["documents"] = str(own.documents)
-        if own.stages != default.stages:
-            named["stages"] = ",".join(own.stages)
-        if own.query_side != default.query_side:
-            named["query-side"] = own.query_side
-        if own.max_tokens is not None:
-            named["max-tokens"] = str(own.max_tokens)
-        for option, number in (("windows", own.windows), ("overlap", own.overlap)):
-            if number is not None:
-                named[option] = str(number)
+        named: dict[str, Any] = {key: getattr(self, key) for key in ("model", *MAY_LACK)}
+        named |= {"teacher": None if self.teacher == ENSEMBLE else self.teacher}
+        default = AdaptSettings()
+        for key in OWN.values():
+            value = getattr(self.settings, key)
+            if isinstance(value, str | int) and value != getattr(default, key):
+                named[key] = value
+        if self.settings.seed != default.seed:
+            named["seed"] = self.settings.seed
+        if self.settings.stages != default.stages:
+            named["stages"] = ",".join(self.settings.stages)
         words = ["sparse-adapt", "adapt", _bare(self.corpus)]
-        for option, value in named.items():
-            words += [] if value is None else [f"--{option}", _bare(value)]
-        return shlex.join([*words, *(["--only-new"] if own.frozen else []), "-o", "adapted"])
+        for key, value in named.items():
+            flag = f"--{FLAGS.get(key, key).replace('_', '-')}"
+            words += [] if value is None else [flag] if value is True else [flag, _bare(str(value))]
+        return shlex.join([*words, "-o", "adapted"])
 
     @classmethod
     def of_plain(cls, plain: Mapping[str, Any]) -> "Request":

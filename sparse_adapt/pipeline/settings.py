@@ -1,4 +1,4 @@
-"""How a model is adapted to a bare corpus."""
+"""Settings of an adaptation to a bare corpus, and of a graft."""
 
 from typing import Any, Literal
 
@@ -42,7 +42,9 @@ class AdaptSettings(Settings):
         unit="share of the way back",
     )
     frozen: bool = setting(
-        False, "Whether new rows learn alone. Documents without a new term keep their vectors then."
+        False,
+        "Whether new rows learn alone. Documents without a new term keep their vectors then.",
+        more={"option": "only_new"},
     )
     query_side: Literal["model", "table"] = setting(
         "model", "What weighs queries: the model, or a table of tokens that the stage `table` learns."
@@ -62,11 +64,11 @@ class AdaptSettings(Settings):
         None, "Tokens of a window that the next one repeats; 32 by default.", unit="tokens", ge=0
     )
 
-    @field_validator("merges", mode="before")
+    @field_validator("stages", "merges", mode="before")
     @classmethod
-    def _as_read_from_json(cls, merges: object) -> object:
+    def _as_read_from_json(cls, values: object) -> object:
         """A list, as JSON has it, serves as well."""
-        return tuple(merges) if isinstance(merges, list) else merges
+        return tuple(values) if isinstance(values, list) else values
 
     @staticmethod
     def seeds(seed: int) -> dict[str, Any]:
@@ -82,3 +84,23 @@ class AdaptSettings(Settings):
     def longest(self) -> int | None:
         """Tokens of a text that the stages read; None, as many as before, where vectors are to stay."""
         return None if self.frozen else self.max_tokens
+
+
+class GraftSettings(Settings):
+    """A SPLADE model on another body."""
+
+    seed: int = setting(0, "Seed of every random draw.", ge=0)
+    effort: float = setting(
+        1.0,
+        "How many times the usual number of steps each stage takes.",
+        unit="times as many steps",
+        gt=0,
+        le=1_000,
+    )
+    documents: int = setting(
+        60_000, "Documents that are learnt from, of all that is named.", unit="documents", ge=64
+    )
+    ranked: int = setting(
+        3_000, "Documents among which the model learns to rank; with 0 it doesn't.", unit="documents", ge=0
+    )
+    queries: int = setting(2_400, "Made-up queries by which it learns to rank.", unit="queries", ge=1)

@@ -9,6 +9,5 @@ COMMANDS = {
     "relevant-words": "sparse_adapt.research.commands:relevant_words",
     "influence": "sparse_adapt.research.commands:influence",
 }
-WITH_PAGE = ("influence",)  # commands whose result may be written as a page
 SUITE = "sparse_adapt.research.commands:suite"  # of evaluate --suite
 SUITE_FILE = "sparse_adapt.research.commands:suite_file"  # of evaluate --template

@@ -18,6 +18,7 @@ from sparse_adapt.api.options import (
     CORPUS_HELP,
     MODEL_HELP,
     Device,
+    Html,
     Option,
     Out,
     Overwrite,
@@ -467,6 +468,7 @@ def _either(model: str, device: str, reading: dict[str, int | None]) -> "EitherE
 @declared
 def influence(
     run: Annotated[str, Option("The folder of a finished run.", metavar="RUN", place=True, check=a_folder)],
+    html: Html = None,
     progress: bool | None = None,
 ) -> "Origins":
     """Show which training examples taught the new terms of a run.

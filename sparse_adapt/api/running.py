@@ -1,0 +1,245 @@
+"""Runs of several stages, and the pages that show them: `demo`, `run`, `report` and `explore`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from sparse_adapt.api.checks import (
+    a_corpus,
+    a_folder,
+    a_run_file,
+    check_free_file,
+    check_output,
+    run_file,
+    some_queries,
+)
+from sparse_adapt.api.following import exported, line, measured
+from sparse_adapt.api.options import (
+    MODEL_HELP,
+    TRAINING,
+    LatestCorpus,
+    Option,
+    Overwrite,
+    Resume,
+    declared,
+    model_option,
+    out_option,
+)
+from sparse_adapt.api.results import After, Tables, Told, Written
+from sparse_adapt.api.runs import BASE, BUNDLED, RUNS, latest_folder, of_run, run_folder
+from sparse_adapt.errors import ConfigError
+from sparse_adapt.report.messages import say
+from sparse_adapt.report.progress import watching
+from sparse_adapt.report.sections import Section, untitled
+from sparse_adapt.report.tables import Row
+
+if TYPE_CHECKING:
+    from sparse_adapt.api.models import ModelGiven
+
+TAKES = "about four minutes on an idle machine"
+Preset = Annotated[
+    str,
+    Option("default, or plain for the published recipe, experiment H4.", metavar="NAME", panel="Training"),
+]
+
+
+@dataclass(frozen=True, repr=False)
+class Demo(Told):
+    """A run of all stages on a bundled corpus, with what each gained."""
+
+    folder: Path
+    model: Path
+    corpus: str
+    report: Mapping[str, Any]
+
+    @property
+    def headline(self) -> str:
+        """The folder of the run."""
+        return str(self.folder)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report of the run."""
+        return dict(self.report)
+
+    def rows(self) -> Sequence[Row]:
+        """Each model that was measured."""
+        from sparse_adapt.pipeline.demo_report import tabulate
+
+        return tabulate(self.report).rows
+
+    def sections(self) -> Sequence[Section]:
+        """The table of what each stage gained, and the verdict."""
+        from sparse_adapt.pipeline.demo_report import tabulate, verdict_lines
+
+        return untitled(tabulate(self.report), *verdict_lines(self.report))
+
+    def after(self) -> After:
+        """What was written; a term and a question to ask the model, and how its vectors are written."""
+        shown, named = self.report["demo"], of_run(self.model, self.folder, self.corpus)
+        question = next(iter(shown["hard_queries"].values()))
+        asked = (("diagnose", shown["terms"][0]), ("explain", question), ("search", question))
+        steps = [line(command, words, *named) for command, words in asked]
+        steps.append(exported(str(self.model), self.corpus, f"{self.folder}-export"))
+        wrote = [(self.folder, f"a folder a stage, and {self.folder / 'report.json'}")]
+        return After(wrote=wrote, run=self.folder, next_steps=steps)
+
+
+@declared
+def demo(
+    corpus: Annotated[
+        str,
+        Option(
+            "gatrocraptic, coined or a folder like them. Also as --corpus.",
+            metavar="CORPUS",
+            place=True,
+            check=a_corpus,
+        ),
+    ] = BUNDLED,
+    out: Annotated[str | Path | None, out_option("Run folder; by default runs/CORPUS.", "DIR")] = None,
+    *,
+    model: Annotated[str, model_option()] = BASE,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
+    preset: Preset = "default",
+    alone: Annotated[
+        bool, Option("Show also fine-tuning without new tokens; a minute or more of training.")
+    ] = False,
+    progress: bool | None = None,
+    **settings: Annotated[Any, TRAINING],  # noqa: ANN401 - checked by their own types
+) -> Demo:
+    """Adapt a model to a bundled corpus; show what each stage gains.
+
+    The table at the end compares the base model and the model after each stage.
+    """
+    from sparse_adapt.files.place import Place
+    from sparse_adapt.pipeline.demo_report import first_look
+    from sparse_adapt.pipeline.plan import make_plan
+
+    plan = make_plan(corpus, model=model, preset=preset, overrides=settings)
+    place = Place(run_folder(corpus) if out is None else Path(out), overwrite, resume)
+    say(f"all stages on {corpus}; {TAKES if corpus == BUNDLED else 'it takes minutes'}")
+    for each in first_look(plan):
+        say(each)
+    from sparse_adapt.pipeline.demo import run_demo  # only now: what measures is slow to import
+
+    with watching(progress) as bars:
+        done = run_demo(plan, place, bars, alone=alone)
+    return Demo(place.folder, done.model, corpus, done.report)
+
+
+@declared
+def run(
+    file: Annotated[
+        str | Path | None,
+        Option(
+            "The stages, their settings and what they read; H1, H2, H3 or H4 for a published experiment.",
+            metavar="RUN.TOML",
+            place=True,
+            check=a_run_file,
+        ),
+    ] = None,
+    out: Annotated[
+        str | Path | None, out_option("Run folder to write.", "DIR", shown="runs/ and the file's name")
+    ] = None,
+    *,
+    template: Annotated[
+        bool, Option("Print a run file to fill in, every key explained; with RUN.TOML that file.")
+    ] = False,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
+    progress: bool | None = None,
+    **settings: Annotated[Any, TRAINING],  # noqa: ANN401 - checked by their own types
+) -> Tables:
+    """Carry out the stages that a file (run.toml) names.
+
+    Options given here replace what the file says.
+    """
+    if template:
+        from sparse_adapt.pipeline.template import run_template
+
+        text = run_template() if file is None else run_file(file).read_text(encoding="utf-8")
+        return Tables(text, [text.rstrip("\n")])
+    if file is None:
+        raise ConfigError("run needs a run file; make one with: sparse-adapt run --template > run.toml")
+    from sparse_adapt.pipeline.runfile import read_plan
+
+    plan = read_plan(run_file(file), settings)
+    folder = RUNS / Path(file).stem if out is None else Path(out)
+    check_output(folder, overwrite=overwrite, resume=resume)
+    from sparse_adapt.files.place import Place
+    from sparse_adapt.pipeline.run import run as carry_out
+    from sparse_adapt.selection.rule import keeps_lines
+
+    with watching(progress) as bars:
+        done = carry_out(plan, Place(folder, overwrite, resume), bars)
+    wrote = [(folder, f"{len(plan.stages)} stages, the last model in {done.model}")]
+    steps = [] if done.corpus is None else measured(plan.model, done.model, done.corpus)
+    lines = keeps_lines(done.report.get("keeps", {}))
+    ending = After(wrote=wrote, run=done.folder, next_steps=steps, shows=bool(lines))
+    return Tables(done.report, list(lines), ending)
+
+
+@declared
+def report(
+    run: Annotated[
+        str | Path | None,
+        Option(
+            "The folder of a finished run; by default the latest.", metavar="RUN", place=True, check=a_folder
+        ),
+    ] = None,
+    out: Annotated[str | Path | None, out_option("The page to write; by default RUN/report.html.")] = None,
+    *,
+    queries: Annotated[
+        str | Path | None,
+        Option("Queries of your users: which of them light a new term.", metavar="FILE", check=some_queries),
+    ] = None,
+    overwrite: Overwrite = False,
+    progress: bool | None = None,
+) -> Written:
+    """Write the page of a run: what was gained and lost, and why.
+
+    One HTML file that needs no network and no script. demo, adapt and run write it at their end.
+    """
+    folder = latest_folder() if run is None else Path(run)
+    target = None if out is None else Path(out)
+    check_free_file(target, "page", overwrite=overwrite, reads=[queries])
+    from sparse_adapt.pages.run import PARTS, write_run_page
+
+    with watching(progress) as bars:
+        asked = None if queries is None else str(queries)
+        place = write_run_page(folder, target, asked, bars.count("parts of the page", PARTS))
+    return Written(place, "a page to open in a browser")
+
+
+@declared
+def explore(
+    source: Annotated[
+        str | None,
+        Option(
+            "A finished run, whose base model stands beside the final one, or a model; by default the latest run.",
+            metavar="RUN_OR_MODEL",
+            place=True,
+        ),
+    ] = None,
+    *,
+    baseline: Annotated["ModelGiven | None", model_option(f"The model beside it. {MODEL_HELP}")] = None,
+    corpus: LatestCorpus = None,
+    port: Annotated[int, Option("Where to listen; 0 takes any that is free.", ge=0, le=65_535)] = 8765,
+    saves: Annotated[str | Path, Option("The folder in which the slider saves models.", metavar="DIR")] = ".",
+    progress: bool | None = None,
+) -> None:
+    """Open a local web page on which you ask a model why.
+
+    Queries, terms, documents, and a slider for each term. It answers this machine alone, until Ctrl-C ends it.
+    """
+    asked = str(latest_folder()) if source is None else source
+    from sparse_adapt.pages.explorer.server import listen, serve
+    from sparse_adapt.pages.explorer.subject import explored, find_places
+
+    named = [None if each is None else str(each) for each in (baseline, corpus)]
+    places = find_places(asked, *named)
+    listening = listen(port)
+    with watching(progress) as bars:
+        found = explored(places, bars.count)
+    serve(found, listening, Path(saves), lambda address: say(f"open {address} (Ctrl-C ends it)"))
