@@ -24,11 +24,6 @@ class Forked(NamedTuple):
     process: int
     log: IO[bytes]
 
-    def kill(self) -> Ended:
-        """End it by SIGKILL."""
-        os.kill(self.process, signal.SIGKILL)
-        return self.wait()
-
     def wait(self) -> Ended:
         """Wait for its end."""
         status = os.waitstatus_to_exitcode(os.waitpid(self.process, 0)[1])
