@@ -86,7 +86,7 @@ class Recipe(NamedTuple):
     """
 
     settings: Given = {}  # noqa: RUF012 - never written to
-    imitate: Given = {}  # noqa: RUF012
+    rank: Given = {}  # noqa: RUF012
     contrast: Given = {}  # noqa: RUF012
     without: str = ""
     back: float | None = None
@@ -109,23 +109,23 @@ def _stages(*names: str) -> Recipe:
 
 
 def _weights(**weights: float) -> Recipe:
-    return Recipe(imitate={"weights": weights})
+    return Recipe(rank={"weights": weights})
 
 
 RECIPES = {
     "default": Recipe(),
     "with new words": _stages(*WITH_WORDS),
-    "no behaviour": _stages("extend", "imitate"),
-    "with warm-up": _stages("extend", "behaviour", "warmup", "imitate"),
-    "with dictionary": _stages("extend", "behaviour", "dictionary", "imitate"),
-    "with dynamic": _stages("extend", "behaviour", "dynamic", "imitate"),
-    "with joint": _stages("extend", "behaviour", "joint", "imitate"),
-    "with contrast": _stages("extend", "behaviour", "contrast", "imitate"),
+    "no preserve": _stages("extend", "rank"),
+    "with warm-up": _stages("extend", "preserve", "warmup", "rank"),
+    "with dictionary": _stages("extend", "preserve", "dictionary", "rank"),
+    "with dynamic": _stages("extend", "preserve", "dynamic", "rank"),
+    "with joint": _stages("extend", "preserve", "joint", "rank"),
+    "with contrast": _stages("extend", "preserve", "contrast", "rank"),
     "with contrast, held fast": Recipe(
-        {"stages": ("extend", "behaviour", "contrast", "imitate")}, contrast={"steps": 100, **HELD_FAST}
+        {"stages": ("extend", "preserve", "contrast", "rank")}, contrast={"steps": 100, **HELD_FAST}
     ),
     "with contradictions": Recipe({"stages": WITH_WORDS}, contradicted=2_000),
-    "no distillation": _stages("extend", "behaviour"),
+    "no distillation": _stages("extend", "preserve"),
     "source among the candidates": Recipe({"candidates": {"source": "keep"}}),
     "no filter": Recipe({"candidates": {"consistent": 1_000_000}}),
     "random negatives": Recipe({"candidates": {"from_teacher": 0, "from_student": 0}}),
@@ -136,12 +136,12 @@ RECIPES = {
     "a quarter back": Recipe(back=0.25),
     "half back": Recipe(back=0.5),
     "three quarters back": Recipe(back=0.75),
-    "no idf": Recipe(imitate={"factors": "none"}),
-    "idf held still": Recipe(imitate={"factors": "idf"}),
+    "no idf": Recipe(rank={"factors": "none"}),
+    "idf held still": Recipe(rank={"factors": "idf"}),
     "no everyday texts": _weights(anchor=0.0),
     "no sparsity": _weights(sparsity=0.0),
-    "half the steps": Recipe(imitate={"steps": 300}),
-    "hard scores": Recipe(imitate={"temperature": 1.0}),
+    "half the steps": Recipe(rank={"steps": 300}),
+    "hard scores": Recipe(rank={"temperature": 1.0}),
 }
 
 
@@ -176,7 +176,7 @@ class Asked(NamedTuple):
     def of_stages(self, recipe: Recipe) -> dict[str, dict[str, Any]]:
         """Settings that differ from a stage's defaults."""
         steps = {} if self.steps is None else {"steps": self.steps}
-        given = {"imitate": {**steps, **recipe.imitate}, "contrast": dict(recipe.contrast)}
+        given = {"rank": {**steps, **recipe.rank}, "contrast": dict(recipe.contrast)}
         return {stage: settings for stage, settings in given.items() if settings}
 
     def source(self, collection: str) -> Path:
@@ -219,7 +219,7 @@ def carry_out(job: Job, asked: Asked) -> None:
     recipe, folder = RECIPES[job.recipe], asked.run(job)
     default = asked.run(job._replace(recipe="default"))
     if recipe.back is not None:
-        before, after = (SparseEncoder.load(model) for model in (asked.model, default / "1-imitate"))
+        before, after = (SparseEncoder.load(model) for model in (asked.model, default / "1-rank"))
         with output_folder(Place(folder)) as made:
             merge(before, after, recipe.back).save(made / "model")
         return
@@ -262,8 +262,8 @@ def _partial(folder: Path) -> Path:
 
 
 def _contradict(sentences: int, request: Request, seed: int, partial: Path) -> None:
-    """Have `behaviour`'s model learn from contradictions, in its place: `adapt` has no such stage."""
-    before, taught, file = (partial / name for name in ("2-behaviour", "contradicted", "triplets.jsonl"))
+    """Have `preserve`'s model learn from contradictions, in its place: `adapt` has no such stage."""
+    before, taught, file = (partial / name for name in ("2-preserve", "contradicted", "triplets.jsonl"))
     if not taught.is_dir():
         write(
             Asking(request.corpus, request.model, sentences=sentences, tune=TUNING, seed=seed, at_once=False),

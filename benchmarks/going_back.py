@@ -3,7 +3,7 @@
     python -m benchmarks.going_back --data DIR --runs RUNS [--seeds 0 3 4]
 
 DIR holds the collections; RUNS/NAME what `sparse-adapt adapt DIR/NAME --until candidates` left of each. The stage
-`table` learns from the made-up queries' candidates, and each share of the way back to the first table is tried. Prints
+`query-table` learns from the made-up queries' candidates, and each share of the way back to the first table is tried. Prints
 nDCG@10 by share; `chosen` is the share that is best for the made-up queries, means over collections and seeds.
 """
 
@@ -24,7 +24,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
 from sparse_adapt.selection.models import held_collection
-from sparse_adapt.stages.query_side import QueryTable, TokenWeights
+from sparse_adapt.stages.query_table import QueryTable, TokenWeights
 from sparse_adapt.training.loop import train
 
 COLLECTIONS = ("scifact", "cranfield", "cacm", "medquad")

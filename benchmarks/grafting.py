@@ -31,10 +31,10 @@ TOLD = (
     "text",
     "grafted",
     "1-logits",
-    "2-behaviour",
+    "2-preserve",
     "queries",
     "candidates",
-    "3-imitate",
+    "3-rank",
 )  # steps and stages
 GATE = 0.494  # mean of the four collections that is aimed at
 ROWS = {

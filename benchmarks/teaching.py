@@ -66,7 +66,7 @@ class Row(NamedTuple):
     words: Words = "wordpiece"
 
 
-BEHAVIOUR, JOINT, CONTRAST = Taught("behaviour"), Taught("joint"), Taught("contrast")
+PRESERVE, JOINT, CONTRAST = Taught("preserve"), Taught("joint"), Taught("contrast")
 HOLDING: Given = {"weights": {"anchor": 20.0}, "factors": "learnt"}
 HELD_FAST: Given = HOLDING | {"weights": {"anchor": 100.0}}
 MINED: Given = {"hard_negatives": 2}
@@ -82,18 +82,18 @@ ROWS = (
     Row("joint, all tokens masked", (Taught("joint", {"masked": "all"}),)),
     Row("joint, mask rate .3", (Taught("joint", {"mask_rate": 0.3}),)),
     Row("joint, contrast with mined negatives", (JOINT, Taught("contrast", MINED))),
-    Row("behaviour", (BEHAVIOUR,)),
-    Row("behaviour, joint, contrast", (BEHAVIOUR, JOINT, CONTRAST)),
-    Row("behaviour, contrast", (BEHAVIOUR, CONTRAST)),
+    Row("preserve", (PRESERVE,)),
+    Row("preserve, joint, contrast", (PRESERVE, JOINT, CONTRAST)),
+    Row("preserve, contrast", (PRESERVE, CONTRAST)),
     Row("contrast, no new words", (CONTRAST,), "none"),
-    Row("behaviour, joint, contrast, held", (BEHAVIOUR, JOINT_HELD, CONTRAST_HELD)),
-    Row("behaviour, contrast, held", (BEHAVIOUR, CONTRAST_HELD)),
+    Row("preserve, joint, contrast, held", (PRESERVE, JOINT_HELD, CONTRAST_HELD)),
+    Row("preserve, contrast, held", (PRESERVE, CONTRAST_HELD)),
     Row("contrast, no new words, held", (CONTRAST_HELD,), "none"),
     Row("contrast, no new words, held fast", (Taught("contrast", HELD_FAST),), "none"),
     Row("mined negatives, no new words, held fast", (Taught("contrast", HELD_FAST | MINED),), "none"),
     Row("extended by mined words", (), "mined"),
-    Row("behaviour, mined words", (BEHAVIOUR,), "mined"),
-    Row("behaviour, contrast, mined words, held", (BEHAVIOUR, CONTRAST_HELD), "mined"),
+    Row("preserve, mined words", (PRESERVE,), "mined"),
+    Row("preserve, contrast, mined words, held", (PRESERVE, CONTRAST_HELD), "mined"),
     Row("joint, mined words", (JOINT,), "mined"),
 )
 PUBLISHED = (  # what is said, which row is better, and than which

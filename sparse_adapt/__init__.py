@@ -2,8 +2,8 @@
 
 `collection` reads a corpus, and `terms` finds the words in it that deserve a token of their own. `model` gives each
 word a token, with an input row and an output row. `stages` teach the model, one after the other, by the one loop in
-`training` and the loss terms of `objectives`: `behaviour` learns to do what the model did before, `warmup` learns from
-the corpus, `dictionary` from definitions, `distill` and `imitate` from queries whose candidates a teacher has scored.
+`training` and the loss terms of `objectives`: `preserve` learns to do what the model did before, `warmup` learns from
+the corpus, `dictionary` from definitions, `distill` and `rank` from queries whose candidates a teacher has scored.
 Where a user has no queries,
 `made_up` cuts some out of the documents and `teachers` score documents for each. The adapted model encodes texts as
 sparse vectors: `retrieve` searches them exactly and measures the ranking, and `engines` writes them for a search engine

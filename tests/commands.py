@@ -27,12 +27,12 @@ SHORT = "--steps 2 --batch-size 2 --checkpoint-every 1 --device cpu"
 
 STAGES = {
     "extend": "extend --model {model} --terms {corpus}/terms.json",
-    "behaviour": f"behaviour --model {{extended}} --corpus {{corpus}} {SHORT}",
+    "preserve": f"preserve --model {{extended}} --corpus {{corpus}} {SHORT}",
     "logits": f"logits --model {{extended}} --corpus {{corpus}} --baseline {{extended}} {SHORT}",
     "warmup": f"warmup --model {{extended}} --corpus {{corpus}} {SHORT}",
     "dictionary": f"dictionary --model {{extended}} --glossary {{corpus}} --corpus {{corpus}} --judge none {SHORT}",
     "contrast": f"contrast --model {{extended}} --pairs {{corpus}} --corpus {{corpus}} {SHORT}",
-    "imitate": f"imitate --model {{extended}} --candidates {{corpus}} --corpus {{corpus}} {SHORT}",
+    "rank": f"rank --model {{extended}} --candidates {{corpus}} --corpus {{corpus}} {SHORT}",
     "distill": f"distill --model {{extended}} --candidates {{corpus}} --corpus {{corpus}} --judge none {SHORT}",
     "dynamic": f"dynamic --model {{extended}} --corpus {{corpus}} {SHORT}",
     "joint": f"joint --model {{extended}} --pairs {{corpus}} --corpus {{corpus}} {SHORT}",

@@ -135,19 +135,17 @@ def test_all_steps_end_in_a_model(request_, tmp_path):
         "candidates",
         "held",
         "extend",
-        "behaviour",
-        "imitate",
+        "preserve",
+        "rank",
         "choice",
         "keeps",
     ]
-    assert heard.plan == "extend, behaviour, imitate: words of the corpus get a token"
+    assert heard.plan == "extend, preserve, rank: words of the corpus get a token"
     encoder = SparseEncoder.load(done.model)
     assert encoder.vocabulary_size >= SparseEncoder.load(request_.model).vocabulary_size
     choice = json.loads((out / "choice.json").read_text())
     assert [row["name"] for row in choice["tried"]][:2] == ["base", "base with idf"]
-    assert len(choice["tried"]) == 2 * len(("base", "behaviour")) + (1 + len(POWERS)) * len(
-        ("half", "imitate")
-    )
+    assert len(choice["tried"]) == 2 * len(("base", "preserve")) + (1 + len(POWERS)) * len(("half", "rank"))
     assert str(tmp_path / "run.partial") not in "".join(path.read_text() for path in out.rglob("*.json"))
     assert "run.partial" not in (out / "run.toml").read_text()
     table, lines = tabulate(done.report), verdict(done.report)
@@ -159,8 +157,8 @@ def test_all_steps_end_in_a_model(request_, tmp_path):
 def test_without_a_glossary_the_model_learns_to_rank_alone(request_, tmp_path):
     heard, asked = Heard(), replace(request_, settings=SETTINGS)
     done = adapt(asked, Place(tmp_path / "run"), heard)
-    assert list(heard.steps) == ["queries", "candidates", "held", "imitate", "choice", "keeps"]
-    assert heard.plan.startswith("imitate: the model learns to rank; no word gets a token")
+    assert list(heard.steps) == ["queries", "candidates", "held", "rank", "choice", "keeps"]
+    assert heard.plan.startswith("rank: the model learns to rank; no word gets a token")
     tokenizers = [SparseEncoder.load(model).tokenizer.get_vocab() for model in (done.model, request_.model)]
     assert tokenizers[0] == tokenizers[1]
     assert "no terms added: the vocabulary stays as it is" in verdict(done.report)
@@ -178,11 +176,11 @@ def test_the_adapted_model_reads_on_where_it_can(request_, tmp_path):
         asked = replace(request_, model=str(tmp_path / "short"), settings=settings)
         with pytest.raises(Stopped) as stopped:
             adapt(asked, Place(tmp_path / f"run-{most}"), Heard(), until="stages")
-        assert SparseEncoder.load(stopped.value.folder / "3-imitate").max_tokens == reads
+        assert SparseEncoder.load(stopped.value.folder / "3-rank").max_tokens == reads
 
 
 def test_stages_that_learn_from_pairs_and_from_words_are_ingredients(request_, tmp_path):
-    stages = ("extend", "behaviour", "dynamic", "joint", "contrast", "imitate")
+    stages = ("extend", "preserve", "dynamic", "joint", "contrast", "rank")
     heard, out = Heard(), tmp_path / "run"
     more = replace(request_, settings=SETTINGS.model_copy(update={"stages": stages}))
     done = adapt(more, Place(out), heard)
@@ -226,7 +224,7 @@ def test_another_request_is_refused(request_, tmp_path):
 
 
 def test_without_domain_terms_the_vocabulary_stays(tmp_path, tiny_model, request_):
-    folder = tmp_path / "plain"
+    folder = tmp_path / "published"
     texts = [
         "the team of the office",
         "a report of the company",
@@ -249,7 +247,7 @@ def test_without_domain_terms_the_vocabulary_stays(tmp_path, tiny_model, request
     )
     done = adapt(plain, Place(tmp_path / "run"), heard)
     assert "the vocabulary stays as it is" in heard.steps["terms"]
-    assert [stage["stage"] for stage in done.report["stages"]] == ["imitate"]
+    assert [stage["stage"] for stage in done.report["stages"]] == ["rank"]
     assert "no terms added: the vocabulary stays as it is" in verdict(done.report)
 
 
@@ -271,7 +269,7 @@ def test_the_usual_stages_teach_a_glossary(request_, corpus):
     assert "dictionary" not in usual.stages
     taught = Request(corpus=str(corpus), model=request_.model, glossary="glossary.jsonl")
     assert taught.stages == ("extend", "dictionary")
-    assert taught.all_stages == ("imitate", "extend", "dictionary"), "what ranks after words unlearns them"
+    assert taught.all_stages == ("rank", "extend", "dictionary"), "what ranks after words unlearns them"
     assert said_plan(taught).endswith("; what the model learns of ranking is added")
     assert "are taught by their definitions" in said_plan(taught)
     with_queries = replace(taught, queries="asked.tsv")
@@ -290,8 +288,8 @@ def test_words_are_taught_alone_where_stages_are_named_or_old_rows_stay(request_
 @pytest.mark.parametrize(
     ("given", "settings", "said"),
     [
-        ("glossary", {"stages": ("extend", "imitate")}, "have one of dictionary among --stages"),
-        ("queries", {"frozen": True}, "none of the stages extend, behaviour reads it"),
+        ("glossary", {"stages": ("extend", "rank")}, "have one of dictionary among --stages"),
+        ("queries", {"frozen": True}, "none of the stages extend, preserve reads it"),
         ("candidates", {"stages": ("extend", "warmup")}, "none of the stages extend, warmup reads it"),
     ],
 )
@@ -392,7 +390,7 @@ def test_with_only_new_terms_taught_the_others_keep_their_vectors(tmp_path, requ
         overrides=SHORT,
     )
     second = adapt(asked, Place(tmp_path / "second"), Heard())
-    before, after = SparseEncoder.load(first.model), SparseEncoder.load(tmp_path / "second" / "2-behaviour")
+    before, after = SparseEncoder.load(first.model), SparseEncoder.load(tmp_path / "second" / "2-preserve")
     terms = {token.term for token in after.new_tokens} - {token.term for token in before.new_tokens}
     assert "quuxulator" in terms
     assert {token.term for token in before.new_tokens} <= {token.term for token in after.new_tokens}
@@ -404,9 +402,9 @@ def test_with_only_new_terms_taught_the_others_keep_their_vectors(tmp_path, requ
     assert listed == [each.document_id for each, says in zip(more, says_one, strict=True) if says]
     assert {f"n{number}" for number in range(9)} <= set(listed)
     assert any(f"encode again the {len(listed)} documents" in line for line in verdict(second.report))
-    packed = sa.pack(tmp_path / "second" / "2-behaviour", tmp_path / "second.pack", base=first.model)
+    packed = sa.pack(tmp_path / "second" / "2-preserve", tmp_path / "second.pack", base=first.model)
     assert set(packed.terms) >= terms
-    assert [each["stage"] for each in packed.header.made.stages] == ["extend", "behaviour"]
+    assert [each["stage"] for each in packed.header.made.stages] == ["extend", "preserve"]
 
 
 @pytest.mark.parametrize(
@@ -459,7 +457,7 @@ def test_words_are_taught_beside_ranking_and_a_run_that_was_broken_off_goes_on(t
     )
     heard = Heard()
     whole = adapt(asked, Place(tmp_path / "whole"), heard).folder
-    order = ["held", "imitate", "choice", "extend", "keeps"]
+    order = ["held", "rank", "choice", "extend", "keeps"]
     assert [name for name in heard.steps if name in order] == order
     assert json.loads((whole / "ranking" / "choice.json").read_text())["refused"]
     report = json.loads((whole / "report.json").read_text())
@@ -470,7 +468,7 @@ def test_words_are_taught_beside_ranking_and_a_run_that_was_broken_off_goes_on(t
         with pytest.raises(KeyboardInterrupt):
             adapt(asked, broken, watcher)
     adapt(asked, broken, watcher)
-    assert "done before" in watcher.steps["imitate"]
+    assert "done before" in watcher.steps["rank"]
     for name in ("ranking/model/model.safetensors", "choice.json", "model/model.safetensors"):
         assert (tmp_path / "broken" / name).read_bytes() == (whole / name).read_bytes(), name
 
@@ -511,7 +509,7 @@ def test_texts_are_encoded_where_the_stages_train(request_, tmp_path, monkeypatc
     there = [name for name, device in given if device == "cpu:0"]
     base = Path(request_.model).name
     assert len(made) == 1 and there[0] == base  # the teacher's student, before anything is taught
-    assert {base, "2-behaviour", "3-imitate", "model"} <= set(there)
+    assert {base, "2-preserve", "3-rank", "model"} <= set(there)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -530,11 +528,11 @@ def test_a_recipe_begins_with_what_the_default_made_before_they_part(request_, t
     adapt(plain, Place(asked.run(first)), Heard())
     benchmark._begin_like(asked.run(first), asked.run(other))
     heard = Heard()
-    given = replace(plain, of_stages={"imitate": {"weights": {"sparsity": 0.0}}})
+    given = replace(plain, of_stages={"rank": {"weights": {"sparsity": 0.0}}})
     done = adapt(given, Place(asked.run(other), resume=True), heard)
-    assert heard.done() == {"imitate", "choice", "keeps"}
+    assert heard.done() == {"rank", "choice", "keeps"}
     settings = {
-        job.recipe: json.loads((asked.run(job) / "1-imitate" / "stage.json").read_text())["settings"]
+        job.recipe: json.loads((asked.run(job) / "1-rank" / "stage.json").read_text())["settings"]
         for job in (first, other)
     }
     assert settings["no sparsity"]["weights"]["sparsity"] == 0.0 < settings["default"]["weights"]["sparsity"]
@@ -544,14 +542,14 @@ def test_a_recipe_begins_with_what_the_default_made_before_they_part(request_, t
     benchmark._begin_like(asked.run(first), asked.run(longer))
     heard = Heard()
     done = adapt(request_, Place(asked.run(longer), resume=True), heard)
-    assert heard.done() == {"terms", "dictionary", "extend", "behaviour", "imitate", "choice", "keeps"}
-    assert {path.name for path in done.folder.glob("[1-9]-*")} == {"1-extend", "2-behaviour", "3-imitate"}
+    assert heard.done() == {"terms", "dictionary", "extend", "preserve", "rank", "choice", "keeps"}
+    assert {path.name for path in done.folder.glob("[1-9]-*")} == {"1-extend", "2-preserve", "3-rank"}
     benchmark.carry_out(first._replace(recipe="half back"), asked)
     rows = [
         SparseEncoder.load(folder).output_rows.detach()
         for folder in (
             request_.model,
-            asked.run(first) / "1-imitate",
+            asked.run(first) / "1-rank",
             asked.run(first._replace(recipe="half back")) / "model",
         )
     ]

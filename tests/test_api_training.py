@@ -39,7 +39,7 @@ def test_a_stage_teaches_a_model_in_memory(extended, twelve_documents):
 
 def test_temporary_folders_last_as_long_as_the_models_that_need_them(extended, twelve_documents):
     first = sa.train("warmup", extended, twelve_documents, **SHORT)
-    second = sa.train("behaviour", first, twelve_documents, **SHORT)
+    second = sa.train("preserve", first, twelve_documents, **SHORT)
     places = [Path(second.source), Path(first.source)]
     del first
     gc.collect()
@@ -159,12 +159,12 @@ def test_an_adaptation_from_memory(tiny_model, documents, teacher, tmp_path, mon
         sa.adapt(rows[:20], out, resume=True)
     done = sa.adapt(iter(rows), out, resume=True)
     assert done.model.terms == ["zorvex"], "what a glossary defines is taught, and kept"
-    assert [stage["stage"] for stage in done.report["stages"]] == ["imitate", "extend", "dictionary"]
+    assert [stage["stage"] for stage in done.report["stages"]] == ["rank", "extend", "dictionary"]
     assert Path(done.report["model"]) == Path(tiny_model).resolve(), "what it is compared with"
     ranked, taught = out / "ranking", json.loads((out / "1-extend" / "stage.json").read_text())
     assert taught["model"]["path"] == str(Path(tiny_model).resolve()), "words are taught to the base model"
     kept = json.loads((ranked / "choice.json").read_text())["kept"]
-    assert kept and done.report["stages"][0]["folder"] == "ranking/1-imitate"
+    assert kept and done.report["stages"][0]["folder"] == "ranking/1-rank"
     tried = [row["name"] for row in done.rows() if row["weighed"] == ""]
     assert tried == ["base", "dictionary", "dictionary and ranking at 50%", "dictionary and ranking"]
     left = [path for path in out.rglob("*.json") if f"{out}.partial" in path.read_text()]
@@ -183,7 +183,7 @@ def test_an_adaptation_refuses_settings_that_there_are_not(tiny_model, documents
         ({"until": "term"}, "unknown step 'term'; did you mean 'terms'"),
         ({"stages": ["extnd"]}, "unknown stage 'extnd'; did you mean 'extend'"),
         ({"stps": 3}, "unknown key 'stps'; did you mean 'steps'"),
-        ({"imitate": {"stps": 3}}, "unknown key 'stps'; did you mean 'steps'"),
+        ({"rank": {"stps": 3}}, "unknown key 'stps'; did you mean 'steps'"),
         ({"documents": 3}, "adapt: documents"),
         ({"query_settings": {"counts": 3}}, "unknown key 'counts'; did you mean 'count'"),
     ):

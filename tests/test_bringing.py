@@ -83,7 +83,7 @@ def test_recoveries_of_several_seeds_are_one_row():
 
 def test_every_recipe_has_settings_that_exist():
     for recipe in benchmark.RECIPES.values():
-        settings_for("imitate", "default", recipe.imitate)
+        settings_for("rank", "default", recipe.rank)
         AdaptSettings.model_validate(recipe.settings)
     assert Recipe().begins_alike and not Recipe(without="BM25").begins_alike
     assert not benchmark.RECIPES["with contrast"].begins_alike  # pairs want sentences cut out of documents
@@ -98,10 +98,10 @@ def test_a_teacher_can_do_without_a_member(monkeypatch):
 
 
 def test_contradictions_teach_the_model_that_distils_and_its_record_stays(monkeypatch, tmp_path):
-    before = tmp_path / "2-behaviour"
+    before = tmp_path / "2-preserve"
     before.mkdir()
     for name in ("model.safetensors", "stage.json"):
-        (before / name).write_text("of behaviour")
+        (before / name).write_text("of preserve")
     asked = []
 
     def write(asking, file, *, resume):
@@ -120,5 +120,5 @@ def test_contradictions_teach_the_model_that_distils_and_its_record_stays(monkey
     for _ in range(2):  # a killed benchmark goes on
         benchmark._contradict(7, Request(corpus="corpus", model="large"), 1, tmp_path)
         assert (before / "model.safetensors").read_text() == "taught"
-        assert (before / "stage.json").read_text() == "of behaviour"
+        assert (before / "stage.json").read_text() == "of preserve"
     assert asked == [("corpus", "large", 7, 1)]

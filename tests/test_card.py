@@ -158,9 +158,9 @@ def test_the_command_names_files_without_their_folders(zorvex_collection):
         corpus=str(zorvex_collection / "corpus.jsonl"),
         model="splade-tiny",
         glossary=str(zorvex_collection / "dictionary.jsonl"),
-        settings=AdaptSettings(stages=("extend", "behaviour"), frozen=True, seed=3),
+        settings=AdaptSettings(stages=("extend", "preserve"), frozen=True, seed=3),
     )
     assert request.command() == (
         "sparse-adapt adapt corpus.jsonl --model splade-tiny --glossary dictionary.jsonl --seed 3 "
-        "--stages extend,behaviour --only-new -o adapted"
+        "--stages extend,preserve --only-new -o adapted"
     )

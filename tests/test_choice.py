@@ -34,35 +34,35 @@ def tried(name, weighed, back, values, nonzero=10.0):
 
 
 BASE = tried("base", "", None, 0.3)
-BEST = tried("imitate", "factors", 0.0, 0.5)
+BEST = tried("rank", "factors", 0.0, 0.5)
 
 
 @pytest.mark.parametrize(
     ("others", "kept"),
     [
-        ([tried("imitate", "factors^1/2", 0.0, 0.46 + NOISE)], 2),  # not worse by a standard error
-        ([tried("imitate", "factors^1/2", 0.0, 0.44 + NOISE)], 1),
-        ([tried("imitate", "factors^1/2", 0.0, 0.46)], 1),  # surely worse, if by little
-        ([tried("imitate", "factors^1/2", 0.0, 0.49 + NOISE), BEST], 2),
+        ([tried("rank", "factors^1/2", 0.0, 0.46 + NOISE)], 2),  # not worse by a standard error
+        ([tried("rank", "factors^1/2", 0.0, 0.44 + NOISE)], 1),
+        ([tried("rank", "factors^1/2", 0.0, 0.46)], 1),  # surely worse, if by little
+        ([tried("rank", "factors^1/2", 0.0, 0.49 + NOISE), BEST], 2),
         (
             [
-                tried("imitate", "factors^1/2", 0.0, 0.49 + NOISE),
-                tried("imitate", "factors^1/4", 0.0, 0.47 + NOISE),
+                tried("rank", "factors^1/2", 0.0, 0.49 + NOISE),
+                tried("rank", "factors^1/4", 0.0, 0.47 + NOISE),
             ],
             3,
         ),
-        ([tried("imitate at 50%", "factors", 0.5, 0.46 + NOISE)], 2),
+        ([tried("rank at 50%", "factors", 0.5, 0.46 + NOISE)], 2),
         (
             [
-                tried("imitate at 50%", "factors^1/2", 0.5, 0.46 + NOISE),
-                tried("imitate", "factors^1/4", 0.0, 0.49 + NOISE),
+                tried("rank at 50%", "factors^1/2", 0.5, 0.46 + NOISE),
+                tried("rank", "factors^1/4", 0.0, 0.49 + NOISE),
             ],
             2,  # weights back count more than factors
         ),
-        ([tried("imitate", "", 0.0, 0.5 - 1e-6 + NOISE)], 1),  # without factors it's another model
-        ([tried("behaviour", "idf", None, 0.49 + NOISE)], 1),  # which isn't distilled
-        ([tried("imitate", "factors^1/2", 0.0, 0.6, nonzero=12.0)], 1),  # its documents are too long
-        ([tried("behaviour", "idf", None, 0.6)], 2),
+        ([tried("rank", "", 0.0, 0.5 - 1e-6 + NOISE)], 1),  # without factors it's another model
+        ([tried("preserve", "idf", None, 0.49 + NOISE)], 1),  # which isn't distilled
+        ([tried("rank", "factors^1/2", 0.0, 0.6, nonzero=12.0)], 1),  # its documents are too long
+        ([tried("preserve", "idf", None, 0.6)], 2),
     ],
 )
 def test_the_least_changed_of_the_best_is_kept(others, kept):
@@ -84,18 +84,18 @@ def test_powers_of_learnt_factors_are_tried_and_saved(tiny_model, learnt, tmp_pa
     held = held_collection(texts, [Candidates("q", "a cat", tuple(texts), (3.0, 2.0, 1.0))])
     learnt.save(tmp_path / "learnt")
     load = partial(SparseEncoder.load, tmp_path / "learnt")
-    makers = [Maker("base", None, partial(SparseEncoder.load, tiny_model)), Maker("imitate", 0.0, load)]
+    makers = [Maker("base", None, partial(SparseEncoder.load, tiny_model)), Maker("rank", 0.0, load)]
     choice = try_models(makers, held)
     assert [each.label for each in choice.tried] == [
-        *("base", "base with idf", "imitate", "imitate with factors"),
-        *("imitate with factors^3/4", "imitate with factors^1/2", "imitate with factors^1/4"),
+        *("base", "base with idf", "rank", "rank with factors"),
+        *("rank with factors^3/4", "rank with factors^1/2", "rank with factors^1/4"),
     ]
     for place, power in ((3, 1.0), (4, 0.75), (5, 0.5), (6, 0.25)):
         keep(Choice(choice.tried, place), makers, list(texts.values()), tmp_path / str(place))
         kept = SparseEncoder.load(tmp_path / str(place))
         assert kept.factors_of() == pytest.approx(learnt.factors_of() ** power, abs=1e-4)
-    keep(Choice(choice.tried, 2), makers, list(texts.values()), tmp_path / "plain")
-    assert SparseEncoder.load(tmp_path / "plain").factors is None
+    keep(Choice(choice.tried, 2), makers, list(texts.values()), tmp_path / "published")
+    assert SparseEncoder.load(tmp_path / "published").factors is None
 
 
 def test_a_model_adapted_before_is_compared_with_the_factors_it_has(learnt, tmp_path):

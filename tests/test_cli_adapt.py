@@ -57,7 +57,7 @@ def test_the_printed_line_goes_on_with_all_that_was_asked(sparse_adapt, tiny_mod
         "--model",
         tiny_model,
         "--stages",
-        "extend,dictionary,imitate",
+        "extend,dictionary,rank",
         "--seed",
         "5",
         "--documents",
@@ -79,7 +79,7 @@ def test_the_printed_line_goes_on_with_all_that_was_asked(sparse_adapt, tiny_mod
     assert before["settings"]["stages"] == [
         "extend",
         "dictionary",
-        "imitate",
+        "rank",
     ]
     assert "a part of every machine" in (tmp_path / "my run.partial" / "dictionary.jsonl").read_text()
 
@@ -97,14 +97,14 @@ def test_what_is_asked_otherwise_is_refused_and_loses_nothing(sparse_adapt, tiny
 
 
 def test_a_request_is_read_back_as_it_was(tmp_path, tiny_model):
-    settings = AdaptSettings(stages=("extend", "imitate"), merges=(0.25, 0.5))
+    settings = AdaptSettings(stages=("extend", "rank"), merges=(0.25, 0.5))
     request = Request(
         corpus="gatrocraptic",
         model=str(tiny_model),
         teacher="bm25",
         settings=settings,
         overrides={"seed": 3},
-        of_stages={"imitate": {"steps": 4}},
+        of_stages={"rank": {"steps": 4}},
     )
     assert begun(tmp_path / "run") is None
     (tmp_path / "run.partial").mkdir()

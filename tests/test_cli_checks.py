@@ -10,7 +10,7 @@ from sparse_adapt.cli import app
 
 HEAVY = ("torch", "transformers", "scipy")
 NEED_NOTHING = ("demo", "diagnose")  # which look at what is bundled, or at the latest run
-STAGES = ("behaviour", "warmup", "dynamic")  # which read nothing but a corpus
+STAGES = ("preserve", "warmup", "dynamic")  # which read nothing but a corpus
 STAGE = ("--model", "splade-tiny", "--corpus", "gatrocraptic", "-o", "x")
 MISTAKES = [
     # what is missing

@@ -23,7 +23,7 @@ RESEARCH = {
     "influence",
     "relevant-words",
 }
-RESEARCH |= {"dynamic", "joint", "logits", "plain"}
+RESEARCH |= {"dynamic", "joint", "logits", "published"}
 COMMAND = [sys.executable, "-c", "from sparse_adapt.cli import main; main()"]
 
 

@@ -47,7 +47,7 @@ def test_from_a_collection_to_a_measured_model(sparse_adapt, model, collection, 
     assert "zorvex" in {term.text for term in read_terms(terms)}
     status, _, said = sparse_adapt("extend", "--model", model, "--terms", terms, "-o", extended)
     assert status == 0
-    assert ("behaviour --help" in said) == ("dense" in model.name)
+    assert ("preserve --help" in said) == ("dense" in model.name)
     status, _, said = sparse_adapt("pairs", collection, "--reference", model, "--depth", 99, "-o", pairs)
     assert "contrast --model" in said
     assert status == 0
@@ -56,8 +56,8 @@ def test_from_a_collection_to_a_measured_model(sparse_adapt, model, collection, 
     english = ["--depth", 99, "--language", "en", "-o", tmp_path / "english.jsonl"]
     status, _, said = sparse_adapt("pairs", collection, "--reference", model, *english)
     assert (status, "without 0 in another language than en" in said) == (0, True)
-    kept, quick = tmp_path / "behaviour", ["--corpus", collection, "--epochs", 0.5, "--device", "cpu"]
-    status, _, said = sparse_adapt("behaviour", "--model", extended, *quick, "-o", kept)
+    kept, quick = tmp_path / "preserve", ["--corpus", collection, "--epochs", 0.5, "--device", "cpu"]
+    status, _, said = sparse_adapt("preserve", "--model", extended, *quick, "-o", kept)
     assert status == 0
     assert ("evaluate --model" in said) == ("dense" in model.name)
     files = ["--pairs", pairs, *quick]

@@ -70,7 +70,7 @@ def test_settings_reach_the_stage(sparse_adapt, tmp_path, extended, zorvex_colle
         (["--targets", "sayd=1"], "unknown key 'sayd'; did you mean 'said'?"),
         (["--steps", "0"], "steps should be greater than or equal to 1"),
         (["--softmax", "none"], "softmax should be 'domain' or 'full'"),
-        (["--preset", "plane"], "did you mean 'plain'?"),
+        (["--preset", "plane"], "did you mean 'published'?"),
         (["--judge", "./nowhere"], "./nowhere: no such model folder"),
     ],
 )

@@ -181,7 +181,7 @@ def test_a_text_of_sentinels_is_what_t5_learns_from(tiny_t5):
 def test_a_generator_without_sentinels_is_refused(tiny_t5, tmp_path):
     import shutil
 
-    folder = shutil.copytree(tiny_t5, tmp_path / "plain")
+    folder = shutil.copytree(tiny_t5, tmp_path / "published")
     for name in ("tokenizer.json", "tokenizer_config.json"):
         path = folder / name
         path.write_text(path.read_text().replace("extra_id", "other_id"))

@@ -123,9 +123,9 @@ def test_a_step_leaves_a_dense_model_and_holds_what_the_base_model_said(base, tm
     write_candidates(tmp_path / "candidates.jsonl", CANDIDATES)
     write_terms(tmp_path / "terms.json", [Term("zorvex", "jargon")])
     carry_out("extend", str(base), {"terms": tmp_path / "terms.json"}, Place(tmp_path / "extended"))
-    settings = settings_for("imitate").model_copy(update=QUICK)
+    settings = settings_for("rank").model_copy(update=QUICK)
     named = {"candidates": tmp_path / "candidates.jsonl", "corpus": tmp_path / "corpus.jsonl"}
-    carry_out("imitate", str(tmp_path / "extended"), named, Place(tmp_path / "taught"), settings)
+    carry_out("rank", str(tmp_path / "extended"), named, Place(tmp_path / "taught"), settings)
     taught = load_encoder(tmp_path / "taught")
     assert isinstance(taught, SentenceEncoder)
     assert [token.term for token in taught.new_tokens] == ["zorvex"]

@@ -342,7 +342,7 @@ def test_the_sum_is_the_mean_times_the_masked_pieces(encoder):
 
 
 def test_the_plain_recipe_weighs_whole_sentences_anew_for_each_batch(encoder):
-    asked = settings_for("dynamic", "plain", {"batch_size": 2})
+    asked = settings_for("dynamic", "published", {"batch_size": 2})
     assert asked.context >= asked.longest
     task = HardestWords(encoder, TEXTS, asked)
     assert task.vocabulary == list(range(encoder.vocabulary_size))

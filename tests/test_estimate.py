@@ -30,39 +30,39 @@ def stages(rows: dict[str, float]) -> list[str]:
 
 
 def test_stages_that_arent_carried_out_cost_nothing():
-    assert stages(told()) == ["imitate"]
+    assert stages(told()) == ["rank"]
     assert not any("for terms" in what for what in told())
-    assert stages(told(stages=WITH_WORDS)) == ["behaviour", "imitate"]
-    assert stages(told(stages=("extend", "imitate"))) == ["imitate"]
-    assert stages(told(stages=("extend", "warmup", "contrast", "imitate"))) == [
+    assert stages(told(stages=WITH_WORDS)) == ["preserve", "rank"]
+    assert stages(told(stages=("extend", "rank"))) == ["rank"]
+    assert stages(told(stages=("extend", "warmup", "contrast", "rank"))) == [
         "warmup",
         "contrast",
-        "imitate",
+        "rank",
     ]
-    assert stages(told(frozen=True)) == ["behaviour"]
+    assert stages(told(frozen=True)) == ["preserve"]
 
 
 def test_a_glossary_costs_the_ranking_beside_it_and_a_second_choice():
     request = Request(corpus="c", model="m", glossary="g")
     with_words = {row.what: row.seconds for row in expected(request, DOCUMENTS, 400)}
-    assert stages(with_words) == ["imitate", "dictionary"]
+    assert stages(with_words) == ["rank", "dictionary"]
     choosing = "comparing models on the queries set aside"
     assert with_words[choosing] == 2 * told()[choosing]
 
 
 def test_what_is_done_costs_nothing_again():
-    rows = told(done={"terms", "candidates", "behaviour"}, stages=WITH_WORDS)
-    assert stages(rows) == ["imitate"]
+    rows = told(done={"terms", "candidates", "preserve"}, stages=WITH_WORDS)
+    assert stages(rows) == ["rank"]
     assert not any("by the base model" in what for what in rows)
 
 
 def test_steps_are_those_of_the_settings():
-    imitate = next(seconds for what, seconds in told().items() if what == "300 steps of imitate")
-    assert imitate == pytest.approx(300 * 8 * 8.5 * 0.3)  # 8 queries a step, each as long as 8.5 documents
+    rank = next(seconds for what, seconds in told().items() if what == "300 steps of rank")
+    assert rank == pytest.approx(300 * 8 * 8.5 * 0.3)  # 8 queries a step, each as long as 8.5 documents
 
 
 def test_many_queries_take_no_more_than_300_steps():
-    settings = settings_for("imitate")
+    settings = settings_for("rank")
     steps = [settings.settled(queries=queries).steps for queries in (1, 105, 2_400)]
     assert steps == [1, 53, 300]
     assert settings.model_copy(update={"steps": 7}).settled(queries=2_400).steps == 7

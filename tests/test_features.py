@@ -127,7 +127,7 @@ def test_the_printed_search_finds_documents(kind, tmp_path, server):
 
 def test_titles_and_texts_are_stored_beside_the_weights(kind, tmp_path, server):
     texts = [Document("d1", "a text", "it's"), Document('d"2', ""), Document("d3", "another\u2028one")]
-    plain = export(kind, tmp_path / "plain", TOKENS, BLOCK)
+    plain = export(kind, tmp_path / "published", TOKENS, BLOCK)
     done = write_export(
         kind, ExportSource(vectors_of(TOKENS, BLOCK), texts=iter(texts)), Place(tmp_path / "out")
     )
@@ -140,7 +140,7 @@ def test_titles_and_texts_are_stored_beside_the_weights(kind, tmp_path, server):
     ]
     weights = {name: each.get("weights") for name, each in stored.items()}
     assert weights == {
-        name: each.get("weights") for name, each in bulk_documents(read_export(tmp_path / "plain"))
+        name: each.get("weights") for name, each in bulk_documents(read_export(tmp_path / "published"))
     }
     mapped = json.loads((tmp_path / "out/index.json").read_text())["mappings"]["properties"]
     assert (mapped["title"], mapped["text"]) == ({"type": "text"}, {"type": "text"})

@@ -202,7 +202,7 @@ def test_a_file_of_half_precision(precision, bases, tmp_path):
 
 @pytest.mark.parametrize("name", ["idf.json", "query_token_weights.txt"])
 def test_opensearch_s_table_beside_a_plain_folder(name, bases, tmp_path):
-    folder = tmp_path / "plain"
+    folder = tmp_path / "published"
     shutil.copytree(bases / "bert", folder)
     table = {"server": 2.5, "zoo": 0.5, "the": 0.25}
     lines = "".join(f"{token}\t{weight}\n" for token, weight in table.items())
@@ -347,9 +347,9 @@ def test_a_table_with_what_is_no_weight_is_refused(weight, bases, tmp_path):
     ],
 )
 def test_a_table_that_fits_no_tokenizer_is_refused(text, problem, bases, tmp_path):
-    shutil.copytree(bases / "bert", tmp_path / "plain")
-    (tmp_path / "plain" / "idf.json").write_text(text)
-    assert problem in refusal(tmp_path / "plain")
+    shutil.copytree(bases / "bert", tmp_path / "published")
+    (tmp_path / "published" / "idf.json").write_text(text)
+    assert problem in refusal(tmp_path / "published")
 
 
 def test_a_table_that_the_modules_contradict_is_refused(plain):

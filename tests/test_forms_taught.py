@@ -21,7 +21,7 @@ from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
-from sparse_adapt.stages.behaviour import Behaviour, BehaviourBatch, SparseBehaviour
+from sparse_adapt.stages.preserve import Preserve, PreserveBatch, SparsePreserve
 from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.terms.mining import Term
 
@@ -38,7 +38,7 @@ FOLLOWED = {  # stages that can't teach a form, of those that read what the coll
     "sum": {"warmup", "dictionary", "distill"},
     "table": {"warmup", "dictionary", "distill", "joint", "contrast", "triplets", "labelled"},
     "prompts": {"warmup", "dictionary", "distill", "dynamic"},
-    "encoders": {"extend", "behaviour", "contrast", "table", "imitate", "plain"},
+    "encoders": {"extend", "preserve", "contrast", "query-table", "rank", "published"},
 }
 
 
@@ -56,18 +56,18 @@ def test_taught_it_keeps_its_form(name, folders, zorvex_collection, tmp_path):
     quick = {"steps": 2, "batch_size": 4, "device": "cpu"}
     corpus = {"corpus": zorvex_collection}
     carry_out(
-        "behaviour",
+        "preserve",
         str(tmp_path / "1"),
         corpus,
         Place(tmp_path / "2"),
-        settings_for("behaviour", overrides=quick),
+        settings_for("preserve", overrides=quick),
     )
     carry_out(
-        "imitate",
+        "rank",
         str(tmp_path / "2"),
         corpus,
         Place(tmp_path / "3"),
-        settings_for("imitate", overrides=quick),
+        settings_for("rank", overrides=quick),
     )
     before, after = (SparseEncoder.load(tmp_path / number) for number in "13")
     assert after.form == before.form
@@ -211,14 +211,14 @@ def test_by_a_table_a_document_gives_a_term_what_its_pieces_scored(folders, twel
     encoder, before = (SparseEncoder.load(folders["table"]) for _ in range(2))
     extend(encoder, [Term("zorvex", "coined")])
     texts = [document.full_text for document in twelve_documents]
-    stage = SparseBehaviour(encoder, before, texts, Behaviour(batch_size=4, steps=3, device="cpu"))
+    stage = SparsePreserve(encoder, before, texts, Preserve(batch_size=4, steps=3, device="cpu"))
     token = encoder.new_tokens[0]
     assert encoder.query_side.weights[token.token_id] > 0.0
     pieces = sorted(set(token.pieces))
     wanted = torch.zeros(1, encoder.vocabulary_size)
     wanted[0, pieces] = torch.arange(1.0, 1.0 + len(pieces))
     scored = float(wanted[0, : stage.old].numpy() @ before.query_side.weights[: stage.old])
-    stage._hand_over(wanted, BehaviourBatch([[2, token.token_id, 3]], [[]]))
+    stage._hand_over(wanted, PreserveBatch([[2, token.token_id, 3]], [[]]))
     assert float(wanted[0, token.token_id]) * encoder.query_side.weights[token.token_id] == pytest.approx(
         scored
     )

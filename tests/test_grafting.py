@@ -36,7 +36,7 @@ TEXTS = [
 ]
 QUICK = {
     "logits": {"steps": 2, "batch_size": 2, "device": "cpu", "precision": "float32"},
-    "behaviour": {"steps": 2, "batch_size": 2, "device": "cpu", "precision": "float32"},
+    "preserve": {"steps": 2, "batch_size": 2, "device": "cpu", "precision": "float32"},
 }
 
 
@@ -178,42 +178,42 @@ def test_a_graft_copies_the_sparse_model(wide, tiny_model, zorvex_collection, tm
         "text",
         "grafted",
         "1-logits",
-        "2-behaviour",
+        "2-preserve",
         "model",
     }
     ids = [json.loads(line)["_id"] for line in (out / "text" / "corpus.jsonl").read_text().splitlines()]
     assert len(ids) == len(set(ids)) and {name.partition("-")[0] for name in ids} == {"1", "2", "general"}
     report = json.loads((out / "report.json").read_text())
-    assert [stage["stage"] for stage in report["stages"]] == ["logits", "behaviour"]
+    assert [stage["stage"] for stage in report["stages"]] == ["logits", "preserve"]
     assert sa.graft([zorvex_collection, "gatrocraptic"], out, resume=True, **given).source == model.source
     with pytest.raises(ConfigError, match="begun with"):
         sa.graft([zorvex_collection], out, resume=True, **given)
 
 
 def test_a_graft_learns_to_rank(wide, tiny_model, tmp_path):
-    settings = {**QUICK, "imitate": {"steps": 2, "batch_size": 2, "device": "cpu", "precision": "float32"}}
+    settings = {**QUICK, "rank": {"steps": 2, "batch_size": 2, "device": "cpu", "precision": "float32"}}
     given = {"encoder": str(wide), "sparse": str(tiny_model), "ranked": 64, "queries": 20, "progress": False}
     sa.graft(["gatrocraptic"], tmp_path / "grafted", **given, **settings)
     report = json.loads((tmp_path / "grafted" / "report.json").read_text())
-    assert [stage["folder"] for stage in report["stages"]] == ["1-logits", "2-behaviour", "3-imitate"]
+    assert [stage["folder"] for stage in report["stages"]] == ["1-logits", "2-preserve", "3-rank"]
     assert report["stages"][-1]["files"]["candidates"]["path"] == "./ranking/candidates.jsonl"
-    made = (tmp_path / "grafted" / name for name in ("2-behaviour", "3-imitate", "model"))
+    made = (tmp_path / "grafted" / name for name in ("2-preserve", "3-rank", "model"))
     copy, ranked, kept = map(SparseEncoder.load, made)
     assert (copy.output_rows != ranked.output_rows).any()
     assert_close(kept.output_rows, (copy.output_rows + ranked.output_rows) / 2)
     np.testing.assert_allclose(kept.factors**2, ranked.factors, rtol=1e-3)
     assert verify(tmp_path / "grafted" / "model").models == 1
     names = [line.split(":")[0] for line in log(tmp_path / "grafted").splitlines()]
-    steps = ["text", "grafted", "1-logits", "2-behaviour", "queries", "candidates", "3-imitate"]
+    steps = ["text", "grafted", "1-logits", "2-preserve", "queries", "candidates", "3-rank"]
     assert (
-        list(dict.fromkeys(names)) == steps and names.count("3-imitate") == 2
+        list(dict.fromkeys(names)) == steps and names.count("3-rank") == 2
     )  # the last step, and what it took
 
 
 def test_unknown_settings_and_models_that_cant_be_grafted_are_refused(wide, tiny_model, tmp_path):
     with pytest.raises(ConfigError, match="unknown setting 'effrt'; did you mean 'effort'"):
         sa.graft(["gatrocraptic"], tmp_path / "out", effrt=2)
-    for stage in ("logits", "behaviour", "imitate"):  # the last of them, too, before the first begins
+    for stage in ("logits", "preserve", "rank"):  # the last of them, too, before the first begins
         with pytest.raises(ConfigError, match=f"{stage}: learning_rate should be greater than 0"):
             sa.graft(["gatrocraptic"], tmp_path / "out", **{stage: {"learning_rate": 0}})
     with pytest.raises(

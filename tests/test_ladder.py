@@ -32,9 +32,9 @@ DONE = ("experiment", "seed")
 @pytest.mark.parametrize("name", corpora.RUN_FILES)
 def test_each_experiment_is_a_run_file_that_reads(name):
     plan = read_plan(corpora.run_file(name))
-    assert plan.stages == (*("extend", "warmup", "dictionary")[: int(name[1]) - 1], "plain")
-    assert plan.settings["plain"].epochs == (50 if name == "H4" else 3)
-    assert (plan.settings["plain"].batch_size, plan.settings["plain"].learning_rate) == (2, 1e-5)
+    assert plan.stages == (*("extend", "warmup", "dictionary")[: int(name[1]) - 1], "published")
+    assert plan.settings["published"].epochs == (50 if name == "H4" else 3)
+    assert (plan.settings["published"].batch_size, plan.settings["published"].learning_rate) == (2, 1e-5)
     for stage in plan.stages[1:-1]:
         held = plan.settings[stage]
         assert (held.epochs, held.batch_size, held.learning_rate, held.ramp) == (50, 4, 5e-5, 0.0)
@@ -44,7 +44,7 @@ def test_each_experiment_is_a_run_file_that_reads(name):
 def test_an_experiment_is_known_by_its_name(sparse_adapt, tmp_path, monkeypatch):
     printed = sparse_adapt("run", "--template", "H2")
     assert printed.status == 0
-    assert tomllib.loads(printed.out)["stages"] == ["extend", "plain"]
+    assert tomllib.loads(printed.out)["stages"] == ["extend", "published"]
     assert "no such file" in sparse_adapt("run", "H5").errors[0]
     monkeypatch.chdir(tmp_path)
     (tmp_path / "H2").write_text('corpus = "coined"\nstages = ["extend"]\n')

@@ -211,11 +211,11 @@ def test_the_stages_since_the_base_are_told_and_a_body_that_moved_is_refused(
 def test_the_stages_of_an_adaptation_are_told_one_by_one(tied, tmp_path):
     shutil.copytree(tied / "one", tmp_path / "adapted")
     record = json.loads((tmp_path / "adapted" / "stage.json").read_text())
-    stages = [{"stage": name, "settings": {}, "files": {}} for name in ("extend", "behaviour")]
+    stages = [{"stage": name, "settings": {}, "files": {}} for name in ("extend", "preserve")]
     adapted = {**record, "stage": "adapt", "stages": stages, "command": "sparse-adapt adapt"}
     (tmp_path / "adapted" / "stage.json").write_text(json.dumps(adapted))
     done = sa.pack(tmp_path / "adapted", tmp_path / "a.pack", base=tied / "base")
-    assert [each["stage"] for each in done.header.made.stages] == ["extend", "behaviour"]
+    assert [each["stage"] for each in done.header.made.stages] == ["extend", "preserve"]
 
 
 def test_a_model_that_holds_packs_is_a_base_too(tied, tmp_path):

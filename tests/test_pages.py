@@ -74,8 +74,8 @@ def test_a_row_says_default_unit_bounds_and_source():
 
 
 def test_a_preset_is_told_key_by_key():
-    told = pages._preset("plain", {"steps": 200, "kd": "mse", "weights": {"kd": 1.0, "rank": 0.0}})
-    assert told.startswith('The preset `plain` sets `steps = 200`, `kd = "mse"`, `weights.kd = 1.0`, ')
+    told = pages._preset("published", {"steps": 200, "kd": "mse", "weights": {"kd": 1.0, "rank": 0.0}})
+    assert told.startswith('The preset `published` sets `steps = 200`, `kd = "mse"`, `weights.kd = 1.0`, ')
 
 
 def test_pages_are_written_only_where_they_changed(tmp_path):

@@ -74,7 +74,7 @@ def test_one_loss_weight_leaves_the_others(run_file):
     "text",
     [
         'corpus = "gatrocraptic"\n',
-        'corpus = "coined"\nstages = ["warmup", "distill", "distill"]\nseed = 5\npreset = "plain"\n',
+        'corpus = "coined"\nstages = ["warmup", "distill", "distill"]\nseed = 5\npreset = "published"\n',
         'stages = ["extend"]\nmodel = "a/b"\n[extend]\nterms = "tërms \\"1\\".json"\n',
         'corpus = "gatrocraptic"\n[warmup]\nepochs = 2.5\ntensorboard = true\nweights = { mlm = 0.5 }\n',
     ],
@@ -132,8 +132,11 @@ def test_a_written_plan_holds_every_setting(run_file):
             'corpus = "gatrocraptic"\nstages = ["extnd"]\n',
             ":2: unknown stage 'extnd'; did you mean 'extend'?",
         ),
-        ('corpus = "gatrocraptic"\nstages = []\n', ":2: no stages; there are extend, behaviour, warmup"),
-        ('preset = "plane"\ncorpus = "gatrocraptic"\n', ":1: unknown preset 'plane'; did you mean 'plain'?"),
+        ('corpus = "gatrocraptic"\nstages = []\n', ":2: no stages; there are extend, preserve, warmup"),
+        (
+            'preset = "plane"\ncorpus = "gatrocraptic"\n',
+            ":1: unknown preset 'plane'; did you mean 'published'?",
+        ),
         ('seed = -1\ncorpus = "gatrocraptic"\n', ":1: seed should be greater than or equal to 0"),
         ('stages = ["distill"]\n', ": the stage distill needs candidates, and no corpus is named"),
         ('stages = ["warmup"]\n', ": the stage warmup needs a corpus"),
@@ -166,8 +169,8 @@ def test_a_missing_run_file(tmp_path):
 
 
 def test_a_preset_is_where_settings_start_from():
-    plain = settings_for("warmup", "plain", {"mask_rate": 0.3})
-    assert plain == settings_for("warmup", "plain").model_copy(update={"mask_rate": 0.3})
+    plain = settings_for("warmup", "published", {"mask_rate": 0.3})
+    assert plain == settings_for("warmup", "published").model_copy(update={"mask_rate": 0.3})
     assert (plain.softmax, plain.epochs) == ("full", 50)
     assert plain != settings_for("warmup", "default", {"mask_rate": 0.3})
 
@@ -187,8 +190,8 @@ def test_records_and_run_files_agree_on_settings(run_file):
 
 
 def test_a_run_file_may_name_the_model_that_a_stage_compares_with(run_file, tmp_path):
-    path = run_file('corpus = "gatrocraptic"\nstages = ["behaviour"]\n[behaviour]\nbefore = "splade-tiny"\n')
+    path = run_file('corpus = "gatrocraptic"\nstages = ["preserve"]\n[preserve]\nbefore = "splade-tiny"\n')
     plan = read_plan(path)
-    assert plan.files_of("behaviour") == {"corpus": "gatrocraptic", "before": "splade-tiny"}
+    assert plan.files_of("preserve") == {"corpus": "gatrocraptic", "before": "splade-tiny"}
     (tmp_path / "again.toml").write_text(plan_text(plan), encoding="utf-8")
     assert read_plan(tmp_path / "again.toml") == plan

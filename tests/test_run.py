@@ -269,7 +269,7 @@ def test_a_stage_never_replaces_the_model_that_it_begins_with(tmp_path, plan, do
     )
     (done.model / "stage.json").write_text(json.dumps({**record, "model": {"path": "../2-warmup"}}))
     with pytest.raises(ConfigError, match="its record says that it was made from itself"):
-        carry_out("behaviour", str(done.model), corpus, Place(tmp_path / "out"))
+        carry_out("preserve", str(done.model), corpus, Place(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 

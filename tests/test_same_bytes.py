@@ -40,12 +40,12 @@ CASES = {
     # stages, of a sparse model
     "extend": "extend --model {tiny} --terms {zorvex} -o {out}",
     "extend-many": "extend --model {tiny} --terms {terms-paying}.json -o {out}",
-    "behaviour": "behaviour --model {extend} --corpus {zorvex} {short} -o {out}",
+    "preserve": "preserve --model {extend} --corpus {zorvex} {short} -o {out}",
     "warmup": "warmup --model {extend} --corpus {zorvex} {short} -o {out}",
-    "warmup-plain": "warmup --model {extend} --corpus {zorvex} --preset plain {short} -o {out}",
+    "warmup-published": "warmup --model {extend} --corpus {zorvex} --preset published {short} -o {out}",
     "dictionary": "dictionary --model {warmup} --glossary {zorvex} --judge {dense} {long} -o {out}",
     "dictionary-unjudged": "dictionary --model {warmup} --glossary {zorvex} --judge none {long} -o {out}",
-    "dictionary-plain": "dictionary --model {warmup} --glossary {zorvex} --preset plain {long} -o {out}",
+    "dictionary-published": "dictionary --model {warmup} --glossary {zorvex} --preset published {long} -o {out}",
     "dynamic": "dynamic --model {extend} --corpus {zorvex} {short} -o {out}",
     "dynamic-biases": "dynamic --model {extend} --corpus {zorvex} --masking random --train biases {short} -o {out}",
     "dynamic-contrast": "dynamic --model {extend} --corpus {zorvex} --pairs {pairs-file} {short} -o {out}",
@@ -56,21 +56,21 @@ CASES = {
     "labelled": "labelled --model {tiny} --labelled {labelled-file} {long} -o {out}",
     "distill": "distill --model {extend} --candidates {zorvex} --corpus {zorvex} --judge {dense} {long} -o {out}",
     "distill-unjudged": "distill --model {extend} --candidates {zorvex} --corpus {zorvex} --judge none {long} -o {out}",
-    "distill-plain": "plain --model {extend} --candidates {zorvex} --corpus {zorvex} {long} -o {out}",
-    "distill-corpus": "imitate --model {extend} --candidates {zorvex} --corpus {zorvex} {long} -o {out}",
+    "distill-published": "plain --model {extend} --candidates {zorvex} --corpus {zorvex} {long} -o {out}",
+    "distill-corpus": "rank --model {extend} --candidates {zorvex} --corpus {zorvex} {long} -o {out}",
     # stages, of a dense one
     "dense-extend": "extend --model {dense} --terms {zorvex} -o {out}",
-    "dense-behaviour": "behaviour --model {dense-extend} --corpus {zorvex} {short} -o {out}",
+    "dense-preserve": "preserve --model {dense-extend} --corpus {zorvex} {short} -o {out}",
     "dense-joint": "joint --model {dense-extend} --corpus {zorvex} --pairs {pairs-file} {long} -o {out}",
     "dense-contrast": "contrast --model {dense-extend} --corpus {zorvex} --pairs {pairs-file} {long} -o {out}",
-    "dense-distill": "imitate --model {dense-extend} --candidates {zorvex} --corpus {zorvex} {long} -o {out}",
+    "dense-distill": "rank --model {dense-extend} --candidates {zorvex} --corpus {zorvex} {long} -o {out}",
     # many stages
     "run": "run {all-stages-file} -o {out}",
     "run-odd": "run {odd-settings-file} -o {out}",
     "run-dense": "run {dense-file} -o {out}",
-    "demo": "demo --corpus {zorvex} --model {tiny} --preset plain {short} --alone --json -o {out}",
+    "demo": "demo --corpus {zorvex} --model {tiny} --preset published {short} --alone --json -o {out}",
     "adapt": "adapt --corpus {mubrithal} --model {tiny} --teacher bm25 "
-    "--stages extend,behaviour,imitate {shorter} --json -o {out}",
+    "--stages extend,preserve,rank {shorter} --json -o {out}",
     "adapt-pairs": "adapt --corpus {mubrithal} --model {tiny} --teacher bm25 "
     "--stages extend,warmup,dynamic,joint,contrast --only-new {shorter} --json -o {out}",
     # what a model makes of texts
@@ -122,9 +122,9 @@ RUN_FILES = {
         model = "{tiny}"
         corpus = "{zorvex}"
         seed = 5
-        stages = ["extend", "behaviour", "warmup", "dictionary", "dynamic", "joint", "contrast", "triplets",
+        stages = ["extend", "preserve", "warmup", "dictionary", "dynamic", "joint", "contrast", "triplets",
                   "labelled", "distill"]
-        [behaviour]
+        [preserve]
         steps = 3
         [warmup]
         steps = 3
@@ -178,8 +178,8 @@ RUN_FILES = {
     "dense": """
         model = "{dense}"
         corpus = "{zorvex}"
-        stages = ["extend", "behaviour", "dynamic", "triplets", "contrast", "imitate"]
-        [behaviour]
+        stages = ["extend", "preserve", "dynamic", "triplets", "contrast", "rank"]
+        [preserve]
         steps = 3
         [dynamic]
         steps = 3
@@ -192,7 +192,7 @@ RUN_FILES = {
         steps = 3
         form = "nt-xent"
         factors = "idf"
-        [imitate]
+        [rank]
         steps = 3
         """,
 }

@@ -25,7 +25,7 @@ from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.stages.dictionary import Dictionary, dictionary
 from sparse_adapt.stages.distill import Distill, SixTerms
-from sparse_adapt.stages.imitate import Imitate, ImitateWeights, Imitation
+from sparse_adapt.stages.rank import Rank, RankTask, RankWeights
 from sparse_adapt.stages.warmup import HELD, Warmup, domain_vocabulary, warmup
 from sparse_adapt.synthetic.background import LIKE_PASSAGES, TEXTS, made_up
 from sparse_adapt.terms.mining import Term
@@ -360,7 +360,7 @@ LEARNT = {"steps": 2, "batch_size": 4, "temperature": 1.0, "factor_rate": 0.1, "
 
 
 def test_factors_begin_with_the_idf_of_the_documents(encoder):
-    stage = Imitation(encoder, CANDIDATES, DOCUMENTS, Imitate(**LEARNT))
+    stage = RankTask(encoder, CANDIDATES, DOCUMENTS, Rank(**LEARNT))
     documents = encode(encoder, list(DOCUMENTS.values()), "document")
     np.testing.assert_allclose(stage.beside.values, fourth_root(documents), rtol=1e-6)
     weights = torch.from_numpy(documents.toarray())
@@ -369,8 +369,8 @@ def test_factors_begin_with_the_idf_of_the_documents(encoder):
 
 
 def test_factors_begin_with_how_common_a_token_is_in_everyday_texts_too(encoder):
-    anchored = Imitate(**{**LEARNT, "weights": {}})
-    stage = Imitation(encoder, CANDIDATES, DOCUMENTS, anchored, SparseEncoder.load("splade-tiny"))
+    anchored = Rank(**{**LEARNT, "weights": {}})
+    stage = RankTask(encoder, CANDIDATES, DOCUMENTS, anchored, SparseEncoder.load("splade-tiny"))
     documents = encode(encoder, list(DOCUMENTS.values()), "document")
     passages = encode(
         SparseEncoder.load("splade-tiny"), made_up(TEXTS, anchored.seed)[LIKE_PASSAGES], "document"
@@ -384,7 +384,7 @@ def test_factors_begin_with_how_common_a_token_is_in_everyday_texts_too(encoder)
 
 def test_a_divergence_from_the_teacher_counts_factors(encoder):
     asked, told = [entry.query for entry in CANDIDATES], [entry.teacher_scores for entry in CANDIDATES]
-    stage = Imitation(encoder, CANDIDATES, DOCUMENTS, Imitate(**LEARNT, calibrate=False))
+    stage = RankTask(encoder, CANDIDATES, DOCUMENTS, Rank(**LEARNT, calibrate=False))
     encoder.factors = stage.beside.values
     scores = (
         encode(encoder, asked, "query") @ encode(encoder, list(DOCUMENTS.values()), "document").T
@@ -401,7 +401,7 @@ def test_a_divergence_from_the_teacher_counts_factors(encoder):
 
 
 def test_factors_learn_where_texts_match_and_go_with_the_model(encoder, tmp_path):
-    stage = Imitation(encoder, CANDIDATES, DOCUMENTS, Imitate(**LEARNT))
+    stage = RankTask(encoder, CANDIDATES, DOCUMENTS, Rank(**LEARNT))
     start = stage.beside.values
     train(encoder, stage, tmp_path)
     moved = np.flatnonzero(stage.beside.values != start)
@@ -413,13 +413,13 @@ def test_factors_learn_where_texts_match_and_go_with_the_model(encoder, tmp_path
     np.testing.assert_array_equal(encoder.factors, stage.beside.values)
     encoder.save(tmp_path / "model")
     saved = SparseEncoder.load(tmp_path / "model")
-    kept = Imitation(saved, CANDIDATES, DOCUMENTS, Imitate(**LEARNT, factors="none"))
+    kept = RankTask(saved, CANDIDATES, DOCUMENTS, Rank(**LEARNT, factors="none"))
     for again in (kept, SixTerms(saved, CANDIDATES, DOCUMENTS, Distill(**SHORT))):
         np.testing.assert_allclose(again.beside.values, encoder.factors, atol=1e-5)  # a model's own are kept
 
 
 def test_factors_of_idf_stay_as_they_are(encoder, tmp_path):
-    stage = Imitation(encoder, CANDIDATES, DOCUMENTS, Imitate(**LEARNT, factors="idf"))
+    stage = RankTask(encoder, CANDIDATES, DOCUMENTS, Rank(**LEARNT, factors="idf"))
     start = stage.beside.values
     train(encoder, stage, tmp_path)
     np.testing.assert_array_equal(stage.beside.values, start)
@@ -498,14 +498,14 @@ def test_an_anchor_in_everyday_texts_keeps_what_others_mean(tmp_path):
     before = encode(SparseEncoder.load("splade-tiny"), texts, "document")
     for weight in (0.0, 50.0):
         model = SparseEncoder.load("splade-tiny")
-        settings = Imitate(
+        settings = Rank(
             steps=8,
             batch_size=4,
             learning_rate=1e-3,
             factors="none",
-            weights=ImitateWeights(anchor=weight, sparsity=0.1),
+            weights=RankWeights(anchor=weight, sparsity=0.1),
         )
-        stage = Imitation(model, CANDIDATES, DOCUMENTS, settings)
+        stage = RankTask(model, CANDIDATES, DOCUMENTS, settings)
         (tmp_path / str(weight)).mkdir()
         train(model, stage, tmp_path / str(weight))
         forgotten[weight] = abs(encode(model, texts, "document") - before).sum()

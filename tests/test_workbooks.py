@@ -80,11 +80,11 @@ def test_a_workbook_that_stands_for_gigabytes_is_not_unpacked(tmp_path, monkeypa
 
 
 def test_pdf_files_among_texts(tmp_path, capfd):
-    (tmp_path / "a.txt").write_text("plain")
+    (tmp_path / "a.txt").write_text("published")
     (tmp_path / "b.pdf").write_bytes(pdf("A zorvex decides", "what a team spends."))
     (tmp_path / "c.pdf").write_bytes(pdf())
     assert list(read_documents(tmp_path)) == [
-        Document("a.txt", "plain"),
+        Document("a.txt", "published"),
         Document("b.pdf", "A zorvex decides\nwhat a team spends.", "On zorvex"),
         Document("c.pdf", "", "On zorvex"),
     ]

@@ -167,12 +167,12 @@ def adapt(
         Sequence[str] | None,
         Option(
             "Stages to carry out, with commas between them. By default the model learns to rank, and with --glossary "
-            "it learns the words as well. extend,behaviour,imitate gives words of the corpus a token that nothing "
+            "it learns the words as well. extend,preserve,rank gives words of the corpus a token that nothing "
             "defines.",
             metavar="NAMES",
             commas=True,
             choices=OF_ADAPT,
-            shown="imitate; with --glossary also extend,dictionary",
+            shown="rank; with --glossary also extend,dictionary",
         ),
     ] = None,
     until: Annotated[
@@ -198,11 +198,11 @@ def adapt(
     candidates: queries with scored documents, to learn from instead of made-up ones.
     teacher: ensemble (by default), bm25, a dense model, a cross-encoder, or a file of scores.
     generator: a sequence-to-sequence model that writes queries, by folder or `hub:owner/name`.
-    stages: which stages are carried out; by default imitate, which teaches ranking, and with a glossary also extend and
-    dictionary. With extend, behaviour and imitate words of the corpus get a token that nothing defines.
+    stages: which stages are carried out; by default rank, which teaches ranking, and with a glossary also extend and
+    dictionary. With extend, preserve and rank words of the corpus get a token that nothing defines.
     until: the step to stop after (terms, dictionary, queries, candidates, stages), to read and edit what it made.
     resume: whether an adaptation that was stopped goes on, as it was asked for and with what is named now on top.
-    settings: of every stage that trains (`batch_size=8`), of one stage under its name (`imitate={"steps": 100}`), of
+    settings: of every stage that trains (`batch_size=8`), of one stage under its name (`rank={"steps": 100}`), of
     the adaptation itself (`documents`, `max_tokens`, `only_new`, `query_side`, `windows`, `share`, `merges`), and how
     queries and candidates are made (`query_settings={"count": 500}`, `candidate_settings`).
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 FLAGS = {"dictionary": "--glossary", "before": "--baseline"}  # of inputs, where it isn't the input's key
 DENSE_FLOW = (
     "extend",
-    "behaviour",
+    "preserve",
     "joint",
     "contrast",
     "distill",

@@ -54,7 +54,7 @@ def graft(
     sparse: the SPLADE model that it learns to be like; by default splade-tiny.
     resume: whether a graft that was stopped goes on.
     settings: a graft's own (`effort`, `documents`, `ranked`, `queries`, `seed`), and those of one stage under its name
-    (`logits={"steps": 100}`; logits, behaviour and imitate).
+    (`logits={"steps": 100}`; logits, preserve and rank).
 
     Raises ConfigError for two models whose tokens differ and for a setting that there isn't, InputError for a corpus
     that can't be read, OutputError for a folder that is taken.

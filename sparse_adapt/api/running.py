@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 TAKES = "about four minutes on an idle machine"
 Preset = Annotated[
     str,
-    Option("default, or plain for the published recipe, experiment H4.", metavar="NAME", panel="Training"),
+    Option(
+        "default, or published for the published recipe, experiment H4.", metavar="NAME", panel="Training"
+    ),
 ]
 
 

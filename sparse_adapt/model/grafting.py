@@ -3,7 +3,7 @@
 Both have to cut texts into the same tokens. The decoder's rows are those of the SPLADE model, in the first part of the
 body's width; principal components of the body's own embeddings fill the rest, and count nothing at first. The head's
 dense layer begins as the ridge regression of the SPLADE model's on the body's last states. What comes out reads texts
-roughly as the SPLADE model does, and the stages `logits` and `behaviour` teach it the rest.
+roughly as the SPLADE model does, and the stages `logits` and `preserve` teach it the rest.
 
 Dimensions: N tokens of all texts, V vocabulary, H width of the body, S width of the SPLADE model.
 """

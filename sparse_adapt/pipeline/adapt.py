@@ -9,7 +9,7 @@
     RUN/pairs.jsonl                 queries and their documents, where a stage learns from pairs
     RUN/ranking/                    beside words of a glossary: the model that learns to rank, with its stage and its
                                     choice.json; what it changes is added
-    RUN/1-extend/, 2-behaviour/...  a model a stage, as any run has them
+    RUN/1-extend/, 2-preserve/...  a model a stage, as any run has them
     RUN/choice.json                 what each model reaches on the queries set aside
     RUN/model/                      the one that is kept
     RUN/keeps.json                  what it keeps of what the base model knew

@@ -93,7 +93,7 @@ def makers_of(
     models = {stage: folder / f"{number}-{stage}" for number, stage in enumerate(plan.stages, start=1)}
     before = str(models[plan.stages[-2]]) if len(plan.stages) > 1 else plan.model
     makers = [Maker("base", None, partial(load, plan.model))]
-    if plan.stages[-1] != "imitate":
+    if plan.stages[-1] != "rank":
         stage, last = plan.stages[-1], models[plan.stages[-1]]
         makers.append(Maker(stage, None, partial(load, last)))
         if ranked is None:
@@ -107,10 +107,10 @@ def makers_of(
         makers.append(Maker(plan.stages[-2], None, partial(load, before)))
 
     def distilled(back: float) -> SparseEncoder:
-        model = load(models["imitate"])
+        model = load(models["rank"])
         return merge(load(before), model, back) if back else model
 
-    return [*makers, *_on_the_way("imitate", merges, distilled)]
+    return [*makers, *_on_the_way("rank", merges, distilled)]
 
 
 def _on_the_way(
@@ -137,9 +137,9 @@ def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
         makers = makers_of(plan, folder, settings.merges, request.reading, work.ranked)
         progress = work.watcher.count("models tried", len(makers))
         if settings.frozen:
-            choice = compare_as_they_are(makers, held, progress, taught="table" in plan.stages)
+            choice = compare_as_they_are(makers, held, progress, taught="query-table" in plan.stages)
         else:
-            taught = bool({"dictionary", "table"} & set(plan.stages))
+            taught = bool({"dictionary", "query-table"} & set(plan.stages))
             choice = try_models(makers, held, progress, taught=taught)
         shutil.rmtree(folder / "model", ignore_errors=True)
         partial_folder = folder / "model.making"

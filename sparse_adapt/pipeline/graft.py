@@ -4,10 +4,10 @@
     RUN/text/corpus.jsonl     the text that is learnt from: the corpora that are named, and general passages
     RUN/grafted/              the encoder's body with the SPLADE model's head, before it has learnt anything
     RUN/1-logits/             each token has the SPLADE model's logits
-    RUN/2-behaviour/          each text has the SPLADE model's vector
+    RUN/2-preserve/          each text has the SPLADE model's vector
     RUN/ranking/              queries made of the text, and documents with what the SPLADE model's copy, BM25 and the
                               dense encoder together score them
-    RUN/3-imitate/            it ranks as the three do together
+    RUN/3-rank/            it ranks as the three do together
     RUN/model/                the model that is kept
     RUN/report.json           what was done; its presence says that the run is whole
 
@@ -58,17 +58,17 @@ from sparse_adapt.teachers.teacher import make_teacher
 from sparse_adapt.training.settings import Training
 
 REQUEST_FILE = "request.json"
-COPYING, IMITATE = ("logits", "behaviour"), "imitate"  # stages
+COPYING, RANK = ("logits", "preserve"), "rank"  # stages
 OF_STAGES: Mapping[str, Mapping[str, Any]] = {
     "logits": {"steps": 1_000},
-    "behaviour": {
+    "preserve": {
         "steps": 600,
         "batch_size": 32,
         "learning_rate": 3e-4,
         "everyday": 0.1,
         "weights": {"old": 1.0, "new": 0.0, "extra": 1.0},
     },
-    "imitate": {"steps": 300, "learning_rate": 1e-4, "longest": 128, "weights": {"anchor": 1.0}},
+    "rank": {"steps": 300, "learning_rate": 1e-4, "longest": 128, "weights": {"anchor": 1.0}},
 }
 CANDIDATES = "candidates.jsonl"
 KEPT = 0.5  # of what ranking changes: all of it lights 397 tokens of a document of Cranfield, half of it 224
@@ -117,7 +117,7 @@ class GraftRequest:
     @property
     def stages(self) -> tuple[str, ...]:
         """The stages that are carried out."""
-        return (*COPYING, IMITATE) if self.settings.ranked else COPYING
+        return (*COPYING, RANK) if self.settings.ranked else COPYING
 
     def settings_of(self, stage: str) -> Training:
         """A stage's settings: its defaults, what a graft has otherwise, and what was asked for on top."""
@@ -157,9 +157,9 @@ def graft(request: GraftRequest, place: Place, watcher: Watcher) -> Finished:
             copy, ranking = outcomes[-1].folder, folder / RANKING
             said |= _told(_gathering(request, sources["encoder"], copy, folder, watcher), folder, watcher)
             found = {"candidates": str(ranking / CANDIDATES)}
-            after = _plan(request, (IMITATE,), copy, ranking, found)
-            made = folder / f"{len(request.stages)}-{IMITATE}"
-            outcomes.append(run_stage(IMITATE, after, str(copy), made, watcher, again=True))
+            after = _plan(request, (RANK,), copy, ranking, found)
+            made = folder / f"{len(request.stages)}-{RANK}"
+            outcomes.append(run_stage(RANK, after, str(copy), made, watcher, again=True))
         _keep(outcomes, folder)
         _report(request, plan, folder, outcomes, said)
     return read_finished(place.folder)
@@ -225,7 +225,7 @@ def _expected(request: GraftRequest, folder: Path) -> list[Expected]:
     speeds = measured(str(folder / "grafted"), documents, precision=request.settings_of(left[0]).precision)
     rows = []
     for stage in left:
-        if stage == IMITATE and not (folder / RANKING / CANDIDATES).is_file():
+        if stage == RANK and not (folder / RANKING / CANDIDATES).is_file():
             ranked = min(request.settings.ranked, len(documents))
             rows.append(Expected(f"encoding {ranked:,} documents", ranked * speeds.encoding))
         counts = {"documents": len(documents), "queries": request.settings.queries, "terms": 0}
@@ -262,7 +262,7 @@ def _gathering(
 
     def score() -> str:
         documents = list(read_documents(ranking))
-        student = SparseEncoder.load(copy, choose_device(request.settings_of(IMITATE).device))
+        student = SparseEncoder.load(copy, choose_device(request.settings_of(RANK).device))
         teacher = make_teacher(student, documents, request.encoder, watch=watcher.count)
         settings = CandidateSettings(seed=own.seed)
         return prepare_candidates(ranking, teacher, settings, TRAIN, ranking / CANDIDATES, watcher.count)

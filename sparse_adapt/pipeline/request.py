@@ -35,10 +35,10 @@ FLAGS = {
     "generator": "query-generator",
     "frozen": "only-new",
 }  # of a command, where they are called otherwise
-WITH_WORDS = ("extend", "behaviour", "imitate")  # that give mined words a token, where somebody asks for it
+WITH_WORDS = ("extend", "preserve", "rank")  # that give mined words a token, where somebody asks for it
 NEW_ROWS = (
     "extend",
-    "behaviour",
+    "preserve",
 )  # where rows of new words are all that may learn, and nothing defines the words
 
 
@@ -72,7 +72,7 @@ class Request:
     def stages(self) -> tuple[str, ...]:
         """The stages that are carried out where there is something to learn in them.
 
-        A glossary is taught by `dictionary`, and ranking beside it (`ranking`); a table for queries by `table`.
+        A glossary is taught by `dictionary`, and ranking beside it (`ranking`); a table for queries by `query-table`.
         Without a glossary words get no token: collections without one ask in words that the base model knows.
         """
         named: set[str] = set(self.settings.stages)
@@ -81,9 +81,9 @@ class Request:
         elif self.settings.frozen and self._usual:
             named = set(NEW_ROWS)
         if self.settings.query_side == "table":
-            named.add("table")
+            named.add("query-table")
         if self.settings.frozen:
-            named.discard("imitate")
+            named.discard("rank")
         return tuple(name for name in OF_ADAPT if name in named)
 
     @property
@@ -114,13 +114,13 @@ class Request:
     @property
     def ends_with_table(self) -> bool:
         """Whether a table is to weigh queries, which the base model may lack."""
-        return "table" in self.stages
+        return "query-table" in self.stages
 
     def settings_of(self, stage: str) -> Training:
         """The settings of a stage that trains."""
         settled = {"seed": self.settings.seed, "max_tokens": self.settings.longest}
         of_stage = self.of_stages.get(stage, {})
-        held_still = {"train": "new"} if self.settings.frozen and stage != "table" else {}
+        held_still = {"train": "new"} if self.settings.frozen and stage != "query-table" else {}
         return settings_for(stage, "default", {**settled, **self.overrides, **of_stage, **held_still})
 
     @property
@@ -154,7 +154,7 @@ class Request:
 
     @classmethod
     def of_plain(cls, plain: Mapping[str, Any]) -> "Request":
-        """The request that `plain` was made of."""
+        """The request that `published` was made of."""
         settings = AdaptSettings.model_validate_json(json.dumps(plain["settings"]))
         return cls(**{**plain, "settings": settings})
 

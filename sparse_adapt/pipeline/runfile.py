@@ -86,7 +86,7 @@ class Top(Settings):
     )
     preset: str = setting(
         "default",
-        "Settings of every stage under one name: default, or plain for what was published. A stage that has none under "
+        "Settings of every stage under one name: default, or published for the published recipe. A stage that has none under "
         "the name takes its defaults.",
     )
 

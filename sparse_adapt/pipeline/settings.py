@@ -10,7 +10,7 @@ from sparse_adapt.synthetic.queries import QuerySettings
 from sparse_adapt.teachers.settings import CandidateSettings
 
 AdaptStage = Literal[
-    "extend", "behaviour", "warmup", "dictionary", "dynamic", "joint", "contrast", "table", "imitate"
+    "extend", "preserve", "warmup", "dictionary", "dynamic", "joint", "contrast", "query-table", "rank"
 ]
 
 
@@ -28,7 +28,7 @@ class AdaptSettings(Settings):
         0.25, "Gain that one more term has to reach.", unit="share of the mean gain of those before it", ge=0
     )
     stages: tuple[AdaptStage, ...] = setting(
-        ("imitate",),
+        ("rank",),
         "Stages that are carried out where there is something to learn in them; by default the ranking alone is "
         "learnt, and with a glossary its words as well.",
     )
@@ -47,7 +47,7 @@ class AdaptSettings(Settings):
         more={"option": "only_new"},
     )
     query_side: Literal["model", "table"] = setting(
-        "model", "What weighs queries: the model, or a table of tokens that the stage `table` learns."
+        "model", "What weighs queries: the model, or a table of tokens that the stage `query-table` learns."
     )
     max_tokens: int | None = setting(
         None, "Tokens of a text that are read; by default as many as before.", unit="tokens", ge=8

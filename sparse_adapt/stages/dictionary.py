@@ -25,7 +25,7 @@ from sparse_adapt.settings import setting
 from sparse_adapt.stages.inputs import CANDIDATES, CORPUS, Inputs, beside, inherited
 from sparse_adapt.stages.inputs import DICTIONARY as DEFINITIONS
 from sparse_adapt.stages.stage import Changed, Stage
-from sparse_adapt.stages.warmup import PLAIN as PLAIN_WARMUP
+from sparse_adapt.stages.warmup import PUBLISHED as PUBLISHED_WARMUP
 from sparse_adapt.stages.warmup import TermLessons, Warmup, WarmupWeights
 from sparse_adapt.training.settings import Trained
 
@@ -82,7 +82,7 @@ class Dictionary(Warmup):
         return self if self.steps is not None else self.model_copy(update={"steps": many_steps(terms, STEPS)})
 
 
-PLAIN = PLAIN_WARMUP | {"weights": {"mlm": 1.0, "anchor": 0.0, "domain": 0.0, "recall": 0.0}}
+PUBLISHED = PUBLISHED_WARMUP | {"weights": {"mlm": 1.0, "anchor": 0.0, "domain": 0.0, "recall": 0.0}}
 
 
 def build(encoder: "EitherEncoder", inputs: Inputs, settings: Dictionary) -> TermLessons | Changed:
@@ -206,6 +206,6 @@ DICTIONARY = Stage(
     build,
     dense=False,
     refuses=("sum", "table", "prompts"),
-    presets={"plain": PLAIN},
+    presets={"published": PUBLISHED},
     texts=5.0,
 )

@@ -297,8 +297,8 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Dynamic) -> "Task[
 
 # As published: the loss is a sum, and fewer words are masked the longer it learns. By our reading, words are guessed
 # among the whole vocabulary, from whole sentences, and weighed anew for each batch. Other numbers are ours.
-PLAIN = {"summed": True, "easing": True, "softmax": "full", "context": 64, "refresh": 1, "visits": 1}
+PUBLISHED = {"summed": True, "easing": True, "softmax": "full", "context": 64, "refresh": 1, "visits": 1}
 
 DYNAMIC = Stage(
-    "dynamic", Dynamic, (CORPUS,), build, refuses=("prompts",), presets={"plain": PLAIN}, texts=0.3
+    "dynamic", Dynamic, (CORPUS,), build, refuses=("prompts",), presets={"published": PUBLISHED}, texts=0.3
 )

@@ -71,7 +71,7 @@ class Triplets(Training):
 
 
 # As published a text's own contradiction has no weight in the first stage, and the whole of it in the second.
-PLAIN = {"triplets": {"own": 0.0}, "labelled": {"own": 1.0}}
+PUBLISHED = {"triplets": {"own": 0.0}, "labelled": {"own": 1.0}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,7 @@ def learning_from(name: str, read: "Input[list[Triplet]]") -> Stage[Triplets]:
 
         return Contradictions(name, encoder, inputs[read], settings)
 
-    return Stage(name, Triplets, (read,), build, refuses=("table",), presets={"plain": PLAIN[name]})
+    return Stage(name, Triplets, (read,), build, refuses=("table",), presets={"published": PUBLISHED[name]})
 
 
 TRIPLETS = learning_from("triplets", GENERATED)

@@ -101,7 +101,7 @@ class Warmup(Training):
 
 
 # Masked language modelling of all weights over the whole vocabulary, as published.
-PLAIN = {
+PUBLISHED = {
     "train": "all",
     "learning_rate": 5e-5,
     "new_learning_rate": 5e-5,
@@ -372,7 +372,7 @@ WARMUP = Stage(
     (CORPUS,),
     build,
     dense=False,
-    presets={"plain": PLAIN},
+    presets={"published": PUBLISHED},
     refuses=("sum", "table", "prompts"),
     texts=3.0,
 )

@@ -6,7 +6,7 @@ A weight begins at the token's inverse document frequency, or where the model's 
 a factor that is learnt; the logarithm of the factor is a sum of two parts. One is a linear map of the token's input
 embedding: tokens that no made-up query says learn by it, too. The other is the token's own, held to zero.
 After Nardini, Nguyen, Rulli, Venturini and Yates 2025 (Li-LSR, arXiv:2505.01452), who learn a map alone, and documents
-with it; here the documents may learn afterwards, in the stage `imitate`.
+with it; here the documents may learn afterwards, in the stage `rank`.
 Dimensions: Q queries, N candidates each, T tokens of a query, V vocabulary, H width of the embeddings.
 """
 
@@ -50,7 +50,7 @@ class TableWeights(Settings):
     hold: float = term(
         0.05,
         "How far the tokens of a query are from where they started.",
-        "sparse_adapt.stages.query_side:hold",
+        "sparse_adapt.stages.query_table:hold",
     )
 
 
@@ -86,7 +86,7 @@ class Questions:
 class TokenWeights:
     """The task over queries with scored candidates, for `training.train`."""
 
-    name = "table"
+    name = "query-table"
 
     def __init__(
         self,
@@ -239,4 +239,4 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: QueryTable) -> "Ta
     return TokenWeights(encoder, entries, with_theirs(documents, entries), settings)
 
 
-TABLE = Stage("table", QueryTable, (CANDIDATES, CORPUS), build, dense=False, texts=0.0)
+QUERY_TABLE = Stage("query-table", QueryTable, (CANDIDATES, CORPUS), build, dense=False, texts=0.0)

@@ -1,4 +1,4 @@
-"""Plain: the six published loss terms as they are, with the weights that their authors' log gives away.
+"""Published: the six published loss terms as they are, with the weights that their authors' log gives away.
 
 Kept to be compared with: `distill` has these terms on raw logits, on calibrated scores and beside an anchor.
 A text of a step that is a candidate of two queries counts twice, as where every query brings its own candidates.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sparse_adapt.objectives.scores import Compared, Drawn
 
 
-class PlainWeights(Settings):
+class PublishedWeights(Settings):
     """Weights of the six terms, solved from eight lines of the published log (they leave at most 6e-4)."""
 
     kd: float = term(1.0, "Squared distance of each score to the teacher's.", f"{OBJECTIVES}.scores:kd")
@@ -38,10 +38,10 @@ class PlainWeights(Settings):
     sparsity: float = term(
         1e-4,
         "Mean query weight times mean document weight, summed over all but domain tokens.",
-        "sparse_adapt.stages.plain:sparsity",
+        "sparse_adapt.stages.published:sparsity",
     )
     domain: float = term(
-        10.0, "A domain token has weight where a text holds it.", "sparse_adapt.stages.plain:domain"
+        10.0, "A domain token has weight where a text holds it.", "sparse_adapt.stages.published:domain"
     )
     contrast: float = term(
         5.0, "Relevant candidates score a margin above the others.", f"{OBJECTIVES}.scores:contrast"
@@ -49,17 +49,17 @@ class PlainWeights(Settings):
     expand: float = term(
         10.0,
         "A query has the domain tokens that its relevant documents hold.",
-        "sparse_adapt.stages.plain:expand",
+        "sparse_adapt.stages.published:expand",
     )
 
 
-class Plain(Training):
+class Published(Training):
     """Score documents as a teacher does, by the six published terms and nothing else.
 
     Domain tokens are the terms that are one token of the model, those that it had before an extension as well.
     """
 
-    weights: PlainWeights = setting(PlainWeights(), "Weights of the loss terms.")
+    weights: PublishedWeights = setting(PublishedWeights(), "Weights of the loss terms.")
     train: Trained = setting("all")
     learning_rate: float = setting(1e-5, gt=0)
     new_learning_rate: float = setting(1e-5, gt=0)
@@ -75,10 +75,10 @@ class Plain(Training):
     )
 
 
-class PlainTerms:
+class PublishedTerms:
     """The task over queries with scored candidates, for `training.train`."""
 
-    name = "plain"
+    name = "published"
     factors: "LearntFactors | None" = None
 
     def __init__(
@@ -86,7 +86,7 @@ class PlainTerms:
         encoder: "SparseEncoder",
         candidates: "Sequence[Candidates]",
         documents: Mapping[str, str],
-        settings: Plain,
+        settings: Published,
         terms: Sequence[str] = (),
     ) -> None:
         """`documents`: text of every document, by id; the candidates are among them.
@@ -119,15 +119,15 @@ class PlainTerms:
 
     def terms(self, encoder: "SparseEncoder", batch: "Drawn") -> "dict[str, Tensor]":
         """Each term of what the encoder makes of a batch, unweighted."""
-        read = PlainReading(self, encoder, batch, *self.matched.read(encoder, batch))
+        read = PublishedReading(self, encoder, batch, *self.matched.read(encoder, batch))
         return {key: function(read) for key, function in self.functions.items()}
 
 
 @dataclass
-class PlainReading:
+class PublishedReading:
     """What one step has read: weights of its queries (Q, V) and of its documents (B, V)."""
 
-    task: PlainTerms
+    task: PublishedTerms
     encoder: "SparseEncoder"
     drawn: "Drawn"
     queries: "Tensor"
@@ -161,7 +161,7 @@ class PlainReading:
         return torch.from_numpy(self.task.domain).to(self.encoder.device)
 
 
-def sparsity(read: PlainReading) -> "Tensor":
+def sparsity(read: PublishedReading) -> "Tensor":
     """Mean query weight times mean candidate weight, over all tokens but those of the domain."""
     import torch
 
@@ -172,7 +172,7 @@ def sparsity(read: PlainReading) -> "Tensor":
     return losses.cross_sparsity(read.queries, read.candidates, old)
 
 
-def domain(read: PlainReading) -> "Tensor":
+def domain(read: PublishedReading) -> "Tensor":
     """Domain tokens have the weight of the floor where a query or a candidate holds them."""
     import numpy as np
 
@@ -187,7 +187,7 @@ def domain(read: PlainReading) -> "Tensor":
     return losses.hinge_share(queries, asked, floor) + losses.hinge_share(candidates, said, floor)
 
 
-def expand(read: PlainReading) -> "Tensor":
+def expand(read: PublishedReading) -> "Tensor":
     """A query has the domain tokens that its relevant documents hold."""
     from sparse_adapt.objectives.texts import marks
     from sparse_adapt.training import losses
@@ -221,7 +221,7 @@ def relevant_of(entry: "Candidates") -> list[str]:
     return [name for name, score in zip(entry.document_ids, entry.teacher_scores, strict=True) if score > 0]
 
 
-def build(encoder: "EitherEncoder", inputs: Inputs, settings: Plain) -> "PlainTerms":
+def build(encoder: "EitherEncoder", inputs: Inputs, settings: Published) -> "PublishedTerms":
     """The task over queries with scored candidates. Terms that nobody names lie beside the corpus."""
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.objectives.scores import with_theirs
@@ -230,12 +230,12 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Plain) -> "PlainTe
     documents = {document.document_id: document.full_text for document in inputs[CORPUS]}
     documents = with_theirs(documents, inputs[CANDIDATES])
     terms = [each.text for each in inputs.get(TERMS) or ()]
-    return PlainTerms(encoder, inputs[CANDIDATES], documents, settings, terms)
+    return PublishedTerms(encoder, inputs[CANDIDATES], documents, settings, terms)
 
 
-PLAIN = Stage(
-    "plain",
-    Plain,
+PUBLISHED = Stage(
+    "published",
+    Published,
     (CANDIDATES, CORPUS, beside(TERMS)),
     build,
     dense=False,

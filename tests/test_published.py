@@ -17,7 +17,7 @@ from sparse_adapt.objectives.scores import relevant_to
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.stages import plain
-from sparse_adapt.stages.plain import Plain, PlainReading, PlainTerms
+from sparse_adapt.stages.published import Published, PublishedReading, PublishedTerms
 from sparse_adapt.terms.mining import Term
 from sparse_adapt.training import losses
 from sparse_adapt.training.loop import schedule, train
@@ -43,7 +43,7 @@ def encoder(tiny_model):
 
 def reading(encoder, queries, candidates, terms=()):
     """A step over both queries whose weights are given by token: of queries, and of the documents a, b, c, d."""
-    task = PlainTerms(encoder, CANDIDATES, DOCUMENTS, Plain(), terms)
+    task = PublishedTerms(encoder, CANDIDATES, DOCUMENTS, Published(), terms)
     drawn = task.matched.scored.of([0, 1])
     assert drawn.documents == [0, 1, 2, 3]
 
@@ -54,14 +54,19 @@ def reading(encoder, queries, candidates, terms=()):
                 found[row, encoder.tokenizer.convert_tokens_to_ids(token)] = weight
         return found
 
-    return PlainReading(task, encoder, drawn, rows(queries), rows(candidates))
+    return PublishedReading(task, encoder, drawn, rows(queries), rows(candidates))
 
 
 def test_the_weights_are_those_of_the_log():
     weights = {"kd": 1.0, "rank": 0.5, "sparsity": 1e-4, "domain": 10.0, "contrast": 5.0, "expand": 10.0}
-    assert settings_for("plain").weights.model_dump() == weights
-    assert settings_for("plain") == Plain()
-    assert (Plain().floor, Plain().margin, Plain().batch_size, Plain().learning_rate) == (2.0, 5.0, 2, 1e-5)
+    assert settings_for("published").weights.model_dump() == weights
+    assert settings_for("published") == Published()
+    assert (Published().floor, Published().margin, Published().batch_size, Published().learning_rate) == (
+        2.0,
+        5.0,
+        2,
+        1e-5,
+    )
 
 
 def test_kd_is_the_squared_distance_of_raw_scores(encoder):
@@ -147,7 +152,7 @@ def test_expand_is_at_most_the_logarithm_of_two():
 
 
 def test_a_query_wants_the_terms_of_what_scores_above_zero(encoder):
-    task = PlainTerms(encoder, CANDIDATES, DOCUMENTS, Plain())
+    task = PublishedTerms(encoder, CANDIDATES, DOCUMENTS, Published())
     assert task.wanted.tolist() == [[True], [False]]
     read = reading(encoder, [{"zorvex": 1.0}, {}], [{}, {}, {}, {}])
     assert_close(plain.expand(read), tensor(math.log1p(math.exp(-1.0))))
@@ -156,7 +161,7 @@ def test_a_query_wants_the_terms_of_what_scores_above_zero(encoder):
 @pytest.mark.parametrize("extended", [True, False])
 def test_it_trains_with_and_without_new_tokens(tiny_model, encoder, tmp_path, extended):
     model = encoder if extended else SparseEncoder.load(tiny_model)
-    task = PlainTerms(model, CANDIDATES, DOCUMENTS, Plain(epochs=2))
+    task = PublishedTerms(model, CANDIDATES, DOCUMENTS, Published(epochs=2))
     history = train(model, task, tmp_path)
     assert len(history) == 2  # two queries a step
     assert np.isfinite([value for row in history for value in row.values()]).all()
@@ -165,22 +170,22 @@ def test_it_trains_with_and_without_new_tokens(tiny_model, encoder, tmp_path, ex
 
 def test_terms_beside_the_corpus_are_read(sparse_adapt, tiny_model, zorvex_collection, tmp_path):
     places = ["--candidates", zorvex_collection, "--corpus", zorvex_collection, "-o", tmp_path / "out"]
-    ran = sparse_adapt("plain", "--model", tiny_model, *places, "--steps", "1")
+    ran = sparse_adapt("published", "--model", tiny_model, *places, "--steps", "1")
     assert ran.status == 0, ran.errors
     record = json.loads((tmp_path / "out" / "stage.json").read_text())
-    assert (record["stage"], record["steps"]) == ("plain", 1)
+    assert (record["stage"], record["steps"]) == ("published", 1)
     assert record["files"]["terms"]["path"] == str(zorvex_collection / "terms.json")
 
 
 def test_steps_that_are_given_go_before_epochs_of_the_recipe(tmp_path):
-    assert settings_for("warmup", "plain").steps_for(26) == math.ceil(50 * 26 / 4)
-    assert settings_for("warmup", "plain", {"steps": 7}).steps_for(26) == 7
-    assert settings_for("warmup", "plain", {"steps": 7, "epochs": 1}).steps_for(26) == 7  # 26 / 4
+    assert settings_for("warmup", "published").steps_for(26) == math.ceil(50 * 26 / 4)
+    assert settings_for("warmup", "published", {"steps": 7}).steps_for(26) == 7
+    assert settings_for("warmup", "published", {"steps": 7, "epochs": 1}).steps_for(26) == 7  # 26 / 4
     file = tmp_path / "run.toml"
-    file.write_text('corpus = "gatrocraptic"\npreset = "plain"\n[warmup]\nsteps = 9\n')
+    file.write_text('corpus = "gatrocraptic"\npreset = "published"\n[warmup]\nsteps = 9\n')
     plan = read_plan(file)
-    assert [plan.settings[name].steps_for(26) for name in ("warmup", "plain")] == [9, 650]
-    assert read_plan(file, {"steps": 3}).settings["plain"].steps_for(26) == 3
+    assert [plan.settings[name].steps_for(26) for name in ("warmup", "published")] == [9, 650]
+    assert read_plan(file, {"steps": 3}).settings["published"].steps_for(26) == 3
 
 
 def test_the_learning_rate_falls_from_the_first_step():
@@ -189,4 +194,4 @@ def test_the_learning_rate_falls_from_the_first_step():
 
 def test_what_only_distill_can_be_told_is_refused():
     with pytest.raises(ConfigError, match="plain: unknown key 'penalised'"):
-        settings_for("plain", overrides={"penalised": "frequent"})
+        settings_for("published", overrides={"penalised": "frequent"})

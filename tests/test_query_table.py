@@ -19,7 +19,7 @@ from sparse_adapt.pipeline.adapt import adapt
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.selection.models import merge
-from sparse_adapt.stages.query_side import QueryTable, TableReading, TokenWeights, hold
+from sparse_adapt.stages.query_table import QueryTable, TableReading, TokenWeights, hold
 from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.training.loop import train
 
@@ -81,15 +81,15 @@ def test_scores_and_the_hold_are_those_worked_out_by_hand(tiny_model):
 def test_the_stage_leaves_the_model_as_it_is_and_others_read_the_table(
     tiny_model, zorvex_collection, tmp_path
 ):
-    settings = settings_for("table", overrides={"steps": 3, "batch_size": 4, "device": "cpu"})
+    settings = settings_for("query-table", overrides={"steps": 3, "batch_size": 4, "device": "cpu"})
     inputs = {"corpus": zorvex_collection}
-    done = carry_out("table", str(tiny_model), inputs, Place(tmp_path / "out"), settings)
+    done = carry_out("query-table", str(tiny_model), inputs, Place(tmp_path / "out"), settings)
     before, after = SparseEncoder.load(tiny_model), SparseEncoder.load(tmp_path / "out")
     for name, value in before.masked_lm.state_dict().items():
         assert torch.equal(value, after.masked_lm.state_dict()[name]), name
     assert after.query_side is not None and "3 steps" in done.said
     check_same(after, Theirs(str(tmp_path / "out"), device="cpu"))
-    again = carry_out("table", str(tmp_path / "out"), inputs, Place(tmp_path / "more"), settings)
+    again = carry_out("query-table", str(tmp_path / "out"), inputs, Place(tmp_path / "more"), settings)
     assert again.record["tokens_said"] == done.record["tokens_said"]  # a table that is there learns further
 
 
@@ -121,7 +121,7 @@ def test_adapt_ends_in_a_model_whose_queries_a_table_weighs(request_, tmp_path):
     request = type(request_)(**{**vars_of(request_), "settings": settings})
     heard = Heard()
     done = adapt(request, Place(tmp_path / "run"), heard)
-    assert heard.plan.startswith("table, imitate (a table weighs queries, and no model)")
+    assert heard.plan.startswith("table, rank (a table weighs queries, and no model)")
     kept = SparseEncoder.load(done.model)
     assert kept.query_side is not None and kept.factors is None
     new = [token.token_id for token in kept.new_tokens]
@@ -135,9 +135,7 @@ def test_adapt_ends_in_a_model_whose_queries_a_table_weighs(request_, tmp_path):
 
 
 def test_stages_that_teach_queries_to_expand_are_refused_beside_a_table(request_):  # noqa: F811
-    settings = SETTINGS.model_copy(
-        update={"query_side": "table", "stages": ("extend", "dictionary", "imitate")}
-    )
+    settings = SETTINGS.model_copy(update={"query_side": "table", "stages": ("extend", "dictionary", "rank")})
     request = type(request_)(**{**vars_of(request_), "settings": settings})
     with pytest.raises(ConfigError, match="the stage dictionary teaches queries to light tokens"):
         request.check()

@@ -12,7 +12,7 @@ from sparse_adapt.model import vocabulary
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import Pooled, SparseEncoder
 from sparse_adapt.objectives.balance import balanced
-from sparse_adapt.stages.behaviour import Behaviour, BehaviourBatch, DenseBehaviour, SparseBehaviour, reaching
+from sparse_adapt.stages.preserve import DensePreserve, Preserve, PreserveBatch, SparsePreserve, reaching
 from sparse_adapt.stages.record import extended_from
 from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.terms.mining import Term, write_terms
@@ -24,11 +24,11 @@ def texts(twelve_documents) -> list[str]:
     return [document.full_text for document in twelve_documents]
 
 
-def stage_of(tiny_model, texts, **settings) -> tuple[SparseEncoder, SparseBehaviour]:
+def stage_of(tiny_model, texts, **settings) -> tuple[SparseEncoder, SparsePreserve]:
     encoder, before = SparseEncoder.load(tiny_model), SparseEncoder.load(tiny_model)
     vocabulary.extend(encoder, [Term("zorvex", "coined"), Term("kubectl", "coined")])
-    wanted = Behaviour(**{"batch_size": 4, "steps": 3, "device": "cpu", **settings})
-    return encoder, SparseBehaviour(encoder, before, texts, wanted)
+    wanted = Preserve(**{"batch_size": 4, "steps": 3, "device": "cpu", **settings})
+    return encoder, SparsePreserve(encoder, before, texts, wanted)
 
 
 def test_a_batch_is_half_documents_half_snippets_and_mostly_says_new_terms(tiny_model, texts):
@@ -70,7 +70,7 @@ def test_what_pieces_weighed_is_handed_over(tiny_model, texts):
     first, second = token.pieces[:2]
     wanted = torch.zeros(1, stage.old + 2)
     wanted[0, first], wanted[0, second] = 3.0, 4.0
-    stage._hand_over(wanted, BehaviourBatch([[2, token.token_id, 3]], [[]]))
+    stage._hand_over(wanted, PreserveBatch([[2, token.token_id, 3]], [[]]))
     # the root of 0.36 x (9 + 16) is 3; the pieces keep the root of 0.64: 0.8 of their weight
     torch.testing.assert_close(wanted[0, token.token_id], torch.tensor(3.0))
     torch.testing.assert_close(wanted[0, [first, second]], torch.tensor([2.4, 3.2]))
@@ -83,7 +83,7 @@ def test_a_piece_that_also_stands_for_itself_keeps_its_weight(tiny_model, texts)
     first = token.pieces[0]
     wanted = torch.zeros(1, stage.old + 2)
     wanted[0, list(token.pieces)] = 2.0
-    stage._hand_over(wanted, BehaviourBatch([[2, token.token_id, first, 3]], [[]]))
+    stage._hand_over(wanted, PreserveBatch([[2, token.token_id, first, 3]], [[]]))
     assert wanted[0, first] == 2.0 and wanted[0, token.pieces[1]] == 0.0
 
 
@@ -103,25 +103,25 @@ def test_it_wins_back_what_the_extension_lost(tiny_model, texts, tmp_path):
     assert sum(row["new"] for row in last) < 0.6 * sum(row["new"] for row in first)
 
 
-def dense_stage(tiny_model, texts, folder, **settings) -> tuple[SentenceEncoder, DenseBehaviour]:
+def dense_stage(tiny_model, texts, folder, **settings) -> tuple[SentenceEncoder, DensePreserve]:
     encoder, before = (
         SentenceEncoder.load(tiny_dense(tiny_model, folder / name)) for name in ("after", "before")
     )
     vocabulary.extend(encoder, [Term("zorvex", "coined"), Term("kubectl", "coined")])
-    wanted = Behaviour(**{"batch_size": 4, "steps": 3, "device": "cpu", **settings})
-    return encoder, DenseBehaviour(encoder, before, texts, wanted)
+    wanted = Preserve(**{"batch_size": 4, "steps": 3, "device": "cpu", **settings})
+    return encoder, DensePreserve(encoder, before, texts, wanted)
 
 
 def test_a_dense_encoder_is_as_far_from_before_as_two_less_two_cosines(tiny_model, texts, tmp_path):
     encoder, stage = dense_stage(tiny_model, texts, tmp_path)
     said = ["zorvex stops", "it starts kubectl again and again"]
-    told = BehaviourBatch(encoder.tokenize(said), stage.reference.tokenize(said))
+    told = PreserveBatch(encoder.tokenize(said), stage.reference.tokenize(said))
     cosines = (encoder.encode(said) * stage.reference.encode(said)).sum(axis=1)
     found = stage.terms(encoder, told)
     assert set(found) == set(stage.weights) == {"old"}
     assert found["old"].item() == pytest.approx(2 - 2 * cosines.mean(), abs=1e-5)
     assert found["old"].item() > 1e-4  # an average of its pieces isn't what they were
-    same = BehaviourBatch(encoder.tokenize(["it starts"]), stage.reference.tokenize(["it starts"]))
+    same = PreserveBatch(encoder.tokenize(["it starts"]), stage.reference.tokenize(["it starts"]))
     assert stage.terms(encoder, same)["old"].item() == pytest.approx(0.0, abs=1e-6)
 
 
@@ -141,28 +141,28 @@ def test_what_stands_before_a_sparse_model_is_sparse(tiny_model, zorvex_collecti
     place = Place(tmp_path / "out")
     with pytest.raises(ConfigError, match="one is sparse, the other dense; name another --baseline"):
         named = {"corpus": zorvex_collection, "before": dense}
-        carry_out("behaviour", str(tmp_path / "extended"), named, place)
+        carry_out("preserve", str(tmp_path / "extended"), named, place)
     assert not place.folder.exists()
 
 
 def test_a_model_without_new_tokens_is_refused(tiny_model, texts):
     same = SparseEncoder.load(tiny_model)
     with pytest.raises(ConfigError, match="no tokens beyond the 200 of the model before it; extend it first"):
-        SparseBehaviour(same, SparseEncoder.load(tiny_model), texts, Behaviour())
+        SparsePreserve(same, SparseEncoder.load(tiny_model), texts, Preserve())
 
 
 def test_the_model_before_is_found_behind_the_folder(tiny_model, zorvex_collection, tmp_path):
-    settings = Behaviour(steps=1, batch_size=2, device="cpu")
+    settings = Preserve(steps=1, batch_size=2, device="cpu")
     write_terms(tmp_path / "terms.json", [Term("zorvex", "coined")])
     carry_out("extend", str(tiny_model), {"terms": tmp_path / "terms.json"}, Place(tmp_path / "extended"))
     corpus = str(zorvex_collection)
-    out = Place(tmp_path / "behaviour")
-    outcome = carry_out("behaviour", str(tmp_path / "extended"), {"corpus": corpus}, out, settings)
+    out = Place(tmp_path / "preserve")
+    outcome = carry_out("preserve", str(tmp_path / "extended"), {"corpus": corpus}, out, settings)
     assert outcome.record["steps"] == 1
-    assert extended_from(str(tmp_path / "behaviour")) == str(tiny_model)
-    assert json.loads((tmp_path / "behaviour" / "stage.json").read_text())["stage"] == "behaviour"
+    assert extended_from(str(tmp_path / "preserve")) == str(tiny_model)
+    assert json.loads((tmp_path / "preserve" / "stage.json").read_text())["stage"] == "preserve"
     with pytest.raises(ConfigError, match="nothing says which model was extended to this one"):
-        carry_out("behaviour", str(tiny_model), {"corpus": corpus}, Place(tmp_path / "other"), settings)
+        carry_out("preserve", str(tiny_model), {"corpus": corpus}, Place(tmp_path / "other"), settings)
     assert not (tmp_path / "other").exists()
 
 

@@ -1,4 +1,4 @@
-"""Imitate: the whole model, of either kind, learns a teacher's ranking alone, gently, at no more weights a text.
+"""Rank: the whole model, of either kind, learns a teacher's ranking alone, gently, at no more weights a text.
 
 For queries that nobody asked: they are made of the documents, so what they say of other texts isn't to be trusted. The
 vectors of everyday texts are held, and beside the model it is learnt what a match on each token counts.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PASSES, MOST_STEPS = 4, 300
 
 
-class ImitateWeights(Settings):
+class RankWeights(Settings):
     """Weights of the loss terms; with `balanced` they are shares of the gradient, but for that of the anchor."""
 
     anchor: float = term(
@@ -47,10 +47,10 @@ class ImitateWeights(Settings):
     )
 
 
-class Imitate(SparseScoring):
+class Rank(SparseScoring):
     """Rank a query's candidates as a teacher does, while general texts keep their vectors. For made-up queries."""
 
-    weights: ImitateWeights = setting(ImitateWeights(), "Weights of the loss terms.")
+    weights: RankWeights = setting(RankWeights(), "Weights of the loss terms.")
     train: Trained = setting("all")
     steps: int | None = setting(
         None,
@@ -79,17 +79,17 @@ class Imitate(SparseScoring):
         return self.model_copy(update={"steps": self.steps or max(1, min(MOST_STEPS, passes))})
 
 
-class Imitation:
+class RankTask:
     """The task over queries with scored candidates, for `training.train`."""
 
-    name = "imitate"
+    name = "rank"
 
     def __init__(
         self,
         encoder: "SparseEncoder",
         candidates: "Sequence[Candidates]",
         documents: Mapping[str, str],
-        settings: Imitate,
+        settings: Rank,
         before: "SparseEncoder | None" = None,
     ) -> None:
         """`documents`: text of every document, by id; the candidates are among them.
@@ -147,7 +147,7 @@ class Imitation:
         return {}
 
 
-def build(encoder: "EitherEncoder", inputs: Inputs, settings: Imitate) -> "Task[Any]":
+def build(encoder: "EitherEncoder", inputs: Inputs, settings: Rank) -> "Task[Any]":
     """The task over queries with scored candidates, with its weights at rest before the first step."""
     from sparse_adapt.model.sentence import SentenceEncoder
     from sparse_adapt.model.sparse import SparseEncoder
@@ -160,16 +160,16 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Imitate) -> "Task[
     documents = {document.document_id: document.full_text for document in inputs[CORPUS]}
     documents = with_theirs(documents, entries)
     extended = inputs.model if settings.weights.anchor > 0.0 else None
-    task: Imitation | DenseScores
+    task: RankTask | DenseScores
     if isinstance(encoder, SparseEncoder):
         before = before_extension(extended, device, SparseEncoder.load)
-        task = Imitation(encoder, entries, documents, settings, before)
+        task = RankTask(encoder, entries, documents, settings, before)
     else:
         begun = before_extension(extended, device, SentenceEncoder.load)
-        task = DenseScores("imitate", encoder, entries, documents, settings, settings.weights, begun)
+        task = DenseScores("rank", encoder, entries, documents, settings, settings.weights, begun)
     if settings.balanced:
         task.weights = balanced(encoder, task, apart={"anchor"})
     return task
 
 
-IMITATE = Stage("imitate", Imitate, (CANDIDATES, CORPUS), build, texts=8.5)
+RANK = Stage("rank", Rank, (CANDIDATES, CORPUS), build, texts=8.5)

@@ -1,4 +1,4 @@
-"""Behaviour: an extended or grafted model says of every text what the model before said.
+"""Preserve: an extended or grafted model says of every text what the model before said.
 
 An extension takes from old words the pieces they used to match by; retrieval falls at once. Here the model
 from before, reading the same text in its own tokens, is the teacher. A model that was grafted on another body has the
@@ -43,7 +43,7 @@ ANYWHERE = 0.25  # share of the corpus's texts that come from anywhere; the othe
 SLOPE_BELOW = 1.0  # of the activation below zero, where a weight is wanted but off: the slope it has at zero
 
 
-class BehaviourWeights(Settings):
+class PreserveWeights(Settings):
     """Weights of the loss terms."""
 
     old: float = setting(1.0, "Distance of the old dimensions to what they were.", ge=0)
@@ -53,10 +53,10 @@ class BehaviourWeights(Settings):
     )
 
 
-class Behaviour(Training):
+class Preserve(Training):
     """Give texts the vectors that the model before the extension gives them."""
 
-    weights: BehaviourWeights = setting(BehaviourWeights(), "Weights of the loss terms.")
+    weights: PreserveWeights = setting(PreserveWeights(), "Weights of the loss terms.")
     train: Trained = setting("all")
     steps: int | None = setting(300, ge=1)
     learning_rate: float = setting(1e-4, gt=0)
@@ -73,24 +73,24 @@ class Behaviour(Training):
 
 
 @dataclass(frozen=True, slots=True)
-class BehaviourBatch:
+class PreserveBatch:
     """Texts as token ids of the extended model and of the model before."""
 
     ids: list[list[int]]
     before: list[list[int]]
 
 
-class _Behaving(ABC, Generic[Either]):
+class _Preserving(ABC, Generic[Either]):
     """The stage over documents and snippets like queries, for `training.train`."""
 
-    name = "behaviour"
+    name = "preserve"
 
     def __init__(
         self,
         encoder: Either,
         reference: Either,
         documents: Sequence[str],
-        settings: Behaviour,
+        settings: Preserve,
     ) -> None:
         """`reference`: the model before the extension. Raises ConfigError where the two don't belong together."""
         from sparse_adapt.synthetic.background import TEXTS, made_up
@@ -105,7 +105,7 @@ class _Behaving(ABC, Generic[Either]):
         grafted = encoder.input_rows.shape[1:] != reference.input_rows.shape[1:]  # on another body
         if encoder.vocabulary_size < self.old or not (self.added or grafted):
             raise ConfigError(
-                f"behaviour: the model has no tokens beyond the {self.old:,} of the model before it; extend it first"
+                f"preserve: the model has no tokens beyond the {self.old:,} of the model before it; extend it first"
             )
         self.pieces = {token.token_id: list(token.pieces) for token in self.added}
         self.documents = documents
@@ -117,7 +117,7 @@ class _Behaving(ABC, Generic[Either]):
                 if rows is not None:
                     rows.requires_grad_(True).register_hook(partial(_from_row, self.old))
 
-    def batch(self, random: "Generator") -> BehaviourBatch:
+    def batch(self, random: "Generator") -> PreserveBatch:
         """Half documents, half snippets; most say a new term, each term as often as any other.
 
         Some are of everyday words, long or short as the others.
@@ -141,7 +141,7 @@ class _Behaving(ABC, Generic[Either]):
                 start = int(random.integers(max(1, len(words) - longest + 1)))
                 texts.append(" ".join(words[start : start + longest]))
         ids, before = (self._read(model, texts) for model in (self.tokenizer, self.reference))
-        return BehaviourBatch(ids, before)
+        return PreserveBatch(ids, before)
 
     def _read(self, model: Either, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of a batch's texts: half documents, half like queries, which a table doesn't read."""
@@ -155,7 +155,7 @@ class _Behaving(ABC, Generic[Either]):
         """The names of its terms."""
 
     @abstractmethod
-    def terms(self, encoder: Either, batch: BehaviourBatch) -> "dict[str, Tensor]":
+    def terms(self, encoder: Either, batch: PreserveBatch) -> "dict[str, Tensor]":
         """How far the encoder's vectors are from what they should be, unweighted."""
 
     def _around(self, text: str, token: int, longest: int, random: "Generator") -> str:
@@ -177,12 +177,12 @@ class _Behaving(ABC, Generic[Either]):
         return " ".join(words[first : first + longest])
 
 
-class DenseBehaviour(_Behaving["SentenceEncoder"]):
+class DensePreserve(_Preserving["SentenceEncoder"]):
     """The same vectors as before."""
 
     learnt = ("old",)
 
-    def terms(self, encoder: "SentenceEncoder", batch: BehaviourBatch) -> "dict[str, Tensor]":
+    def terms(self, encoder: "SentenceEncoder", batch: PreserveBatch) -> "dict[str, Tensor]":
         """`old`: squared distance to the vector before, both of length 1: 2 less two cosines."""
         import torch
 
@@ -193,7 +193,7 @@ class DenseBehaviour(_Behaving["SentenceEncoder"]):
         return {"old": (unmasked(encoder, batch.ids) - wanted).square().sum(dim=1).mean()}
 
 
-class SparseBehaviour(_Behaving["SparseEncoder"]):
+class SparsePreserve(_Preserving["SparseEncoder"]):
     """The old dimensions as they were; a term's own takes over from its pieces."""
 
     learnt = ("old", "new", "extra")
@@ -203,20 +203,20 @@ class SparseBehaviour(_Behaving["SparseEncoder"]):
         encoder: "SparseEncoder",
         reference: "SparseEncoder",
         documents: Sequence[str],
-        settings: Behaviour,
+        settings: Preserve,
     ) -> None:
         """Where a table weighs queries, it gets the weights of the new tokens from the documents.
 
         Raises ConfigError as others do, and where the two make weights in different ways.
         """
         if encoder.form != reference.form:
-            raise ConfigError("behaviour: the model and the model before it make weights in different ways")
+            raise ConfigError("preserve: the model and the model before it make weights in different ways")
         super().__init__(encoder, reference, documents, settings)
         if encoder.query_side is not None:
             said = [list(ids) for ids in encoder.tokenize(documents)]
             encoder.query_side = encoder.query_side.with_idf(said, sorted(self.pieces))
 
-    def terms(self, encoder: "SparseEncoder", batch: BehaviourBatch) -> "dict[str, Tensor]":
+    def terms(self, encoder: "SparseEncoder", batch: PreserveBatch) -> "dict[str, Tensor]":
         """`old` and `new`: squared distance of the old and of the added dimensions to what they should be.
 
         Both relative to the squared length of the vector before. `extra`: the weights of tokens that should have
@@ -242,7 +242,7 @@ class SparseBehaviour(_Behaving["SparseEncoder"]):
             "extra": (extra / size).mean(),
         }
 
-    def _hand_over(self, wanted: "Tensor", batch: BehaviourBatch) -> None:
+    def _hand_over(self, wanted: "Tensor", batch: PreserveBatch) -> None:
         """Move weight from the pieces of each term that a text says to the term, in place: (B, V)."""
         kept, handed = (1.0 - self.settings.handed) ** 0.5, self.settings.handed**0.5
         table = None if self.tokenizer.query_side is None else self.tokenizer.query_side.weights
@@ -298,7 +298,7 @@ def _saying(token_ids: "Sequence[TokenIds]", tokens: Mapping[int, object]) -> "d
     return {token: np.array(found) for token, found in rows.items()}
 
 
-def build(encoder: "EitherEncoder", inputs: Inputs, settings: Behaviour) -> "Task[Any]":
+def build(encoder: "EitherEncoder", inputs: Inputs, settings: Preserve) -> "Task[Any]":
     """The task with the model before the extension as the teacher: the one that is named, or that was extended."""
     from sparse_adapt.model.kinds import load_encoder
     from sparse_adapt.model.sentence import SentenceEncoder
@@ -312,12 +312,12 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Behaviour) -> "Tas
     documents = [document.full_text for document in inputs[CORPUS]]
     match encoder, load_encoder(extended, str(encoder.device)):
         case SparseEncoder(), SparseEncoder() as before:
-            return SparseBehaviour(encoder, before, documents, settings)
+            return SparsePreserve(encoder, before, documents, settings)
         case SentenceEncoder(), SentenceEncoder() as before:
-            return DenseBehaviour(encoder, before, documents, settings)
+            return DensePreserve(encoder, before, documents, settings)
     raise ConfigError(
         f"{inputs.model} and {extended}: one is sparse, the other dense; name another --baseline"
     )
 
 
-BEHAVIOUR = Stage("behaviour", Behaviour, (CORPUS, BEFORE), build, texts=0.5)
+PRESERVE = Stage("preserve", Preserve, (CORPUS, BEFORE), build, texts=0.5)
