@@ -27,7 +27,7 @@ from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import evaluate_vectors, read_collection
 from sparse_adapt.retrieve.search import top_k
 
-TERM, HARD, DECOY, CORPUS = "Gatrocraptic", "hidden-01", "workshop-tools", "gatrocraptic"
+TERM, HARD, DECOY, CORPUS = "Gatrocraptic", "semantic-01", "workshop-tools", "gatrocraptic"
 DRAWN = Path(__file__).parents[1] / "docs" / "images" / "ladder.svg"
 
 Figures = Mapping[str, Any]
@@ -86,7 +86,7 @@ def measure(model: SparseEncoder) -> dict[str, Any]:
         "decoy_rank": names.index(DECOY) + 1 if DECOY in names else None,
         "on_top": len(set(names[: len(relevant)]) & set(relevant)),
         "relevant": len(relevant),
-        "hidden": float(found.means("hidden")["ndcg@10"]),
+        "semantic": float(found.means("semantic")["ndcg@10"]),
         "control": float(found.means("control")["ndcg@10"]),
         "document_tokens": float(np.diff(vectors.indptr).mean()),
     }
@@ -112,7 +112,7 @@ LINES = (
         {"H1": "2"},
     ),
     Line("relevant documents on top", lambda seed: f"{seed['on_top']} of {seed['relevant']}", {}),
-    Line("nDCG@10, unseen hidden queries", lambda seed: f"{seed['hidden']:.3f}", {}),
+    Line("nDCG@10, unseen semantic queries", lambda seed: f"{seed['semantic']:.3f}", {}),
     Line("nDCG@10, unseen control queries", lambda seed: f"{seed['control']:.3f}", {}),
 )
 

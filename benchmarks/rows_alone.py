@@ -42,7 +42,7 @@ LINEAR = 10.0  # what states are raised by, so that the head's activation passes
 COMMON, LIT, SILENT = ("the", "of", "and", "to", "in"), 5.0, -50.0  # words that a head has to light; biases
 TAUGHT: Mapping[str, Mapping[str, Any]] = {"rows alone": {"train": "rows"}, "every weight": {}}
 ON_STATES = "rows on states"  # of the body, by a head that passes them on
-COLUMNS = ("hidden", "control", "area_control", "area_everyday", "area_questions", "first", "strays")
+COLUMNS = ("semantic", "control", "area_control", "area_everyday", "area_questions", "first", "strays")
 
 
 def main() -> None:
@@ -103,24 +103,24 @@ def of_states(source: str) -> SparseEncoder:
 
 
 def measured(encoder: SparseEncoder, collection: Collection) -> dict[str, float]:
-    """Ranking, areas under the curve of hidden queries against others, right term first, questions that light one."""
+    """Ranking, areas under the curve of semantic queries against others, right term first, questions that light one."""
     vectors = encode(encoder, [each.full_text for each in collection.documents], "document")
     found = evaluate_vectors(
         encode(encoder, [each.text for each in collection.queries], "query"), vectors, collection
     )
     logits = {
         kind: logits_of(encoder, [each.text for each in collection.queries if each.kind == kind])
-        for kind in ("hidden", "control")
+        for kind in ("semantic", "control")
     }
     logits["everyday"] = logits_of(encoder, made_up(ASKED, SEED)[LIKE_QUERIES])
     logits["questions"] = logits_of(
         encoder, [question.text for _, question in general_pairs("judges")][:ASKED]
     )
-    figures = {kind: found.means(kind)["ndcg@10"] for kind in ("hidden", "control")}
+    figures = {kind: found.means(kind)["ndcg@10"] for kind in ("semantic", "control")}
     for kind in ("control", "everyday", "questions"):
-        figures[f"area_{kind}"] = area(logits["hidden"].max(axis=1), logits[kind].max(axis=1))
-    hidden = [each.query_id for each in collection.queries if each.kind == "hidden"]
-    figures["first"] = right_first(encoder, hidden, logits["hidden"])
+        figures[f"area_{kind}"] = area(logits["semantic"].max(axis=1), logits[kind].max(axis=1))
+    hidden = [each.query_id for each in collection.queries if each.kind == "semantic"]
+    figures["first"] = right_first(encoder, hidden, logits["semantic"])
     figures["strays"] = float((logits["questions"].max(axis=1) > 0.0).mean())
     return {key: round(float(value), 3) for key, value in figures.items()}
 
@@ -143,7 +143,7 @@ def area(above: NDArray[np.float32], below: NDArray[np.float32]) -> float:
 
 
 def right_first(encoder: SparseEncoder, names: Sequence[str], logits: NDArray[np.float32]) -> float:
-    """The share of hidden queries whose own term, which their name holds, has the largest logit."""
+    """The share of semantic queries whose own term, which their name holds, has the largest logit."""
     terms = [token.token.strip() for token in encoder.new_tokens]
     first = [terms[int(row)] for row in logits.argmax(axis=1)]
     if len(terms) == 1:

@@ -29,7 +29,7 @@ from sparse_adapt.retrieve.evaluate import evaluate_model, read_collection
 DEVELOPMENT = Path(__file__).parent / "development"
 MIXED = "mixed index"
 SHOWN = {  # a figure of a row -> its name in the table, and its digits
-    "hidden": ("hidden", 3),
+    "semantic": ("semantic", 3),
     "explicit": ("explicit", 3),
     "control": ("control", 3),
     f"hidden, {MIXED}": ("hidden, mixed", 3),

@@ -93,7 +93,7 @@ show(
     TEXT(
         """## What each stage buys and costs
 
-Three kinds of queries, none of which was trained on: *hidden* ones mean the word without saying it,
+Three kinds of queries, none of which was trained on: *semantic* ones mean the word without saying it,
 *explicit* ones say it, *control* ones are about other things and must lose nothing. The word should be heavy
 where it is said and where it is meant, and weigh nothing elsewhere. The costs are queries that light the word by
 mistake, the size of a document's vector, and how much of the scores comes from punctuation and stop words."""

@@ -78,7 +78,7 @@ print("loss of the dictionary, first and last step:", losses[0], losses[-1])"""
     TEXT(
         """## What it is worth
 
-The folder holds judged queries. *Hidden* queries mean one of the words without saying it, *explicit* queries say it,
+The folder holds judged queries. *Semantic* queries mean one of the words without saying it, *explicit* queries say it,
 *control* queries are about other things and should lose nothing. The table has the measure nDCG@10; 1 is a perfect
 ranking. `adjusted` is the p-value: how likely chance alone makes so large a difference, over all tests of the table.
 With 22 queries even a large difference may be chance: on your corpus, judge by queries of your own, and by enough of

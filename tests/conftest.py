@@ -247,10 +247,10 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 QUERIES = [
     ("q1", "who refuses the client", "control", {"d02": 1, "d04": 1}, "train"),
     ("q2", "zorvex reports month by month", "explicit", {"d06": 2, "d05": 1, "d07": 1}, "train"),
-    ("q3", "how a team signs for spending", "hidden", {"d05": 1, "d06": 1, "d07": 1}, "train"),
+    ("q3", "how a team signs for spending", "semantic", {"d05": 1, "d06": 1, "d07": 1}, "train"),
     ("q4", "test the backup of a database", "control", {"d03": 1}, "test"),
     ("q5", "who owns zorvex", "explicit", {"d07": 1, "d05": 1, "d06": 1}, "test"),
-    ("q6", "the plan of what to spend", "hidden", {"d05": 1, "d06": 1, "d07": 1}, "test"),
+    ("q6", "the plan of what to spend", "semantic", {"d05": 1, "d06": 1, "d07": 1}, "test"),
 ]
 
 

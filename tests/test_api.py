@@ -199,7 +199,7 @@ def test_evaluating_in_memory_is_evaluating_a_folder(model, tiny_model, zorvex_c
         "all",
         "control",
         "explicit",
-        "hidden",
+        "semantic",
     }
     assert json.loads(json.dumps(found.to_dict()))["count"] == {"queries": 3, "documents": 12}
     assert "ndcg@10" in repr(found) and "recall@100" in str(found)

@@ -78,7 +78,7 @@ def test_the_demos_page_shows_each_part_with_real_figures(browser, demo_run):
         assert seen.too_wide() <= 0
         for said in (
             "Use it",
-            "hidden",
+            "semantic",
             "ga ##tro ##cr ##ap ##tic",
             "The management of an organisation's spending",
             "Strays: everyday queries that light it",

@@ -108,7 +108,7 @@ def test_what_it_buys_and_costs(model, zorvex_collection):
     assert bought["everyday queries that light a term"].after == 0.0
     assert bought["largest logit of a term where it is said"].before >= 0.0
     assert bought["documents that say a term and light it"].after == 0.0
-    assert {"  control", "  explicit", "  hidden", "judged queries, nDCG@10"} <= set(bought)
+    assert {"  control", "  explicit", "  semantic", "judged queries, nDCG@10"} <= set(bought)
     nothing = scales.bought(amounts_of(model, {}))
     assert all(each.before == each.after for each in nothing)
     assert len(tabulate(nothing).rows) == len(nothing)

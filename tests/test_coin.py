@@ -56,7 +56,7 @@ def cells(tmp_path_factory):
             ),
         ]
     write_documents(folder / "corpus.jsonl", documents)
-    queries = [Query(f"q-{topic}", f"what do {topic}s do?", "hidden") for topic in TOPICS[:3]]
+    queries = [Query(f"q-{topic}", f"what do {topic}s do?", "semantic") for topic in TOPICS[:3]]
     queries += [Query("q-m", "Mitosis in water"), Query("q-w", "the weather in town")]
     write_queries(folder / "queries.jsonl", queries)
     judged = {f"q-{topic}": {f"{topic}-1": 1, f"{topic}-2": 1} for topic in TOPICS[:3]}

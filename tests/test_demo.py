@@ -83,7 +83,11 @@ def test_figures_are_those_of_the_vectors(tiny_model, zorvex_collection, monkeyp
     lit = (vectors[:, ids].min(axis=1) > 0) | (vectors[:, token] > 0)
     assert figures["control_lit"] == pytest.approx(lit.mean())
     assert figures["function_share"] == pytest.approx(
-        {"control": 0.3, "explicit": 0.3, "hidden": 0.6}  # means over both splits: q1 and q4, q2 and q5, ...
+        {
+            "control": 0.3,
+            "explicit": 0.3,
+            "semantic": 0.6,
+        }  # means over both splits: q1 and q4, q2 and q5, ...
     )
 
 
@@ -145,12 +149,12 @@ GOOD = {
         }
     ],
     "ndcg@10": {
-        "train": {"control": 0.9, "explicit": 1.0, "hidden": 1.0},
-        "test": {"control": 0.7, "explicit": 1.0, "hidden": 0.9},
+        "train": {"control": 0.9, "explicit": 1.0, "semantic": 1.0},
+        "test": {"control": 0.7, "explicit": 1.0, "semantic": 0.9},
     },
     "nonzero_document": 125.0,
     "nonzero_query": 20.0,
-    "function_share": {"control": 0.1, "explicit": 0.01, "hidden": 0.05},
+    "function_share": {"control": 0.1, "explicit": 0.01, "semantic": 0.05},
     "everyday_lit": 0.0,
     "control_lit": 0.0,
     "general": {"general": {"ndcg@10": 0.9, "strays": 0.0}},
@@ -159,7 +163,7 @@ BASE = {
     **GOOD,
     "general": {"general": {"ndcg@10": 0.905, "strays": 0.0}},
     "nonzero_document": 100.0,
-    "function_share": {"control": 0.2, "explicit": 0.02, "hidden": 0.5},
+    "function_share": {"control": 0.2, "explicit": 0.02, "semantic": 0.5},
 }
 
 
@@ -186,7 +190,7 @@ def test_what_reaches_every_bound_exactly_holds():
     ("number", "change"),
     [
         (1, ("hard_queries", "q", "all_on_top", False)),
-        (1, ("ndcg@10", "test", "hidden", 0.899)),
+        (1, ("ndcg@10", "test", "semantic", 0.899)),
         (2, ("ndcg@10", "train", "control", 0.899)),
         (2, ("ndcg@10", "test", "control", 0.699)),
         (2, ("general", "general", "ndcg@10", 0.899)),
@@ -197,7 +201,7 @@ def test_what_reaches_every_bound_exactly_holds():
         (3, ("terms", 0, "others_largest", 0.01)),
         (3, ("terms", 0, "control_largest", 0.01)),
         (4, ("nonzero_document", 126.0)),
-        (4, ("function_share", "hidden", 0.051)),
+        (4, ("function_share", "semantic", 0.051)),
         (4, ("function_share", "explicit", 0.051)),
         (4, ("function_share", "control", 0.201)),
     ],
@@ -207,7 +211,7 @@ def test_what_falls_short_of_one_bound_fails_one_criterion(number, change):
 
 
 def test_many_terms_have_a_lower_bar():
-    many = {**changed("ndcg@10", "test", "hidden", 0.76), "terms": GOOD["terms"] * 2}
+    many = {**changed("ndcg@10", "test", "semantic", 0.76), "terms": GOOD["terms"] * 2}
     assert criteria(BASE, many)[0].holds
 
 
@@ -296,10 +300,10 @@ def test_a_corpus_without_hidden_queries_is_refused_before_training(tmp_path, zo
     (folder / "qrels").mkdir(parents=True)
     for path in zorvex_collection.rglob("*"):
         if path.is_file():
-            text = path.read_text().replace('"kind": "hidden"', '"kind": "control"')
+            text = path.read_text().replace('"kind": "semantic"', '"kind": "control"')
             (folder / path.relative_to(zorvex_collection)).write_text(text)
     plan = make_plan(str(folder), model=str(tiny_model), overrides=QUICK)
-    with pytest.raises(InputError, match='no query of kind "hidden"'):
+    with pytest.raises(InputError, match='no query of kind "semantic"'):
         run_demo(plan, Place(tmp_path / "run"))
     assert not list(tmp_path.glob("run*"))
 
@@ -310,10 +314,10 @@ def test_the_adapted_model_finds_what_is_meant_and_keeps_the_rest(demo_run):
     report = json.loads((demo_run / "report.json").read_text())
     columns = {column["name"]: column for column in report["demo"]["columns"]}
     base, final = columns["base"], columns["distill"]
-    hidden = {name: column["ndcg@10"]["test"]["hidden"] for name, column in columns.items()}
+    hidden = {name: column["ndcg@10"]["test"]["semantic"] for name, column in columns.items()}
     assert hidden["distill"] >= 0.85
     assert hidden["warmup"] >= hidden["extend"] + 0.2
-    assert final["ndcg@10"]["train"]["hidden"] >= 0.95
+    assert final["ndcg@10"]["train"]["semantic"] >= 0.95
     lost = 0.02  # forty queries: the standard error of a difference
     for split in ("train", "test"):
         assert final["ndcg@10"][split]["control"] >= base["ndcg@10"][split]["control"] - lost
@@ -324,7 +328,7 @@ def test_the_adapted_model_finds_what_is_meant_and_keeps_the_rest(demo_run):
     assert final["everyday_lit"] <= 0.6, "half of them; without a floor, seven in ten"
     assert min(term["hard_queries"].values()) >= 1.0
     assert final["nonzero_document"] <= 1.25 * base["nonzero_document"]
-    assert final["function_share"]["hidden"] <= 0.05 < base["function_share"]["hidden"]
+    assert final["function_share"]["semantic"] <= 0.05 < base["function_share"]["semantic"]
     for kind in ("control", "explicit"):
         assert final["function_share"][kind] <= max(0.05, base["function_share"][kind])
 
@@ -336,6 +340,6 @@ def test_new_vocabulary_is_what_helps(demo_run, tmp_path):
     plan = make_plan("gatrocraptic", stages=["distill"])
     done = run(plan, Place(tmp_path / "alone"))
     alone = measure(SparseEncoder.load(done.model), read_scene(plan.corpus, ["gatrocraptic"]))
-    hidden, without = (figures["ndcg@10"]["test"]["hidden"] for figures in (final, alone))
+    hidden, without = (figures["ndcg@10"]["test"]["semantic"] for figures in (final, alone))
     assert hidden >= without + 0.2
-    assert final["ndcg@10"]["train"]["hidden"] >= 0.95 > without
+    assert final["ndcg@10"]["train"]["semantic"] >= 0.95 > without

@@ -57,11 +57,11 @@ def test_a_table_has_each_corpus_before_and_after_with_the_spread_of_its_seeds()
         return {**asked.named, "stage": stage, **figures}
 
     rows = [
-        row(0, "base", hidden=0.25, msmarco_pool=0.726),
-        row(0, "dictionary", hidden=0.5),
-        row(0, "distill", hidden=0.5, msmarco_pool=0.72),
-        row(1, "base", hidden=0.25, msmarco_pool=0.726),
-        row(1, "distill", hidden=0.6, msmarco_pool=0.71),
+        row(0, "base", semantic=0.25, msmarco_pool=0.726),
+        row(0, "dictionary", semantic=0.5),
+        row(0, "distill", semantic=0.5, msmarco_pool=0.72),
+        row(1, "base", semantic=0.25, msmarco_pool=0.726),
+        row(1, "distill", semantic=0.6, msmarco_pool=0.71),
     ]
     lines = table(rows).splitlines()
     assert len(lines) == 4  # two of them the head

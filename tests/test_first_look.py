@@ -30,7 +30,7 @@ def test_a_corpus_without_hidden_queries_shows_the_pieces_alone(tiny_model, zorv
     folder = tmp_path / "mine"
     shutil.copytree(zorvex_collection, folder)
     queries = folder / "queries.jsonl"
-    queries.write_text(queries.read_text().replace('"kind": "hidden"', '"kind": "control"'))
+    queries.write_text(queries.read_text().replace('"kind": "semantic"', '"kind": "control"'))
     (line,) = first_look(make_plan(str(folder), model=str(tiny_model)))
     assert "pieces" in line
 

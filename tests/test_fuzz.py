@@ -90,7 +90,7 @@ TEXTS: dict[str, tuple[str, Read]] = {  # what people write: content, and who re
         "<html><title>T</title><body><p>a</p></body></html>",
         lambda path: list(read_documents(path.parent)),
     ),
-    "queries.jsonl": ('{"_id": "1", "text": "a", "kind": "hidden", "doc_id": "1"}\n', all_of(read_queries)),
+    "queries.jsonl": ('{"_id": "1", "text": "a", "kind": "semantic", "doc_id": "1"}\n', all_of(read_queries)),
     "queries.tsv": ("1\twhat\n2\twho\n", all_of(read_queries)),
     "questions.json": ('["a", {"id": 3, "text": "b"}]', read_questions),
     "questions.txt": ("what\nwho\n", read_questions),

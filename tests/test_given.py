@@ -92,8 +92,8 @@ def test_a_place_is_read_anew_and_things_in_memory_are_held(zorvex_collection, t
 def test_queries_are_texts_pairs_or_dictionaries(zorvex_collection):
     assert queries_of(["who pays"]) == [Query("1", "who pays")]
     assert queries_of({"q": "who pays"}) == [Query("q", "who pays")]
-    assert queries_of([{"_id": "q", "text": "who pays", "kind": "hidden"}]) == [
-        Query("q", "who pays", "hidden")
+    assert queries_of([{"_id": "q", "text": "who pays", "kind": "semantic"}]) == [
+        Query("q", "who pays", "semantic")
     ]
     assert len(queries_of(zorvex_collection)) == 6
     with pytest.raises(InputError, match='queries:1: "text" is empty'):

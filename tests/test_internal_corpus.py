@@ -11,7 +11,7 @@ def test_one_seed_makes_one_corpus_and_the_next_shares_nothing_with_it(tmp_path)
     first, again, other = (read_collection(tmp_path / name) for name in ("first", "again", "next"))
     assert first == again
     assert 90 <= len(first.documents) <= 110
-    assert {query.kind for query in first.queries} == {"control", "hidden", "explicit"}
+    assert {query.kind for query in first.queries} == {"control", "semantic", "explicit"}
     assert not {document.text for document in first.documents} & {
         document.text for document in other.documents
     }

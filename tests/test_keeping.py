@@ -28,7 +28,7 @@ def vectors(*rows):
 
 
 DOMAIN = Encoded(
-    Collection((Document("1", "x"),), (Query("q", "x", "hidden"),), {"q": {"1": 1}}),
+    Collection((Document("1", "x"),), (Query("q", "x", "semantic"),), {"q": {"1": 1}}),
     vectors([0, 0, 1]),
     vectors([2, 0, 1]),
 )

@@ -23,7 +23,7 @@ SEED = {
     "decoy_rank": 6,
     "on_top": 5,
     "relevant": 5,
-    "hidden": 0.9,
+    "semantic": 0.9,
     "control": 0.7,
 }
 DONE = ("experiment", "seed")

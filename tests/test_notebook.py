@@ -82,5 +82,5 @@ def test_its_output_shows_what_was_gained_and_no_path_of_a_machine(own):
     saved = nbformat.read(own.NOTEBOOK, as_version=4)
     outputs = [output for cell in saved.cells for output in cell.get("outputs", [])]
     assert not [output for output in outputs if output.output_type == "error"]
-    assert "hidden" in str(outputs) and "brindock" in str(outputs)
+    assert "semantic" in str(outputs) and "brindock" in str(outputs)
     assert str(Path.home()) not in str(outputs) and str(FOLDER) not in str(outputs)

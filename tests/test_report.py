@@ -63,7 +63,7 @@ def test_bar_by_hand():
 
 
 def test_json_keeps_numbers_and_fields_without_a_column(table):
-    rows = [{"token": "[pad]", "weight": 1 / 3, "hidden": None}]
+    rows = [{"token": "[pad]", "weight": 1 / 3, "semantic": None}]
     assert json.loads(json.dumps(to_json(Table("", table.columns, rows)))) == rows
 
 
@@ -95,12 +95,12 @@ def test_evaluation_table():
         "p_value": dict.fromkeys(figures, 0.01),
         "adjusted": dict.fromkeys(figures, 0.02),
     }
-    table = tabulate_evaluation({**compared, "kinds": {"hidden": compared}, "queries": []})
+    table = tabulate_evaluation({**compared, "kinds": {"semantic": compared}, "queries": []})
     assert [(row["kind"], row["measure"], row["difference"]) for row in table.rows] == [
         ("all", "ndcg@10", 0.25),
         ("all", "nonzero_document", 60.0),
-        ("hidden", "ndcg@10", 0.25),
-        ("hidden", "nonzero_document", 60.0),
+        ("semantic", "ndcg@10", 0.25),
+        ("semantic", "nonzero_document", 60.0),
     ]
     text = shown(to_rich(table))
     assert "+0.250" in text and "0.0200" in text and "randomisation" in text

@@ -53,7 +53,7 @@ def test_figures_of_the_verdict_are_those_of_evaluate(subject):
     table = beside.parts[1].table
     assert table.rows[0]["base"] == pytest.approx(base.means()["ndcg@10"])
     assert table.rows[0]["model"] == pytest.approx(final.means()["ndcg@10"])
-    assert [row["kind"] for row in table.rows] == ["all queries", "control", "explicit", "hidden"]
+    assert [row["kind"] for row in table.rows] == ["all queries", "control", "explicit", "semantic"]
 
 
 def test_weights_at_positions_make_the_weight_of_the_vector(subject):

@@ -66,7 +66,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One information need in words. `kind` ("control", "hidden"), where given, groups queries in reports."""
+    """One information need in words. `kind` ("control", "semantic"), where given, groups queries in reports."""
 
     query_id: str
     text: str

@@ -32,7 +32,7 @@ WORDS = (
     ),
     ("expansion", "a token with weight in a text that doesn't say it"),
     ("to light a term", "to give it weight: texts that say the term should, and queries that mean it"),
-    ("hidden query", "a query that means a term without saying it"),
+    ("semantic query", "a query that means a term without saying it"),
     ("explicit query", "a query that says a term"),
     ("control query", "a query about other things, which should lose nothing"),
     (

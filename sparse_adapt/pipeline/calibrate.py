@@ -1,7 +1,7 @@
 """New terms that light less, or more, than they were taught to: the biases of their output rows, and nothing else.
 
 A term lights a text whose largest logit for it is above 0. Lowering its bias by an amount takes it from the texts where
-that logit is smaller, those that mean it among them: what is bought in strays is paid in hidden queries.
+that logit is smaller, those that mean it among them: what is bought in strays is paid in semantic queries.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """All stages on a corpus of new terms, and every model measured: one column of the demo's table each.
 
-Such a corpus has terms, queries of the kinds control, explicit (they say a term) and hidden (they mean one
-unsaid), and judgements of a train and a test split. The hard queries are the hidden ones of the train split.
+Such a corpus has terms, queries of the kinds control, explicit (they say a term) and semantic (they mean one
+unsaid), and judgements of a train and a test split. The hard queries are the semantic ones of the train split.
 Dimensions: V vocabulary.
 """
 
@@ -90,7 +90,7 @@ class Scene:
     @property
     def hard_queries(self) -> list[Query]:
         """Queries that mean a term without saying it, and that a model may be trained on."""
-        return [query for query in self.splits["train"].queries if query.kind == "hidden"]
+        return [query for query in self.splits["train"].queries if query.kind == "semantic"]
 
     def relevant(self, query: Query) -> list[str]:
         """Ids of the documents that are relevant to a hard query."""
@@ -178,7 +178,7 @@ def _terms(model: SparseEncoder, scene: Scene) -> list[list[int]]:
 def _ranks(scene: Scene, queries: csr_matrix, documents: csr_matrix) -> dict[str, Any]:
     """For each hard query the ranks of its documents, None for one that isn't found, and the ids on top."""
     names = [document.document_id for document in scene.documents]
-    rows = [row for row, query in enumerate(scene.splits["train"].queries) if query.kind == "hidden"]
+    rows = [row for row, query in enumerate(scene.splits["train"].queries) if query.kind == "semantic"]
     found = top_k(queries[rows], documents, len(names))
     figures = {}
     for query, (order, _) in zip(scene.hard_queries, found, strict=True):

@@ -20,15 +20,18 @@ from sparse_adapt.selection.rule import MAY_LOSE
 from sparse_adapt.terms.mining import read_terms
 
 SPLITS = ("train", "test")
-KINDS = ("control", "explicit", "hidden")
+KINDS = ("control", "explicit", "semantic")
 TOP = 5
 SHOWN = 5  # documents on top of the ranking
 BASE, ALONE = "base", "alone"
-HIDDEN_ENOUGH, HIDDEN_ENOUGH_OF_MANY = 0.90, 0.75  # nDCG@10 of unseen hidden queries: one term, many terms
+SEMANTIC_ENOUGH, SEMANTIC_ENOUGH_OF_MANY = (
+    0.90,
+    0.75,
+)  # nDCG@10 of unseen semantic queries: one term, many terms
 HEAVIEST_ENOUGH = 0.8  # share of a term's documents whose heaviest token it is
 MEANT_ENOUGH = 1.0  # weight of the term in a hard query
 GROWTH_ENOUGH = 1.25  # non-zeros a document, times the base model's
-NOISE_ENOUGH = 0.05  # of the top scores of hidden queries
+NOISE_ENOUGH = 0.05  # of the top scores of semantic queries
 
 Figures = Mapping[str, Any]
 Read = Callable[[Figures], str]
@@ -50,10 +53,10 @@ def criteria(base: Figures, final: Figures) -> list[Criterion]:
 
 def _finds(final: Figures) -> Criterion:
     queries, on_top = final["hard_queries"], _on_top(final)
-    ndcg = final["ndcg@10"]["test"]["hidden"]
-    needed = HIDDEN_ENOUGH if len(final["terms"]) == 1 else HIDDEN_ENOUGH_OF_MANY
+    ndcg = final["ndcg@10"]["test"]["semantic"]
+    needed = SEMANTIC_ENOUGH if len(final["terms"]) == 1 else SEMANTIC_ENOUGH_OF_MANY
     found = f"{on_top} of {len(queries)} hard queries have their documents on top; "
-    found += f"unseen hidden queries reach nDCG@10 {ndcg:.3f} (needs {needed:.2f})"
+    found += f"unseen semantic queries reach nDCG@10 {ndcg:.3f} (needs {needed:.2f})"
     return Criterion(1, "finds what is meant", on_top == len(queries) and ndcg >= needed, found)
 
 
@@ -93,7 +96,7 @@ def _stays_small(base: Figures, final: Figures) -> Criterion:
     growth = final["nonzero_document"] / base["nonzero_document"]
     shares, before = final["function_share"], base["function_share"]
     told = ", ".join(f"{kind} {before[kind]:.1%} to {shares[kind]:.1%}" for kind in KINDS)
-    least = {kind: NOISE_ENOUGH if kind == "hidden" else max(NOISE_ENOUGH, before[kind]) for kind in KINDS}
+    least = {kind: NOISE_ENOUGH if kind == "semantic" else max(NOISE_ENOUGH, before[kind]) for kind in KINDS}
     holds = growth <= GROWTH_ENOUGH and all(shares[kind] <= least[kind] for kind in KINDS)
     found = f"non-zeros a document x {growth:.2f} (at most {GROWTH_ENOUGH}); "
     found += (
@@ -278,7 +281,7 @@ def first_look(plan: Plan) -> Iterator[str]:
     if len(pieces) > 1:
         yield f"{plan.model} has no token for {term} and reads {len(pieces)} pieces: {' '.join(pieces)}"
     judgements = read_judgements(plan.corpus, "train")
-    hidden = (query for query in read_queries(plan.corpus) if query.kind == "hidden")
+    hidden = (query for query in read_queries(plan.corpus) if query.kind == "semantic")
     query = next((each for each in hidden if each.query_id in judgements), None)
     if query is not None:
         relevant = {name for name, grade in judgements[query.query_id].items() if grade > 0}
