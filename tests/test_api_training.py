@@ -56,14 +56,14 @@ def test_paths_and_memory_teach_the_same(extended, zorvex_collection, tmp_path):
     }
     extended.save(tmp_path / "extended")
     by_path = sa.train(
-        "distill", tmp_path / "extended", zorvex_collection, out=tmp_path / "a", judge="none", **SHORT
+        "distill", tmp_path / "extended", zorvex_collection, out=tmp_path / "a", labeller="none", **SHORT
     )
     in_memory = sa.train(
         "distill",
         tmp_path / "extended",
         held["corpus"],
         candidates=held["candidates"],
-        judge="none",
+        labeller="none",
         out=tmp_path / "b",
         **SHORT,
     )
@@ -85,12 +85,12 @@ def test_definitions_and_dictionaries_of_candidates_are_taken(extended, twelve_d
         extended,
         twelve_documents,
         dictionary={"zorvex": "how a team spends"},
-        judge="none",
+        labeller="none",
         **SHORT,
     )
     assert taught.terms == ["zorvex"]
     entry = {"query_id": "q", "query": "who signs", "doc_ids": ["d05", "d08"], "teacher_scores": [2, -1]}
-    assert sa.train("distill", taught, twelve_documents, candidates=[entry], judge="none", **SHORT).history
+    assert sa.train("distill", taught, twelve_documents, candidates=[entry], labeller="none", **SHORT).history
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_an_adaptation_from_memory(tiny_model, documents, teacher, tmp_path, mon
     out = tmp_path / "adapted"
     rows = [{"id": each.document_id, "title": each.title, "text": each.text} for each in documents]
     asked = {"model": tiny_model, "teacher": teacher, "glossary": {"zorvex": "how a team spends"}, **SHARED}
-    asked["dictionary"] = {"judge": "none"}  # a dense one reads 20,000 words first
+    asked["dictionary"] = {"labeller": "none"}  # a dense one reads 20,000 words first
     stopped = sa.adapt(rows, out, until="terms", **asked)
     assert "zorvex" in [term.text for term in stopped.terms] and "stopped after terms" in repr(stopped)
     with pytest.raises(InputError, match="there is no model yet"):

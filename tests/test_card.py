@@ -27,7 +27,7 @@ def taught(tiny_model, zorvex_collection, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("run")
     sa.train("extend", tiny_model, out=folder / "extended", terms=["zorvex", "kubectl"])
     sa.train("warmup", folder / "extended", zorvex_collection, out=folder / "warm", **SHORT)
-    sa.train("distill", folder / "warm", zorvex_collection, out=folder / "model", judge="none", **SHORT)
+    sa.train("distill", folder / "warm", zorvex_collection, out=folder / "model", labeller="none", **SHORT)
     return folder / "model"
 
 
@@ -55,7 +55,7 @@ def test_it_tells_what_was_added_and_how(taught):
         "steps": 2,
         "batch_size": 2,
         "device": "cpu",
-        "judge": "none",
+        "labeller": "none",
     }
     assert "Nothing here says under which licence" in text
 

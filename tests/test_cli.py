@@ -422,7 +422,7 @@ def test_the_whole_flow(sparse_adapt, tmp_path, monkeypatch, tiny_model, zorvex_
         (
             [
                 *("dictionary", "--model", "2", "--glossary", f"{corpus}/dictionary.jsonl", "-o", "3"),
-                *("--judge", "none", *quick),
+                *("--labeller", "none", *quick),
             ],
             "3",
             "distill",
@@ -430,7 +430,7 @@ def test_the_whole_flow(sparse_adapt, tmp_path, monkeypatch, tiny_model, zorvex_
         (
             [
                 *("distill", "--model", "3", "--candidates", corpus, "--corpus", corpus, "-o", "4"),
-                *("--judge", "none", *quick),
+                *("--labeller", "none", *quick),
             ],
             "4",
             "evaluate",

@@ -11,7 +11,7 @@ import typer
 from sparse_adapt.api.following import measured
 from sparse_adapt.cli.app import every_command
 
-QUICK = ("--epochs", "1", "--device", "cpu", "--judge", "none")
+QUICK = ("--epochs", "1", "--device", "cpu", "--labeller", "none")
 RUN = ("diagnose", "explain", "search", "evaluate", "extend")  # which take no second here
 FLOW = {  # a command, and what the lines after it name
     "check {corpus}": ["adapt"],

@@ -71,7 +71,7 @@ def test_settings_reach_the_stage(sparse_adapt, tmp_path, extended, zorvex_colle
         (["--steps", "0"], "steps should be greater than or equal to 1"),
         (["--softmax", "none"], "softmax should be 'domain' or 'full'"),
         (["--preset", "plane"], "did you mean 'published'?"),
-        (["--judge", "./nowhere"], "./nowhere: no such model folder"),
+        (["--labeller", "./nowhere"], "./nowhere: no such model folder"),
     ],
 )
 def test_a_wrong_setting_is_one_line_and_leaves_nothing(

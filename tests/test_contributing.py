@@ -90,7 +90,7 @@ def test_a_loss_term_is_added(added, tmp_path, tiny_model, zorvex_collection):
     class Longer(Distill):
         weights: kind = kind()
 
-    given = Longer(steps=2, judge="none")
+    given = Longer(steps=2, labeller="none")
     carry_out("extend", str(tiny_model), {"terms": zorvex_collection}, Place(tmp_path / "extended"))
     inputs = {"corpus": zorvex_collection, "candidates": zorvex_collection}
     done = carry_out("distill", str(tmp_path / "extended"), inputs, Place(tmp_path / "taught"), given)

@@ -20,7 +20,7 @@ from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.selection.retention import EVERYDAY_SEED
 from sparse_adapt.synthetic.background import made_up
 
-QUICK = {"steps": 2, "batch_size": 4, "checkpoint_every": 1, "device": "cpu", "judge": "none"}
+QUICK = {"steps": 2, "batch_size": 4, "checkpoint_every": 1, "device": "cpu", "labeller": "none"}
 
 
 @pytest.fixture(autouse=True)

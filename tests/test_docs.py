@@ -141,7 +141,7 @@ def test_python_of_a_page_runs(page, tmp_path, monkeypatch, made):
     """On a small corpus, with few steps and without the judge, which reads thousands of texts."""
     adapt, train = sparse_adapt.adapt, sparse_adapt.train
     few = {"teacher": "bm25", "query_settings": {"count": 24, "held": 8}, "steps": 2}
-    few["dictionary"] = {"judge": "none"}
+    few["dictionary"] = {"labeller": "none"}
 
     def adapt_once(corpus, out, **given):
         if "result" not in made:
@@ -160,7 +160,7 @@ def test_python_of_a_page_runs(page, tmp_path, monkeypatch, made):
         sparse_adapt,
         "train",
         lambda stage, *given, **more: train(
-            stage, *given, **{**more, "steps": 2} | ({"judge": "none"} if stage == "dictionary" else {})
+            stage, *given, **{**more, "steps": 2} | ({"labeller": "none"} if stage == "dictionary" else {})
         ),
     )
     names: dict[str, object] = {}

@@ -207,7 +207,7 @@ def seeds(tmp_path_factory, tiny_model, zorvex_collection, twelve_documents) -> 
         path.parent.mkdir(exist_ok=True)
         path.write_text(content)
         readers[path] = [read]
-    short = {"steps": 1, "batch_size": 2, "device": "cpu", "judge": "none"}
+    short = {"steps": 1, "batch_size": 2, "device": "cpu", "labeller": "none"}
     plan = make_plan(
         str(zorvex_collection), model=str(tiny_model), stages=["extend", "warmup"], overrides=short
     )

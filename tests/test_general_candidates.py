@@ -71,6 +71,6 @@ def test_distill_reads_them_beside_the_candidates(most, tmp_path):
         '{"query_id": "1", "query": "bread before dawn", "doc_ids": ["b", "a"], "teacher_scores": [9.0, 1.0]}\n'
     )
     places = {"corpus": str(tmp_path), "candidates": str(tmp_path / "candidates.jsonl")}
-    settings = Distill(general_candidates=most, steps=1, judge="none")
+    settings = Distill(general_candidates=most, steps=1, labeller="none")
     task = DISTILL.build(SparseEncoder.load("splade-tiny"), Inputs("splade-tiny", places), settings)
     assert len(task.matched.scored.candidates[0].document_ids) == 2 + most

@@ -1,4 +1,4 @@
-"""Made-up texts that mean a term: always the same for a seed, never saying it. A judge tells how far each means it."""
+"""Made-up texts that mean a term: always the same for a seed, never saying it. A labeller tells how far each means it."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,8 +13,8 @@ from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.warmup import shared_features
 from sparse_adapt.synthetic.background import like_queries
-from sparse_adapt.synthetic.judged import EVERYDAY_ONE_IN, JudgedMeanings
-from sparse_adapt.synthetic.labels import Judge
+from sparse_adapt.synthetic.labelled import EVERYDAY_ONE_IN, LabelledMeanings
+from sparse_adapt.synthetic.labels import Labeller
 from sparse_adapt.synthetic.windows import MadeUpTexts, Meanings, Samples
 from sparse_adapt.terms.mining import Term
 
@@ -62,9 +62,9 @@ def told(encoder: SparseEncoder, texts: list[str]) -> Meanings:
     return Meanings(encoder, ids, about(encoder, ids))
 
 
-def judged(encoder: SparseEncoder, texts: list[str]) -> JudgedMeanings:
+def judged(encoder: SparseEncoder, texts: list[str]) -> LabelledMeanings:
     ids = encoder.tokenize(texts)
-    return JudgedMeanings(encoder, ids, about(encoder, ids), Words(), np.random.default_rng(0))
+    return LabelledMeanings(encoder, ids, about(encoder, ids), Words(), np.random.default_rng(0))
 
 
 def extended(folder: object, *terms: str) -> SparseEncoder:
@@ -76,7 +76,7 @@ def extended(folder: object, *terms: str) -> SparseEncoder:
 @pytest.fixture(autouse=True)
 def _some_everyday_texts(monkeypatch):
     """One in sixteen of them, which are read as quickly as the few sources here."""
-    monkeypatch.setattr("sparse_adapt.synthetic.judged.like_queries", lambda: EVERYDAY)
+    monkeypatch.setattr("sparse_adapt.synthetic.labelled.like_queries", lambda: EVERYDAY)
 
 
 @pytest.fixture(params=FAMILIES)
@@ -128,10 +128,10 @@ def test_a_judge_tells_the_meaning_whatever_a_text_was_made_from(encoder):
     source = judged(encoder, [*SAYING, *OTHER])
     sources = [encoder.tokenizer.decode(ids) for ids in source.cut]
     everyday = Words().encode(EVERYDAY[::EVERYDAY_ONE_IN])
-    judge = Judge(Words(), sources, source.about, everyday)
+    labeller = Labeller(Words(), sources, source.about, everyday)
     texts = [encoder.tokenizer.decode(ids, skip_special_tokens=True) for ids in source.pool[:50]]
     assert np.allclose(source.nearness[:50], judge.nearness(texts))
-    assert np.allclose(source.nearness[-len(everyday) :], judge.of_vectors(everyday))
+    assert np.allclose(source.nearness[-len(everyday) :], labeller.of_vectors(everyday))
     zorvex = place_of(encoder, "zorvex")
     assert len(np.unique(source.nearness[:, zorvex])) > 2  # not just what it was made from
 
@@ -191,12 +191,12 @@ def test_a_text_as_close_to_a_term_as_its_own_is_no_ground_for_silence(encoder, 
     source = make(encoder, [*SAYING, SAYING[0].replace("zorvex ", ""), *OTHER])
     assert not (source.unknown & source.about).any()
     assert source.unknown[len(SAYING), place_of(encoder, "zorvex")]
-    assert make is told or not source.unknown[-1].any()  # a judge sees what the small model doesn't
+    assert make is told or not source.unknown[-1].any()  # a labeller sees what the small model doesn't
 
 
 def test_many_sources_are_sampled_and_each_keeps_its_place(encoder, monkeypatch):
-    monkeypatch.setattr("sparse_adapt.synthetic.judged.OTHERS", 2)
-    monkeypatch.setattr("sparse_adapt.synthetic.judged.OWN", 1)
+    monkeypatch.setattr("sparse_adapt.synthetic.labelled.OTHERS", 2)
+    monkeypatch.setattr("sparse_adapt.synthetic.labelled.OWN", 1)
     source = judged(encoder, [*OTHER, *SAYING, *OTHER])
     assert len(source.cut) <= 4
     assert source.unknown.shape == (10, 2)

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from sparse_adapt.model.dense import DenseEncoder
-from sparse_adapt.synthetic.labels import Judge
+from sparse_adapt.synthetic.labels import Labeller
 
 VECTORS = {
     "own": (1.0, 0.0),
@@ -24,8 +24,8 @@ class Table:
         return np.array([VECTORS[text] for text in texts], dtype=np.float32).reshape(len(texts), 2)
 
 
-def judge(sources: list[str], *about: list[bool]) -> Judge:
-    return Judge(Table(), sources, np.array(about, dtype=bool).T.reshape(len(sources), len(about)))
+def judge(sources: list[str], *about: list[bool]) -> Labeller:
+    return Labeller(Table(), sources, np.array(about, dtype=bool).T.reshape(len(sources), len(about)))
 
 
 def test_nearness_by_hand():
@@ -55,13 +55,13 @@ def test_where_every_source_is_about_a_term_there_is_nothing_to_be_nearer_to():
 def test_what_is_no_nearer_than_everyday_texts_means_nothing():
     everyday = np.array([(0.0, 1.0), (0.28, 0.96), (0.6, 0.8), (0.8, 0.6), (1.0, 0.0)], dtype=np.float32)
     about = np.array([[True], [False]])
-    asked = Judge(Table(), ["own", "other"], about, everyday).nearness(["own", "question", "also own"])
+    asked = Labeller(Table(), ["own", "other"], about, everyday).nearness(["own", "question", "also own"])
     # 85 in 100 everyday texts are at .88 from own or farther; other is at 0, at .6 and at .8
     np.testing.assert_allclose(asked[:, 0], [1.0 - 0.88, 0.8 - 0.88, 0.6 - 0.88], atol=1e-6)
-    two = Judge(Table(), ["own", "other"], np.eye(2, dtype=bool), everyday).nearness(["own", "other"])
+    two = Labeller(Table(), ["own", "other"], np.eye(2, dtype=bool), everyday).nearness(["own", "other"])
     # of two terms 92.5 % of everyday texts are too far from each: .7 of the way from .8 to 1, and from .96 to 1
     np.testing.assert_allclose(two, [[1.0 - 0.94, 0.0 - 1.0], [0.0 - 1.0, 1.0 - 0.988]], atol=1e-6)
-    nothing = Judge(Table(), ["own", "other"], about, everyday[:0]).nearness(["own"])
+    nothing = Labeller(Table(), ["own", "other"], about, everyday[:0]).nearness(["own"])
     np.testing.assert_allclose(nothing, [[1.0]], atol=1e-6)
 
 
@@ -81,7 +81,7 @@ def test_many_terms_agree_with_one_at_a_time():
         def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
             return vectors[[int(text) for text in texts]]
 
-    found = Judge(Rows(), [str(row) for row in range(40)], about).nearness(
+    found = Labeller(Rows(), [str(row) for row in range(40)], about).nearness(
         [str(row) for row in range(40, 60)]
     )
     cosines = vectors[40:] @ vectors[:40].T
@@ -103,7 +103,7 @@ def test_the_dense_model_finds_what_a_plain_question_means():
         "The practice of steering an organisation's spending through approvals and forecasts.",
         "A nightly job copies the database to a second server.",
     ]
-    asked = Judge(DenseEncoder(), sources, np.array([[True], [False]])).nearness(
+    asked = Labeller(DenseEncoder(), sources, np.array([[True], [False]])).nearness(
         ["who has to agree before we buy something", "how do I restore a table from yesterday"]
     )
     assert asked[0, 0] > 0 > asked[1, 0]

@@ -36,12 +36,12 @@ MEANT, OTHER = "what the team spent this month", "the wood of a tool"
 
 @pytest.fixture(autouse=True)
 def little_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few made-up and everyday texts, few steps, and a judge that knows two kinds of words."""
-    monkeypatch.setattr("sparse_adapt.synthetic.judged.POOL", 200)
-    monkeypatch.setattr("sparse_adapt.synthetic.judged.like_queries", lambda: EVERYDAY[:100])
+    """Few made-up and everyday texts, few steps, and a labeller that knows two kinds of words."""
+    monkeypatch.setattr("sparse_adapt.synthetic.labelled.POOL", 200)
+    monkeypatch.setattr("sparse_adapt.synthetic.labelled.like_queries", lambda: EVERYDAY[:100])
     monkeypatch.setattr(dictionary, "A_TERM", 0)
     monkeypatch.setattr(rows, "FITTED", 100)
-    monkeypatch.setattr(meanings, "judge_named", lambda _: Words())
+    monkeypatch.setattr(meanings, "labeller_named", lambda _: Words())
     monkeypatch.setattr(texts, "general_passages", lambda encoder: Texts(encoder, GENERAL))
     monkeypatch.setattr(rows, "STEPS", 60)
 
@@ -116,13 +116,13 @@ def test_stages_without_a_fit_refuse_it(stage):
         settings_for(stage, overrides={"train": "rows"})
 
 
-@pytest.mark.parametrize("given", [{"judge": "none"}, {"weights": {"recall": 0.0}}])
+@pytest.mark.parametrize("given", [{"labeller": "none"}, {"weights": {"recall": 0.0}}])
 def test_without_a_judge_or_its_lessons_it_is_refused(given, tiny_model, zorvex_collection, tmp_path):
     from sparse_adapt.files.place import Place
     from sparse_adapt.stages.runner import carry_out
 
     settings = settings_for("dictionary", overrides={"train": "rows", **given})
-    with pytest.raises(ConfigError, match="name a judge"):
+    with pytest.raises(ConfigError, match="name a labeller"):
         carry_out(
             "dictionary",
             str(tiny_model),

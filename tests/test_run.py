@@ -25,7 +25,7 @@ from sparse_adapt.stages import record as stage_record
 from sparse_adapt.stages.record import extended_from, read_before
 from sparse_adapt.stages.runner import carry_out
 
-QUICK = {"steps": 4, "batch_size": 4, "checkpoint_every": 1, "device": "cpu", "judge": "none"}
+QUICK = {"steps": 4, "batch_size": 4, "checkpoint_every": 1, "device": "cpu", "labeller": "none"}
 
 
 class Interrupted(Exception):

@@ -43,8 +43,8 @@ CASES = {
     "preserve": "preserve --model {extend} --corpus {zorvex} {short} -o {out}",
     "warmup": "warmup --model {extend} --corpus {zorvex} {short} -o {out}",
     "warmup-published": "warmup --model {extend} --corpus {zorvex} --preset published {short} -o {out}",
-    "dictionary": "dictionary --model {warmup} --glossary {zorvex} --judge {dense} {long} -o {out}",
-    "dictionary-unjudged": "dictionary --model {warmup} --glossary {zorvex} --judge none {long} -o {out}",
+    "dictionary": "dictionary --model {warmup} --glossary {zorvex} --labeller {dense} {long} -o {out}",
+    "dictionary-unlabelled": "dictionary --model {warmup} --glossary {zorvex} --labeller none {long} -o {out}",
     "dictionary-published": "dictionary --model {warmup} --glossary {zorvex} --preset published {long} -o {out}",
     "dynamic": "dynamic --model {extend} --corpus {zorvex} {short} -o {out}",
     "dynamic-biases": "dynamic --model {extend} --corpus {zorvex} --masking random --train biases {short} -o {out}",
@@ -54,8 +54,8 @@ CASES = {
     "contrast-nt-xent": "contrast --model {tiny} --corpus {zorvex} --pairs {pairs-file} --form nt-xent {long} -o {out}",
     "triplets": "triplets --model {tiny} --triplets {triplets-file} {long} -o {out}",
     "labelled": "labelled --model {tiny} --labelled {labelled-file} {long} -o {out}",
-    "distill": "distill --model {extend} --candidates {zorvex} --corpus {zorvex} --judge {dense} {long} -o {out}",
-    "distill-unjudged": "distill --model {extend} --candidates {zorvex} --corpus {zorvex} --judge none {long} -o {out}",
+    "distill": "distill --model {extend} --candidates {zorvex} --corpus {zorvex} --labeller {dense} {long} -o {out}",
+    "distill-unlabelled": "distill --model {extend} --candidates {zorvex} --corpus {zorvex} --labeller none {long} -o {out}",
     "distill-published": "plain --model {extend} --candidates {zorvex} --corpus {zorvex} {long} -o {out}",
     "distill-corpus": "rank --model {extend} --candidates {zorvex} --corpus {zorvex} {long} -o {out}",
     # stages, of a dense one
@@ -131,7 +131,7 @@ RUN_FILES = {
         judge = "{dense}"
         [dictionary]
         steps = 3
-        judge = "none"
+        labeller = "none"
         [dynamic]
         steps = 3
         batch_size = 4
@@ -170,7 +170,7 @@ RUN_FILES = {
         [distill]
         steps = 4
         kd = "mse"
-        judge = "none"
+        labeller = "none"
         precision = "bfloat16"
         penalised = "frequent"
         checkpoint_every = 2

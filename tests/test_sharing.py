@@ -21,14 +21,14 @@ from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.stages.warmup import Warmup
-from sparse_adapt.synthetic import judged
+from sparse_adapt.synthetic import labelled
 from sparse_adapt.synthetic.background import like_queries
 from sparse_adapt.training.loop import device_of
 from sparse_adapt.training.sharing import own_share, shared_out, sharing, summed_over_processes
 
 STAGES = ("warmup", "dictionary", "distill")
 GIVEN = {"device": "cpu", "steps": 6, "checkpoint_every": 4, "batch_size": 3, "learning_rate": 1e-3}
-DISTILL = Distill.model_validate({**GIVEN, "judge": "none"})
+DISTILL = Distill.model_validate({**GIVEN, "labeller": "none"})
 
 
 def shares(rank: int) -> None:
@@ -61,8 +61,11 @@ def three_stages(model: Path, collection: Path, out: Path, before: Path | None =
     """
     before = before or out
     source = str(collection)
-    judged.POOL, judged.WORDS = 300, 2_000  # what is judged takes minutes, and is the same in every process
-    judged.like_queries = lambda: like_queries()[::10]  # type: ignore[assignment]
+    labelled.POOL, labelled.WORDS = (
+        300,
+        2_000,
+    )  # what is labelled takes minutes, and is the same in every process
+    labelled.like_queries = lambda: like_queries()[::10]  # type: ignore[assignment]
     carry_out("extend", str(model), {"terms": source + "/terms.json"}, Place(out / "extend"))
     warmup = Warmup.model_validate(GIVEN)
     carry_out("warmup", str(before / "extend"), {"corpus": source}, Place(out / "warmup"), warmup)
@@ -132,7 +135,7 @@ def test_a_launched_command_speaks_and_writes_once(tiny_model, zorvex_collection
     command = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2"]
     command += ["--main_process_port", str(20_001 + os.getpid() % 20_000)]
     command += ["-m", "launched", "distill", "--model", str(tmp_path / "extend"), "--device", "cpu"]
-    command += ["--judge", "none"]
+    command += ["--labeller", "none"]
     command += ["--candidates", str(zorvex_collection), "--corpus", str(zorvex_collection), "--epochs", "8"]
     (tmp_path / "launched.py").write_text("from sparse_adapt.cli import main\nmain()\n")
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(tmp_path)}

@@ -29,7 +29,7 @@ TEXTS = [
     "Renew a certificate before it expires.",
     "",
 ]
-QUICK = {"device": "cpu", "steps": 3, "batch_size": 4, "checkpoint_every": 2, "judge": "none"}
+QUICK = {"device": "cpu", "steps": 3, "batch_size": 4, "checkpoint_every": 2, "labeller": "none"}
 DEFINITIONS = [
     Definition("zorvex", "the way in which a team decides what it may spend", ("a zorvex report",)),
     Definition("nonesuch", "a word that the model has no token for", ()),

@@ -42,7 +42,7 @@ CANDIDATES = [
     Candidates("1", "keeping pumps and taps of a brewery apart", ("a", "c", "b"), (9.0, 7.0, -8.0)),
     Candidates("2", "trains to the sea", ("d", "b", "a"), (8.0, -8.0, -8.0)),
 ]
-SHORT = {"steps": 2, "batch_size": 4, "judge": "none"}
+SHORT = {"steps": 2, "batch_size": 4, "labeller": "none"}
 
 
 @pytest.fixture
@@ -170,8 +170,8 @@ def test_definitions_are_sources_of_made_up_texts_while_distilling(encoder):
 
 
 def test_general_passages_are_sources_where_a_judge_compares_them(encoder, monkeypatch):
-    monkeypatch.setattr(meanings, "judge_named", lambda name: name)
-    monkeypatch.setattr(meanings, "JudgedMeanings", lambda *given: given)
+    monkeypatch.setattr(meanings, "labeller_named", lambda name: name)
+    monkeypatch.setattr(meanings, "LabelledMeanings", lambda *given: given)
     given = Sources(encoder.tokenize(list(DOCUMENTS.values())), np.array([[True], [False], [True], [False]]))
     _, token_ids, about, judge, _, documents = meanings.meanings(encoder, given, "dense", 0, range(2))
     passages = general_passages(encoder).ids
@@ -314,13 +314,13 @@ def test_many_queries_and_terms_are_learnt_from_in_more_steps(queries, terms, pa
 def test_a_stage_settles_its_pace(encoder):
     many = [replace(CANDIDATES[0], query_id=str(number)) for number in range(40)]
     for candidates, steps, drawn in ((CANDIDATES, 150, 2), (many, 300, 2)):
-        stage = SixTerms(encoder, candidates, DOCUMENTS, Distill(judge="none"))
+        stage = SixTerms(encoder, candidates, DOCUMENTS, Distill(labeller="none"))
         assert (stage.steps, len(stage.batch(random_at(0, 0)).queries)) == (steps, drawn)
 
 
 def test_sparsity_weighs_a_small_batch_less(encoder):
     many = [replace(CANDIDATES[0], query_id=str(number)) for number in range(16)]
-    stage = SixTerms(encoder, many, DOCUMENTS, Distill(judge="none"))
+    stage = SixTerms(encoder, many, DOCUMENTS, Distill(labeller="none"))
     documents = encoder.weights(stage.matched.documents.ids).detach()
     queries = encoder.weights(stage.matched.queries.ids).detach()
     drawn = stage.batch(random_at(0, 0))
@@ -341,7 +341,7 @@ def test_stop_words_cost_more_than_the_words_of_the_field(encoder):
 
 
 def test_what_nobody_judged_is_not_sure():
-    judged, unjudged = Targets.of(judged=True), Targets.of(judged=False)
+    judged, unjudged = Targets.of(labelled=True), Targets.of(labelled=False)
     assert unjudged.meant < judged.meant
     for targets in (judged, unjudged):
         assert targets.far < targets.quiet < 0 < targets.border < targets.meant < targets.said
@@ -352,7 +352,7 @@ def test_what_nobody_judged_is_not_sure():
 @pytest.mark.parametrize("given", [None, Targets(border=0.5)])
 def test_targets_that_are_given_stand(encoder, given):
     stage = SixTerms(encoder, CANDIDATES, DOCUMENTS, Distill(**SHORT, targets=given))
-    assert stage.targets == stage.settings.targets == (given or Targets.of(judged=False))
+    assert stage.targets == stage.settings.targets == (given or Targets.of(labelled=False))
     assert the_warmup(encoder, targets=given).targets == stage.targets
 
 

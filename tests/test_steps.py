@@ -60,7 +60,9 @@ def test_a_step_leaves_a_model_its_history_and_a_record(files):
     assert record["settings"] == Warmup.model_validate(QUICK).model_dump(mode="json")
     assert record["files"]["corpus"]["sha256"]
     assert record["steps"] == 3
-    assert record["settled"] == {"targets": Targets.of(judged=False).model_dump()}  # which QUICK leaves open
+    assert record["settled"] == {
+        "targets": Targets.of(labelled=False).model_dump()
+    }  # which QUICK leaves open
     assert "3 steps" in outcome.said
     trained = SparseEncoder.load(files / "warmup")
     before = SparseEncoder.load(files / "model")
@@ -152,7 +154,7 @@ def test_what_lies_beside_or_was_read_before_tells_what_means_a_term(files):
     texts = (DOCUMENTS["d0"], DOCUMENTS["d2"], "a zorvex for the outgoings of a team")
     entry = Candidates("q", "what may we spend", ("d0", "d2", "x"), (1.0, -8.0, 9.0), texts)
     write_candidates(files / "candidates.jsonl", [entry])
-    quick = {"steps": 2, "batch_size": 2, "judge": "none"}
+    quick = {"steps": 2, "batch_size": 2, "labeller": "none"}
     taught = files / "dictionary"
     settings = Dictionary.model_validate(quick)
     named = {"dictionary": definitions, "corpus": corpus}

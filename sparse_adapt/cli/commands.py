@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 FAILED = 1  # exit status
 MARKS = {int: "N", float: "X", str: "NAME"}
-CHECKS = {"device": a_device, "judge": a_model_or_none}  # of settings that name what may not be there
+CHECKS = {"device": a_device, "labeller": a_model_or_none}  # of settings that name what may not be there
 
 
 class Row(NamedTuple):

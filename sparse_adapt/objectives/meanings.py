@@ -22,7 +22,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import TokenIds, read_by_length
 from sparse_adapt.objectives.targets import Targets
 from sparse_adapt.objectives.texts import Texts, general_passages
-from sparse_adapt.synthetic.judged import JudgedMeanings
+from sparse_adapt.synthetic.labelled import LabelledMeanings
 from sparse_adapt.synthetic.windows import MadeUpTexts, Meanings, Samples
 from sparse_adapt.training import losses
 from sparse_adapt.training.sharing import shared_out
@@ -150,31 +150,33 @@ def new_logits(
 
 
 def meanings(
-    reference: SparseEncoder, sources: Sources, judge: str, seed: int, documents: Sequence[int] = ()
+    reference: SparseEncoder, sources: Sources, labeller: str, seed: int, documents: Sequence[int] = ()
 ) -> MadeUpTexts:
-    """Made-up texts from a stage's sources, judged by the dense encoder of that name; by nobody where it is "none".
+    """Made-up texts from a stage's sources, labelled by the dense encoder of that name; by nobody where it is "none".
 
-    The judge compares them with general passages, too, and others are made of these: what people write who mean no
+    The labeller compares them with general passages, too, and others are made of these: what people write who mean no
     term. `documents`: the rows of the sources that a search is to find.
     """
-    if judge == "none" or not sources.about.shape[1]:
+    if labeller == "none" or not sources.about.shape[1]:
         return Meanings(reference, sources.token_ids, sources.about)
     passages = general_passages(reference)
     sources += Sources(passages.ids, passages.says)
     random = np.random.default_rng(seed)
-    return JudgedMeanings(reference, sources.token_ids, sources.about, judge_named(judge), random, documents)
+    return LabelledMeanings(
+        reference, sources.token_ids, sources.about, labeller_named(labeller), random, documents
+    )
 
 
 @lru_cache(maxsize=1)
-def judge_named(name: str) -> DenseEncoder:
-    """The judge of that name: one for every stage of a run, which then needn't encode the ordinary words again."""
+def labeller_named(name: str) -> DenseEncoder:
+    """The semantic labeller of that name: one for every stage of a run, which then needn't encode the ordinary words again."""
     return DenseEncoder(name, rough=True)
 
 
 def recall(meant: Tensor, samples: Samples, targets: Targets, silence: float) -> Tensor:
     """How far made-up texts are from lighting what they mean; `meant` (B, D) as the hinges take it.
 
-    Judged by degrees, a term's logit follows the nearness; else it is lit above or silent below a bound.
+    Labelled by degrees, a term's logit follows the nearness; else it is lit above or silent below a bound.
     """
     if samples.nearness is not None:
         wanted = targets.border + targets.slope * samples.nearness.to(meant.device)

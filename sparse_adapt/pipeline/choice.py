@@ -165,11 +165,11 @@ def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
 
 
 def _taught(work: Work, plan: Plan) -> Taught:
-    """The definitions that a stage taught, and its judge."""
+    """The definitions that a stage taught, and its semantic labeller."""
     settings = plan.settings.get("dictionary")
     if not isinstance(settings, Dictionary):
         return Taught()
-    return Taught(read_dictionary(work.folder / "dictionary.jsonl"), settings.judge)
+    return Taught(read_dictionary(work.folder / "dictionary.jsonl"), settings.labeller)
 
 
 def measure_kept(work: Work) -> None:

@@ -61,10 +61,10 @@ def of_made_up(model: Result, base: Result) -> list[Evidence]:
 
 
 class Taught(NamedTuple):
-    """The definitions that a model was taught, and the dense encoder that judged what its lessons mean."""
+    """The definitions that a model was taught, and the dense encoder that told what its lessons mean."""
 
     definitions: Sequence[Definition] = ()
-    judge: str = "none"
+    labeller: str = "none"
 
 
 class Weighed(NamedTuple):
@@ -92,13 +92,13 @@ def weigh(
 ) -> Weighed:
     """The evidence for the second of two models, beside the first, the base model.
 
-    `results`: on the made-up queries that were set aside. `taught`: what the second was taught; without a judge nobody
+    `results`: on the made-up queries that were set aside. `taught`: what the second was taught; without a semantic labeller nobody
     tells whether other words mean the same.
     """
     base, model = results
     both = encoded(*models, evenly(documents, DOCUMENTS))
     rows = [*of_made_up(model, base), *of_known_items(both)]
-    asks = taught.definitions and taught.judge != "none"
+    asks = taught.definitions and taught.labeller != "none"
     meant, meaning = of_meaning(both, taught, seed) if asks else ([], {})
     rows += meant
     return Weighed(rows, meaning, decide(rows).refused)
@@ -159,7 +159,7 @@ def of_known_items(both: Encoded) -> list[Evidence]:
 def of_meaning(both: Encoded, taught: Taught, seed: int) -> tuple[list[Evidence], dict[str, float]]:
     """Whether definitions in other words find documents that say their term; how many of them light it first."""
     definitions = evenly(taught.definitions, DEFINITIONS)
-    texts = reworded(definitions, DenseEncoder(taught.judge, rough=True), seed)
+    texts = reworded(definitions, DenseEncoder(taught.labeller, rough=True), seed)
     adapted = both.models[1]
     says = _saying(adapted, both.documents)
     asked = [each for each in texts if says.get(each.term.casefold())]

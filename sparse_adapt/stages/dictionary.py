@@ -2,8 +2,8 @@
 
 The sentence that defines a term is read with the term or its defining words masked; and the definition alone,
 without the term, must bring the term to mind, as a query does that describes a thing without its name. Definitions
-are few, so most of a step are texts made from them and from the documents, whose meaning a dense encoder judges.
-First the rows of the new terms are fitted to a body that stands still. Frozen features can't follow the judge far, so
+are few, so most of a step are texts made from them and from the documents, whose meaning a semantic labeller tells.
+First the rows of the new terms are fitted to a body that stands still. Frozen features can't follow the labeller far, so
 then every weight learns, held by an anchor on the corpus and on general passages. With `train = "rows"` the fit is all
 (`teach_rows`): old tokens keep the same bits, and terms can be added later.
 
@@ -20,7 +20,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.objectives.targets import JUDGE, many_steps
+from sparse_adapt.objectives.targets import LABELLER, many_steps
 from sparse_adapt.settings import setting
 from sparse_adapt.stages.inputs import CANDIDATES, CORPUS, Inputs, beside, inherited
 from sparse_adapt.stages.inputs import DICTIONARY as DEFINITIONS
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from sparse_adapt.model.tokens import TokenIds
     from sparse_adapt.objectives.meanings import AnsweredQuery, DefinedTexts
     from sparse_adapt.objectives.rows import FittedLessons
-    from sparse_adapt.synthetic.judged import JudgedMeanings
+    from sparse_adapt.synthetic.labelled import LabelledMeanings
 
 
 STEPS = 100  # that teach one term, once its row is fitted
@@ -74,7 +74,7 @@ class Dictionary(Warmup):
     batch_size: int = setting(
         4, "Definitions and documents of a step, beside many made-up texts.", unit="texts", ge=1
     )
-    judge: str = setting(JUDGE)
+    labeller: str = setting(LABELLER)
     samples: int | None = setting(64, ge=1)
 
     def settled(self, *, queries: int = 0, terms: int = 0) -> Self:
@@ -117,15 +117,17 @@ def teach_rows(
     """
     import numpy as np
 
-    from sparse_adapt.objectives.meanings import Sources, asked, defined_texts, judge_named
+    from sparse_adapt.objectives.meanings import Sources, asked, defined_texts, labeller_named
     from sparse_adapt.objectives.rows import Fitting, fit_rows
-    from sparse_adapt.synthetic.judged import JudgedMeanings
+    from sparse_adapt.synthetic.labelled import LabelledMeanings
 
     stage = defined_texts(encoder, definitions, documents)
     sources = (Sources(stage.texts.ids, stage.about) + asked(encoder, queries)).of_terms(stage.defined)
-    judge, random = judge_named(settings.judge), np.random.default_rng(settings.seed)
-    judged = JudgedMeanings(encoder, sources.token_ids, sources.about, judge, random, stage.documents, A_TERM)
-    token_ids, lessons = _lessons(encoder, stage, judged, settings)
+    labeller, random = labeller_named(settings.labeller), np.random.default_rng(settings.seed)
+    labelled = LabelledMeanings(
+        encoder, sources.token_ids, sources.about, labeller, random, stage.documents, A_TERM
+    )
+    token_ids, lessons = _lessons(encoder, stage, labelled, settings)
     taught = (stage.texts.first + stage.defined).tolist()
     fit_rows(encoder, token_ids, lessons, Fitting(taught, settings.seed, FLOOR, REREAD))
     terms = [token.term for token in encoder.new_tokens if token.token_id in set(taught)]
@@ -134,7 +136,7 @@ def teach_rows(
 
 
 def _lessons(
-    encoder: "SparseEncoder", stage: "DefinedTexts", judged: "JudgedMeanings", settings: Dictionary
+    encoder: "SparseEncoder", stage: "DefinedTexts", labelled: "LabelledMeanings", settings: Dictionary
 ) -> "tuple[list[TokenIds], FittedLessons]":
     """The texts of the fit as token ids, and which of the terms (D) each of them should light."""
     import numpy as np
@@ -143,21 +145,21 @@ def _lessons(
     from sparse_adapt.objectives.targets import Targets
     from sparse_adapt.objectives.texts import general_passages
 
-    about = stage.about[:, stage.defined] | judged.unknown[: len(stage.texts)]
+    about = stage.about[:, stage.defined] | labelled.unknown[: len(stage.texts)]
     read = fitted_texts(stage.texts, about, general_passages(encoder), stage.defined)
-    samples = judged.draw(FITTED, np.random.default_rng(settings.seed)).beside(judged.everyday())
+    samples = labelled.draw(FITTED, np.random.default_rng(settings.seed)).beside(labelled.everyday())
     targets = settings.targets or (
-        Targets(border=ALONE) if len(stage.defined) == 1 else Targets.of(judged=True)
+        Targets(border=ALONE) if len(stage.defined) == 1 else Targets.of(labelled=True)
     )
     lessons = FittedLessons(read.says, read.quiet, samples, targets, settings.silence)
     return [*read.token_ids, *samples.token_ids], lessons
 
 
 def check_lessons(settings: Dictionary) -> None:
-    """Refuse to fit rows alone where no judge tells what made-up texts mean, from which they learn."""
-    if settings.judge == "none" or settings.weights.recall == 0.0:
+    """Refuse to fit rows alone where no labeller tells what made-up texts mean, from which they learn."""
+    if settings.labeller == "none" or settings.weights.recall == 0.0:
         raise ConfigError(
-            'train = "rows" learns from made-up texts that a judge has read; name a judge, and give recall a weight'
+            'train = "rows" learns from made-up texts that a labeller has read; name a labeller, and give recall a weight'
         )
 
 
@@ -188,7 +190,7 @@ def dictionary(
 ) -> TermLessons:
     """The task over definitions, with `others` as the texts that have nothing to do with most of them.
 
-    `queries`: what the judge knows besides of texts that mean a term. Raises ConfigError where no definition is of
+    `queries`: what the labeller knows besides of texts that mean a term. Raises ConfigError where no definition is of
     a new term.
     """
     from sparse_adapt.objectives.meanings import asked, defined_texts

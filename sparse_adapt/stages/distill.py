@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from sparse_adapt.objectives.loss_terms import OBJECTIVES, term
 from sparse_adapt.objectives.scoring import SparseScoring
-from sparse_adapt.objectives.targets import JUDGE, Targets, many_steps
+from sparse_adapt.objectives.targets import LABELLER, Targets, many_steps
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.inputs import CANDIDATES, CORPUS, DICTIONARY, Inputs, inherited
 from sparse_adapt.stages.record import before_extension
@@ -104,9 +104,9 @@ class Distill(SparseScoring):
     targets: Targets | None = setting(
         None, "Logits that a term should have; the default follows from the number of terms."
     )
-    judge: str = setting(
-        JUDGE,
-        "Dense encoder that judges which term a made-up text means; with `none` a text means what it was made from.",
+    labeller: str = setting(
+        LABELLER,
+        "Dense encoder that tells which term a made-up text means; with `none` a text means what it was made from.",
     )
     samples: int = setting(
         64,
@@ -156,7 +156,7 @@ class SixTerms:
     ) -> None:
         """`documents`, `passages`: texts of the corpus and of elsewhere, by id; the candidates are among them.
 
-        `definitions`: what the judge knows besides of texts that mean a term.
+        `definitions`: what the labeller knows besides of texts that mean a term.
         """
         import copy
 
@@ -169,7 +169,7 @@ class SixTerms:
         from sparse_adapt.objectives.texts import general_passages
 
         terms = len(encoder.new_tokens)
-        self.targets = settings.targets or Targets.of(judged=settings.judge != "none")
+        self.targets = settings.targets or Targets.of(labelled=settings.labeller != "none")
         settings = settings.settled(queries=len(candidates), terms=terms).model_copy(
             update={"targets": self.targets}
         )
@@ -294,7 +294,7 @@ class SixTerms:
         settings = self.settings
         if self.weights["anchor"] == self.weights["recall"] == 0.0:
             return None
-        return meanings(self.reference, sources, settings.judge, settings.seed, documents)
+        return meanings(self.reference, sources, settings.labeller, settings.seed, documents)
 
 
 def build(encoder: "EitherEncoder", inputs: Inputs, settings: Distill) -> "Task[Any]":

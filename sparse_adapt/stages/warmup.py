@@ -79,9 +79,9 @@ class Warmup(Training):
         "Weight of texts that don't mean a term, beside those that do: a higher one gives fewer strays.",
         ge=0,
     )
-    judge: str = setting(
+    labeller: str = setting(
         "none",
-        "Dense encoder that judges which term a made-up text means; with `none` a text means what it was made from.",
+        "Dense encoder that tells which term a made-up text means; with `none` a text means what it was made from.",
     )
     samples: int | None = setting(
         None,
@@ -91,7 +91,7 @@ class Warmup(Training):
     )
     shared_steps: float = setting(
         2.0,
-        "How fast words that the judge finds alike learn together, beside the learning rate of all weights.",
+        "How fast words that the labeller finds alike learn together, beside the learning rate of all weights.",
         source="Mikolov et al. 2013, arXiv:1309.4168",
         ge=0,
     )
@@ -109,7 +109,7 @@ PUBLISHED = {
     "batch_size": 4,
     "ramp": 0.0,
     "softmax": "full",
-    "judge": "none",
+    "labeller": "none",
     "weights": {"mlm": 1.0, "anchor": 0.0, "domain": 0.0, "recall": 0.0},
 }
 
@@ -150,7 +150,7 @@ class TermLessons:
         from sparse_adapt.objectives.texts import GENERAL, Remembered, Texts, general_passages
 
         self.name, self.steps = name, steps
-        self.targets = settings.targets or Targets.of(judged=settings.judge != "none")
+        self.targets = settings.targets or Targets.of(labelled=settings.labeller != "none")
         self.settings = settings = settings.model_copy(update={"targets": self.targets})
         self.weights: Mapping[str, float] = settings.weights.model_dump()
         self.texts, self.about = texts, about
@@ -165,14 +165,14 @@ class TermLessons:
         self.held = ANCHORED if self.anchored else 0  # made-up texts
         sources = Sources(texts.ids, about)
         sources = sources if also is None else sources + also
-        self.meanings = meanings(reference, sources, settings.judge, settings.seed, documents)
+        self.meanings = meanings(reference, sources, settings.labeller, settings.seed, documents)
         self.shared_features = shared_features(self.meanings, settings)
         self.vocabulary = domain_vocabulary(texts, settings.softmax)
         self.mask_id = encoder.tokenizer.mask_token_id
         self.special = set(encoder.tokenizer.all_special_ids)
 
     def begin(self, encoder: "SparseEncoder") -> None:
-        """Give the new tokens the rows that teach most while the body stands still, where a judge knows what is meant.
+        """Give the new tokens the rows that teach most while the body stands still, where a labeller knows what is meant.
 
         They are fitted to made-up texts, to the stage's own and to general passages, whose states are computed once.
         """
@@ -180,7 +180,7 @@ class TermLessons:
 
         from sparse_adapt.objectives.rows import FITTED, FittedLessons, Fitting, fit_rows, fitted_texts
 
-        if self.settings.judge == "none" or self.weights["recall"] == 0.0 or not self.texts.new:
+        if self.settings.labeller == "none" or self.weights["recall"] == 0.0 or not self.texts.new:
             return
         settings, terms = self.settings, np.arange(self.texts.new)
         samples = self.meanings.draw(FITTED, np.random.default_rng(settings.seed))
@@ -323,7 +323,7 @@ class TermLessons:
 
 
 def shared_features(meanings: "MadeUpTexts", settings: Warmup) -> "SharedFeatures | None":
-    """What the dense encoder that judges knows of words; None without one, or where they shall not learn by it."""
+    """What the semantic labeller knows of words; None without one, or where they shall not learn by it."""
     import torch
 
     from sparse_adapt.training.shared_steps import SharedFeatures

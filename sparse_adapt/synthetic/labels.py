@@ -45,7 +45,7 @@ WORD = re.compile(r"[^\W\d_]+")
 Nearness = NDArray[np.float32]
 
 
-class Judge:
+class Labeller:
     """Texts that are about terms, and texts that aren't, as a dense encoder sees them."""
 
     def __init__(
@@ -136,7 +136,7 @@ def word_scores(
     """How much each word by itself says for a term: (W, D), rows of length 1 in the mean square.
 
     Of more than `MOST` terms (W, K), in their main directions. A ridge regression (Hoerl and Kennard 1970) of the
-    judge's nearness on the words of the judged texts, in any order. It sees all texts at once, where a stage of
+    labeller's nearness on the words of the labelled texts, in any order. It sees all texts at once, where a stage of
     training meets most words a few times: of many terms, words alone tell which one is meant as often as a small
     model does that has learnt from the same texts.
 
@@ -175,9 +175,9 @@ class Reworded(NamedTuple):
 def reworded(definitions: Sequence[Definition], dense: DenseEncoder, seed: int) -> list[Reworded]:
     """A few texts for each definition, nearer to it than to any other definition as the dense encoder sees them.
 
-    Training examples are made of the definitions' own words and of words that the judge finds most like them, so
+    Training examples are made of the definitions' own words and of words that the labeller finds most like them, so
     neither tells whether the meaning was learnt. Here each telling word of a definition gives way to one that the
-    judge finds further off, beyond all that examples draw from, and of many such texts the few nearest to their
+    labeller finds further off, beyond all that examples draw from, and of many such texts the few nearest to their
     definition stay. There may be none for a definition whose words aren't common ones, or that is much like another.
     """
     random = np.random.default_rng([seed, 5])

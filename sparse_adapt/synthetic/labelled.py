@@ -3,7 +3,7 @@
 They are windows of a text with words replaced by words that the dense encoder finds alike, or by what the model
 associates with their place; words near a text among others in any order; ordinary words at random; and everyday
 texts, few of which mean a term. So wide are they drawn that users' own words are among them: a student follows the
-judge on what is like its lessons alone.
+labeller on what is like its lessons alone.
 
 Dimensions: B texts, S sources, D new tokens, V vocabulary, W ordinary words, F features, H width of a dense vector.
 """
@@ -23,7 +23,7 @@ from sparse_adapt.model.idf import shares_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import TokenIds
 from sparse_adapt.synthetic.background import like_queries
-from sparse_adapt.synthetic.labels import ALIKE, LEAST_ALIKE, Judge, Nearness, word_scores
+from sparse_adapt.synthetic.labels import ALIKE, LEAST_ALIKE, Labeller, Nearness, word_scores
 from sparse_adapt.synthetic.windows import (
     Profile,
     Samples,
@@ -48,15 +48,15 @@ TOLD = 10.0  # length of words' scores for terms beside that of their vectors: s
 WORDS_AT_ONCE = 1024
 EVERYDAY_ONE_IN = 2  # of the everyday texts that there are
 FEWER_EVERYDAY = 4  # one everyday text in so many drawn from anywhere
-FEWEST = 10  # texts that teach a term, even where the judge finds fewer
+FEWEST = 10  # texts that teach a term, even where the labeller finds fewer
 
 
-class JudgedMeanings:
+class LabelledMeanings:
     """A pool of made-up texts, and how near each is to what is about a term.
 
     Each source is one text as token ids in the extended vocabulary; `about` (S x D) tells which terms a source
     is about, even where it doesn't say them. `reference` is the model that knows the associations, `dense` the
-    encoder that judges.
+    encoder that labels.
     """
 
     def __init__(
@@ -89,21 +89,21 @@ class JudgedMeanings:
         often = np.arange(1, len(self.words) + 1) ** -RARER
         everyday = like_queries()[::EVERYDAY_ONE_IN]
         of_everyday = _encoded(dense, everyday)
-        judge = Judge(dense, _texts(reference, self.cut), self.about, of_everyday)
+        labeller = Labeller(dense, _texts(reference, self.cut), self.about, of_everyday)
         vectors = _encoded(dense, tuple(_texts(reference, self.words[:, None].tolist())))
-        self.near = [_profile(self.words, column, often) for column in judge.nearest(vectors).T]
+        self.near = [_profile(self.words, column, often) for column in labeller.nearest(vectors).T]
         self.alike = self._alike(vectors)
         self.vectors = vectors
         self.unknown = np.zeros_like(about)
-        self.unknown[rows] = judge.alike()
+        self.unknown[rows] = labeller.alike()
         pool, by_model = self._made(min(LARGEST_POOL, POOL + a_term * about.shape[1]), random)
         said = reference.tokenize(list(everyday))
         of_pool = self._of_made(dense, _texts(reference, pool), by_model)
         self.made = len(pool)
         self.pool = pool + [[token for token in ids if token < self.first_new] for ids in said]
-        self.nearness = judge.of_vectors(np.concatenate([of_pool, of_everyday]))
+        self.nearness = labeller.of_vectors(np.concatenate([of_pool, of_everyday]))
         known = np.isin(rows, np.asarray(documents, dtype=np.int64))
-        self.answered = _answered(of_pool, judge.vectors[known])
+        self.answered = _answered(of_pool, labeller.vectors[known])
         self.teaching = [
             _teaching(column, bool(own.any())) for column, own in zip(self.nearness.T, about.T, strict=True)
         ]
