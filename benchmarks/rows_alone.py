@@ -1,7 +1,7 @@
 """How far rows alone carry: `python -m benchmarks.rows_alone [--models splade-tiny] [--corpora gatrocraptic coined]`.
 
 Each model is extended by the terms of a corpus and taught their definitions, once with rows alone and once with
-defaults, and measured on development queries, everyday texts and general questions that no stage learns from.
+defaults, and measured on development queries, background texts and general questions that no stage learns from.
 With `--taught "rows on states"` rows read the last states of each model's body, or of a dense encoder with
 splade-tiny's tokens; such a model lights nothing but terms and some common words, so that its ranking means nothing.
 What is done stays in benchmarks/results/NAME.json. Prints a table as Markdown.
@@ -36,7 +36,7 @@ from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_co
 from sparse_adapt.stages.runner import carry_out
 from sparse_adapt.synthetic.background import LIKE_QUERIES, general_pairs, made_up
 
-ASKED, SEED = 1000, 65_537  # general questions, and everyday texts by a seed that no stage has
+ASKED, SEED = 1000, 65_537  # general questions, and background texts by a seed that no stage has
 AT_ONCE = 256
 LINEAR = 10.0  # what states are raised by, so that the head's activation passes them on as they are
 COMMON, LIT, SILENT = ("the", "of", "and", "to", "in"), 5.0, -50.0  # words that a head has to light; biases
@@ -112,12 +112,12 @@ def measured(encoder: SparseEncoder, collection: Collection) -> dict[str, float]
         kind: logits_of(encoder, [each.text for each in collection.queries if each.kind == kind])
         for kind in ("semantic", "control")
     }
-    logits["everyday"] = logits_of(encoder, made_up(ASKED, SEED)[LIKE_QUERIES])
+    logits["background"] = logits_of(encoder, made_up(ASKED, SEED)[LIKE_QUERIES])
     logits["questions"] = logits_of(
         encoder, [question.text for _, question in general_pairs("judges")][:ASKED]
     )
     figures = {kind: found.means(kind)["ndcg@10"] for kind in ("semantic", "control")}
-    for kind in ("control", "everyday", "questions"):
+    for kind in ("control", "background", "questions"):
         figures[f"area_{kind}"] = area(logits["semantic"].max(axis=1), logits[kind].max(axis=1))
     hidden = [each.query_id for each in collection.queries if each.kind == "semantic"]
     figures["first"] = right_first(encoder, hidden, logits["semantic"])

@@ -1,6 +1,6 @@
 """Memory and speed over a corpus of any length: `python -m benchmarks.streaming --documents 1000000`.
 
-A seeded generator writes documents of everyday words, `encode` turns them into shards, `export anserini` takes
+A seeded generator writes documents of background words, `encode` turns them into shards, `export anserini` takes
 these. Each step runs in a process of its own, whose largest memory is read above what the loaded model takes.
 """
 

@@ -4,7 +4,7 @@
 
 DIR holds collections in BEIR layout. Each row begins with the model that was extended by a vocabulary trained on the
 collection, if it doesn't say otherwise, and learns from pairs made of its titles and texts, nothing else; rows "held"
-and "held fast" keep everyday texts where they were and, of sparse models, learn what a match on each token counts.
+and "held fast" keep background texts where they were and, of sparse models, learn what a match on each token counts.
 Prints a Markdown table and what it says of the published orderings; saves both, and all figures, under
 benchmarks/results. What is done stays in --work, so that a run goes on where it stopped. `--held` measures on queries
 that were made up and set aside: what choices may go by.

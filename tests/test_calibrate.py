@@ -16,7 +16,7 @@ from sparse_adapt.pipeline.calibrate import (
     save_calibrated,
     tabulate,
 )
-from sparse_adapt.pipeline.lowering import DEPTH, Scales, Texts, everyday_queries, raw_logits
+from sparse_adapt.pipeline.lowering import DEPTH, Scales, Texts, background_queries, raw_logits
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import evaluate_vectors, read_collection
 
@@ -24,8 +24,8 @@ TEXTS = ["who owns zorvex", "the plan of what to spend", "a saw and a file", "",
 
 
 @pytest.fixture(autouse=True)
-def few_everyday_queries(monkeypatch):
-    monkeypatch.setattr("sparse_adapt.pipeline.lowering.EVERYDAY", 80)
+def few_background_queries(monkeypatch):
+    monkeypatch.setattr("sparse_adapt.pipeline.lowering.BACKGROUND", 80)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_only_the_biases_of_new_tokens_change(tmp_path, model):
 
 
 def test_a_target_is_reached_and_no_term_is_lowered_further(model):
-    texts = everyday_queries()
+    texts = background_queries()
     logits = raw_logits(model, texts, "query") + 3.0  # so that many light
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sparse_adapt.pipeline.calibrate.raw_logits", lambda *rest: logits)
@@ -105,7 +105,7 @@ def test_what_it_buys_and_costs(model, zorvex_collection):
     scales = Scales.of(model, ["who owns zorvex"], judged.documents, judged)
     bought = {each.name: each for each in scales.bought(amounts_of(model, {"zorvex": 100.0}))}
     assert bought["your queries that light a term"].after == 0.0
-    assert bought["everyday queries that light a term"].after == 0.0
+    assert bought["background queries that light a term"].after == 0.0
     assert bought["largest logit of a term where it is said"].before >= 0.0
     assert bought["documents that say a term and light it"].after == 0.0
     assert {"  control", "  explicit", "  semantic", "judged queries, nDCG@10"} <= set(bought)
@@ -140,7 +140,7 @@ def test_the_command_writes_a_model_and_its_figures(sparse_adapt, tmp_path, tiny
 
 def test_without_a_corpus_strays_are_measured(tmp_path, tiny_run):
     found = calibrate(tiny_run, tmp_path / "calm", target_strays=0.0, progress=False)
-    assert found.bought[0].name == "everyday queries that light a term"
+    assert found.bought[0].name == "background queries that light a term"
     assert "terms moved" in found.headline
 
 

@@ -23,9 +23,9 @@ HOSTILE = "</title><script>alert(1)</script>\x1b[2J\u202eevil"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def few_everyday_queries():
+def few_background_queries():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sparse_adapt.pipeline.lowering.EVERYDAY", 80)
+        patch.setattr("sparse_adapt.pipeline.lowering.BACKGROUND", 80)
         yield
 
 
@@ -54,7 +54,7 @@ def test_every_view_shows_what_it_is_for(client, subject, term):
     for said in (
         "pieces before",
         "nearest tokens",
-        "everyday queries that light a term",
+        "background queries that light a term",
         "with this",
         "Save as a model",
     ):
@@ -211,7 +211,7 @@ def test_every_view_in_a_browser(browser, address, subject, width, scheme):
         ("", "Ask"),
         ("?q=who%20owns%20zorvex", "What is found"),
         ("terms", "zorvex"),
-        (f"term/{term}?amount=0.5&q=zorvex", "everyday queries that light a term"),
+        (f"term/{term}?amount=0.5&q=zorvex", "background queries that light a term"),
         ("document/d07", "By weight"),
     ):
         with browser.open(address + place, width, scheme) as seen:

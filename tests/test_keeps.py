@@ -18,7 +18,7 @@ def keeps(tiny_model, zorvex_collection):
 def test_a_model_beside_itself_keeps_what_it_knew(keeps):
     first, told = keeps_lines(keeps)
     assert first == "keeps what the base model knew"
-    assert "0.0% of general questions and 0.0% of everyday texts light a new term" in told
+    assert "0.0% of general questions and 0.0% of background texts light a new term" in told
     assert keeps_lines({}) == []
 
 

@@ -13,7 +13,7 @@ from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.warmup import shared_features
 from sparse_adapt.synthetic.background import like_queries
-from sparse_adapt.synthetic.labelled import EVERYDAY_ONE_IN, LabelledMeanings
+from sparse_adapt.synthetic.labelled import BACKGROUND_ONE_IN, LabelledMeanings
 from sparse_adapt.synthetic.labels import Labeller
 from sparse_adapt.synthetic.windows import MadeUpTexts, Meanings, Samples
 from sparse_adapt.terms.mining import Term
@@ -29,7 +29,7 @@ OTHER = [
     "Renew a certificate before it expires.",
     "The tools of every wood shop in the company.",
 ]
-EVERYDAY = like_queries()[::8]
+BACKGROUND = like_queries()[::8]
 FAMILIES = ["bert", "roberta", "xlm-roberta"]
 
 Source = MadeUpTexts
@@ -74,9 +74,9 @@ def extended(folder: object, *terms: str) -> SparseEncoder:
 
 
 @pytest.fixture(autouse=True)
-def _some_everyday_texts(monkeypatch):
+def _some_background_texts(monkeypatch):
     """One in sixteen of them, which are read as quickly as the few sources here."""
-    monkeypatch.setattr("sparse_adapt.synthetic.labelled.like_queries", lambda: EVERYDAY)
+    monkeypatch.setattr("sparse_adapt.synthetic.labelled.like_queries", lambda: BACKGROUND)
 
 
 @pytest.fixture(params=FAMILIES)
@@ -127,11 +127,11 @@ def test_texts_never_say_a_term_and_know_what_they_mean(encoder, make):
 def test_a_judge_tells_the_meaning_whatever_a_text_was_made_from(encoder):
     source = judged(encoder, [*SAYING, *OTHER])
     sources = [encoder.tokenizer.decode(ids) for ids in source.cut]
-    everyday = Words().encode(EVERYDAY[::EVERYDAY_ONE_IN])
-    labeller = Labeller(Words(), sources, source.about, everyday)
+    background = Words().encode(BACKGROUND[::BACKGROUND_ONE_IN])
+    labeller = Labeller(Words(), sources, source.about, background)
     texts = [encoder.tokenizer.decode(ids, skip_special_tokens=True) for ids in source.pool[:50]]
     assert np.allclose(source.nearness[:50], judge.nearness(texts))
-    assert np.allclose(source.nearness[-len(everyday) :], labeller.of_vectors(everyday))
+    assert np.allclose(source.nearness[-len(background) :], labeller.of_vectors(background))
     zorvex = place_of(encoder, "zorvex")
     assert len(np.unique(source.nearness[:, zorvex])) > 2  # not just what it was made from
 

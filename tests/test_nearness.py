@@ -52,16 +52,16 @@ def test_where_every_source_is_about_a_term_there_is_nothing_to_be_nearer_to():
     )
 
 
-def test_what_is_no_nearer_than_everyday_texts_means_nothing():
-    everyday = np.array([(0.0, 1.0), (0.28, 0.96), (0.6, 0.8), (0.8, 0.6), (1.0, 0.0)], dtype=np.float32)
+def test_what_is_no_nearer_than_background_texts_means_nothing():
+    background = np.array([(0.0, 1.0), (0.28, 0.96), (0.6, 0.8), (0.8, 0.6), (1.0, 0.0)], dtype=np.float32)
     about = np.array([[True], [False]])
-    asked = Labeller(Table(), ["own", "other"], about, everyday).nearness(["own", "question", "also own"])
-    # 85 in 100 everyday texts are at .88 from own or farther; other is at 0, at .6 and at .8
+    asked = Labeller(Table(), ["own", "other"], about, background).nearness(["own", "question", "also own"])
+    # 85 in 100 background texts are at .88 from own or farther; other is at 0, at .6 and at .8
     np.testing.assert_allclose(asked[:, 0], [1.0 - 0.88, 0.8 - 0.88, 0.6 - 0.88], atol=1e-6)
-    two = Labeller(Table(), ["own", "other"], np.eye(2, dtype=bool), everyday).nearness(["own", "other"])
-    # of two terms 92.5 % of everyday texts are too far from each: .7 of the way from .8 to 1, and from .96 to 1
+    two = Labeller(Table(), ["own", "other"], np.eye(2, dtype=bool), background).nearness(["own", "other"])
+    # of two terms 92.5 % of background texts are too far from each: .7 of the way from .8 to 1, and from .96 to 1
     np.testing.assert_allclose(two, [[1.0 - 0.94, 0.0 - 1.0], [0.0 - 1.0, 1.0 - 0.988]], atol=1e-6)
-    nothing = Labeller(Table(), ["own", "other"], about, everyday[:0]).nearness(["own"])
+    nothing = Labeller(Table(), ["own", "other"], about, background[:0]).nearness(["own"])
     np.testing.assert_allclose(nothing, [[1.0]], atol=1e-6)
 
 

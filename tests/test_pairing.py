@@ -387,14 +387,14 @@ def test_a_dense_encoder_counts_each_token_in_its_mean_by_idf(encoder, files):
     stage = contrast(encoder, factors="idf", weights={"anchor": 1.0})
     counted = encoder.factors_of()
     special, zorvex = encoder.tokenizer.cls_token_id, encoder.new_tokens[0].token_id
-    everyday = stage.everyday.share(encoder.vocabulary_size)
-    assert everyday[special] == 1.0 and everyday[zorvex] == 0.0
+    background = stage.background.share(encoder.vocabulary_size)
+    assert background[special] == 1.0 and background[zorvex] == 0.0
     assert counted[special] == np.float32(0.25)  # of every text
     n = (1 - 0.25) * 2  # of five documents two say it
     assert counted[zorvex] == pytest.approx(0.25 + 0.75 * np.log(6 / (n + 1)) / np.log(6))
     assert not np.allclose(encoder.encode([DOCUMENTS["d0"]]), plain)
     # the model before counts so, too
-    assert everyday_distance(encoder, stage) == pytest.approx(0.0, abs=1e-6)
+    assert background_distance(encoder, stage) == pytest.approx(0.0, abs=1e-6)
     assert contrast(encoder, factors="idf").factors is None  # which stays as it is
     assert np.array_equal(encoder.factors_of(), counted)
     made = load_encoder(teach(files, "weighed", "contrast", factors="idf"))
@@ -411,34 +411,34 @@ def test_a_dense_encoder_learns_no_factors_and_has_none_without_a_mean(tiny_mode
         contrast(dense, factors="idf")
 
 
-def everyday_distance(encoder: Encoder, stage: Pairing) -> float:
+def background_distance(encoder: Encoder, stage: Pairing) -> float:
     with torch.no_grad():
-        return float(stage.everyday.distance(encoder, stage.everyday.draw(random_at(9, 9))))
+        return float(stage.background.distance(encoder, stage.background.draw(random_at(9, 9))))
 
 
-def test_everyday_texts_stay_nearer_where_they_are_anchored(encoder, tmp_path):
+def test_background_texts_stay_nearer_where_they_are_anchored(encoder, tmp_path):
     """The same lesson with and without the anchor; what an extension didn't touch begins where it was."""
     start = deepcopy(encoder)
     given = {"steps": 30, "learning_rate": 3e-3, "new_learning_rate": 3e-3}
     anchored = contrast(encoder, weights={"anchor": 10.0}, **given)
     assert anchored.weights["anchor"] == 10.0
-    assert everyday_distance(start, anchored) == pytest.approx(0.0, abs=1e-6)
+    assert background_distance(start, anchored) == pytest.approx(0.0, abs=1e-6)
     train(encoder, anchored, tmp_path / "anchored")
     free = contrast(start, **given)
     assert "anchor" not in free.weights
     train(start, free, tmp_path / "free")
-    assert 0.0 < everyday_distance(encoder, anchored) < 0.5 * everyday_distance(start, anchored)
+    assert 0.0 < background_distance(encoder, anchored) < 0.5 * background_distance(start, anchored)
 
 
 def test_the_anchor_holds_what_was_before_the_extension(files, base, monkeypatch):
-    """The stages between may have moved everyday texts: the first of them is asked what the base model says."""
-    seen, made = [], anchors.everyday_for
+    """The stages between may have moved background texts: the first of them is asked what the base model says."""
+    seen, made = [], anchors.background_for
 
     def watched(encoder: Encoder, before: Encoder, seed: int) -> object:
         seen.append(before)
         return made(encoder, before, seed)
 
-    monkeypatch.setattr(anchors, "everyday_for", watched)
+    monkeypatch.setattr(anchors, "background_for", watched)
     teach(files, "taught", "contrast")
     teach(files, "anchored", "contrast", weights={"anchor": 1.0, "infonce": 1.0})
     assert [before.vocabulary_size for before in seen] == [load_encoder(base).vocabulary_size]

@@ -32,7 +32,7 @@ def stage_of(tiny_model, texts, **settings) -> tuple[SparseEncoder, SparsePreser
 
 
 def test_a_batch_is_half_documents_half_snippets_and_mostly_says_new_terms(tiny_model, texts):
-    _, stage = stage_of(tiny_model, texts, batch_size=16, snippet_words=3, everyday=0.0)
+    _, stage = stage_of(tiny_model, texts, batch_size=16, snippet_words=3, background=0.0)
     saying = 0
     for step in range(8):
         batch = stage.batch(random_at(0, step))
@@ -42,8 +42,8 @@ def test_a_batch_is_half_documents_half_snippets_and_mostly_says_new_terms(tiny_
     assert 0.6 < saying / (8 * 16) < 0.9  # three in four are drawn for it, and some of the others say one too
 
 
-def test_some_texts_are_of_everyday_words(tiny_model, texts):
-    _, stage = stage_of(tiny_model, texts, batch_size=16, document_words=10, everyday=0.25)
+def test_some_texts_are_of_background_words(tiny_model, texts):
+    _, stage = stage_of(tiny_model, texts, batch_size=16, document_words=10, background=0.25)
     stage.saying, stage.taught, stage.documents = {}, [], ["zorvex"]
     told = [stage.batch(random_at(0, step)) for step in range(20)]
     (zorvex,) = stage.reference.tokenize(["zorvex"])
@@ -96,7 +96,7 @@ def test_a_weight_that_is_wanted_and_off_has_a_gradient():
 
 
 def test_it_wins_back_what_the_extension_lost(tiny_model, texts, tmp_path):
-    encoder, stage = stage_of(tiny_model, texts, steps=30, learning_rate=2e-3, everyday=0.0)
+    encoder, stage = stage_of(tiny_model, texts, steps=30, learning_rate=2e-3, background=0.0)
     history = train(encoder, stage, tmp_path)
     first, last = history[:5], history[-5:]
     assert sum(row["old"] for row in last) < 0.6 * sum(row["old"] for row in first)
@@ -126,7 +126,7 @@ def test_a_dense_encoder_is_as_far_from_before_as_two_less_two_cosines(tiny_mode
 
 
 def test_a_dense_encoder_learns_to_say_what_it_said_before(tiny_model, texts, tmp_path):
-    encoder, stage = dense_stage(tiny_model, texts, tmp_path, steps=30, learning_rate=2e-3, everyday=0.0)
+    encoder, stage = dense_stage(tiny_model, texts, tmp_path, steps=30, learning_rate=2e-3, background=0.0)
     said = [text for text in texts if "zorvex" in text.lower()]
     wanted = stage.reference.encode(said)
     before = (encoder.encode(said) * wanted).sum(axis=1).mean()

@@ -7,7 +7,7 @@ import pytest
 import torch
 from conftest import refused
 from families import build
-from test_meanings import EVERYDAY, Words
+from test_meanings import BACKGROUND, Words
 
 from benchmarks import rows_alone as benchmark
 from sparse_adapt.collection.glossary import Definition
@@ -36,9 +36,9 @@ MEANT, OTHER = "what the team spent this month", "the wood of a tool"
 
 @pytest.fixture(autouse=True)
 def little_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few made-up and everyday texts, few steps, and a labeller that knows two kinds of words."""
+    """Few made-up and background texts, few steps, and a labeller that knows two kinds of words."""
     monkeypatch.setattr("sparse_adapt.synthetic.labelled.POOL", 200)
-    monkeypatch.setattr("sparse_adapt.synthetic.labelled.like_queries", lambda: EVERYDAY[:100])
+    monkeypatch.setattr("sparse_adapt.synthetic.labelled.like_queries", lambda: BACKGROUND[:100])
     monkeypatch.setattr(dictionary, "A_TERM", 0)
     monkeypatch.setattr(rows, "FITTED", 100)
     monkeypatch.setattr(meanings, "labeller_named", lambda _: Words())

@@ -36,7 +36,7 @@ def test_a_page_has_each_part_the_verdict_first(tmp_path, tiny_run):
         "Loss terms over the steps",
         "Loss terms of warmup",
         "the way in which a team decides what it may spend",  # the definition of the term
-        "Strays: everyday queries that light it",
+        "Strays: background queries that light it",
         "how a team signs for spending" if "how a team signs" in text else "the plan of what to spend",
         "sparse-adapt run run.toml",
         "SHA-256",

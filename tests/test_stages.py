@@ -15,7 +15,7 @@ from sparse_adapt.model.head.pooling import activate
 from sparse_adapt.model.idf import fourth_root, shares_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.objectives import meanings
-from sparse_adapt.objectives.anchor import SparseEveryday, anchor
+from sparse_adapt.objectives.anchor import SparseBackground, anchor
 from sparse_adapt.objectives.factors import LearntFactors
 from sparse_adapt.objectives.matching import Reading, penalty, sparsity
 from sparse_adapt.objectives.meanings import AnsweredQuery, Sources, asked
@@ -368,7 +368,7 @@ def test_factors_begin_with_the_idf_of_the_documents(encoder):
     np.testing.assert_allclose(stage.beside(weights).detach().numpy(), counted, rtol=1e-5)
 
 
-def test_factors_begin_with_how_common_a_token_is_in_everyday_texts_too(encoder):
+def test_factors_begin_with_how_common_a_token_is_in_background_texts_too(encoder):
     anchored = Rank(**{**LEARNT, "weights": {}})
     stage = RankTask(encoder, CANDIDATES, DOCUMENTS, anchored, SparseEncoder.load("splade-tiny"))
     documents = encode(encoder, list(DOCUMENTS.values()), "document")
@@ -427,7 +427,7 @@ def test_factors_of_idf_stay_as_they_are(encoder, tmp_path):
     assert not stage.beside.gain.requires_grad
 
 
-def test_everyday_texts_are_like_queries_and_like_passages_and_the_same_for_a_seed():
+def test_background_texts_are_like_queries_and_like_passages_and_the_same_for_a_seed():
     texts = made_up(1000, 3)
     assert texts == made_up(1000, 3) != made_up(1000, 4)
     like_queries, like_passages = ([text.split() for text in texts[first::2]] for first in (0, 1))
@@ -440,27 +440,27 @@ def test_everyday_texts_are_like_queries_and_like_passages_and_the_same_for_a_se
     assert len(set(words)) > len(words) / 3
 
 
-def test_everyday_texts_are_far_from_a_model_by_what_it_forgot(encoder):
-    everyday = SparseEveryday(encoder, SparseEncoder.load("splade-tiny"), 0)
-    rows = everyday.draw(random_at(0, 0))
+def test_background_texts_are_far_from_a_model_by_what_it_forgot(encoder):
+    background = SparseBackground(encoder, SparseEncoder.load("splade-tiny"), 0)
+    rows = background.draw(random_at(0, 0))
     with torch.no_grad():
-        extended = float(everyday.distance(encoder, rows))
+        extended = float(background.distance(encoder, rows))
         encoder.output_bias[: encoder.old_size] += 0.5
-        changed = float(everyday.distance(encoder, rows))
+        changed = float(background.distance(encoder, rows))
         encoder.output_bias[:] = -100.0
-        silent = float(everyday.distance(encoder, rows))
+        silent = float(background.distance(encoder, rows))
     assert extended < 0.01 < changed < silent == pytest.approx(1.0)
 
 
-def test_everyday_texts_are_far_from_a_model_whose_factors_moved(encoder):
-    everyday = SparseEveryday(encoder, SparseEncoder.load("splade-tiny"), 0)
-    rows = everyday.draw(random_at(0, 0))
+def test_background_texts_are_far_from_a_model_whose_factors_moved(encoder):
+    background = SparseBackground(encoder, SparseEncoder.load("splade-tiny"), 0)
+    rows = background.draw(random_at(0, 0))
     factors = LearntFactors(np.full(encoder.vocabulary_size, 3.0, np.float32), 0.1)
     with torch.no_grad():
-        begun = float(everyday.distance(encoder, rows, factors))
-        assert begun == pytest.approx(float(everyday.distance(encoder, rows)), abs=1e-6)
+        begun = float(background.distance(encoder, rows, factors))
+        assert begun == pytest.approx(float(background.distance(encoder, rows)), abs=1e-6)
         factors.gain += math.log(2.0)
-        assert float(everyday.distance(encoder, rows, factors)) == pytest.approx(1.0, abs=0.2)  # (2 - 1)^2
+        assert float(background.distance(encoder, rows, factors)) == pytest.approx(1.0, abs=0.2)  # (2 - 1)^2
 
 
 def test_an_anchor_reads_no_document_again_that_the_batch_has_read(encoder):
@@ -493,7 +493,7 @@ def test_a_step_reads_each_text_once(encoder):
     assert sorted(read) == sorted(map(len, [*stage.matched.ids(batch), *batch.samples.token_ids, *general]))
 
 
-def test_an_anchor_in_everyday_texts_keeps_what_others_mean(tmp_path):
+def test_an_anchor_in_background_texts_keeps_what_others_mean(tmp_path):
     texts, forgotten = made_up(60, 9), {}
     before = encode(SparseEncoder.load("splade-tiny"), texts, "document")
     for weight in (0.0, 50.0):

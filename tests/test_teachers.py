@@ -108,8 +108,8 @@ def test_sqrt_idf_by_hand():
     weighed = scaled(documents, factors)
     assert weighed.nnz == 1 and weighed[0, 1] == pytest.approx(2 * math.sqrt(math.log(2)))
     assert documents.nnz == 4
-    everyday = np.array([0.0, 1.0, 1 / 3])  # so they count as in 2.25, 1.5 and .25 of 3
-    assert sqrt_idf(documents, everyday) == pytest.approx(
+    background = np.array([0.0, 1.0, 1 / 3])  # so they count as in 2.25, 1.5 and .25 of 3
+    assert sqrt_idf(documents, background) == pytest.approx(
         [math.sqrt(math.log(4 / 3.25)), math.sqrt(math.log(4 / 2.5)), math.sqrt(math.log(4 / 1.25))]
     )
 
@@ -120,8 +120,8 @@ def test_what_counts_in_a_mean_by_hand():
     share = [0, math.log(4 / 3) / math.log(4), math.log(4 / 2) / math.log(4), 1]
     assert of_mean(documents, 4) == pytest.approx([0.25 + 0.75 * each for each in share])
     assert of_mean([[0]], 2) == pytest.approx([0.25, 1])
-    everyday = np.array([1.0, 0.0, 1.0, 0.0])
-    known = of_mean(documents, 4, everyday)
+    background = np.array([1.0, 0.0, 1.0, 0.0])
+    known = of_mean(documents, 4, background)
     assert known[1] > of_mean(documents, 4)[1] and known[2] < of_mean(documents, 4)[2]
 
 

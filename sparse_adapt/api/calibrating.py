@@ -33,7 +33,7 @@ class Calibration(Told):
 
     @property
     def headline(self) -> str:
-        """The folder, how many terms moved, and everyday queries that light one."""
+        """The folder, how many terms moved, and background queries that light one."""
         first, moved = self.bought[0], len(self.terms.rows)
         return f"{self.folder}: {moved:,} terms moved, {first.name} {first.before:.1%} to {first.after:.1%}"
 
@@ -78,7 +78,7 @@ def calibrate(
     target_strays: Annotated[
         "float | str | None",
         Option(
-            "Lower every term until at most this share of everyday queries lights a term, such as 5%.",
+            "Lower every term until at most this share of background queries lights a term, such as 5%.",
             metavar="SHARE",
         ),
     ] = None,
@@ -99,7 +99,7 @@ def calibrate(
     Only the biases of new tokens change, so every other weight stays as it was.
 
     model: by default that of the latest run, which brings its corpus as well. lower: by how much each named term's
-    logit is lowered; a negative amount raises it. target_strays: instead, the share of everyday queries that may light
+    logit is lowered; a negative amount raises it. target_strays: instead, the share of background queries that may light
     a term, from 0 to 1 or such as "5%". corpus: what the change is measured on, with its judgements where it has some.
     queries: of your users, which of them light a term before and after.
 

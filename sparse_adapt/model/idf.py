@@ -17,7 +17,7 @@ from sparse_adapt.model.tokens import TokenIds
 
 Factors = NDArray[np.float32]
 Shares = NDArray[np.float64]
-EVERYDAY = 0.25  # part of general language in how many texts a token is counted in, where it is known
+BACKGROUND = 0.25  # part of general language in how many texts a token is counted in, where it is known
 EVERY = 0.25  # what a token counts in a mean that every document has, where one that none has counts 1
 DOCUMENTS = 2_048  # of many so many tell
 FACTORS_FILE = "factors.json"
@@ -28,30 +28,30 @@ def rows_for_idf(count: int) -> list[int]:
     return [int(row) for row in np.unique(np.linspace(0, count - 1, min(count, DOCUMENTS)).astype(int))]
 
 
-def sqrt_idf(documents: csr_matrix, everyday: Shares | None = None) -> Factors:
+def sqrt_idf(documents: csr_matrix, background: Shares | None = None) -> Factors:
     """A factor for each token (V): the square root of ln((N + 1) / (n + 1)), n documents giving it weight.
 
     Folded into the queries' weights once it takes from a SPLADE model's scores what is in every document.
-    `everyday`: as `shares_of` counts it in texts of general language; it then makes a part of n. A word that
+    `background`: as `shares_of` counts it in texts of general language; it then makes a part of n. A word that
     everybody uses tells little, though a corpus of one field may hardly use it.
     """
     present = np.bincount(documents.indices, minlength=documents.shape[1])
-    return np.sqrt(_idf(present, documents.shape[0], everyday)).astype(np.float32)
+    return np.sqrt(_idf(present, documents.shape[0], background)).astype(np.float32)
 
 
-def fourth_root(documents: csr_matrix, everyday: Shares | None = None) -> Factors:
+def fourth_root(documents: csr_matrix, background: Shares | None = None) -> Factors:
     """A factor for each token (V), for queries and documents both: their product is the root of the idf."""
-    return np.sqrt(sqrt_idf(documents, everyday))
+    return np.sqrt(sqrt_idf(documents, background))
 
 
-def of_mean(documents: Sequence[TokenIds], size: int, everyday: Shares | None = None) -> Factors:
+def of_mean(documents: Sequence[TokenIds], size: int, background: Shares | None = None) -> Factors:
     """What each token (V, `size`) counts in a dense vector that is a mean of token states: EVERY to 1, by its idf.
 
     A word that every document says tells little of any. After Arora, Liang and Ma 2017 (SIF), who weigh word vectors
     alone; states have read their neighbours, so that here none counts nothing.
     """
     present = said_by(documents, size)
-    share = _idf(present, len(documents), everyday) / np.log(len(documents) + 1)
+    share = _idf(present, len(documents), background) / np.log(len(documents) + 1)
     factors: Factors = (EVERY + (1.0 - EVERY) * share).astype(np.float32)
     return factors
 
@@ -61,9 +61,9 @@ def said_by(texts: Sequence[TokenIds], size: int) -> NDArray[np.int64]:
     return np.bincount(np.concatenate([np.unique(ids) for ids in texts]), minlength=size)
 
 
-def _idf(present: NDArray[np.int64], count: int, everyday: Shares | None) -> NDArray[np.float64]:
-    """ln((N + 1) / (n + 1)) of each token (V), `present` in n of `count` documents, and `everyday` in n as well."""
-    known = present if everyday is None else (1.0 - EVERYDAY) * present + EVERYDAY * count * everyday
+def _idf(present: NDArray[np.int64], count: int, background: Shares | None) -> NDArray[np.float64]:
+    """ln((N + 1) / (n + 1)) of each token (V), `present` in n of `count` documents, and `background` in n as well."""
+    known = present if background is None else (1.0 - BACKGROUND) * present + BACKGROUND * count * background
     idf: NDArray[np.float64] = np.log((count + 1) / (known + 1))
     return idf
 

@@ -29,10 +29,10 @@ from sparse_adapt.objectives.texts import GENERAL, Remembered, Texts, vectors
 from sparse_adapt.synthetic.background import LIKE_PASSAGES, TEXTS, made_up
 from sparse_adapt.training import losses
 
-EVERYDAY = 32  # everyday texts of a step
+BACKGROUND = 32  # background texts of a step
 
 
-class Everyday(ABC):
+class Background(ABC):
     """Made-up texts and what their vectors were before."""
 
     def __init__(self, token_ids: Sequence[TokenIds]) -> None:
@@ -40,7 +40,7 @@ class Everyday(ABC):
 
     def draw(self, random: Generator) -> list[int]:
         """The rows of a batch's texts."""
-        return [int(row) for row in random.choice(len(self.ids), EVERYDAY, replace=False)]
+        return [int(row) for row in random.choice(len(self.ids), BACKGROUND, replace=False)]
 
     @abstractmethod
     def distance(
@@ -59,7 +59,7 @@ class Everyday(ABC):
         """The share of the texts like passages that have each token of a vocabulary: (size)."""
 
 
-class SparseEveryday(Everyday):
+class SparseBackground(Background):
     """Their weights by the model that knew nothing of the domain."""
 
     def __init__(self, encoder: SparseEncoder, before: SparseEncoder, seed: int) -> None:
@@ -86,7 +86,7 @@ class SparseEveryday(Everyday):
         return np.pad(found, (0, size - len(found)))
 
 
-class DenseEveryday(Everyday):
+class DenseBackground(Background):
     """Their dense vectors by that model."""
 
     def __init__(self, encoder: SentenceEncoder, before: SentenceEncoder, seed: int) -> None:
@@ -114,13 +114,13 @@ class DenseEveryday(Everyday):
         return said_by(self.ids[LIKE_PASSAGES], size) / len(self.ids[LIKE_PASSAGES])
 
 
-def everyday_for(encoder: EitherEncoder, before: EitherEncoder | None, seed: int) -> Everyday:
+def background_for(encoder: EitherEncoder, before: EitherEncoder | None, seed: int) -> Background:
     """For an encoder of either kind; without a model before, what it says now is to stay."""
     match encoder, before or copy.deepcopy(encoder):
         case SparseEncoder(), SparseEncoder() as reference:
-            return SparseEveryday(encoder, reference, seed)
+            return SparseBackground(encoder, reference, seed)
         case SentenceEncoder(), SentenceEncoder() as reference:
-            return DenseEveryday(encoder, reference, seed)
+            return DenseBackground(encoder, reference, seed)
     raise AssertionError("an extension doesn't make a dense encoder of a sparse one")
 
 
@@ -128,7 +128,7 @@ LIT, QUIET = (
     0.1,
     -1.0,
 )  # what a general passage's logit of a new token counts, and up to which it counts nothing
-SHORT = 8  # made-up texts that the anchor holds, besides documents: the first, which are everyday ones
+SHORT = 8  # made-up texts that the anchor holds, besides documents: the first, which are background ones
 
 
 class HeldTexts(NamedTuple):
@@ -215,23 +215,23 @@ def anchor(read: Anchored) -> Tensor:
     return read.moved()
 
 
-class EverydayTask(Matching, Protocol):
+class BackgroundTask(Matching, Protocol):
     """A task that matches queries and documents while background texts keep their vectors."""
 
     @property
-    def everyday(self) -> SparseEveryday | None:
+    def background(self) -> SparseBackground | None:
         """The background texts; None where none are held."""
 
 
 @dataclass
-class EverydayReading(Reading):
+class BackgroundReading(Reading):
     """What one step has read, with rows of background texts beside it."""
 
-    task: EverydayTask
+    task: BackgroundTask
     drawn: CandidateBatch
 
     def moved(self) -> Tensor:
         """How far background texts are from the vectors that they had."""
-        if self.task.everyday is None:
+        if self.task.background is None:
             return self.nothing
-        return self.task.everyday.distance(self.encoder, self.drawn.others, self.task.factors)
+        return self.task.background.distance(self.encoder, self.drawn.others, self.task.factors)

@@ -1,6 +1,6 @@
 """Scores of a dense encoder: it learns to rank a query's candidates as a teacher does.
 
-The terms of the sparse encoder's stages that need no vocabulary, and the anchor, which holds the vectors of everyday
+The terms of the sparse encoder's stages that need no vocabulary, and the anchor, which holds the vectors of background
 texts. A cosine differs by tenths where scores differ by tens, so scores are cosines times a constant, as in a softmax
 at the usual temperature (Gao, Yao and Chen 2021, arXiv:2104.08821).
 
@@ -17,7 +17,7 @@ from torch import Tensor
 from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.tokens import cut
-from sparse_adapt.objectives.anchor import everyday_for
+from sparse_adapt.objectives.anchor import background_for
 from sparse_adapt.objectives.loss_terms import functions
 from sparse_adapt.objectives.masked import unmasked
 from sparse_adapt.objectives.scores import CandidateBatch, Compared, Comparison, Scored
@@ -46,7 +46,7 @@ class DenseScores:
     ) -> None:
         """`documents`: text of every document, by id; the candidates are among them. `weights`: of the loss terms.
 
-        tau, margin: see `Comparison`. `before`: whose vectors of everyday texts are held; by default the encoder's own.
+        tau, margin: see `Comparison`. `before`: whose vectors of background texts are held; by default the encoder's own.
         """
         self.name, self.settings = name, settings
         self.scored = Scored(candidates, list(documents))
@@ -58,15 +58,15 @@ class DenseScores:
         self.weights: Mapping[str, float] = {key: given[key] for key in self.functions}
         self.queries = cut(encoder.tokenize([entry.query for entry in candidates], "query"), settings.longest)
         self.documents = cut(encoder.tokenize(list(documents.values())), settings.longest)
-        self.everyday = everyday_for(encoder, before, settings.seed) if anchored else None
+        self.background = background_for(encoder, before, settings.seed) if anchored else None
         comparison = Comparison(settings.kd, settings.temperature, None, tau, margin)
         self.comparison = replace(comparison, scale=self._scale(encoder) if settings.calibrate else None)
 
     def batch(self, random: Generator) -> CandidateBatch:
-        """Queries drawn without repetition, each with all of its candidates, and everyday texts."""
+        """Queries drawn without repetition, each with all of its candidates, and background texts."""
         assert self.settings.batch_size is not None, "settled when the task was made"
         drawn = self.scored.draw(self.settings.batch_size, random)
-        others = [] if self.everyday is None else self.everyday.draw(random)
+        others = [] if self.background is None else self.background.draw(random)
         return drawn.beside(others)
 
     def terms(self, encoder: SentenceEncoder, batch: CandidateBatch) -> dict[str, Tensor]:
@@ -100,6 +100,6 @@ class DenseScoresReading:
     compared: Compared
 
     def moved(self) -> Tensor:
-        """How far everyday texts are from the vectors that they had."""
-        assert self.task.everyday is not None, "of texts that are held"
-        return self.task.everyday.distance(self.encoder, self.drawn.others)
+        """How far background texts are from the vectors that they had."""
+        assert self.task.background is not None, "of texts that are held"
+        return self.task.background.distance(self.encoder, self.drawn.others)

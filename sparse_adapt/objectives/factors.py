@@ -44,17 +44,17 @@ class LearntFactors(nn.Module):
 
 
 def first_factors(
-    encoder: SparseEncoder, documents: Callable[[], csr_matrix], everyday: Callable[[int], Shares] | None
+    encoder: SparseEncoder, documents: Callable[[], csr_matrix], background: Callable[[int], Shares] | None
 ) -> Factors:
     """What a stage begins with (V): the encoder's own factors or, where it has none, by the idf in documents.
 
     A table for queries says by itself how much a token tells, so that factors begin at 1 beside one.
     `documents`: their weights (N, V), asked for only where they are needed.
-    `everyday`: how often texts of general language give each of so many tokens weight, where that is known.
+    `background`: how often texts of general language give each of so many tokens weight, where that is known.
     """
     if encoder.factors is not None or encoder.query_side is not None:
         return encoder.factors_of()
-    return fourth_root(documents(), None if everyday is None else everyday(encoder.vocabulary_size))
+    return fourth_root(documents(), None if background is None else background(encoder.vocabulary_size))
 
 
 class TokenFactors(nn.Module):

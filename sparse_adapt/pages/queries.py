@@ -127,12 +127,14 @@ def _what_changed(before: Sequence[str], after: Sequence[str]) -> str:
 
 
 def _hubs(subject: RunSubject) -> Table:
-    """Documents among the first ten of most everyday queries, after the adaptation, and how many it was before."""
+    """Documents among the first ten of most background queries, after the adaptation, and how many it was before."""
     counts = []
     for encoded in (subject.base, subject.final):
-        found = encoded.searcher.top_k(encoded.everyday, FIRST)
+        found = encoded.searcher.top_k(encoded.background, FIRST)
         rows = np.concatenate([rows for rows, _ in found]) if found else np.zeros(0, np.int64)
-        counts.append(np.bincount(rows, minlength=len(subject.documents)) / max(1, encoded.everyday.shape[0]))
+        counts.append(
+            np.bincount(rows, minlength=len(subject.documents)) / max(1, encoded.background.shape[0])
+        )
     order = np.argsort(-counts[1], kind="stable")[:HUBS]
     rows_: list[Row] = [
         {
@@ -149,6 +151,6 @@ def _hubs(subject: RunSubject) -> Table:
         Column("after", "after", "share", decimals=1),
         Column("change", "change", "share", decimals=1, signed=True),
     )
-    asked = subject.final.everyday.shape[0]
-    note = f"The share of {asked:,} everyday queries, which mean no document, that have it among their first {FIRST}."
+    asked = subject.final.background.shape[0]
+    note = f"The share of {asked:,} background queries, which mean no document, that have it among their first {FIRST}."
     return Table("Documents that are found for too many queries", columns, rows_, note)

@@ -36,10 +36,10 @@ WORDS = (
     ("explicit query", "a query that says a term"),
     ("control query", "a query about other things, which should lose nothing"),
     (
-        "everyday query",
+        "background query",
         "words of general English, drawn as often as people use them; it means none of the terms",
     ),
-    ("stray", "an everyday query, or another one that doesn't mean a term, that lights it all the same"),
+    ("stray", "an background query, or another one that doesn't mean a term, that lights it all the same"),
     (
         "nDCG@10",
         "how good the first ten documents are: 1 for the best order, 0 where nothing relevant is among them",

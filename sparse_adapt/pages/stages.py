@@ -46,7 +46,7 @@ def stages_section(subject: RunSubject) -> Section:
 
 
 def bought(columns: Sequence[Mapping[str, Any]]) -> list[Picture]:
-    """nDCG@10 of unseen queries, weights a document, everyday queries that light a term: after each stage."""
+    """nDCG@10 of unseen queries, weights a document, background queries that light a term: after each stage."""
     order = [each["name"] for each in columns]
     found: list[Row] = [
         {"model": each["name"], "nDCG@10": value, "kind": kind}
@@ -59,7 +59,7 @@ def bought(columns: Sequence[Mapping[str, Any]]) -> list[Picture]:
     lit: list[Row] = [
         {"model": each["name"], "%": 100 * each.get(f"{kind}_lit", 0.0), "kind": f"{kind} queries"}
         for each in columns
-        for kind in ("everyday", "control")
+        for kind in ("background", "control")
     ]
     noise: list[Row] = [
         {"model": each["name"], "%": 100 * value, "kind": kind}

@@ -21,20 +21,20 @@ from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors
 from sparse_adapt.retrieve.search import Searcher
 from sparse_adapt.selection.asked import Judged
-from sparse_adapt.selection.retention import EVERYDAY_SEED
+from sparse_adapt.selection.retention import BACKGROUND_SEED
 from sparse_adapt.synthetic.background import LIKE_QUERIES, made_up
 
-EVERYDAY = 1_000  # texts that mean anything, half of them like queries
+BACKGROUND = 1_000  # texts that mean anything, half of them like queries
 
 
 @dataclass(frozen=True)
 class EncodedSubject:
-    """What a model makes of the documents, the judged queries and everyday ones: vectors (texts, V)."""
+    """What a model makes of the documents, the judged queries and background ones: vectors (texts, V)."""
 
     model: SparseEncoder
     documents: csr_matrix
     queries: csr_matrix
-    everyday: csr_matrix
+    background: csr_matrix
 
     @cached_property
     def searcher(self) -> Searcher:
@@ -63,9 +63,9 @@ class RunSubject:
         return list(self.report.get("stages", ()))
 
     @cached_property
-    def everyday_texts(self) -> list[str]:
+    def background_texts(self) -> list[str]:
         """Texts like queries that mean anything."""
-        return made_up(EVERYDAY, EVERYDAY_SEED)[LIKE_QUERIES]
+        return made_up(BACKGROUND, BACKGROUND_SEED)[LIKE_QUERIES]
 
     @cached_property
     def base(self) -> EncodedSubject:
@@ -129,7 +129,7 @@ class RunSubject:
             model,
             encode(model, texts, "document"),
             encode(model, asked, "query"),
-            encode(model, self.everyday_texts, "query"),
+            encode(model, self.background_texts, "query"),
         )
 
     def file_of(self, key: str) -> Path | None:

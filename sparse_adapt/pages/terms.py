@@ -44,7 +44,7 @@ COLUMNS = (
     Column("said", "weight there", decimals=2),
     Column("meant", "weight where it is meant", decimals=2),
     Column("others", "other documents light it", "share", decimals=1),
-    Column("everyday", "everyday queries light it", "share", decimals=1),
+    Column("background", "background queries light it", "share", decimals=1),
 )
 
 
@@ -65,7 +65,7 @@ class TermFindings(NamedTuple):
     meant: float | None
     meaning: list[Stray]  # queries that mean it, with its weight
     others: float
-    everyday: float
+    background: float
     strays: list[Stray]
     own: list[Stray]
 
@@ -78,7 +78,7 @@ class TermFindings(NamedTuple):
             "said": self.said,
             "meant": self.meant,
             "others": self.others,
-            "everyday": self.everyday,
+            "background": self.background,
         }
 
 
@@ -100,7 +100,7 @@ def _find(subject: RunSubject, token: NewToken, own: object) -> TermFindings:
     asked = _column(final.queries, token.token_id)
     written = final.model.tokenize([query.text for query in judged], "query") if judged else []
     meant = [row for row in subject.meant_by.get(token.token_id, ()) if token.token_id not in written[row]]
-    everyday = _column(final.everyday, token.token_id)
+    background = _column(final.background, token.token_id)
     mine = _column(own, token.token_id)
     return TermFindings(
         token=token,
@@ -110,8 +110,8 @@ def _find(subject: RunSubject, token: NewToken, own: object) -> TermFindings:
         meant=float(asked[meant].mean()) if meant else None,
         meaning=_heaviest([judged[row].text for row in meant], asked[meant]),
         others=float((others > 0).mean()) if len(others) else 0.0,
-        everyday=float((everyday > 0).mean()),
-        strays=_heaviest(subject.everyday_texts, everyday),
+        background=float((background > 0).mean()),
+        strays=_heaviest(subject.background_texts, background),
         own=_heaviest([query.text for query in subject.own_queries], mine),
     )
 
@@ -167,14 +167,14 @@ def _picture(subject: RunSubject) -> Picture:
     """The weights of all terms, by the texts that have them."""
     final, ids = subject.final, [token.token_id for token in subject.final.model.new_tokens]
     groups: dict[str, list[float]] = {
-        name: [] for name in (SAID, MEANT, "other documents", "everyday queries")
+        name: [] for name in (SAID, MEANT, "other documents", "background queries")
     }
     for token_id in ids:
         weights, rows = _column(final.documents, token_id), subject.said_in[token_id]
         groups[SAID] += weights[rows].tolist()
         groups["other documents"] += np.delete(weights, rows).tolist()
         groups[MEANT] += _column(final.queries, token_id)[subject.meant_by.get(token_id, [])].tolist()
-        groups["everyday queries"] += _column(final.everyday, token_id).tolist()
+        groups["background queries"] += _column(final.background, token_id).tolist()
     rows_: list[Row] = [
         {"name": name, "value": round(value, 3)}
         for name, values in groups.items()
@@ -217,8 +217,8 @@ def _fold(
     ]
     parts: list[Part] = [Facts(pairs)]
     parts += _stray_parts("Queries that mean it", each.meaning, "no judged query means it without saying it")
-    title = f"Strays: everyday queries that light it ({percentage(each.everyday)})"
-    parts += _stray_parts(title, each.strays, "no everyday query lights it")
+    title = f"Strays: background queries that light it ({percentage(each.background)})"
+    parts += _stray_parts(title, each.strays, "no background query lights it")
     if subject.own_queries:
         parts += _stray_parts(
             "Your queries that light it; is it meant?", each.own, "none of your queries lights it"
@@ -264,7 +264,7 @@ def nearest_tokens(model: SparseEncoder, token_ids: Sequence[int]) -> Mapping[in
 
 
 def provenance_section(subject: RunSubject, findings: Sequence[TermFindings]) -> Section:
-    """For the first terms: a document that says it, a query that means it, an everyday query that lights it."""
+    """For the first terms: a document that says it, a query that means it, an background query that lights it."""
     model = subject.final.model
     parts: list[Part] = []
     for number, each in enumerate(findings[:EXPLAINED]):
@@ -284,4 +284,4 @@ def texts_of(subject: RunSubject, each: TermFindings) -> Iterator[tuple[str, str
     if each.meaning:
         yield "A query that means it", each.meaning[0].text
     if each.strays:
-        yield "An everyday query that lights it by mistake", each.strays[0].text
+        yield "An background query that lights it by mistake", each.strays[0].text

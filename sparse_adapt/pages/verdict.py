@@ -46,7 +46,7 @@ class Ruling(NamedTuple):
 
 
 def rule(gains: Sequence[Evidence], strays: float, judged_by: str) -> Ruling:
-    """Whether to use the model, by its gains and by how many everyday queries light a term."""
+    """Whether to use the model, by its gains and by how many background queries light a term."""
     if not gains:
         said = "This page can't tell whether the model ranks better: the run has no judged queries."
         return Ruling(f"{said} Judge fifty of your own, and look at the queries below.", "quiet")
@@ -60,7 +60,7 @@ def rule(gains: Sequence[Evidence], strays: float, judged_by: str) -> Ruling:
         return Ruling(f"Use it with care: it gains, but loses on {lost} queries.", "bad", told)
     kept = "it gains, and loses on no kind of query by more than chance"
     if strays > STRAYS_ENOUGH:
-        share = f"{percentage(strays, 0)} of everyday queries light a new term, though they mean none"
+        share = f"{percentage(strays, 0)} of background queries light a new term, though they mean none"
         return Ruling(f"Use it for searches of this domain: {kept}. Elsewhere beware: {share}.", "good", told)
     return Ruling(f"Use it: {kept}.", "good", told)
 
@@ -79,7 +79,7 @@ def verdict_section(subject: RunSubject) -> Section:
     """The verdict, first of all."""
     found = subject.report.get("evidence", {})
     gains, judged_by = [Evidence(**row) for row in found.get("rows", ())], str(found.get("judged by", ""))
-    strays = float(found.get("everyday queries that light a term", 0.0))
+    strays = float(found.get("background queries that light a term", 0.0))
     ruling = rule(gains, strays, judged_by)
     parts: list[Part] = [Prose(ruling.said, ruling.tone)]
     if ruling.told:
@@ -127,7 +127,7 @@ def _gained(gains: Sequence[Evidence], judged_by: str) -> list[Part]:
 
 def _costs(subject: RunSubject) -> Iterator[tuple[str, str]]:
     before, after = (
-        measure_cost(each.documents, each.model.tokenizer, each.everyday)
+        measure_cost(each.documents, each.model.tokenizer, each.background)
         for each in (subject.base, subject.final)
     )
     yield "index", _index(before, after)
@@ -147,9 +147,7 @@ def _index(before: ServingCost, after: ServingCost) -> str:
 def _work(before: ServingCost, after: ServingCost) -> str:
     assert before.flops is not None and after.flops is not None, "queries were given"
     change = "" if not before.flops else f" ({percentage(after.flops / before.flops - 1, 0, '+')})"
-    return (
-        f"{before.flops:.1f} to {after.flops:.1f} tokens that an everyday query and a document share{change}"
-    )
+    return f"{before.flops:.1f} to {after.flops:.1f} tokens that an background query and a document share{change}"
 
 
 def _production(subject: RunSubject) -> str:
@@ -161,7 +159,7 @@ def _production(subject: RunSubject) -> str:
 
 def _when_not(subject: RunSubject, gains: Sequence[Evidence], strays: float) -> Iterator[Prose]:
     yield Prose(
-        f"For general questions: {percentage(strays)} of everyday queries light a new term, though they mean none.",
+        f"For general questions: {percentage(strays)} of background queries light a new term, though they mean none.",
         "bad" if strays > STRAYS_ENOUGH else "",
     )
     for gain in gains[1:]:

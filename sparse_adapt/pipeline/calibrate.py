@@ -15,14 +15,14 @@ from sparse_adapt.errors import ConfigError, ModelError, unknown
 from sparse_adapt.files.folders import output_folder, write_json
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.lowering import Amounts, Bought, everyday_queries, raw_logits
+from sparse_adapt.pipeline.lowering import Amounts, Bought, background_queries, raw_logits
 from sparse_adapt.report.tables import Column, Row, Table
-from sparse_adapt.selection.retention import EVERYDAY_SEED
+from sparse_adapt.selection.retention import BACKGROUND_SEED
 from sparse_adapt.stages.card import making_of, write_card
 from sparse_adapt.stages.record import read_record, write_record
 
 CALIBRATION_FILE = "calibration.json"
-CHOOSING_SEED = EVERYDAY_SEED + 1  # of those that amounts are chosen by; others measure them
+CHOOSING_SEED = BACKGROUND_SEED + 1  # of those that amounts are chosen by; others measure them
 MARGIN = 1e-4  # of a logit, by which a text has to fall below 0 whatever the order of additions
 
 
@@ -53,12 +53,12 @@ def amounts_of(model: SparseEncoder, lower: Mapping[str, float]) -> Amounts:
 
 
 def amounts_for(model: SparseEncoder, target: float, texts: Sequence[str] | None = None) -> Amounts:
-    """The least amounts by which at most a share `target` of everyday queries lights a term.
+    """The least amounts by which at most a share `target` of background queries lights a term.
 
     The texts with the largest logits may keep their terms; each term is lowered to where it lights none of the others,
-    and no further. Everyday queries are made up, others than those that measure; `texts` replaces them.
+    and no further. Background queries are made up, others than those that measure; `texts` replaces them.
     """
-    logits = raw_logits(model, texts or everyday_queries(CHOOSING_SEED), "query")
+    logits = raw_logits(model, texts or background_queries(CHOOSING_SEED), "query")
     kept = int(target * len(logits) + 1e-9)
     order = np.argsort(-logits.max(axis=1), kind="stable")
     highest = logits[order[kept:]].max(axis=0, initial=0.0)

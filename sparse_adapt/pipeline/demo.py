@@ -43,8 +43,8 @@ from sparse_adapt.retrieve.search import top_k
 from sparse_adapt.selection.asked import Judged, judged_evidence
 from sparse_adapt.selection.retention import (
     Encoded,
+    background_strays,
     encode_collection,
-    everyday_strays,
     general_collection,
     keeping,
     kept_figures,
@@ -54,7 +54,7 @@ from sparse_adapt.selection.retention import (
 from sparse_adapt.terms.function_words import function_tokens
 from sparse_adapt.terms.mining import read_terms
 
-EVERYDAY = 2_000  # texts that mean anything, half of them like queries
+BACKGROUND = 2_000  # texts that mean anything, half of them like queries
 QUESTIONS = 1_000  # general ones, of those that ship with the package
 DRAWS = 10  # pairs of telling words of a document
 
@@ -145,7 +145,7 @@ def measure(model: SparseEncoder, scene: Scene) -> dict[str, Any]:
         "nonzero_query": float(np.mean([result.means()["nonzero_query"] for result in results.values()])),
         "function_share": _shares_by_kind(model, scene, documents, queries),
         "control_lit": _control_lit(model, scene, queries),
-        "everyday_lit": _everyday_lit(model, scene),
+        "everyday_lit": _background_lit(model, scene),
     }
 
 
@@ -165,9 +165,9 @@ def _control_lit(model: SparseEncoder, scene: Scene, queries: Mapping[str, csr_m
     return float(np.concatenate(lit).mean())
 
 
-def _everyday_lit(model: SparseEncoder, scene: Scene) -> float:
-    """Share of everyday texts like queries that light a term, and so find its documents."""
-    return float(everyday_strays(model, EVERYDAY, _terms(model, scene)).mean())
+def _background_lit(model: SparseEncoder, scene: Scene) -> float:
+    """Share of background texts like queries that light a term, and so find its documents."""
+    return float(background_strays(model, BACKGROUND, _terms(model, scene)).mean())
 
 
 def _terms(model: SparseEncoder, scene: Scene) -> list[list[int]]:

@@ -145,7 +145,7 @@ def _lines(report: Figures) -> Iterator[tuple[str, Read | None]]:
     yield "  is the heaviest there", lambda figures: f"{_total(figures, 'heaviest_in')} of {_said(figures)}"
     yield "  other documents, largest", lambda figures: _number(_largest(figures, "others_largest"), 2)
     yield "  control queries, largest", lambda figures: _number(_largest(figures, "control_largest"), 2)
-    for kind in ("control", "everyday"):
+    for kind in ("control", "background"):
         yield f"  {kind} queries that light {_it(terms)}", _lit(kind)
     yield f"  general questions that light {_it(terms)}", _strays
     if len(terms) > 1:

@@ -65,7 +65,7 @@ OF_STAGES: Mapping[str, Mapping[str, Any]] = {
         "steps": 600,
         "batch_size": 32,
         "learning_rate": 3e-4,
-        "everyday": 0.1,
+        "background": 0.1,
         "weights": {"old": 1.0, "new": 0.0, "extra": 1.0},
     },
     "rank": {"steps": 300, "learning_rate": 1e-4, "longest": 128, "weights": {"anchor": 1.0}},

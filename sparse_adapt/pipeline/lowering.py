@@ -23,10 +23,10 @@ from sparse_adapt.model.windows import cut_up
 from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors
-from sparse_adapt.selection.retention import EVERYDAY_SEED, known_of
+from sparse_adapt.selection.retention import BACKGROUND_SEED, known_of
 from sparse_adapt.synthetic.background import LIKE_QUERIES, made_up
 
-EVERYDAY = 4_000  # texts that mean anything, half of them like queries
+BACKGROUND = 4_000  # texts that mean anything, half of them like queries
 TOKENS_A_PASS = 8192
 DEPTH = 100  # documents of a query that are looked at
 MEASURE, KNOWN = "ndcg@10", "mrr@10"
@@ -35,9 +35,9 @@ Logits = NDArray[np.float32]
 Amounts = NDArray[np.float32]  # (T) by how much each new term is lowered, in the order of the new tokens
 
 
-def everyday_queries(seed: int = EVERYDAY_SEED) -> list[str]:
+def background_queries(seed: int = BACKGROUND_SEED) -> list[str]:
     """Texts like queries that mean anything."""
-    return made_up(EVERYDAY, seed)[LIKE_QUERIES]
+    return made_up(BACKGROUND, seed)[LIKE_QUERIES]
 
 
 # -- texts ----------------------------------------------------------------------------------------
@@ -169,12 +169,12 @@ class Asked:
 
 @dataclass(frozen=True)
 class Scales:
-    """What amounts are weighed by: everyday queries, the user's own, a corpus, and queries that know their documents.
+    """What amounts are weighed by: background queries, the user's own, a corpus, and queries that know their documents.
 
-    everyday, own: largest logits of the terms in queries (N, T). said: which documents say which term (N, T).
+    background, own: largest logits of the terms in queries (N, T). said: which documents say which term (N, T).
     """
 
-    everyday: Logits
+    background: Logits
     own: Logits | None = None
     documents: Texts | None = None
     said: NDArray[np.bool_] | None = None
@@ -192,7 +192,7 @@ class Scales:
         """Encode everything once."""
         mine = raw_logits(model, own, "query") if own else None
         if not documents:
-            return cls(raw_logits(model, everyday_queries(), "query"), mine)
+            return cls(raw_logits(model, background_queries(), "query"), mine)
         texts = Texts.of(model, [document.full_text for document in documents], "document", heard)
         return replace(cls.over(texts, documents, judged), own=mine)
 
@@ -207,12 +207,12 @@ class Scales:
             asked.append(Asked.of("two words of a document, MRR@10", KNOWN, items, texts))
         if judged is not None:
             asked.append(Asked.of("judged queries, nDCG@10", MEASURE, judged, texts))
-        return cls(raw_logits(model, everyday_queries(), "query"), None, texts, said, asked)
+        return cls(raw_logits(model, background_queries(), "query"), None, texts, said, asked)
 
     def bought(self, amounts: Amounts) -> list[Bought]:
         """Every figure without the amounts and with them."""
         shares = [
-            ("everyday queries that light a term", self.everyday),
+            ("background queries that light a term", self.background),
             ("your queries that light a term", self.own),
         ]
         found = [

@@ -37,7 +37,7 @@ from sparse_adapt.selection.evidence import (
     by_resampling,
 )
 from sparse_adapt.selection.models import Choice, Maker, keep
-from sparse_adapt.selection.retention import DEPTH, everyday_strays, known_of, new_terms, say_new
+from sparse_adapt.selection.retention import DEPTH, background_strays, known_of, new_terms, say_new
 from sparse_adapt.selection.rule import decide
 from sparse_adapt.synthetic.labels import Reworded, reworded
 from sparse_adapt.synthetic.queries import HELD
@@ -45,7 +45,7 @@ from sparse_adapt.synthetic.queries import HELD
 DOCUMENTS, DEFINITIONS, KNOWN = 2_000, 200, 500  # that are asked of at the most; known items, about
 FEWEST = 16  # queries of a kind that speak for themselves
 JUDGED = 500  # judged queries, at the most
-EVERYDAY_TEXTS = 1_000  # texts that mean anything, half of them like queries
+BACKGROUND_TEXTS = 1_000  # texts that mean anything, half of them like queries
 
 
 def of_made_up(model: Result, base: Result) -> list[Evidence]:
@@ -257,7 +257,7 @@ def _some(documents: tuple[Document, ...], judged: Collection | None) -> tuple[D
 
 
 def judged_evidence(base: SparseEncoder, model: SparseEncoder, judged: Judged) -> dict[str, Any]:
-    """What both models reach on judged queries, all and each kind, and how many everyday ones light a new term.
+    """What both models reach on judged queries, all and each kind, and how many background ones light a new term.
 
     As `report.json` holds it under `evidence`.
     """
@@ -266,11 +266,11 @@ def judged_evidence(base: SparseEncoder, model: SparseEncoder, judged: Judged) -
         if judged.queries is None
         else _of_judged(*(evaluate_model(each, judged.queries) for each in (base, model)))
     )
-    strays = everyday_strays(model, EVERYDAY_TEXTS, new_terms(model))
+    strays = background_strays(model, BACKGROUND_TEXTS, new_terms(model))
     return {
         "judged by": judged.said,
         "rows": [row._asdict() for row in rows],
-        "everyday queries that light a term": float(strays.mean()),
+        "background queries that light a term": float(strays.mean()),
     }
 
 

@@ -37,8 +37,8 @@ GENERAL = Kind("general", "ndcg@10", "nDCG@10 of general questions")
 GENERAL_FOUND = Kind("general", "recall@100", "their recall@100")
 MIXED = Kind("general, mixed index", "ndcg@10", "nDCG@10 in a mixed index")
 STRAYS = Kind("general", "strays", "general questions that light a new term")
-EVERYDAY = Kind("everyday texts", "strays", "everyday texts that light a new term")
-KINDS = (MADE_UP, MEANT, KNOWN_ITEMS, GENERAL, GENERAL_FOUND, MIXED, STRAYS, EVERYDAY)
+BACKGROUND = Kind("background texts", "strays", "background texts that light a new term")
+KINDS = (MADE_UP, MEANT, KNOWN_ITEMS, GENERAL, GENERAL_FOUND, MIXED, STRAYS, BACKGROUND)
 RETAINED = (GENERAL, GENERAL_FOUND, MIXED, KNOWN_ITEMS)  # of which nothing may fall
 
 

@@ -29,21 +29,21 @@ from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors, read_collection
 from sparse_adapt.retrieve.significance import Values, holm, randomisation_test
-from sparse_adapt.selection.evidence import EVERYDAY, KNOWN_ITEMS
+from sparse_adapt.selection.evidence import BACKGROUND, KNOWN_ITEMS
 from sparse_adapt.synthetic.background import LIKE_QUERIES, general_pairs, made_up
 
 GENERAL = "general"  # the collection that ships with the package
 FIRST = 10  # documents of a query that people look at
 DEPTH = 100  # documents of a query that are looked at here
 KNOWN_DOCUMENTS = 500
-EVERYDAY_SEED = 65_537  # of everyday texts, other ones than stages are taught by
+BACKGROUND_SEED = 65_537  # of background texts, other ones than stages are taught by
 SHOWN = ("ndcg@10", "mrr@10", "recall@100")
 DOCUMENTS, QUESTIONS, KNOWN, TEXTS = (
     500,
     1_000,
     500,
     1_000,
-)  # of a run's corpus; general ones; known items, about; everyday
+)  # of a run's corpus; general ones; known items, about; background
 WORD = re.compile(r"[^\W\d_]+")
 TELLING = 5.8  # zipf frequency (Speer 2022, wordfreq) from which on a word tells no document from another
 WORDS, WINDOWS = (2, 4), (6, 12)  # telling words in any order, and words in a row
@@ -94,9 +94,9 @@ def lights(queries: csr_matrix, terms: Sequence[Sequence[int]]) -> NDArray[np.bo
     return lit
 
 
-def everyday_strays(model: SparseEncoder, count: int, terms: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
-    """Which everyday texts like queries light a term, of so many texts half of which are like queries: (count / 2,)."""
-    return lights(encode(model, made_up(count, EVERYDAY_SEED)[LIKE_QUERIES], "query"), terms)
+def background_strays(model: SparseEncoder, count: int, terms: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
+    """Which background texts like queries light a term, of so many texts half of which are like queries: (count / 2,)."""
+    return lights(encode(model, made_up(count, BACKGROUND_SEED)[LIKE_QUERIES], "query"), terms)
 
 
 def keeping(
@@ -188,15 +188,15 @@ def measure_keeps(base: SparseEncoder, kept: SparseEncoder, documents: Sequence[
     known = known_of(some, saying, draws) or known_of(some, np.zeros_like(saying), draws)
     general = general_collection(most=QUESTIONS)
     domain = known or Collection(tuple(some), (), {})
-    return kept_figures(*(_with_everyday(model, domain, general) for model in (kept, base)))
+    return kept_figures(*(_with_background(model, domain, general) for model in (kept, base)))
 
 
-def _with_everyday(model: SparseEncoder, domain: Collection, general: Collection) -> Groups:
-    """The four measures, with known items for the queries of the corpus; everyday texts that light a term."""
+def _with_background(model: SparseEncoder, domain: Collection, general: Collection) -> Groups:
+    """The four measures, with known items for the queries of the corpus; background texts that light a term."""
     known, terms = domain if domain.queries else None, new_terms(model)
     ours, there = encode_collection(model, domain), encode_collection(model, general)
     groups = keeping(model, ours, there, known, terms)
-    groups[EVERYDAY.name] = {EVERYDAY.measure: everyday_strays(model, TEXTS, terms).astype(np.float64)}
+    groups[BACKGROUND.name] = {BACKGROUND.measure: background_strays(model, TEXTS, terms).astype(np.float64)}
     return groups
 
 

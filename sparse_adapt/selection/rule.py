@@ -8,7 +8,7 @@ may known items: made-up queries share words with the documents that they were m
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sparse_adapt.selection.evidence import EVERYDAY, KNOWN_ITEMS, MEANT, RETAINED, STRAYS, Evidence
+from sparse_adapt.selection.evidence import BACKGROUND, KNOWN_ITEMS, MEANT, RETAINED, STRAYS, Evidence
 
 MAY_LOSE = 0.005  # of a measure, without a word
 STRAYS_ENOUGH = 0.05  # share of general questions that light a new term
@@ -52,8 +52,8 @@ def keeps_lines(keeps: Figures, others: Sequence[str] = ()) -> list[str]:
     fallen = [*_falls(keeps), *others]
     first = f"FALLS: {'; '.join(fallen)}" if fallen else "keeps what the base model knew"
     told = "; ".join(kind.told(*kind.figures(keeps)) for kind in RETAINED if kind.name in keeps)
-    general, everyday = STRAYS.figures(keeps)[1], EVERYDAY.figures(keeps)[1]
-    strays = f"{general:.1%} of general questions and {everyday:.1%} of everyday texts light a new term"
+    general, background = STRAYS.figures(keeps)[1], BACKGROUND.figures(keeps)[1]
+    strays = f"{general:.1%} of general questions and {background:.1%} of background texts light a new term"
     return [first, f"{told}; {strays}"]
 
 

@@ -147,7 +147,7 @@ def _lessons(
 
     about = stage.about[:, stage.defined] | labelled.unknown[: len(stage.texts)]
     read = fitted_texts(stage.texts, about, general_passages(encoder), stage.defined)
-    samples = labelled.draw(FITTED, np.random.default_rng(settings.seed)).beside(labelled.everyday())
+    samples = labelled.draw(FITTED, np.random.default_rng(settings.seed)).beside(labelled.background())
     targets = settings.targets or (
         Targets(border=ALONE) if len(stage.defined) == 1 else Targets.of(labelled=True)
     )

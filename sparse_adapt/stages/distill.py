@@ -70,7 +70,7 @@ class DistillWeights(Settings):
     )
     anchor: float = term(
         20.0,
-        "Distance of texts to the vectors that they had; of dense encoders everyday texts.",
+        "Distance of texts to the vectors that they had; of dense encoders background texts.",
         f"{OBJECTIVES}.anchor:anchor",
     )
     recall: float = term(

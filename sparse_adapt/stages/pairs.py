@@ -52,7 +52,7 @@ class ContrastWeights(Settings):
         ge=0,
     )
     anchor: float = setting(
-        0.0, "Distance of everyday texts to the vectors that they had before the extension.", ge=0
+        0.0, "Distance of background texts to the vectors that they had before the extension.", ge=0
     )
 
 
@@ -144,7 +144,7 @@ class PairBatch:
     labels: list[list[int]]  # the word that was masked, or SHOWN
     own: "Tensor"  # (Q) among the documents
     relevant: "Tensor"  # (Q, B)
-    others: list[int]  # everyday texts, for the anchor
+    others: list[int]  # background texts, for the anchor
 
 
 class Pairing:
@@ -161,11 +161,11 @@ class Pairing:
     ) -> None:
         """`documents`: text of every document, by id. Raises ConfigError where there is nothing to mask.
 
-        `before`: whose vectors of everyday texts the anchor holds; by default the encoder's own.
+        `before`: whose vectors of background texts the anchor holds; by default the encoder's own.
         """
         from sparse_adapt.model.sparse import SparseEncoder
         from sparse_adapt.model.tokens import cut
-        from sparse_adapt.objectives.anchor import everyday_for
+        from sparse_adapt.objectives.anchor import background_for
         from sparse_adapt.objectives.masked import mask_token
         from sparse_adapt.objectives.pairs import DOT_PRODUCT, first_places, known_relevant
 
@@ -178,7 +178,7 @@ class Pairing:
             for key, weight in weights.items()
             if (sparse or key != "sparsity") and (weight > 0.0 or key != "anchor")
         }
-        self.everyday = everyday_for(encoder, before, settings.seed) if "anchor" in self.weights else None
+        self.background = background_for(encoder, before, settings.seed) if "anchor" in self.weights else None
         self.temperature = settings.temperature or (DOT_PRODUCT if sparse else COSINE[settings.form])
         place = first_places(documents)
         self.queries = cut(encoder.tokenize([pair.query for pair in pairs], "query"), settings.longest)
@@ -215,7 +215,7 @@ class Pairing:
         texts = [self.queries[pair] for pair in chosen] + [self.documents[row] for row in documents]
         masked = [self._mask(ids, random) for ids in texts]
         own = torch.tensor([column[self.own[pair]] for pair in chosen])
-        others = [] if self.everyday is None else self.everyday.draw(random)
+        others = [] if self.background is None else self.background.draw(random)
         return PairBatch([ids for ids, _ in masked], [labels for _, labels in masked], own, relevant, others)
 
     def terms(self, encoder: "Encoder", batch: PairBatch) -> "dict[str, Tensor]":
@@ -248,8 +248,8 @@ class Pairing:
             terms["sparsity"] = losses.flops(found[:count]) + losses.flops(found[count:])
         if "mlm" in self.weights:
             terms["mlm"] = words
-        if self.everyday is not None:
-            terms["anchor"] = self.everyday.distance(encoder, batch.others, self.factors)
+        if self.background is not None:
+            terms["anchor"] = self.background.distance(encoder, batch.others, self.factors)
         return terms
 
     def conclude(self, encoder: "EitherEncoder") -> Mapping[str, Any]:
@@ -277,14 +277,14 @@ class Pairing:
         settings = self.settings
         if settings.factors == "none" and encoder.factors is None:
             return None
-        everyday = None if self.everyday is None else self.everyday.share
-        start = first_factors(encoder, lambda: vectors(encoder, self._counted()), everyday)
+        background = None if self.background is None else self.background.share
+        start = first_factors(encoder, lambda: vectors(encoder, self._counted()), background)
         return LearntFactors(start, settings.factor_rate if settings.factors == "learnt" else 0.0)
 
     def _weigh(self, encoder: "SentenceEncoder") -> None:
         """Have tokens count in the encoder's mean by their idf, where that is asked for, now and while it learns."""
         from sparse_adapt.model.idf import of_mean
-        from sparse_adapt.objectives.anchor import DenseEveryday
+        from sparse_adapt.objectives.anchor import DenseBackground
 
         if self.settings.factors == "learnt":
             raise ConfigError(
@@ -294,10 +294,10 @@ class Pairing:
             raise ConfigError(f"{self.name}: this model's vectors are no means, so factors don't apply")
         if self.settings.factors == "idf" and encoder.factors is None:
             size = encoder.vocabulary_size
-            everyday = None if self.everyday is None else self.everyday.share(size)
-            encoder.factors = of_mean(self._counted(), size, everyday)
-            if isinstance(self.everyday, DenseEveryday):
-                self.everyday.count_as(encoder)
+            background = None if self.background is None else self.background.share(size)
+            encoder.factors = of_mean(self._counted(), size, background)
+            if isinstance(self.background, DenseBackground):
+                self.background.count_as(encoder)
 
     def _counted(self) -> list[list[int]]:
         """Token ids of the documents that an idf is told by."""

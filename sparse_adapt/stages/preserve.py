@@ -60,8 +60,8 @@ class Preserve(Training):
     train: Trained = setting("all")
     steps: int | None = setting(300, ge=1)
     learning_rate: float = setting(1e-4, gt=0)
-    everyday: float = setting(
-        0.25, "Share of the texts that are made of everyday words.", unit="share of the texts", ge=0, le=1
+    background: float = setting(
+        0.25, "Share of the texts that are made of background words.", unit="share of the texts", ge=0, le=1
     )
     handed: float = setting(
         0.5, "Share of a term's match that its own token takes over from its pieces.", ge=0, le=1
@@ -109,7 +109,7 @@ class _Preserving(ABC, Generic[Either]):
             )
         self.pieces = {token.token_id: list(token.pieces) for token in self.added}
         self.documents = documents
-        self.everyday = made_up(TEXTS, settings.seed) if settings.everyday > 0.0 else []
+        self.background = made_up(TEXTS, settings.seed) if settings.background > 0.0 else []
         self.saying = _saying(encoder.tokenize(documents), self.pieces)
         self.taught = sorted(self.saying)
         if settings.train == "new":  # rows of an earlier extension are old ones here
@@ -120,7 +120,7 @@ class _Preserving(ABC, Generic[Either]):
     def batch(self, random: "Generator") -> PreserveBatch:
         """Half documents, half snippets; most say a new term, each term as often as any other.
 
-        Some are of everyday words, long or short as the others.
+        Some are of background words, long or short as the others.
         """
         from sparse_adapt.synthetic.background import LIKE_PASSAGES, LIKE_QUERIES
 
@@ -129,8 +129,8 @@ class _Preserving(ABC, Generic[Either]):
             longest = self.settings.document_words
             if number >= count // 2:
                 longest = int(random.integers(2, self.settings.snippet_words + 1))
-            if self.everyday and random.random() < self.settings.everyday:
-                alike = self.everyday[LIKE_QUERIES if number >= count // 2 else LIKE_PASSAGES]
+            if self.background and random.random() < self.settings.background:
+                alike = self.background[LIKE_QUERIES if number >= count // 2 else LIKE_PASSAGES]
                 texts.append(alike[int(random.integers(len(alike)))])
             elif self.taught and random.random() >= ANYWHERE:
                 token = self.taught[int(random.integers(len(self.taught)))]

@@ -1,7 +1,7 @@
 """Rank: the whole model, of either kind, learns a teacher's ranking alone, gently, at no more weights a text.
 
 For queries that nobody asked: they are made of the documents, so what they say of other texts isn't to be trusted. The
-vectors of everyday texts are held, and beside the model it is learnt what a match on each token counts.
+vectors of background texts are held, and beside the model it is learnt what a match on each token counts.
 """
 
 import math
@@ -33,7 +33,7 @@ class RankWeights(Settings):
     """Weights of the loss terms; with `balanced` they are shares of the gradient, but for that of the anchor."""
 
     anchor: float = term(
-        10.0, "Distance of everyday texts to the vectors that they had.", f"{OBJECTIVES}.anchor:anchor"
+        10.0, "Distance of background texts to the vectors that they had.", f"{OBJECTIVES}.anchor:anchor"
     )
     kd: float = term(
         1.0, "Distance of the scores to the teacher's, as `kd` counts it.", f"{OBJECTIVES}.scores:kd"
@@ -94,11 +94,11 @@ class RankTask:
     ) -> None:
         """`documents`: text of every document, by id; the candidates are among them.
 
-        `before`: whose vectors of everyday texts are held; by default the encoder's own.
+        `before`: whose vectors of background texts are held; by default the encoder's own.
         """
         import copy
 
-        from sparse_adapt.objectives.anchor import SparseEveryday
+        from sparse_adapt.objectives.anchor import SparseBackground
         from sparse_adapt.objectives.factors import LearntFactors, first_factors
         from sparse_adapt.objectives.loss_terms import functions
         from sparse_adapt.objectives.matching import Cost, Matched, penalty
@@ -110,12 +110,12 @@ class RankTask:
         self.functions = functions(type(settings.weights))
         self.matched = Matched(encoder, candidates, documents, settings.longest)
         reference = copy.deepcopy(encoder).requires_grad_(False)
-        self.everyday: SparseEveryday | None = None
+        self.background: SparseBackground | None = None
         if self.weights["anchor"] > 0.0:
-            self.everyday = SparseEveryday(encoder, before or reference, settings.seed)
+            self.background = SparseBackground(encoder, before or reference, settings.seed)
         first, begun = self.matched.first_vectors(reference), None
         if settings.factors != "none" or reference.factors is not None:
-            general = None if self.everyday is None else self.everyday.share
+            general = None if self.background is None else self.background.share
             begun = first_factors(reference, lambda: first.documents, general)
         rate = settings.factor_rate if settings.factors == "learnt" else 0.0
         self.factors = None if begun is None else LearntFactors(begun, rate)
@@ -127,16 +127,16 @@ class RankTask:
         self.cost = Cost(settings.flops_query, settings.flops_document, settings.common, costly, first_new)
 
     def batch(self, random: "Generator") -> "CandidateBatch":
-        """Queries drawn without repetition, each with all of its candidates, and everyday texts."""
+        """Queries drawn without repetition, each with all of its candidates, and background texts."""
         drawn = self.matched.scored.draw(self.settings.batch_size, random)
-        others = [] if self.everyday is None else self.everyday.draw(random)
+        others = [] if self.background is None else self.background.draw(random)
         return drawn.beside(others)
 
     def terms(self, encoder: "SparseEncoder", batch: "CandidateBatch") -> "dict[str, Tensor]":
         """Each term of what the encoder makes of a batch, unweighted."""
-        from sparse_adapt.objectives.anchor import EverydayReading
+        from sparse_adapt.objectives.anchor import BackgroundReading
 
-        read = EverydayReading(self, encoder, batch, *self.matched.read(encoder, batch))
+        read = BackgroundReading(self, encoder, batch, *self.matched.read(encoder, batch))
         return {key: function(read) for key, function in self.functions.items()}
 
     def conclude(self, encoder: "SparseEncoder") -> Mapping[str, Any]:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 SAMPLES = 128  # made-up texts a step at most, where their number goes by that of the terms; they are short
 ANCHORED = (
-    16  # made-up texts that the anchor holds where every weight learns: the first, everyday ones among them
+    16  # made-up texts that the anchor holds where every weight learns: the first, background ones among them
 )
 HELD = 0.5  # what the anchor on them counts beside that on documents
 

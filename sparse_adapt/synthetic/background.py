@@ -1,11 +1,11 @@
-"""Background texts: general passages with questions, and everyday texts that are made up of words alone.
+"""Background texts: general passages with questions, and background texts that are made up of words alone.
 
 `data/general.jsonl.xz` holds some 5,000 passages of 12 to 90 words, each with one question that it answers: paragraphs
 of Wikipedia, the World Factbook on countries, and WordNet on common words. `data/README.md` names their sources and
 licences. One half teaches (it anchors a model while it learns), the other half judges; no subject stands in both.
 
 Texts for general language are seldom at hand where a corpus is, but word frequencies are (Speer 2022, wordfreq):
-everyday texts are words of general language as often as people use them, in any order.
+background texts are words of general language as often as people use them, in any order.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Made-up queries of which a dense encoder tells how far they mean a term, whatever they were made from.
 
 They are windows of a text with words replaced by words that the dense encoder finds alike, or by what the model
-associates with their place; words near a text among others in any order; ordinary words at random; and everyday
+associates with their place; words near a text among others in any order; ordinary words at random; and background
 texts, few of which mean a term. So wide are they drawn that users' own words are among them: a student follows the
 labeller on what is like its lessons alone.
 
@@ -35,7 +35,7 @@ from sparse_adapt.synthetic.windows import (
 )
 
 REWORDED, NEAR, PARAPHRASED = 0.5, 0.35, 0.1  # shares of the kinds of texts; the rest are words at random
-POOL, POOL_A_TERM, LARGEST_POOL = 8_000, 2_000, 80_000  # texts that are made, beside everyday ones
+POOL, POOL_A_TERM, LARGEST_POOL = 8_000, 2_000, 80_000  # texts that are made, beside background ones
 OWN, OTHERS = 32, 2000  # sources about each term, and about none, that they are made from
 WORDS = 20_000  # ordinary words: the first of the vocabulary, which lists common ones first
 GLUE = 150  # of these, the first: what joins words to queries
@@ -46,8 +46,8 @@ MOST_NEAR, MOST_ANY, MOST_GLUE = 8, 6, 16  # words of each kind in a text of wor
 KEYWORDS, DROPPED = 0.3, 0.4  # share of reworded windows that lose words, and how many of them
 TOLD = 10.0  # length of words' scores for terms beside that of their vectors: so much faster they are learnt from
 WORDS_AT_ONCE = 1024
-EVERYDAY_ONE_IN = 2  # of the everyday texts that there are
-FEWER_EVERYDAY = 4  # one everyday text in so many drawn from anywhere
+BACKGROUND_ONE_IN = 2  # of the background texts that there are
+FEWER_EVERYDAY = 4  # one background text in so many drawn from anywhere
 FEWEST = 10  # texts that teach a term, even where the labeller finds fewer
 
 
@@ -87,9 +87,9 @@ class LabelledMeanings:
         words = (np.flatnonzero(is_word) if is_word.any() else plain)[:WORDS]
         self.glue, self.words = words[:GLUE], words[GLUE:] if len(words) > GLUE else words
         often = np.arange(1, len(self.words) + 1) ** -RARER
-        everyday = like_queries()[::EVERYDAY_ONE_IN]
-        of_everyday = _encoded(dense, everyday)
-        labeller = Labeller(dense, _texts(reference, self.cut), self.about, of_everyday)
+        background = like_queries()[::BACKGROUND_ONE_IN]
+        of_background = _encoded(dense, background)
+        labeller = Labeller(dense, _texts(reference, self.cut), self.about, of_background)
         vectors = _encoded(dense, tuple(_texts(reference, self.words[:, None].tolist())))
         self.near = [_profile(self.words, column, often) for column in labeller.nearest(vectors).T]
         self.alike = self._alike(vectors)
@@ -97,11 +97,11 @@ class LabelledMeanings:
         self.unknown = np.zeros_like(about)
         self.unknown[rows] = labeller.alike()
         pool, by_model = self._made(min(LARGEST_POOL, POOL + a_term * about.shape[1]), random)
-        said = reference.tokenize(list(everyday))
+        said = reference.tokenize(list(background))
         of_pool = self._of_made(dense, _texts(reference, pool), by_model)
         self.made = len(pool)
         self.pool = pool + [[token for token in ids if token < self.first_new] for ids in said]
-        self.nearness = labeller.of_vectors(np.concatenate([of_pool, of_everyday]))
+        self.nearness = labeller.of_vectors(np.concatenate([of_pool, of_background]))
         known = np.isin(rows, np.asarray(documents, dtype=np.int64))
         self.answered = _answered(of_pool, labeller.vectors[known])
         self.teaching = [
@@ -119,19 +119,19 @@ class LabelledMeanings:
     def draw(self, count: int, random: Generator) -> Samples:
         """`count` texts and, where terms are taught, `count` more that mean one; how far they mean it.
 
-        Of the first, a share of everyday ones comes first; the rest are as often near to one document as to another.
+        Of the first, a share of background ones comes first; the rest are as often near to one document as to another.
         """
-        everyday = count // FEWER_EVERYDAY
-        rows = random.integers(self.made, len(self.pool), everyday).tolist()
-        answers = random.choice(len(self.answered), count - everyday)
+        background = count // FEWER_EVERYDAY
+        rows = random.integers(self.made, len(self.pool), background).tolist()
+        answers = random.choice(len(self.answered), count - background)
         rows += [int(random.choice(self.answered[answer])) for answer in answers]
         if len(self.taught):
             terms = random.choice(self.taught, count)
             rows += [int(random.choice(self.teaching[term])) for term in terms]
         return self._samples(rows)
 
-    def everyday(self) -> Samples:
-        """All of the everyday texts, each once."""
+    def background(self) -> Samples:
+        """All of the background texts, each once."""
         return self._samples(range(self.made, len(self.pool)))
 
     def _samples(self, rows: Sequence[int]) -> Samples:
@@ -229,7 +229,7 @@ def _answered(vectors: NDArray[np.float32], documents: NDArray[np.float32]) -> l
 
 @lru_cache(maxsize=3)
 def _encoded(dense: DenseEncoder, texts: tuple[str, ...]) -> NDArray[np.float32]:
-    """Vectors (B, H) of what is the same in every stage, kept for the next: words, everyday and made-up texts."""
+    """Vectors (B, H) of what is the same in every stage, kept for the next: words, background and made-up texts."""
     return dense.encode(texts)
 
 

@@ -4,10 +4,10 @@ A text means a term where it is much nearer to what is about the term than to an
 A dense encoder that knows ordinary language tells it, without a label and without the term itself: where the
 texts nearest to a question are about the term, the question means it. Zero is where that changes. But something is
 always nearest, so a question that has nothing to do with the domain would mean a term as often as not: to mean it, a
-text has also to be nearer to it than most everyday texts are. With each further term something is nearer by chance, so
+text has also to be nearer to it than most background texts are. With each further term something is nearer by chance, so
 each asks for more (Bonferroni's correction).
 
-Dimensions: B texts, S sources, E everyday texts, D terms or definitions, H width of a dense vector, W words,
+Dimensions: B texts, S sources, E background texts, D terms or definitions, H width of a dense vector, W words,
 K directions, at most `MOST`.
 """
 
@@ -28,7 +28,7 @@ from sparse_adapt.model.tokens import TokenIds
 
 TEXTS_AT_ONCE = 1024
 NEAREST = 3  # texts on either side that a text is compared with: one alone may be near by a word
-NEAR = 0.15  # share of everyday texts that may be near enough to mean a term: of all terms together
+NEAR = 0.15  # share of background texts that may be near enough to mean a term: of all terms together
 RIDGE = 1.0  # what a word's squared score costs, beside a text's squared error
 SURE = (-0.2, 0.1)  # nearness beyond which a text is as far as any other, or means the term for sure
 MOST = 64  # directions of nearness that are told apart, of more terms than that
@@ -53,27 +53,27 @@ class Labeller:
         encoder: DenseEncoder,
         sources: Sequence[str],
         about: NDArray[np.bool_],
-        everyday: NDArray[np.float32] | None = None,
+        background: NDArray[np.float32] | None = None,
     ) -> None:
         """`sources`: texts with the terms cut out of them; `about`: (S, D), which terms each is about.
 
-        `everyday`: vectors (E, H) of texts like queries that mean anything; without them nothing is too far.
+        `background`: vectors (E, H) of texts like queries that mean anything; without them nothing is too far.
         """
         self.encoder, self.about = encoder, about
         self.vectors = encoder.encode(sources)
         self.owned = [np.flatnonzero(column) for column in about.T]
         self.least = np.full(about.shape[1], -np.inf, dtype=np.float32)  # cosine to a term, to mean it
-        if everyday is not None and len(everyday):
+        if background is not None and len(background):
             far = 1.0 - NEAR / max(1, about.shape[1])
             for term, own in enumerate(self.owned):
                 if len(own):
-                    self.least[term] = np.quantile(_nearest(everyday @ self.vectors[own].T), far)
+                    self.least[term] = np.quantile(_nearest(background @ self.vectors[own].T), far)
 
     def nearness(self, texts: Sequence[str]) -> Nearness:
         """(B, D) in [-2, 2]: mean cosine to the three nearest sources about a term, less that to as many others.
 
         Where fewer are about it, to as many on either side. Where none is it is -1: nothing means it. Where all
-        are, the other cosine is 0. And less than what few everyday texts exceed, if that is more.
+        are, the other cosine is 0. And less than what few background texts exceed, if that is more.
         """
         return self.of_vectors(self.encoder.encode(texts))
 

@@ -18,7 +18,7 @@ from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.layout import is_dense
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pages.subject import EncodedSubject
-from sparse_adapt.pipeline.lowering import Amounts, Scales, Texts, everyday_queries, raw_logits
+from sparse_adapt.pipeline.lowering import Amounts, Scales, Texts, background_queries, raw_logits
 from sparse_adapt.pipeline.run import REPORT_FILE, read_finished
 from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.encode import encode
@@ -77,9 +77,9 @@ class Explored:
         return None if split is None else read_collection(self.places.corpus, split)
 
     @cached_property
-    def everyday(self) -> list[str]:
+    def background(self) -> list[str]:
         """Queries that mean anything."""
-        return everyday_queries()
+        return background_queries()
 
     @cached_property
     def scales(self) -> Scales:

@@ -39,19 +39,19 @@ STEPS = 100  # of a slider
 
 
 def terms_page(explored: Explored, at: Addresses) -> WebPage:
-    """Every new term with the share of everyday queries that light it."""
+    """Every new term with the share of background queries that light it."""
     if not explored.terms:
         return at.said(explored, "Terms", "This model was given no new term.")
     scales = explored.scales
     assert scales.said is not None, "scales of a corpus"
-    shares = (scales.everyday > 0).mean(axis=0)
+    shares = (scales.background > 0).mean(axis=0)
     order = np.argsort(-shares, kind="stable")[:LISTED]
     tokens = explored.main.model.new_tokens
     rows: list[Row] = [
         {
             "term": tokens[place].term,
             "documents": int(scales.said[:, place].sum()),
-            "everyday": float(shares[place]),
+            "background": float(shares[place]),
             "to": at.term(tokens[place].token_id),
         }
         for place in map(int, order)
@@ -59,7 +59,7 @@ def terms_page(explored: Explored, at: Addresses) -> WebPage:
     columns = (
         Column("term", "term", "token"),
         Column("documents", "documents say it"),
-        Column("everyday", "everyday queries light it", "share", decimals=1),
+        Column("background", "background queries light it", "share", decimals=1),
     )
     note = "" if len(tokens) <= LISTED else f"The first {LISTED:,} of {len(tokens):,}, most strays first."
     table = TableRows(Table("", columns, rows, note), {"term": "to"})
@@ -158,14 +158,16 @@ def _strays(explored: Explored, at: Addresses, token: NewToken) -> list[Part]:
     logits = _logits(explored, token)
     order = [int(row) for row in np.argsort(-logits, kind="stable")[:STRAYS] if logits[row] > 0]
     if not order:
-        return [Prose("No everyday query lights it.", "quiet")]
-    texts, largest = explored.everyday, float(logits[order[0]])
+        return [Prose("No background query lights it.", "quiet")]
+    texts, largest = explored.background, float(logits[order[0]])
     bars = [
         Bar(texts[row], f"{logits[row]:.1f}", float(logits[row]) / largest, link=at.query(texts[row]))
         for row in order
     ]
     share = float((logits > 0).mean())
-    title = f"{percentage(share)} of {len(logits):,} everyday queries light it; those with the largest logits"
+    title = (
+        f"{percentage(share)} of {len(logits):,} background queries light it; those with the largest logits"
+    )
     return [
         BarList(title, bars),
         heat_of(explored.main.model, texts[order[0]], token.token_id, "What lit it in the first"),
@@ -194,6 +196,6 @@ def _place(explored: Explored, token: NewToken) -> int:
 
 
 def _logits(explored: Explored, token: NewToken) -> NDArray[np.float32]:
-    """The raw logit of a term in each everyday query."""
-    logits: NDArray[np.float32] = explored.scales.everyday[:, _place(explored, token)]
+    """The raw logit of a term in each background query."""
+    logits: NDArray[np.float32] = explored.scales.background[:, _place(explored, token)]
     return logits
