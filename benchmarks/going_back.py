@@ -1,10 +1,10 @@
-"""How much of a learnt table of queries to keep: by made-up queries that were set aside, then counted on real ones.
+"""How much of a learnt table of queries to keep: by synthetic queries that were set aside, then counted on real ones.
 
     python -m benchmarks.going_back --data DIR --runs RUNS [--seeds 0 3 4]
 
 DIR holds the collections; RUNS/NAME what `sparse-adapt adapt DIR/NAME --until candidates` left of each. The stage
-`query-table` learns from the made-up queries' candidates, and each share of the way back to the first table is tried. Prints
-nDCG@10 by share; `chosen` is the share that is best for the made-up queries, means over collections and seeds.
+`query-table` learns from the synthetic queries' candidates, and each share of the way back to the first table is tried. Prints
+nDCG@10 by share; `chosen` is the share that is best for the synthetic queries, means over collections and seeds.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from sparse_adapt.training.loop import train
 
 COLLECTIONS = ("scifact", "cranfield", "cacm", "medquad")
 SHARES = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
-MODEL, HELD, REAL = "splade-tiny", "made-up", "real"
+MODEL, HELD, REAL = "splade-tiny", "synthetic", "real"
 
 Score = Callable[[SparseEncoder], float]
 
@@ -78,7 +78,7 @@ def measured(name: str, data: Path, run: Path, seeds: Sequence[int]) -> list[dic
 
 
 def table(found: Sequence[dict[str, Any]]) -> str:
-    """Means over seeds by share, of made-up queries and of real ones, and the share that the first choose."""
+    """Means over seeds by share, of synthetic queries and of real ones, and the share that the first choose."""
     names = [name for name in COLLECTIONS if any(each["collection"] == name for each in found)]
 
     def means(kind: str, share: float) -> list[float]:

@@ -34,7 +34,7 @@ from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
 from sparse_adapt.stages.runner import carry_out
-from sparse_adapt.synthetic.background import LIKE_QUERIES, general_pairs, made_up
+from sparse_adapt.synthetic.background import LIKE_QUERIES, general_pairs, synthetic
 
 ASKED, SEED = 1000, 65_537  # general questions, and background texts by a seed that no stage has
 AT_ONCE = 256
@@ -112,7 +112,7 @@ def measured(encoder: SparseEncoder, collection: Collection) -> dict[str, float]
         kind: logits_of(encoder, [each.text for each in collection.queries if each.kind == kind])
         for kind in ("semantic", "control")
     }
-    logits["background"] = logits_of(encoder, made_up(ASKED, SEED)[LIKE_QUERIES])
+    logits["background"] = logits_of(encoder, synthetic(ASKED, SEED)[LIKE_QUERIES])
     logits["questions"] = logits_of(
         encoder, [question.text for _, question in general_pairs("judges")][:ASKED]
     )

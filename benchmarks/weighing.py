@@ -1,7 +1,7 @@
 """Whether to weigh matches by idf, and what tells so without a label: `python -m benchmarks.weighing --data DIR`.
 
 The base model alone, each match counted by a power of its token's idf. Beside the real test queries stands what a
-user without labels can measure on the same documents: made-up queries of each kind (how well the ranking agrees with
+user without labels can measure on the same documents: synthetic queries of each kind (how well the ranking agrees with
 BM25 and a dense model, and how high the document stands that the query was made from) and known items. The power that
 three collections would choose is then tried on the fourth, and so is the one that each piece of evidence chooses.
 """
@@ -30,7 +30,7 @@ from sparse_adapt.teachers.teacher import make_teacher
 
 POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 COLLECTIONS = ("scifact", "cranfield", "cacm", "medquad")
-EVIDENCE = 1_000  # documents that made-up queries and known items are made from
+EVIDENCE = 1_000  # documents that synthetic queries and known items are made from
 KNOWN = 500
 RESULTS = Path(__file__).with_name("results")
 
@@ -64,7 +64,7 @@ def measured(folder: Path) -> dict[str, Curve]:
     curves = {"real": curve(asked, vectors, idf, collection, "ndcg@10")}
     some = slice(None, None, max(1, -(-len(collection.documents) // EVIDENCE)))
     documents = collection.documents[some]
-    curves |= made_up(encoder, documents, vectors[some], idf)
+    curves |= synthetic(encoder, documents, vectors[some], idf)
     curves |= known(encoder, documents, vectors[some], idf)
     return curves
 
@@ -75,10 +75,10 @@ def curve(queries: csr_matrix, documents: csr_matrix, idf: np.ndarray, of: Colle
     return [round(float(result.values[measure].mean()), 5) for result in found]
 
 
-def made_up(
+def synthetic(
     encoder: SparseEncoder, documents: Sequence[Document], vectors: csr_matrix, idf: np.ndarray
 ) -> dict[str, Curve]:
-    """Agreement with other rankers, and rank of the source, by kind of made-up query."""
+    """Agreement with other rankers, and rank of the source, by kind of synthetic query."""
     collected = make_queries(documents, QuerySettings(count=1))
     held = collected.of(HELD)
     teacher = make_teacher(encoder, collected.documents).others

@@ -18,7 +18,7 @@ TEXT, CODE = new_markdown_cell, new_code_cell
 
 CELLS = (
     TEXT(
-        """# A made-up word, from nonsense to a ranked answer
+        """# A synthetic word, from nonsense to a ranked answer
 
 *Gatrocraptic* is an invented word for a way of managing an organisation's spending. No pre-trained model has
 seen it. Here we follow it through the stages of `sparse-adapt demo`: what the model sees, what the word

@@ -5,7 +5,7 @@ word a token, with an input row and an output row. `stages` teach the model, one
 `training` and the loss terms of `objectives`: `preserve` learns to do what the model did before, `warmup` learns from
 the corpus, `dictionary` from definitions, `distill` and `rank` from queries whose candidates a teacher has scored.
 Where a user has no queries,
-`made_up` cuts some out of the documents and `teachers` score documents for each. The adapted model encodes texts as
+`synthetic` cuts some out of the documents and `teachers` score documents for each. The adapted model encodes texts as
 sparse vectors: `retrieve` searches them exactly and measures the ranking, and `engines` writes them for a search engine
 and opens them there. `term_packs` moves what a model learnt while its body stood still to other copies of it.
 

@@ -24,7 +24,7 @@ from sparse_adapt.pipeline.request import WITH_WORDS, Request
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.selection.models import POWERS
-from sparse_adapt.synthetic.queries import QuerySettings, read_pseudo_queries
+from sparse_adapt.synthetic.queries import QuerySettings, read_synthetic_queries
 from sparse_adapt.teachers.settings import CandidateSettings
 from sparse_adapt.teachers.teacher import make_teacher
 from sparse_adapt.terms.mining import read_terms
@@ -188,7 +188,7 @@ def test_stages_that_learn_from_pairs_and_from_words_are_ingredients(request_, t
     assert [path.name for path in sorted(out.glob("[1-9]-*"))] == [
         f"{number}-{name}" for number, name in enumerate(stages, start=1)
     ]
-    asked = {query.query_id: query.document_id for query in read_pseudo_queries(out / "collection")}
+    asked = {query.query_id: query.document_id for query in read_synthetic_queries(out / "collection")}
     sources = {entry.query: asked[entry.query_id] for entry in read_candidates(out / "candidates.jsonl")}
     assert {pair.query: pair.document_id for pair in read_pairs(out / "pairs.jsonl")} == sources
     assert "pairs" in done.report["adapt"]["steps"]

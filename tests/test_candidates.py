@@ -8,7 +8,7 @@ import pytest
 from sparse_adapt.collection.examples import read_candidates, write_candidates
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError, ModelError
-from sparse_adapt.synthetic.queries import PseudoQuery
+from sparse_adapt.synthetic.queries import SyntheticQuery
 from sparse_adapt.teachers.candidates import gather
 from sparse_adapt.teachers.settings import CandidateSettings as Settings
 from sparse_adapt.teachers.teacher import (
@@ -22,7 +22,7 @@ from sparse_adapt.teachers.teacher import (
 )
 
 DOCUMENTS = [Document(f"d{number}", f"text {number}") for number in range(10)]
-QUERIES = [PseudoQuery("q1", "one", "title", "d3"), PseudoQuery("q2", "two", "given", "")]
+QUERIES = [SyntheticQuery("q1", "one", "title", "d3"), SyntheticQuery("q2", "two", "given", "")]
 
 
 def ranked_by(judge: Reranker | None = None, **scores: list[float]) -> Teacher:

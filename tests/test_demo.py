@@ -18,7 +18,7 @@ from sparse_adapt.pipeline.run import run
 from sparse_adapt.report.tables import to_json
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.selection.retention import BACKGROUND_SEED
-from sparse_adapt.synthetic.background import made_up
+from sparse_adapt.synthetic.background import synthetic
 
 QUICK = {"steps": 2, "batch_size": 4, "checkpoint_every": 1, "device": "cpu", "labeller": "none"}
 
@@ -72,7 +72,7 @@ def test_figures_are_those_of_the_vectors(tiny_model, zorvex_collection, monkeyp
     assert whole["others_largest"] == pytest.approx(float(vectors[others, token].max()))
     assert whole["others_firing"] == int((vectors[others, token] > 0).sum())
     assert figures["nonzero_document"] == pytest.approx(float((vectors > 0).sum(axis=1).mean()))
-    background = encode(model, made_up(scorecard.BACKGROUND, BACKGROUND_SEED)[::2], "document").toarray()
+    background = encode(model, synthetic(scorecard.BACKGROUND, BACKGROUND_SEED)[::2], "document").toarray()
     lit = (background[:, ids] > 0).all(axis=1) | (background[:, token] > 0)
     assert 0 < lit.mean() < 1
     assert figures["everyday_lit"] == pytest.approx(lit.mean())

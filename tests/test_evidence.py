@@ -5,8 +5,8 @@ import pytest
 
 from sparse_adapt.collection.readers import Query
 from sparse_adapt.retrieve.evaluate import Result
-from sparse_adapt.selection.asked import of_made_up
-from sparse_adapt.selection.evidence import KNOWN_ITEMS, MADE_UP, MEANT, by_error
+from sparse_adapt.selection.asked import of_synthetic
+from sparse_adapt.selection.evidence import KNOWN_ITEMS, MEANT, SYNTHETIC, by_error
 from sparse_adapt.selection.rule import decide
 
 NOISE = np.tile([0.2, -0.2], 50)  # of 100 queries: a standard error of .02
@@ -19,19 +19,19 @@ def shown(kind, gain):
 @pytest.mark.parametrize(
     ("rows", "why"),
     [
-        ([shown(MADE_UP, 0.04), shown("titles", 0.01), shown("phrases", -0.03)], None),
+        ([shown(SYNTHETIC, 0.04), shown("titles", 0.01), shown("phrases", -0.03)], None),
         (
-            [shown(MADE_UP, 0.03), shown("titles", 0.05)],
-            "made-up queries +3.0 ± 3.3 points",
+            [shown(SYNTHETIC, 0.03), shown("titles", 0.05)],
+            "synthetic queries +3.0 ± 3.3 points",
         ),  # 1.645 x .0201 = .033
         (
-            [shown(MADE_UP, 0.3), shown("phrases", -0.04)],
+            [shown(SYNTHETIC, 0.3), shown("phrases", -0.04)],
             "a gain that costs others: phrases -4.0 ± 3.3 points",
         ),
-        ([shown(MADE_UP, 0.04), shown(KNOWN_ITEMS, -0.03)], None),  # which chance may explain
-        ([shown(MADE_UP, 0.04), shown(KNOWN_ITEMS, -0.04)], "a gain that costs others: known items"),
-        ([shown(MADE_UP, -0.1), shown(MEANT, 0.04)], None),  # made-up queries don't ask for meaning
-        ([shown(MADE_UP, 0.1), shown(MEANT, 0.03)], "definitions in other words +3.0 ± 3.3 points"),
+        ([shown(SYNTHETIC, 0.04), shown(KNOWN_ITEMS, -0.03)], None),  # which chance may explain
+        ([shown(SYNTHETIC, 0.04), shown(KNOWN_ITEMS, -0.04)], "a gain that costs others: known items"),
+        ([shown(SYNTHETIC, -0.1), shown(MEANT, 0.04)], None),  # synthetic queries don't ask for meaning
+        ([shown(SYNTHETIC, 0.1), shown(MEANT, 0.03)], "definitions in other words +3.0 ± 3.3 points"),
     ],
 )
 def test_a_gain_within_chance_is_refused(rows, why):
@@ -39,7 +39,7 @@ def test_a_gain_within_chance_is_refused(rows, why):
 
 
 def test_a_single_query_shows_nothing():
-    assert decide([by_error(MADE_UP.name, np.ones(1), np.zeros(1))]).refused is not None
+    assert decide([by_error(SYNTHETIC.name, np.ones(1), np.zeros(1))]).refused is not None
 
 
 def result(kinds, values):
@@ -48,13 +48,13 @@ def result(kinds, values):
 
 def test_each_kind_with_enough_queries_speaks_for_itself():
     kinds = ["title"] * 20 + ["phrase"] * 16 + ["sentence"] * 9
-    rows = of_made_up(result(kinds, np.full(45, 0.6)), result(kinds, np.full(45, 0.5)))
+    rows = of_synthetic(result(kinds, np.full(45, 0.6)), result(kinds, np.full(45, 0.5)))
     assert [(row.kind, row.queries) for row in rows] == [
-        ("made-up queries", 45),
-        ("made-up queries (title)", 20),
-        ("made-up queries (phrase)", 16),
+        ("synthetic queries", 45),
+        ("synthetic queries (title)", 20),
+        ("synthetic queries (phrase)", 16),
     ]
-    rows = of_made_up(result(kinds[30:], np.ones(15)), result(kinds[30:], np.zeros(15)))
-    assert [(row.kind, row.queries) for row in rows] == [("made-up queries", 15)], (
+    rows = of_synthetic(result(kinds[30:], np.ones(15)), result(kinds[30:], np.zeros(15)))
+    assert [(row.kind, row.queries) for row in rows] == [("synthetic queries", 15)], (
         "few of each speak together"
     )

@@ -43,10 +43,10 @@ def new_logits(encoder: SparseEncoder, ids: list[list[int]]) -> torch.Tensor:
 
 
 def lessons(encoder: SparseEncoder) -> tuple[list[list[int]], FittedLessons]:
-    texts, made_up = encoder.tokenize([*SAYING, *OTHER]), encoder.tokenize(MEANING)
+    texts, synthetic = encoder.tokenize([*SAYING, *OTHER]), encoder.tokenize(MEANING)
     says = np.array([[True, False], [False, True], [False, False], [False, False]])
-    samples = Samples(made_up, NEARNESS >= 0, NEARNESS < 0, NEARNESS)
-    return [*texts, *made_up], FittedLessons(says, ~says, samples, Targets(), 2.0)
+    samples = Samples(synthetic, NEARNESS >= 0, NEARNESS < 0, NEARNESS)
+    return [*texts, *synthetic], FittedLessons(says, ~says, samples, Targets(), 2.0)
 
 
 def test_logits_of_remembered_states_are_the_models(encoder):

@@ -55,7 +55,7 @@ from sparse_adapt.retrieve.vectors.folder import open_vectors, read_vectors
 from sparse_adapt.retrieve.vectors.shards import encode_corpus
 from sparse_adapt.stages.record import extended_from, read_before
 from sparse_adapt.stages.record import read_record as read_stage
-from sparse_adapt.synthetic.queries import read_pseudo_queries
+from sparse_adapt.synthetic.queries import read_synthetic_queries
 from sparse_adapt.teachers.teacher import is_cross_encoder
 from sparse_adapt.term_packs.pack import read_pack
 from sparse_adapt.term_packs.putting import open_model
@@ -138,7 +138,7 @@ TEXTS: dict[str, tuple[str, Read]] = {  # what people write: content, and who re
     ),
     "pseudo/queries.jsonl": (
         '{"_id": "1", "text": "a", "kind": "x", "doc_id": "2"}\n',
-        of_folder(read_pseudo_queries),
+        of_folder(read_synthetic_queries),
     ),
 }
 

@@ -1,4 +1,4 @@
-"""Made-up texts that mean a term: always the same for a seed, never saying it. A labeller tells how far each means it."""
+"""Synthetic texts that mean a term: always the same for a seed, never saying it. A labeller tells how far each means it."""
 
 from collections.abc import Callable, Sequence
 
@@ -15,7 +15,7 @@ from sparse_adapt.stages.warmup import shared_features
 from sparse_adapt.synthetic.background import like_queries
 from sparse_adapt.synthetic.labelled import BACKGROUND_ONE_IN, LabelledMeanings
 from sparse_adapt.synthetic.labels import Labeller
-from sparse_adapt.synthetic.windows import MadeUpTexts, Meanings, Samples
+from sparse_adapt.synthetic.windows import Meanings, Samples, SyntheticTexts
 from sparse_adapt.terms.mining import Term
 
 SAYING = [
@@ -32,7 +32,7 @@ OTHER = [
 BACKGROUND = like_queries()[::8]
 FAMILIES = ["bert", "roberta", "xlm-roberta"]
 
-Source = MadeUpTexts
+Source = SyntheticTexts
 Make = Callable[[SparseEncoder, list[str]], Source]
 
 

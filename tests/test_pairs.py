@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sparse_adapt.collection.examples import Pair, read_pairs, write_pairs
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
-from sparse_adapt.synthetic.queries import PseudoQuery
+from sparse_adapt.synthetic.queries import SyntheticQuery
 from sparse_adapt.teachers.pairs import consistent
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1).filter(str.strip)
@@ -50,8 +50,8 @@ def test_a_bad_line_is_named(tmp_path, text, problem):
     assert "\n" not in str(caught.value)
 
 
-def query(name: str, document: str) -> PseudoQuery:
-    return PseudoQuery(name, f"text of {name}", "title", document)
+def query(name: str, document: str) -> SyntheticQuery:
+    return SyntheticQuery(name, f"text of {name}", "title", document)
 
 
 def test_a_pair_stays_where_few_documents_score_higher():

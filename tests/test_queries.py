@@ -14,9 +14,9 @@ from sparse_adapt.synthetic.queries import (
     SENTENCE,
     TITLE,
     TRAIN,
-    PseudoQuery,
+    SyntheticQuery,
     make_queries,
-    read_pseudo_queries,
+    read_synthetic_queries,
     without,
     write_collection,
 )
@@ -91,10 +91,10 @@ def test_a_script_without_spaces_has_sentences_too():
 def test_without_takes_all_queries_of_a_document():
     whole = Document("d", "One stays. Two goes. Three stays.", "Title")
     cut = without(
-        whole, [PseudoQuery("1", "Two goes.", SENTENCE, "d"), PseudoQuery("2", "Title", TITLE, "d")]
+        whole, [SyntheticQuery("1", "Two goes.", SENTENCE, "d"), SyntheticQuery("2", "Title", TITLE, "d")]
     )
     assert (cut.title, cut.text.split()) == ("", ["One", "stays.", "Three", "stays."])
-    assert without(whole, [PseudoQuery("1", "stays", PHRASE, "d")]) is whole
+    assert without(whole, [SyntheticQuery("1", "stays", PHRASE, "d")]) is whole
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_very_long_documents_are_quick(documents):
 def test_a_collection_reads_back_and_may_be_edited(tmp_path, documents):
     collected = make_queries(documents, Queries(count=6, held=2))
     write_collection(tmp_path, collected)
-    assert read_pseudo_queries(tmp_path) == collected.queries
+    assert read_synthetic_queries(tmp_path) == collected.queries
     assert list(read_documents(tmp_path)) == collected.documents
     judged = read_judgements(tmp_path, HELD)
     assert judged == {query.query_id: {query.document_id: 1} for query in collected.of(HELD)}
@@ -128,8 +128,8 @@ def test_a_collection_reads_back_and_may_be_edited(tmp_path, documents):
     (tmp_path / "queries.jsonl").write_text(
         "".join(lines[1:]) + '{"_id": "own", "text": "a leaking valve"}\n'
     )
-    edited = read_pseudo_queries(tmp_path)
-    assert edited == [*collected.queries[1:], PseudoQuery("own", "a leaking valve", "given", "", TRAIN)]
+    edited = read_synthetic_queries(tmp_path)
+    assert edited == [*collected.queries[1:], SyntheticQuery("own", "a leaking valve", "given", "", TRAIN)]
 
 
 def test_keywords_and_journal_follow_a_title_where_they_are_asked_for(documents):

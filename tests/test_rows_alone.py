@@ -36,7 +36,7 @@ MEANT, OTHER = "what the team spent this month", "the wood of a tool"
 
 @pytest.fixture(autouse=True)
 def little_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few made-up and background texts, few steps, and a labeller that knows two kinds of words."""
+    """Few synthetic and background texts, few steps, and a labeller that knows two kinds of words."""
     monkeypatch.setattr("sparse_adapt.synthetic.labelled.POOL", 200)
     monkeypatch.setattr("sparse_adapt.synthetic.labelled.like_queries", lambda: BACKGROUND[:100])
     monkeypatch.setattr(dictionary, "A_TERM", 0)

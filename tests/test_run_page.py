@@ -108,8 +108,8 @@ def test_few_queries_rule_nothing():
     assert rule([few], 0.0, "").said.startswith("Judge more queries first: 5 are too few")
 
 
-def test_a_ruling_on_made_up_queries_says_so():
-    assert "made up" in rule([gain("all", 0.1, 0.2)], 0.0, "made-up queries that were set aside").told
+def test_a_ruling_on_synthetic_queries_says_so():
+    assert "made up" in rule([gain("all", 0.1, 0.2)], 0.0, "synthetic queries that were set aside").told
 
 
 # -- other runs -----------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ CASES = {
     "opensearch-model": "export opensearch-model --model {warmup} -o {out}",
 }
 SLOW = {"evaluate", "adapt", "adapt-pairs", "onnx"}  # a compiler works for ten seconds and more
-# An untrained encoder judges: which of many made-up texts it takes hangs on the last bit of a cosine. So numbers of
+# An untrained encoder judges: which of many synthetic texts it takes hangs on the last bit of a cosine. So numbers of
 # these cases mean something on the machine of the record only.
 JUDGED = {"dictionary", "distill", "run"}
 

@@ -57,7 +57,7 @@ def three_stages(model: Path, collection: Path, out: Path, before: Path | None =
     """Extend, and each training stage for a few steps, from a model folder to model folders in `out`.
 
     `before`: where the models lie that the stages begin with, `out` without. A last bit of a model chooses among
-    made-up texts, so only stages that begin with the same one are alike.
+    synthetic texts, so only stages that begin with the same one are alike.
     """
     before = before or out
     source = str(collection)

@@ -27,7 +27,7 @@ from sparse_adapt.stages.dictionary import Dictionary, dictionary
 from sparse_adapt.stages.distill import Distill, SixTerms
 from sparse_adapt.stages.rank import Rank, RankTask, RankWeights
 from sparse_adapt.stages.warmup import HELD, Warmup, domain_vocabulary, warmup
-from sparse_adapt.synthetic.background import LIKE_PASSAGES, TEXTS, made_up
+from sparse_adapt.synthetic.background import LIKE_PASSAGES, TEXTS, synthetic
 from sparse_adapt.terms.mining import Term
 from sparse_adapt.training import losses
 from sparse_adapt.training.loop import random_at, train
@@ -148,7 +148,7 @@ def test_a_query_is_about_what_its_answers_say(encoder):
     assert asked(encoder, []).about.shape == (0, 1)
 
 
-def test_queries_are_sources_of_made_up_texts_and_not_read(encoder):
+def test_queries_are_sources_of_synthetic_texts_and_not_read(encoder):
     entry = Definition("zorvex", "A valve between pump and tap.", ())
     settings = Dictionary(**SHORT)
     without = dictionary(encoder, [entry], [DOCUMENTS["b"]], settings)
@@ -158,7 +158,7 @@ def test_queries_are_sources_of_made_up_texts_and_not_read(encoder):
     assert np.array_equal(stage.meanings.about[3:], asked(encoder, ASKED).about)
 
 
-def test_definitions_are_sources_of_made_up_texts_while_distilling(encoder):
+def test_definitions_are_sources_of_synthetic_texts_while_distilling(encoder):
     entry = Definition("zorvex", "A valve between pump and tap.", ("cleaning it in spring",))
     settings = Distill(**SHORT)
     without = SixTerms(encoder, CANDIDATES, DOCUMENTS, settings)
@@ -216,7 +216,7 @@ def test_where_every_weight_learns_all_texts_are_held(encoder):
         values = losses.unclipped(logits, before, activate)
         assert values.min() < -50.0  # far from coming back
         lost = float(losses.drift(values, before, stage.texts.comparable([2, 2])))
-        assert found == pytest.approx(lost + HELD)  # made-up texts can't be farther away than 1
+        assert found == pytest.approx(lost + HELD)  # synthetic texts can't be farther away than 1
 
 
 def test_general_passages_are_held_and_light_no_new_term(encoder):
@@ -373,7 +373,7 @@ def test_factors_begin_with_how_common_a_token_is_in_background_texts_too(encode
     stage = RankTask(encoder, CANDIDATES, DOCUMENTS, anchored, SparseEncoder.load("splade-tiny"))
     documents = encode(encoder, list(DOCUMENTS.values()), "document")
     passages = encode(
-        SparseEncoder.load("splade-tiny"), made_up(TEXTS, anchored.seed)[LIKE_PASSAGES], "document"
+        SparseEncoder.load("splade-tiny"), synthetic(TEXTS, anchored.seed)[LIKE_PASSAGES], "document"
     )
     everywhere = np.pad(shares_of(passages), (0, encoder.vocabulary_size - passages.shape[1]))
     np.testing.assert_allclose(stage.beside.values, fourth_root(documents, everywhere), rtol=1e-4)
@@ -428,8 +428,8 @@ def test_factors_of_idf_stay_as_they_are(encoder, tmp_path):
 
 
 def test_background_texts_are_like_queries_and_like_passages_and_the_same_for_a_seed():
-    texts = made_up(1000, 3)
-    assert texts == made_up(1000, 3) != made_up(1000, 4)
+    texts = synthetic(1000, 3)
+    assert texts == synthetic(1000, 3) != synthetic(1000, 4)
     like_queries, like_passages = ([text.split() for text in texts[first::2]] for first in (0, 1))
     assert {len(words) for words in like_queries} == set(range(2, 9))
     assert {len(words) for words in like_passages} == set(range(16, 49))
@@ -494,7 +494,7 @@ def test_a_step_reads_each_text_once(encoder):
 
 
 def test_an_anchor_in_background_texts_keeps_what_others_mean(tmp_path):
-    texts, forgotten = made_up(60, 9), {}
+    texts, forgotten = synthetic(60, 9), {}
     before = encode(SparseEncoder.load("splade-tiny"), texts, "document")
     for weight in (0.0, 50.0):
         model = SparseEncoder.load("splade-tiny")

@@ -4,7 +4,7 @@ from benchmarks import teaching
 
 
 def result(row: str, seed: int, ndcg: float, **more: float) -> dict[str, object]:
-    """One measured row of a made-up collection."""
+    """One measured row of a synthetic collection."""
     sizes = {"nonzero_document": 80.0, "nonzero_query": 20.0}
     measures = {
         "measured": {"ndcg@10": ndcg, **sizes},

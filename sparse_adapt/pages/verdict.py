@@ -23,7 +23,7 @@ from sparse_adapt.report.tables import Column, Row, Table, percentage
 from sparse_adapt.selection.evidence import Evidence
 from sparse_adapt.selection.rule import MAY_LOSE, STRAYS_ENOUGH, decide, keeps_lines
 
-MADE_UP = "made-up"
+SYNTHETIC = "synthetic"
 FEW = 20  # queries from which on an interval says something
 MANY = 50  # documents from which on the index is estimated
 COLUMNS = (
@@ -70,7 +70,7 @@ def _told(whole: Evidence, judged_by: str) -> str:
     verb = "rises" if whole.gain > 0 else "falls" if whole.gain < 0 else "stays"
     told = f"nDCG@10 {verb} from {whole.base:.3f} to {whole.model:.3f} on {whole.queries:,} queries: "
     told += f"{whole.gain:+.3f}, with a 95\u00a0% interval from {whole.low:+.3f} to {whole.high:+.3f}."
-    if MADE_UP in judged_by:
+    if SYNTHETIC in judged_by:
         told += " The queries are made up, and promise more than real ones give."
     return told
 

@@ -46,7 +46,7 @@ from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.made_from import of_model, of_path, stamp
 from sparse_adapt.stages.record import write_record
 from sparse_adapt.stages.runner import Outcome
-from sparse_adapt.synthetic.queries import read_pseudo_queries
+from sparse_adapt.synthetic.queries import read_synthetic_queries
 
 CHOICE_FILE, KEEPS_FILE = "choice.json", "keeps.json"
 MAKE_AGAIN = "remove it and pass --resume, which makes it again"
@@ -131,7 +131,7 @@ def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
 
     def do() -> str:
         documents = {each.document_id: each for each in read_documents(collection)}
-        kinds = {query.query_id: query.kind for query in read_pseudo_queries(collection)}
+        kinds = {query.query_id: query.kind for query in read_synthetic_queries(collection)}
         entries = list(read_candidates(held_file, document_ids=documents))
         held = held_collection(documents, entries, kinds)
         makers = makers_of(plan, folder, settings.merges, request.reading, work.ranked)
@@ -210,7 +210,7 @@ def _record_of(work: Work, outcomes: Sequence[Outcome], tried: Mapping[str, Any]
     """What the commands that take a model folder look for in it, and what its card tells."""
     request, kept = work.request, tried["tried"][tried["kept"]]
     rows = [tried["tried"][0], kept] if tried["kept"] else [kept]
-    note = f"On {tried['queries']:,} made-up queries that were set aside; judge by queries of your own."
+    note = f"On {tried['queries']:,} synthetic queries that were set aside; judge by queries of your own."
     return {
         "stage": "adapt",
         "model": stamp(of_model(absolute(request.model))),
@@ -247,7 +247,7 @@ def tabulate(report: Mapping[str, Any]) -> Table:
 
 def _note(choice: Mapping[str, Any]) -> Iterator[str]:
     """What the table measures, and what the names of its models mean."""
-    yield f"Measured on {choice['queries']:,} made-up queries that were set aside. nDCG@10: how high a model ranks the"
+    yield f"Measured on {choice['queries']:,} synthetic queries that were set aside. nDCG@10: how high a model ranks the"
     yield "ten documents that the teacher scores best. p: how likely chance alone makes such a difference to the base"
     yield "model. non-zeros: tokens with a weight, of a document and of a query. *: the model that is kept."
     ways = {str(row["weighed"]) for row in choice["tried"]}
@@ -274,7 +274,9 @@ def verdict(report: Mapping[str, Any]) -> list[str]:
     rows = [Evidence(**row) for row in choice.get("evidence", ())]
     falls = list(falls_of_choice(rows))
     if kept["recall@100"] < base["recall@100"] - MAY_LOSE:
-        falls.insert(0, f"recall@100 of made-up queries {base['recall@100']:.3f} -> {kept['recall@100']:.3f}")
+        falls.insert(
+            0, f"recall@100 of synthetic queries {base['recall@100']:.3f} -> {kept['recall@100']:.3f}"
+        )
     lines = [
         *_first(choice),
         *keeps_lines(found.get("keeps", {}), falls),
@@ -285,7 +287,7 @@ def verdict(report: Mapping[str, Any]) -> list[str]:
     if choice["kept"] != 0:
         longer = kept["nonzero_document"] / max(1e-9, base["nonzero_document"]) - 1
         lines.append(
-            f"kept: {kept['name']}, nDCG@10 {base['ndcg@10']:.3f} -> {kept['ndcg@10']:.3f} on made-up queries, "
+            f"kept: {kept['name']}, nDCG@10 {base['ndcg@10']:.3f} -> {kept['ndcg@10']:.3f} on synthetic queries, "
             f"documents {longer:+.0%} non-zeros; judge by queries of your own"
         )
     if found["frozen"]:

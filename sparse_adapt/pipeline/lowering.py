@@ -24,7 +24,7 @@ from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors
 from sparse_adapt.selection.retention import BACKGROUND_SEED, known_of
-from sparse_adapt.synthetic.background import LIKE_QUERIES, made_up
+from sparse_adapt.synthetic.background import LIKE_QUERIES, synthetic
 
 BACKGROUND = 4_000  # texts that mean anything, half of them like queries
 TOKENS_A_PASS = 8192
@@ -37,7 +37,7 @@ Amounts = NDArray[np.float32]  # (T) by how much each new term is lowered, in th
 
 def background_queries(seed: int = BACKGROUND_SEED) -> list[str]:
     """Texts like queries that mean anything."""
-    return made_up(BACKGROUND, seed)[LIKE_QUERIES]
+    return synthetic(BACKGROUND, seed)[LIKE_QUERIES]
 
 
 # -- texts ----------------------------------------------------------------------------------------

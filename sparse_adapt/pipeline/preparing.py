@@ -22,10 +22,10 @@ from sparse_adapt.synthetic.queries import (
     HELD,
     TRAIN,
     Generate,
-    PseudoQuery,
     QuerySettings,
+    SyntheticQuery,
     make_queries,
-    read_pseudo_queries,
+    read_synthetic_queries,
     write_collection,
 )
 from sparse_adapt.teachers.candidates import gather
@@ -112,7 +112,8 @@ def prepare_collection(
     collected = make_queries(documents, settings, generate, place=corpus)
     if given is not None:
         collected.queries.extend(
-            PseudoQuery(f"{GIVEN}-{query.query_id}", query.text, GIVEN, "") for query in read_queries(given)
+            SyntheticQuery(f"{GIVEN}-{query.query_id}", query.text, GIVEN, "")
+            for query in read_queries(given)
         )
     write_collection(folder, collected)
     counts = {split: len(collected.of(split)) for split in (TRAIN, HELD)}
@@ -137,7 +138,7 @@ def prepare_candidates(
         most = {"count": 2 * GRADES + 1, "depth": GRADES, "from_teacher": GRADES, "from_student": GRADES}
         settings = settings.model_copy(update=most)
     documents = list(read_documents(collection))
-    queries = [query for query in read_pseudo_queries(collection) if query.split == split]
+    queries = [query for query in read_synthetic_queries(collection) if query.split == split]
     gathered = gather(queries, documents, teacher, settings, watch(f"{split} queries", len(queries)))
     wanted = FEWEST_HELD if split == HELD else 1
     if len(gathered.candidates) < wanted:
@@ -154,7 +155,7 @@ def prepare_candidates(
 
 def prepare_pairs(candidates: Path, collection: Path, path: Path) -> str:
     """Write `pairs.jsonl`: each query with its source; without one, with what the teacher scores best."""
-    sources = {query.query_id: query.document_id for query in read_pseudo_queries(collection)}
+    sources = {query.query_id: query.document_id for query in read_synthetic_queries(collection)}
     pairs = []
     for entry in read_candidates(candidates):
         best = entry.document_ids[int(np.argmax(entry.teacher_scores))]

@@ -1,6 +1,6 @@
 """What is asked of a base model and an adapted one, without a label, and what they answer.
 
-Made-up queries that were set aside, each kind of them, known items, and definitions in other words of what a model was
+Synthetic queries that were set aside, each kind of them, known items, and definitions in other words of what a model was
 taught; the judged queries of a corpus where it has some. Dimensions: B texts, D terms.
 """
 
@@ -30,8 +30,8 @@ from sparse_adapt.retrieve.significance import Values
 from sparse_adapt.selection.evidence import (
     ALL,
     KNOWN_ITEMS,
-    MADE_UP,
     MEANT,
+    SYNTHETIC,
     Evidence,
     by_error,
     by_resampling,
@@ -48,14 +48,14 @@ JUDGED = 500  # judged queries, at the most
 BACKGROUND_TEXTS = 1_000  # texts that mean anything, half of them like queries
 
 
-def of_made_up(model: Result, base: Result) -> list[Evidence]:
-    """A row for all made-up queries, and one for each kind of which there are enough, where there are several."""
-    ours, theirs = (result.values[MADE_UP.measure] for result in (model, base))
+def of_synthetic(model: Result, base: Result) -> list[Evidence]:
+    """A row for all synthetic queries, and one for each kind of which there are enough, where there are several."""
+    ours, theirs = (result.values[SYNTHETIC.measure] for result in (model, base))
     kinds = np.array([query.kind or "" for query in model.queries])
     enough = [str(kind) for kind in dict.fromkeys(kinds) if (kinds == kind).sum() >= FEWEST]
-    apart = [(f"{MADE_UP.name} ({kind})", kinds == kind) for kind in enough] if len(enough) > 1 else []
+    apart = [(f"{SYNTHETIC.name} ({kind})", kinds == kind) for kind in enough] if len(enough) > 1 else []
     return [
-        by_error(MADE_UP.name, ours, theirs),
+        by_error(SYNTHETIC.name, ours, theirs),
         *(by_error(name, ours[rows], theirs[rows]) for name, rows in apart),
     ]
 
@@ -92,12 +92,12 @@ def weigh(
 ) -> Weighed:
     """The evidence for the second of two models, beside the first, the base model.
 
-    `results`: on the made-up queries that were set aside. `taught`: what the second was taught; without a semantic labeller nobody
+    `results`: on the synthetic queries that were set aside. `taught`: what the second was taught; without a semantic labeller nobody
     tells whether other words mean the same.
     """
     base, model = results
     both = encoded(*models, evenly(documents, DOCUMENTS))
-    rows = [*of_made_up(model, base), *of_known_items(both)]
+    rows = [*of_synthetic(model, base), *of_known_items(both)]
     asks = taught.definitions and taught.labeller != "none"
     meant, meaning = of_meaning(both, taught, seed) if asks else ([], {})
     rows += meant
@@ -229,14 +229,14 @@ class Judged(NamedTuple):
 
     @classmethod
     def of(cls, corpus: str, run: Path) -> "Judged":
-        """The judged queries of a corpus; else the made-up ones that an adaptation in `run` set aside; else none."""
+        """The judged queries of a corpus; else the synthetic ones that an adaptation in `run` set aside; else none."""
         split, made = judged_split(corpus), run / "collection"
         found, said = None, ""
         if split is not None:
             found, said = read_collection(corpus, split), f"the judged queries of the split {split!r}"
         elif (made / "qrels" / f"{HELD}.tsv").is_file():
             found = read_collection(made, HELD)
-            said = "made-up queries that were set aside, each with the document that it was made from"
+            said = "synthetic queries that were set aside, each with the document that it was made from"
         everything = tuple(read_documents(corpus)) if found is None else found.documents
         documents = _some(everything, found)
         if found is not None:
@@ -277,6 +277,6 @@ def judged_evidence(base: SparseEncoder, model: SparseEncoder, judged: Judged) -
 def _of_judged(base: Result, model: Result) -> list[Evidence]:
     """A row for all queries, then one for each kind."""
     return [
-        by_resampling(kind or ALL, *(each.select(kind)[MADE_UP.measure] for each in (model, base)))
+        by_resampling(kind or ALL, *(each.select(kind)[SYNTHETIC.measure] for each in (model, base)))
         for kind in (None, *model.kinds)
     ]

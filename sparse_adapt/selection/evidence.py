@@ -30,7 +30,7 @@ class Kind(NamedTuple):
 
 
 ALL = "all queries"
-MADE_UP = Kind("made-up queries", "ndcg@10", "nDCG@10 of made-up queries")
+SYNTHETIC = Kind("synthetic queries", "ndcg@10", "nDCG@10 of synthetic queries")
 MEANT = Kind("definitions in other words", "ndcg@10", "nDCG@10 of definitions in other words")
 KNOWN_ITEMS = Kind("known items", "mrr@10", "MRR@10 of two words of a document")
 GENERAL = Kind("general", "ndcg@10", "nDCG@10 of general questions")
@@ -38,7 +38,7 @@ GENERAL_FOUND = Kind("general", "recall@100", "their recall@100")
 MIXED = Kind("general, mixed index", "ndcg@10", "nDCG@10 in a mixed index")
 STRAYS = Kind("general", "strays", "general questions that light a new term")
 BACKGROUND = Kind("background texts", "strays", "background texts that light a new term")
-KINDS = (MADE_UP, MEANT, KNOWN_ITEMS, GENERAL, GENERAL_FOUND, MIXED, STRAYS, BACKGROUND)
+KINDS = (SYNTHETIC, MEANT, KNOWN_ITEMS, GENERAL, GENERAL_FOUND, MIXED, STRAYS, BACKGROUND)
 RETAINED = (GENERAL, GENERAL_FOUND, MIXED, KNOWN_ITEMS)  # of which nothing may fall
 
 

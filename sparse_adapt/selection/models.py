@@ -112,7 +112,7 @@ def held_collection(
 ) -> Collection:
     """The queries set aside over all of their candidates: those that the teacher scores best are to be found.
 
-    The best of ten is worth ten, the next nine, and so on. `kinds`: of what kind each made-up query is, by its id.
+    The best of ten is worth ten, the next nine, and so on. `kinds`: of what kind each synthetic query is, by its id.
     """
     named = {document_id for entry in held for document_id in entry.document_ids}
     return Collection(
@@ -132,7 +132,7 @@ def try_models(
 ) -> Choice:
     """Measure every model with and without factors, and choose. The first has to be the base model.
 
-    `taught`: whether the others have what was asked for and the base model lacks: what terms mean, of which made-up
+    `taught`: whether the others have what was asked for and the base model lacks: what terms mean, of which synthetic
     queries say nothing, or a table for queries. The base model isn't kept then.
     """
     tried: list[Tried] = []

@@ -30,7 +30,7 @@ from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors, read_collection
 from sparse_adapt.retrieve.significance import Values, holm, randomisation_test
 from sparse_adapt.selection.evidence import BACKGROUND, KNOWN_ITEMS
-from sparse_adapt.synthetic.background import LIKE_QUERIES, general_pairs, made_up
+from sparse_adapt.synthetic.background import LIKE_QUERIES, general_pairs, synthetic
 
 GENERAL = "general"  # the collection that ships with the package
 FIRST = 10  # documents of a query that people look at
@@ -96,7 +96,7 @@ def lights(queries: csr_matrix, terms: Sequence[Sequence[int]]) -> NDArray[np.bo
 
 def background_strays(model: SparseEncoder, count: int, terms: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
     """Which background texts like queries light a term, of so many texts half of which are like queries: (count / 2,)."""
-    return lights(encode(model, made_up(count, BACKGROUND_SEED)[LIKE_QUERIES], "query"), terms)
+    return lights(encode(model, synthetic(count, BACKGROUND_SEED)[LIKE_QUERIES], "query"), terms)
 
 
 def keeping(

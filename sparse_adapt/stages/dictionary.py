@@ -1,4 +1,4 @@
-"""Dictionary: the model learns from definitions, both ways, and from made-up texts which term is meant.
+"""Dictionary: the model learns from definitions, both ways, and from synthetic texts which term is meant.
 
 The sentence that defines a term is read with the term or its defining words masked; and the definition alone,
 without the term, must bring the term to mind, as a query does that describes a thing without its name. Definitions
@@ -53,7 +53,7 @@ class DictionaryWeights(WarmupWeights):
 
 
 class Dictionary(Warmup):
-    """Guess masked words of definitions, and tell which term a made-up text means. The whole model learns."""
+    """Guess masked words of definitions, and tell which term a synthetic text means. The whole model learns."""
 
     fits_rows: ClassVar[bool] = True
 
@@ -72,7 +72,7 @@ class Dictionary(Warmup):
         ge=1,
     )
     batch_size: int = setting(
-        4, "Definitions and documents of a step, beside many made-up texts.", unit="texts", ge=1
+        4, "Definitions and documents of a step, beside many synthetic texts.", unit="texts", ge=1
     )
     labeller: str = setting(LABELLER)
     samples: int | None = setting(64, ge=1)
@@ -156,10 +156,10 @@ def _lessons(
 
 
 def check_lessons(settings: Dictionary) -> None:
-    """Refuse to fit rows alone where no labeller tells what made-up texts mean, from which they learn."""
+    """Refuse to fit rows alone where no labeller tells what synthetic texts mean, from which they learn."""
     if settings.labeller == "none" or settings.weights.recall == 0.0:
         raise ConfigError(
-            'train = "rows" learns from made-up texts that a labeller has read; name a labeller, and give recall a weight'
+            'train = "rows" learns from synthetic texts that a labeller has read; name a labeller, and give recall a weight'
         )
 
 

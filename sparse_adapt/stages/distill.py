@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sparse_adapt.objectives.hinges import TermReading
     from sparse_adapt.objectives.meanings import Sources
     from sparse_adapt.objectives.scores import CandidateBatch
-    from sparse_adapt.synthetic.windows import MadeUpTexts
+    from sparse_adapt.synthetic.windows import SyntheticTexts
     from sparse_adapt.training.loop import Task
 
 FEW = 32  # queries up to which a distillation is short
@@ -40,7 +40,7 @@ MANY_QUERIES = 300  # steps of more queries, for one term
 
 
 class DistillWeights(Settings):
-    """Weights of the six terms, of the anchor, which keeps the rest, and of lessons of made-up texts."""
+    """Weights of the six terms, of the anchor, which keeps the rest, and of lessons of synthetic texts."""
 
     kd: float = term(
         0.05, "Distance of the scores to the teacher's, as `kd` counts it.", f"{OBJECTIVES}.scores:kd"
@@ -75,7 +75,7 @@ class DistillWeights(Settings):
     )
     recall: float = term(
         1.0,
-        "A term lights up where it is meant, in made-up texts.",
+        "A term lights up where it is meant, in synthetic texts.",
         f"{OBJECTIVES}.hinges:recall_term",
         sparse=True,
     )
@@ -106,11 +106,11 @@ class Distill(SparseScoring):
     )
     labeller: str = setting(
         LABELLER,
-        "Dense encoder that tells which term a made-up text means; with `none` a text means what it was made from.",
+        "Dense encoder that tells which term a synthetic text means; with `none` a text means what it was made from.",
     )
     samples: int = setting(
         64,
-        "Made-up texts of a step that are drawn from everywhere; as many more mean a term.",
+        "Synthetic texts of a step that are drawn from everywhere; as many more mean a term.",
         unit="texts",
         ge=1,
     )
@@ -133,7 +133,7 @@ class Distill(SparseScoring):
     def settled(self, *, queries: int = 0, terms: int = 0) -> Self:
         """These settings with nothing open: what isn't given is that for so many queries and new terms.
 
-        Many queries are drawn two at a time, so that more steps teach, by made-up texts, which of many terms is
+        Many queries are drawn two at a time, so that more steps teach, by synthetic texts, which of many terms is
         meant.
         """
         steps, size = (150, 4) if queries <= FEW else (many_steps(terms, MANY_QUERIES), 2)
@@ -229,7 +229,7 @@ class SixTerms:
         return {key: function(read) for key, function in self.functions.items()}
 
     def read(self, encoder: "SparseEncoder", batch: "CandidateBatch") -> "TermReading":
-        """Queries, documents and, where the anchor holds some, the first made-up texts, in one pass."""
+        """Queries, documents and, where the anchor holds some, the first synthetic texts, in one pass."""
         import torch
 
         from sparse_adapt.objectives.anchor import SHORT
@@ -287,8 +287,8 @@ class SixTerms:
         sources += Sources(queries.ids, wanted | queries.says)
         return sources, range(len(said), len(said) + own)
 
-    def _meanings(self, sources: "Sources", documents: range) -> "MadeUpTexts | None":
-        """Made-up texts, where they teach anything or are held by the anchor."""
+    def _meanings(self, sources: "Sources", documents: range) -> "SyntheticTexts | None":
+        """Synthetic texts, where they teach anything or are held by the anchor."""
         from sparse_adapt.objectives.meanings import meanings
 
         settings = self.settings

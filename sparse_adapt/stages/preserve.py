@@ -93,7 +93,7 @@ class _Preserving(ABC, Generic[Either]):
         settings: Preserve,
     ) -> None:
         """`reference`: the model before the extension. Raises ConfigError where the two don't belong together."""
-        from sparse_adapt.synthetic.background import TEXTS, made_up
+        from sparse_adapt.synthetic.background import TEXTS, synthetic
 
         self.settings = settings
         self.steps = settings.steps_for(len(documents))
@@ -109,7 +109,7 @@ class _Preserving(ABC, Generic[Either]):
             )
         self.pieces = {token.token_id: list(token.pieces) for token in self.added}
         self.documents = documents
-        self.background = made_up(TEXTS, settings.seed) if settings.background > 0.0 else []
+        self.background = synthetic(TEXTS, settings.seed) if settings.background > 0.0 else []
         self.saying = _saying(encoder.tokenize(documents), self.pieces)
         self.taught = sorted(self.saying)
         if settings.train == "new":  # rows of an earlier extension are old ones here

@@ -4,7 +4,7 @@ It is learnt from a teacher's scores, while documents are held still.
 
 A weight begins at the token's inverse document frequency, or where the model's own table has it, and is multiplied by
 a factor that is learnt; the logarithm of the factor is a sum of two parts. One is a linear map of the token's input
-embedding: tokens that no made-up query says learn by it, too. The other is the token's own, held to zero.
+embedding: tokens that no synthetic query says learn by it, too. The other is the token's own, held to zero.
 After Nardini, Nguyen, Rulli, Venturini and Yates 2025 (Li-LSR, arXiv:2505.01452), who learn a map alone, and documents
 with it; here the documents may learn afterwards, in the stage `rank`.
 Dimensions: Q queries, N candidates each, T tokens of a query, V vocabulary, H width of the embeddings.
@@ -65,7 +65,7 @@ class QueryTable(Scoring):
     temperature: float = setting(2.0, gt=0)
     back: float = setting(
         0.25,
-        "How far the learnt factors are taken back to 1. By this much made-up queries that were set aside are answered "
+        "How far the learnt factors are taken back to 1. By this much synthetic queries that were set aside are answered "
         "best, over four collections and three seeds.",
         unit="share of the way back",
         ge=0,

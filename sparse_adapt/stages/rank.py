@@ -48,7 +48,7 @@ class RankWeights(Settings):
 
 
 class Rank(SparseScoring):
-    """Rank a query's candidates as a teacher does, while general texts keep their vectors. For made-up queries."""
+    """Rank a query's candidates as a teacher does, while general texts keep their vectors. For synthetic queries."""
 
     weights: RankWeights = setting(RankWeights(), "Weights of the loss terms.")
     train: Trained = setting("all")

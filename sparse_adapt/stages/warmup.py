@@ -32,13 +32,11 @@ if TYPE_CHECKING:
     from sparse_adapt.model.tokens import TokenIds
     from sparse_adapt.objectives.meanings import Sources
     from sparse_adapt.objectives.texts import Texts
-    from sparse_adapt.synthetic.windows import MadeUpTexts, Samples
+    from sparse_adapt.synthetic.windows import Samples, SyntheticTexts
     from sparse_adapt.training.shared_steps import SharedFeatures
 
-SAMPLES = 128  # made-up texts a step at most, where their number goes by that of the terms; they are short
-ANCHORED = (
-    16  # made-up texts that the anchor holds where every weight learns: the first, background ones among them
-)
+SAMPLES = 128  # synthetic texts a step at most, where their number goes by that of the terms; they are short
+ANCHORED = 16  # synthetic texts that the anchor holds where every weight learns: the first, background ones among them
 HELD = 0.5  # what the anchor on them counts beside that on documents
 
 
@@ -48,7 +46,7 @@ class WarmupWeights(Settings):
     mlm: float = setting(0.1, "Masked words, guessed among the domain's words.", ge=0)
     anchor: float = setting(1.0, "Distance of the old dimensions to what the base model has there.", ge=0)
     domain: float = setting(1.0, "A term lights up where it is said, and nowhere else.", ge=0)
-    recall: float = setting(1.0, "A term lights up where it is meant, in made-up texts.", ge=0)
+    recall: float = setting(1.0, "A term lights up where it is meant, in synthetic texts.", ge=0)
 
 
 class Warmup(Training):
@@ -81,11 +79,11 @@ class Warmup(Training):
     )
     labeller: str = setting(
         "none",
-        "Dense encoder that tells which term a made-up text means; with `none` a text means what it was made from.",
+        "Dense encoder that tells which term a synthetic text means; with `none` a text means what it was made from.",
     )
     samples: int | None = setting(
         None,
-        "Made-up texts of a step that are drawn from everywhere; the default follows from the number of terms.",
+        "Synthetic texts of a step that are drawn from everywhere; the default follows from the number of terms.",
         unit="texts",
         ge=1,
     )
@@ -141,7 +139,7 @@ class TermLessons:
     ) -> None:
         """`about`: (texts, D), which terms a text is about even where it doesn't say them.
 
-        `also`: further sources of made-up texts, which aren't read themselves. `documents`: the rows of those texts
+        `also`: further sources of synthetic texts, which aren't read themselves. `documents`: the rows of those texts
         that a search is to find.
         """
         import copy
@@ -162,7 +160,7 @@ class TermLessons:
         taught = self.anchored or self.weights["domain"] > 0.0
         self.general = general_passages(encoder) if taught else Texts(encoder, [])
         self.general_before = Remembered(reference, self.general.old_ids, GENERAL)
-        self.held = ANCHORED if self.anchored else 0  # made-up texts
+        self.held = ANCHORED if self.anchored else 0  # synthetic texts
         sources = Sources(texts.ids, about)
         sources = sources if also is None else sources + also
         self.meanings = meanings(reference, sources, settings.labeller, settings.seed, documents)
@@ -174,7 +172,7 @@ class TermLessons:
     def begin(self, encoder: "SparseEncoder") -> None:
         """Give the new tokens the rows that teach most while the body stands still, where a labeller knows what is meant.
 
-        They are fitted to made-up texts, to the stage's own and to general passages, whose states are computed once.
+        They are fitted to synthetic texts, to the stage's own and to general passages, whose states are computed once.
         """
         import numpy as np
 
@@ -253,7 +251,7 @@ class TermLessons:
     ) -> "tuple[Tensor, Tensor]":
         """Largest raw logits of the new tokens (B, D), and how far the texts are from what they were.
 
-        Of those documents and passages of a step that `whole` counts, and then of `held`, which are made-up texts.
+        Of those documents and passages of a step that `whole` counts, and then of `held`, which are synthetic texts.
         """
         import torch
 
@@ -280,7 +278,7 @@ class TermLessons:
         return pooled.maximum[:, self.texts.first : self.texts.first + self.texts.new], anchor
 
     def _held(self, weights: "Tensor", token_ids: Sequence[Sequence[int]]) -> "Tensor":
-        """Distance of made-up texts (B, V) to what they were."""
+        """Distance of synthetic texts (B, V) to what they were."""
         import torch
 
         from sparse_adapt.training import losses
@@ -322,7 +320,7 @@ class TermLessons:
         return summed_over_processes(mean * (int(chosen.sum()) / count))
 
 
-def shared_features(meanings: "MadeUpTexts", settings: Warmup) -> "SharedFeatures | None":
+def shared_features(meanings: "SyntheticTexts", settings: Warmup) -> "SharedFeatures | None":
     """What the semantic labeller knows of words; None without one, or where they shall not learn by it."""
     import torch
 

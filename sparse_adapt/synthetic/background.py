@@ -51,7 +51,7 @@ def general_pairs(half: Half) -> tuple[tuple[Document, Query], ...]:
     )
 
 
-def made_up(count: int, seed: int) -> list[str]:
+def synthetic(count: int, seed: int) -> list[str]:
     """Rows of English words, each by the root of its frequency, or half of all would be stop words."""
     from wordfreq import get_frequency_dict, top_n_list
 
@@ -74,7 +74,7 @@ def like_queries() -> tuple[str, ...]:
     random = np.random.default_rng(SEED)
     windows = [_window(passage.text.split(), random) for passage, _ in general_pairs("teaches")]
     questions = [question.text for _, question in general_pairs("teaches")]
-    return (*questions, *windows, *made_up(TEXTS, SEED)[LIKE_QUERIES])
+    return (*questions, *windows, *synthetic(TEXTS, SEED)[LIKE_QUERIES])
 
 
 def _window(words: list[str], random: Generator) -> str:

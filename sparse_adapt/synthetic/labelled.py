@@ -1,4 +1,4 @@
-"""Made-up queries of which a dense encoder tells how far they mean a term, whatever they were made from.
+"""Synthetic queries of which a dense encoder tells how far they mean a term, whatever they were made from.
 
 They are windows of a text with words replaced by words that the dense encoder finds alike, or by what the model
 associates with their place; words near a text among others in any order; ordinary words at random; and background
@@ -52,7 +52,7 @@ FEWEST = 10  # texts that teach a term, even where the labeller finds fewer
 
 
 class LabelledMeanings:
-    """A pool of made-up texts, and how near each is to what is about a term.
+    """A pool of synthetic texts, and how near each is to what is about a term.
 
     Each source is one text as token ids in the extended vocabulary; `about` (S x D) tells which terms a source
     is about, even where it doesn't say them. `reference` is the model that knows the associations, `dense` the
@@ -167,7 +167,7 @@ class LabelledMeanings:
     def _of_made(
         dense: DenseEncoder, texts: Sequence[str], by_model: NDArray[np.bool_]
     ) -> NDArray[np.float32]:
-        """Vectors (B, H) of made-up texts, of which those that no model worded are kept for the next stage."""
+        """Vectors (B, H) of synthetic texts, of which those that no model worded are kept for the next stage."""
         kept = _encoded(dense, tuple(compress(texts, ~by_model)))
         vectors = np.empty((len(texts), kept.shape[1]), np.float32)
         vectors[~by_model] = kept
@@ -220,7 +220,7 @@ class LabelledMeanings:
 
 
 def _answered(vectors: NDArray[np.float32], documents: NDArray[np.float32]) -> list[NDArray[Any]]:
-    """Rows of the made-up texts (B, H) by the document (N, H) nearest to them; of documents with any. All without."""
+    """Rows of the synthetic texts (B, H) by the document (N, H) nearest to them; of documents with any. All without."""
     if not len(documents):
         return [np.arange(len(vectors))]
     nearest = (vectors @ documents.T).argmax(axis=1)
@@ -229,7 +229,7 @@ def _answered(vectors: NDArray[np.float32], documents: NDArray[np.float32]) -> l
 
 @lru_cache(maxsize=3)
 def _encoded(dense: DenseEncoder, texts: tuple[str, ...]) -> NDArray[np.float32]:
-    """Vectors (B, H) of what is the same in every stage, kept for the next: words, background and made-up texts."""
+    """Vectors (B, H) of what is the same in every stage, kept for the next: words, background and synthetic texts."""
     return dense.encode(texts)
 
 

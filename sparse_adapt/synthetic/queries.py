@@ -79,8 +79,8 @@ class QuerySettings(Settings):
     )
 
 
-class PseudoQuery(NamedTuple):
-    """A made-up need, how it was made, the document it came from, and whether it is set aside."""
+class SyntheticQuery(NamedTuple):
+    """A synthetic need, how it was made, the document it came from, and whether it is set aside."""
 
     query_id: str
     text: str
@@ -94,9 +94,9 @@ class Collected:
     """Queries, and the documents without what became a query, in the order of the corpus."""
 
     documents: list[Document]
-    queries: list[PseudoQuery]
+    queries: list[SyntheticQuery]
 
-    def of(self, split: str) -> list[PseudoQuery]:
+    def of(self, split: str) -> list[SyntheticQuery]:
         """The queries to learn from, or those set aside."""
         return [query for query in self.queries if query.split == split]
 
@@ -127,7 +127,7 @@ def make_queries(
     rarity = _Rarity(documents)
     order = [different[int(row)] for row in random.permutation(len(different))]
     held = min(settings.held, len(order) // 4)
-    found: list[PseudoQuery] = []
+    found: list[SyntheticQuery] = []
     seen: set[str] = set()
     for split, rows, wanted in ((HELD, order[:held], settings.held), (TRAIN, order[held:], settings.count)):
         found += _queries_of(documents, rows, wanted, split, _Maker(rarity, random, seen, settings))
@@ -141,7 +141,7 @@ def make_queries(
     numbered = [query._replace(query_id=f"{query.split}-{number}") for number, query in enumerate(found, 1)]
     if not settings.cut:
         return Collected(list(documents), numbered)
-    taken: dict[str, list[PseudoQuery]] = {}
+    taken: dict[str, list[SyntheticQuery]] = {}
     for query in numbered:
         taken.setdefault(query.document_id, []).append(query)
     return Collected([without(each, taken.get(each.document_id, ())) for each in documents], numbered)
@@ -168,9 +168,9 @@ class _Maker(NamedTuple):
 
 def _queries_of(
     documents: Sequence[Document], rows: Sequence[int], wanted: int, split: str, maker: _Maker
-) -> list[PseudoQuery]:
+) -> list[SyntheticQuery]:
     """One query of each document, then a second of another kind, until there are enough."""
-    found: list[PseudoQuery] = []
+    found: list[SyntheticQuery] = []
     used: dict[int, set[str]] = {}
     for _ in range(maker.settings.per_document):
         for row in rows:
@@ -182,7 +182,7 @@ def _queries_of(
                 if text is not None and text.casefold() not in maker.seen:
                     maker.seen.add(text.casefold())
                     kinds.add(kind)
-                    found.append(PseudoQuery("", text, kind, document.document_id, split))
+                    found.append(SyntheticQuery("", text, kind, document.document_id, split))
                     break
     return found
 
@@ -259,7 +259,7 @@ def _generated(
     settings: QuerySettings,
     generate: Generate,
     seen: set[str],
-) -> list[PseudoQuery]:
+) -> list[SyntheticQuery]:
     """Queries that a generator writes, for the documents in the same order and the same parts."""
     rows = order[: held + settings.generated]
     found = []
@@ -270,11 +270,11 @@ def _generated(
         if WORD.search(text) and text.casefold() not in seen:
             seen.add(text.casefold())
             split = HELD if place < held else TRAIN
-            found.append(PseudoQuery("", text, GENERATED, documents[row].document_id, split))
+            found.append(SyntheticQuery("", text, GENERATED, documents[row].document_id, split))
     return found
 
 
-def without(document: Document, queries: Iterable[PseudoQuery]) -> Document:
+def without(document: Document, queries: Iterable[SyntheticQuery]) -> Document:
     """A document without the title and the sentences that became queries."""
     title, text = document.title, document.text
     for query in queries:
@@ -324,7 +324,7 @@ def write_collection(folder: Path, collected: Collected) -> None:
             write_judgements(folder / "qrels" / f"{split}.tsv", judged)
 
 
-def write_pseudo_queries(path: str | Path, queries: Iterable[PseudoQuery]) -> int:
+def write_pseudo_queries(path: str | Path, queries: Iterable[SyntheticQuery]) -> int:
     """Write `queries.jsonl` with sources; says how many queries."""
     return write_objects(
         path,
@@ -336,7 +336,7 @@ def write_pseudo_queries(path: str | Path, queries: Iterable[PseudoQuery]) -> in
     )
 
 
-def read_pseudo_queries(folder: str | Path) -> list[PseudoQuery]:
+def read_synthetic_queries(folder: str | Path) -> list[SyntheticQuery]:
     """The queries of a collection that `write_collection` wrote and a person may have edited.
 
     Raises InputError for a query without id or text, and for one that occurs twice.
@@ -351,5 +351,5 @@ def read_pseudo_queries(folder: str | Path) -> list[PseudoQuery]:
         source = record.identifier("doc_id") if record.fields.get("doc_id") is not None else ""
         kind = record.string("kind", default=GIVEN)
         split = HELD if query_id in held else TRAIN
-        found.append(PseudoQuery(query_id, record.words("text"), kind, source, split))
+        found.append(SyntheticQuery(query_id, record.words("text"), kind, source, split))
     return found

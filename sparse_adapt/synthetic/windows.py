@@ -26,9 +26,9 @@ from sparse_adapt.model.idf import shares_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import TokenIds
 
-SHORTEST, LONGEST = 3, 16  # tokens of a made-up query
+SHORTEST, LONGEST = 3, 16  # tokens of a synthetic query
 REPLACED = 0.4  # share of words that give way to an associated one
-LOOSE = 0.3  # share of made-up queries that are associated words in any order
+LOOSE = 0.3  # share of synthetic queries that are associated words in any order
 NEAR = 0.4  # share of those that mean a term which are made from words near it
 NEIGHBOURS = 100  # words near a term
 TEXTS_AT_ONCE = 64
@@ -75,7 +75,7 @@ class WordFeatures(NamedTuple):
     features: NDArray[np.float32]
 
 
-class MadeUpTexts(Protocol):
+class SyntheticTexts(Protocol):
     """Texts made from the sources of a stage.
 
     document_share: (V) share of the sources in which a token has weight; unknown: (S, D) terms that a source may

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.report.progress import Heard, silent
-from sparse_adapt.synthetic.queries import PseudoQuery
+from sparse_adapt.synthetic.queries import SyntheticQuery
 from sparse_adapt.teachers.settings import CandidateSettings as Settings
 from sparse_adapt.teachers.teacher import JudgedQuery, Teacher, not_a_score
 
@@ -30,11 +30,11 @@ class Gathered(NamedTuple):
     """Candidates by query, the source or the teacher's best first, and the queries that were left out."""
 
     candidates: list[Candidates]
-    left_out: list[PseudoQuery]
+    left_out: list[SyntheticQuery]
 
 
 def gather(
-    queries: Sequence[PseudoQuery],
+    queries: Sequence[SyntheticQuery],
     documents: Sequence[Document],
     teacher: Teacher,
     settings: Settings,
@@ -46,7 +46,7 @@ def gather(
     """
     row_of = {document.document_id: row for row, document in enumerate(documents)}
     candidates: list[Candidates] = []
-    left_out: list[PseudoQuery] = []
+    left_out: list[SyntheticQuery] = []
     for start in range(0, len(queries), QUERIES_A_PART):
         part = queries[start : start + QUERIES_A_PART]
         asked = [JudgedQuery(query.query_id, query.text) for query in part]

@@ -20,7 +20,7 @@ from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.weights import check_weights, loading
 from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.synthetic.queries import Generate, PseudoQuery
+from sparse_adapt.synthetic.queries import Generate, SyntheticQuery
 from sparse_adapt.teachers.teacher import Rank
 
 DEPTH = 10
@@ -43,7 +43,7 @@ def ranked_by(encoder: EitherEncoder, texts: Sequence[str], progress: Heard = si
 
 
 def consistent(
-    queries: Sequence[PseudoQuery],
+    queries: Sequence[SyntheticQuery],
     documents: Sequence[Document],
     rank: Rank,
     depth: int = DEPTH,
