@@ -1,4 +1,4 @@
-"""How often queries that have nothing to do with a domain light its terms: `python -m benchmarks.elsewhere`.
+"""How often queries that have nothing to do with a domain activate its terms: `python -m benchmarks.elsewhere`.
 
     python -m benchmarks.elsewhere MODEL [MODEL ...] --queries DIR [DIR ...]
 
@@ -26,7 +26,7 @@ def main() -> None:
         "--queries", nargs="+", required=True, help="folders of collections, or queries.jsonl"
     )
     given = parser.parse_args()
-    print(line(["model", "collection", "queries", "light a term", f"above {MUCH}", "largest"]))
+    print(line(["model", "collection", "queries", "activate a term", f"above {MUCH}", "largest"]))
     print("| --- | --- |" + " ---: |" * 4)
     for model in given.models:
         encoder = SparseEncoder.load(model)

@@ -39,10 +39,22 @@ from sparse_adapt.synthetic.background import LIKE_QUERIES, general_pairs, synth
 ASKED, SEED = 1000, 65_537  # general questions, and background texts by a seed that no stage has
 AT_ONCE = 256
 LINEAR = 10.0  # what states are raised by, so that the head's activation passes them on as they are
-COMMON, LIT, SILENT = ("the", "of", "and", "to", "in"), 5.0, -50.0  # words that a head has to light; biases
+COMMON, LIT, SILENT = (
+    ("the", "of", "and", "to", "in"),
+    5.0,
+    -50.0,
+)  # words that a head has to activate; biases
 TAUGHT: Mapping[str, Mapping[str, Any]] = {"rows alone": {"train": "rows"}, "every weight": {}}
 ON_STATES = "rows on states"  # of the body, by a head that passes them on
-COLUMNS = ("semantic", "control", "area_control", "area_everyday", "area_questions", "first", "strays")
+COLUMNS = (
+    "semantic",
+    "control",
+    "area_control",
+    "area_everyday",
+    "area_questions",
+    "first",
+    "false_activations",
+)
 
 
 def main() -> None:
@@ -103,7 +115,7 @@ def of_states(source: str) -> SparseEncoder:
 
 
 def measured(encoder: SparseEncoder, collection: Collection) -> dict[str, float]:
-    """Ranking, areas under the curve of semantic queries against others, right term first, questions that light one."""
+    """Ranking, areas under the curve of semantic queries against others, right term first, questions that activate one."""
     vectors = encode(encoder, [each.full_text for each in collection.documents], "document")
     found = evaluate_vectors(
         encode(encoder, [each.text for each in collection.queries], "query"), vectors, collection
@@ -121,7 +133,7 @@ def measured(encoder: SparseEncoder, collection: Collection) -> dict[str, float]
         figures[f"area_{kind}"] = area(logits["semantic"].max(axis=1), logits[kind].max(axis=1))
     hidden = [each.query_id for each in collection.queries if each.kind == "semantic"]
     figures["first"] = right_first(encoder, hidden, logits["semantic"])
-    figures["strays"] = float((logits["questions"].max(axis=1) > 0.0).mean())
+    figures["false_activations"] = float((logits["questions"].max(axis=1) > 0.0).mean())
     return {key: round(float(value), 3) for key, value in figures.items()}
 
 

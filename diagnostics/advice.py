@@ -8,12 +8,14 @@ from typing import Literal
 
 from sparse_adapt.files.place import free
 
-State = Literal["pieces", "absent", "ordinary", "negative", "silent", "stray", "outranked", "learnt"]
+State = Literal[
+    "pieces", "absent", "ordinary", "negative", "silent", "false_activation", "outranked", "learnt"
+]
 
 HEAVY = 10  # a learnt term is among so many of a document's heaviest tokens
 TERMS = "terms.json"
 HELP = "sparse-adapt dictionary --help"
-STRAY = 0.2  # firing on more of the documents that don't say it makes a term noise
+FALSE_ACTIVATIONS = 0.2  # firing on more of the documents that don't say it makes a term noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class TermFigures:
     occurs: bool
     average_logit: float | None
     rank: int | None
-    stray_share: float
+    false_activation_share: float
 
 
 def judge(evidence: TermFigures) -> State:
@@ -66,8 +68,8 @@ def judge(evidence: TermFigures) -> State:
         return "negative"
     if evidence.rank is None:
         return "silent"
-    if evidence.stray_share > STRAY:
-        return "stray"
+    if evidence.false_activation_share > FALSE_ACTIVATIONS:
+        return "false_activation"
     return "outranked" if evidence.rank > HEAVY else "learnt"
 
 
@@ -110,8 +112,8 @@ def advise(state: State, evidence: TermFigures, places: Places) -> tuple[Advice,
                     where.out("defined" if places.dictionary else "warm"), "Then let queries reach it"
                 ),
             )
-        case "stray":
-            share = f"{evidence.stray_share:.0%}"
+        case "false_activation":
+            share = f"{evidence.false_activation_share:.0%}"
             return (
                 Advice(f"The token fires on {share} of the documents that don't say the term"),
                 where.judge(places.model, "Judged examples teach it where it belongs"),

@@ -124,15 +124,15 @@ def tabulate_usage(usage: Usage) -> Table:
         Column("token", "token", "token"),
         Column("category", "category", "text"),
         Column("documents_with", "said by"),
-        Column("fires_with", "lit"),
+        Column("fires_with", "active"),
         Column("documents_without", "not said by"),
-        Column("fires_without", "lit"),
+        Column("fires_without", "active"),
         Column("mean_weight_with", "mean weight", decimals=3, bar=True),
     )
     shares = (
         ("without weight", usage.dead_share),
-        ("lit where said", usage.fires_with_share),
-        ("lit where not said", usage.fires_without_share),
+        ("active where said", usage.fires_with_share),
+        ("active where not said", usage.fires_without_share),
     )
     note = "; ".join(f"{name} {share:.1%}" for name, share in shares if share is not None)
     return Table("New tokens", columns, usage.to_dict()["tokens"], note)

@@ -86,19 +86,23 @@ class Health(Result):
         ill = None if self.head is None else sickness(self.head)
         found = [] if ill is None else [ill]
         dead = [token.token for token in self.usage.tokens if token.dead]
-        unlit = [token.token for token in self.usage.tokens if token.documents_with and not token.fires_with]
-        stray = [
+        inactive = [
+            token.token for token in self.usage.tokens if token.documents_with and not token.fires_with
+        ]
+        false_activation = [
             token.token for token in self.usage.tokens if token.fires_without > token.documents_without / 2
         ]
         if lost := self.unreachable_new:
             found.append(f"new tokens that their own term isn't cut into ({len(lost):,}): {_some(lost)}")
         if dead:
             found.append(f"new tokens with weight in no document ({len(dead):,}): {_some(dead)}")
-        if unlit := [token for token in unlit if token not in dead]:
-            found.append(f"new tokens without weight where they are said ({len(unlit):,}): {_some(unlit)}")
-        if stray:
+        if inactive := [token for token in inactive if token not in dead]:
             found.append(
-                f"new tokens that light most documents that don't say them ({len(stray):,}): {_some(stray)}"
+                f"new tokens without weight where they are said ({len(inactive):,}): {_some(inactive)}"
+            )
+        if false_activation:
+            found.append(
+                f"new tokens that activate most documents that don't say them ({len(false_activation):,}): {_some(false_activation)}"
             )
         if self.cost.empty_documents:
             found.append(
@@ -144,9 +148,9 @@ def tabulate_head(head: Head) -> Table:
         {"figure": "non-zeros a passage", "value": head.nonzero_document, "usual": usual[0]},
         {"figure": "non-zeros a question", "value": head.nonzero_query, "usual": usual[1]},
         {"figure": "passages without a non-zero (%)", "value": 100 * head.dark, "usual": "0"},
-        {"figure": "vocabulary that some passage lights (%)", "value": 100 * head.lit, "usual": ""},
+        {"figure": "vocabulary that some passage lights (%)", "value": 100 * head.active, "usual": ""},
         {"figure": "tokens that passages say", "value": head.said, "usual": ""},
-        {"figure": "of these never lit where said", "value": head.silent, "usual": ""},
+        {"figure": "of these never active where said", "value": head.silent, "usual": ""},
     ]
     columns = (
         Column("figure", "figure", "text"),

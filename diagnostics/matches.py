@@ -49,7 +49,7 @@ class Contribution:
     contribution: float
     expansion: bool
     new: bool
-    window: int | None = None  # of the document's windows in which the token is lit, from 1
+    window: int | None = None  # of the document's windows in which the token is active, from 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +238,7 @@ def explain(
         query=query,
         nonzero=len(tokens),
         tokens=tuple(sorted((*written, *added), key=lambda token: -token.weight)),
-        silent=_silent(model, query, by_id),
+        silent=_inactive(model, query, by_id),
         matches=tuple(
             _match(rank, model, documents[index], float(score), by_id, row)
             for rank, (index, score, row) in enumerate(zip(indices, scores, rows, strict=True), start=1)
@@ -267,7 +267,7 @@ def _query_tokens(model: SparseEncoder, query: str, vector: csr_matrix) -> list[
     ]
 
 
-def _silent(model: SparseEncoder, query: str, weighed: dict[int, QueryToken]) -> tuple[str, ...]:
+def _inactive(model: SparseEncoder, query: str, weighed: dict[int, QueryToken]) -> tuple[str, ...]:
     special = set(model.tokenizer.all_special_ids)
     said = dict.fromkeys(model.tokenize([query], "query")[0])
     ids = [token_id for token_id in said if token_id not in weighed and token_id not in special]
@@ -275,17 +275,17 @@ def _silent(model: SparseEncoder, query: str, weighed: dict[int, QueryToken]) ->
 
 
 @dataclass(frozen=True, slots=True)
-class Lit:
+class Active:
     """In which window of a document, from 1, each token has its largest weight, and how many windows there are."""
 
     windows: int | None
     window: dict[int, int]
 
 
-def lit_in(model: SparseEncoder, text: str) -> Lit:
-    """Where a document's tokens are lit; nothing where it isn't read by windows. Of equal weights the first counts."""
+def active_in(model: SparseEncoder, text: str) -> Active:
+    """Where a document's tokens are active; nothing where it isn't read by windows. Of equal weights the first counts."""
     if model.windows is None:
-        return Lit(None, {})
+        return Active(None, {})
     parts, _ = cut_up([text], model.tokenizer, model.windows, model.form.prompt("document"))
     with model.without_windows():
         vectors = encode(model, parts, "document").tocsc()
@@ -294,7 +294,7 @@ def lit_in(model: SparseEncoder, text: str) -> Lit:
         held = slice(vectors.indptr[token], vectors.indptr[token + 1])
         weights, rows = vectors.data[held], vectors.indices[held]
         window[int(token)] = int(rows[weights == weights.max()].min()) + 1
-    return Lit(len(parts), window)
+    return Active(len(parts), window)
 
 
 def _match(
@@ -305,7 +305,7 @@ def _match(
     tokens: dict[int, QueryToken],
     vector: csr_matrix,
 ) -> Match:
-    lit = lit_in(model, document.full_text)
+    active = active_in(model, document.full_text)
     shared = [
         Contribution(
             token_id=token.token_id,
@@ -315,7 +315,7 @@ def _match(
             contribution=token.weight * float(weight),
             expansion=token.expansion,
             new=token.new,
-            window=lit.window.get(int(token_id)),
+            window=active.window.get(int(token_id)),
         )
         for token_id, weight in zip(vector.indices, vector.data, strict=True)
         if (token := tokens.get(int(token_id))) is not None
@@ -330,7 +330,7 @@ def _match(
     heaviest = _heaviest(model, vector, tokens)
     begins = beginning(document.text)
     return Match(
-        rank, document.document_id, document.title, score, tuple(shared), begins, heaviest, lit.windows
+        rank, document.document_id, document.title, score, tuple(shared), begins, heaviest, active.windows
     )
 
 

@@ -146,7 +146,7 @@ def _evidence(term: str, vocabulary: Vocabulary, corpus: CorpusSummary) -> TermF
         occurs=corpus.holding > 0,
         average_logit=fmean(averages) if averages else None,
         rank=None if middle == NO_RANK else middle,
-        stray_share=corpus.others_firing / max(1, corpus.others_examined),
+        false_activation_share=corpus.others_firing / max(1, corpus.others_examined),
     )
 
 
@@ -242,8 +242,8 @@ def _summarise_corpus(
     weights = encode(model, [document.full_text for document in sampled], "document")[
         :, list(spelling.token_ids)
     ]
-    stray = weights.toarray().min(axis=1) if sampled else np.zeros(0)
-    heaviest = int(stray.argmax()) if stray.any() else None
+    false_activation = weights.toarray().min(axis=1) if sampled else np.zeros(0)
+    heaviest = int(false_activation.argmax()) if false_activation.any() else None
     return CorpusSummary(
         documents=len(sightings),
         holding=len(holding),
@@ -252,9 +252,9 @@ def _summarise_corpus(
             for row, sighting in enumerate(examined)
         ),
         others_examined=len(sampled),
-        others_firing=int((stray > 0).sum()),
+        others_firing=int((false_activation > 0).sum()),
         heaviest_other=None if heaviest is None else sampled[heaviest].document_id,
-        heaviest_other_weight=0.0 if heaviest is None else float(stray[heaviest]),
+        heaviest_other_weight=0.0 if heaviest is None else float(false_activation[heaviest]),
     )
 
 

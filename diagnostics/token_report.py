@@ -36,7 +36,7 @@ STATES: dict[State, tuple[str, Tone]] = {
     "ordinary": ("a token of the base model", ""),
     "negative": ("a token the model does not expect", "bad"),
     "silent": ("a token without weight", "bad"),
-    "stray": ("a token that fires where it should not", ""),
+    "false_activation": ("a token that fires where it should not", ""),
     "outranked": ("has weight, but others have more", ""),
     "learnt": ("learnt", "good"),
 }

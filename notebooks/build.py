@@ -76,7 +76,7 @@ input row and an output row of its own, both the mean of the pieces' rows."""
     print(f"{name:>10}: {' '.join(model.tokenizer.convert_ids_to_tokens(ids))}")"""
     ),
     TEXT(
-        """## Where a document lights the word up
+        """## Where a document activates the word up
 
 A SPLADE weight starts as a logit: at every position of a text the model says how much it expects each token
 of its vocabulary there. The largest logit over the positions, if it is positive, becomes the weight
@@ -95,7 +95,7 @@ show(
 
 Three kinds of queries, none of which was trained on: *semantic* ones mean the word without saying it,
 *explicit* ones say it, *control* ones are about other things and must lose nothing. The word should be heavy
-where it is said and where it is meant, and weigh nothing elsewhere. The costs are queries that light the word by
+where it is said and where it is meant, and weigh nothing elsewhere. The costs are queries that activate the word by
 mistake, the size of a document's vector, and how much of the scores comes from punctuation and stop words."""
     ),
     CODE("""show(bought(demo["columns"]))"""),

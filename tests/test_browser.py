@@ -81,7 +81,7 @@ def test_the_demos_page_shows_each_part_with_real_figures(browser, demo_run):
             "semantic",
             "ga ##tro ##cr ##ap ##tic",
             "The management of an organisation's spending",
-            "Strays: background queries that light it",
+            "False activations: background queries that activate it",
             "Won most",
             "Lost most",
             "Lessons that taught it",

@@ -88,11 +88,11 @@ def test_each_term_is_lowered_only_where_its_own_strays_are(model):
         amounts = amounts_for(model, 0.5, ["a", "b", "c", "d"])
     assert amounts.tolist() == pytest.approx(
         [0.0, 2.0], abs=1e-3
-    )  # the first two may light; the third lit the second
+    )  # the first two may activate; the third activated the second
     assert ((logits > amounts).any(axis=1)).tolist() == [True, True, False, False]
 
 
-def test_nothing_is_lowered_where_nothing_strays(model):
+def test_nothing_is_lowered_where_nothing_false_activations(model):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             "sparse_adapt.pipeline.calibrate.raw_logits", lambda *rest: np.full((4, 1), -1.0, np.float32)
@@ -104,10 +104,10 @@ def test_what_it_buys_and_costs(model, zorvex_collection):
     judged = read_collection(str(zorvex_collection), "test")
     scales = Scales.of(model, ["who owns zorvex"], judged.documents, judged)
     bought = {each.name: each for each in scales.bought(amounts_of(model, {"zorvex": 100.0}))}
-    assert bought["your queries that light a term"].after == 0.0
-    assert bought["background queries that light a term"].after == 0.0
+    assert bought["your queries that activate a term"].after == 0.0
+    assert bought["background queries that activate a term"].after == 0.0
     assert bought["largest logit of a term where it is said"].before >= 0.0
-    assert bought["documents that say a term and light it"].after == 0.0
+    assert bought["documents that say a term and activate it"].after == 0.0
     assert {"  control", "  explicit", "  semantic", "judged queries, nDCG@10"} <= set(bought)
     nothing = scales.bought(amounts_of(model, {}))
     assert all(each.before == each.after for each in nothing)
@@ -133,19 +133,19 @@ def test_the_command_writes_a_model_and_its_figures(sparse_adapt, tmp_path, tiny
     assert shown == told
     assert told["lowered"] == {"zorvex": 0.5}
     assert sparse_adapt("explain", "who owns zorvex", "--model", tmp_path / "calm").status == 0
-    again = sparse_adapt("calibrate", *words, "--target-strays", "10%")
+    again = sparse_adapt("calibrate", *words, "--target-activations", "10%")
     assert again.status == 2 and "already there" in again.err
-    assert sparse_adapt("calibrate", *words, "--target-strays", "10%", "--overwrite").status == 0
+    assert sparse_adapt("calibrate", *words, "--target-activations", "10%", "--overwrite").status == 0
 
 
 def test_without_a_corpus_strays_are_measured(tmp_path, tiny_run):
-    found = calibrate(tiny_run, tmp_path / "calm", target_strays=0.0, progress=False)
-    assert found.bought[0].name == "background queries that light a term"
+    found = calibrate(tiny_run, tmp_path / "calm", target_activations=0.0, progress=False)
+    assert found.bought[0].name == "background queries that activate a term"
     assert "terms moved" in found.headline
 
 
 def test_mistakes(model, tiny_model, tmp_path, tiny_run):
-    with pytest.raises(ConfigError, match="--lower TERM=AMOUNT or --target-strays SHARE"):
+    with pytest.raises(ConfigError, match="--lower TERM=AMOUNT or --target-activations SHARE"):
         calibrate(tiny_run, tmp_path / "x")
     with pytest.raises(ConfigError, match="did you mean 'zorvex'"):
         amounts_of(model, {"zorvx": 1.0})

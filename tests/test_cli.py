@@ -38,7 +38,7 @@ FLAGS = {
         "--model",
         "--corpus",
         "--lower",
-        "--target-strays",
+        "--target-activations",
         "--queries",
         "-o",
         "--overwrite",
@@ -246,7 +246,7 @@ MISTAKES = {
     ),
     "calibrate by nothing": (
         ["calibrate", "--model", "{extended}", "-o", "x"],
-        "needs --lower TERM=AMOUNT or --target-strays SHARE",
+        "needs --lower TERM=AMOUNT or --target-activations SHARE",
     ),
     "calibrate to where nobody said": (["calibrate", "--model", "{extended}"], "needs -o DIR"),
     "calibrate by no number": (
@@ -254,7 +254,7 @@ MISTAKES = {
         "write a term and a number",
     ),
     "calibrate to no share": (
-        ["calibrate", "--model", "{extended}", "--target-strays", "500%", "-o", "x"],
+        ["calibrate", "--model", "{extended}", "--target-activations", "500%", "-o", "x"],
         "write a share, such as 5%",
     ),
     "calibrate another term": (
@@ -262,7 +262,7 @@ MISTAKES = {
         "did you mean 'zorvex'",
     ),
     "calibrate a model without new terms": (
-        ["calibrate", "--model", "{tiny}", "--corpus", "{corpus}", "--target-strays", "5%", "-o", "x"],
+        ["calibrate", "--model", "{tiny}", "--corpus", "{corpus}", "--target-activations", "5%", "-o", "x"],
         "has no new token to calibrate",
     ),
     "encode an empty corpus": (

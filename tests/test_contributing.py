@@ -62,7 +62,7 @@ def test_a_stage_is_added(added, tmp_path, monkeypatch, tiny_model, zorvex_colle
     settings = settings_for("quiet", overrides={"steps": 5, "train": "all"})
     done = carry_out("quiet", str(tmp_path / "extended"), {}, Place(tmp_path / "quiet"), settings)
     assert done.record["stage"] == "quiet"
-    assert "strays" in done.said
+    assert "false_activations" in done.said
 
 
 def test_an_engine_is_added(added, tmp_path, monkeypatch):

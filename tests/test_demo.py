@@ -73,15 +73,15 @@ def test_figures_are_those_of_the_vectors(tiny_model, zorvex_collection, monkeyp
     assert whole["others_firing"] == int((vectors[others, token] > 0).sum())
     assert figures["nonzero_document"] == pytest.approx(float((vectors > 0).sum(axis=1).mean()))
     background = encode(model, synthetic(scorecard.BACKGROUND, BACKGROUND_SEED)[::2], "document").toarray()
-    lit = (background[:, ids] > 0).all(axis=1) | (background[:, token] > 0)
-    assert 0 < lit.mean() < 1
-    assert figures["everyday_lit"] == pytest.approx(lit.mean())
+    active = (background[:, ids] > 0).all(axis=1) | (background[:, token] > 0)
+    assert 0 < active.mean() < 1
+    assert figures["everyday_active"] == pytest.approx(active.mean())
     control = [
         query.text for split in scene.splits.values() for query in split.queries if query.kind == "control"
     ]
     vectors = encode(model, control, "query").toarray()
-    lit = (vectors[:, ids].min(axis=1) > 0) | (vectors[:, token] > 0)
-    assert figures["control_lit"] == pytest.approx(lit.mean())
+    active = (vectors[:, ids].min(axis=1) > 0) | (vectors[:, token] > 0)
+    assert figures["control_active"] == pytest.approx(active.mean())
     assert figures["function_share"] == pytest.approx(
         {
             "control": 0.3,
@@ -155,13 +155,13 @@ GOOD = {
     "nonzero_document": 125.0,
     "nonzero_query": 20.0,
     "function_share": {"control": 0.1, "explicit": 0.01, "semantic": 0.05},
-    "everyday_lit": 0.0,
-    "control_lit": 0.0,
-    "general": {"general": {"ndcg@10": 0.9, "strays": 0.0}},
+    "everyday_active": 0.0,
+    "control_active": 0.0,
+    "general": {"general": {"ndcg@10": 0.9, "false_activations": 0.0}},
 }
 BASE = {
     **GOOD,
-    "general": {"general": {"ndcg@10": 0.905, "strays": 0.0}},
+    "general": {"general": {"ndcg@10": 0.905, "false_activations": 0.0}},
     "nonzero_document": 100.0,
     "function_share": {"control": 0.2, "explicit": 0.02, "semantic": 0.5},
 }
@@ -325,7 +325,7 @@ def test_the_adapted_model_finds_what_is_meant_and_keeps_the_rest(demo_run):
     assert term["heaviest_in"] >= 4
     assert term["least_logit"] > 0
     assert term["others_largest"] == 0.0
-    assert final["everyday_lit"] <= 0.6, "half of them; without a floor, seven in ten"
+    assert final["everyday_active"] <= 0.6, "half of them; without a floor, seven in ten"
     assert min(term["hard_queries"].values()) >= 1.0
     assert final["nonzero_document"] <= 1.25 * base["nonzero_document"]
     assert final["function_share"]["semantic"] <= 0.05 < base["function_share"]["semantic"]

@@ -34,7 +34,7 @@ def test_health_says_which_tokens_are_dead_unlit_and_stray(tiny_model):
     assert health.function_share == 0.5  # "the" 3.0 of 6.0
     assert health.findings() == [
         "new tokens with weight in no document (1): log",
-        "new tokens that light most documents that don't say them (1): server",
+        "new tokens that activate most documents that don't say them (1): server",
     ]
     assert [table.title for table in health.tables()] == ["New tokens", "Cost", "Longest posting lists"]
 

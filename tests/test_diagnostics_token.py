@@ -268,7 +268,7 @@ LEARNT = TermFigures("Zorvex", True, True, True, 3.0, 1, 0.0)
         ({"new": False, "rank": 80}, "ordinary", ["explain Zorvex", "distill"]),
         ({"average_logit": -0.1}, "negative", ["warmup", "dictionary", "distill"]),
         ({"rank": None}, "silent", ["warmup", "dictionary", "distill"]),
-        ({"stray_share": 0.3}, "stray", ["distill"]),
+        ({"false_activation_share": 0.3}, "false_activation", ["distill"]),
         ({"rank": 11}, "outranked", ["distill", "explain Zorvex"]),
     ],
 )
@@ -293,7 +293,7 @@ def test_what_is_not_there_is_not_named():
         "sparse-adapt dictionary --help",
         "sparse-adapt adapt my-corpus --model warm -o adapted",
     ]
-    for state in ("pieces", "absent", "ordinary", "negative", "stray", "outranked", "learnt"):
+    for state in ("pieces", "absent", "ordinary", "negative", "false_activation", "outranked", "learnt"):
         lines = [step.command for step in advise(state, LEARNT, Places())]
         assert set(lines) <= {
             "",
@@ -323,7 +323,7 @@ def test_a_file_that_holds_the_term_is_not_written_over():
 def test_states_of_a_real_vector(with_new_server, twelve_documents):
     assert diagnose("server", with_new_server(-50.0), twelve_documents).state == "negative"
     loud = diagnose("server", with_new_server(100.0), twelve_documents)
-    assert loud.state == "stray"
+    assert loud.state == "false_activation"
     assert loud.corpus.others_firing == 6
     assert loud.corpus.heaviest_other is not None
     assert loud.ranking.ranks == (1,)

@@ -54,7 +54,7 @@ def test_every_view_shows_what_it_is_for(client, subject, term):
     for said in (
         "pieces before",
         "nearest tokens",
-        "background queries that light a term",
+        "background queries that activate a term",
         "with this",
         "Save as a model",
     ):
@@ -211,7 +211,7 @@ def test_every_view_in_a_browser(browser, address, subject, width, scheme):
         ("", "Ask"),
         ("?q=who%20owns%20zorvex", "What is found"),
         ("terms", "zorvex"),
-        (f"term/{term}?amount=0.5&q=zorvex", "background queries that light a term"),
+        (f"term/{term}?amount=0.5&q=zorvex", "background queries that activate a term"),
         ("document/d07", "By weight"),
     ):
         with browser.open(address + place, width, scheme) as seen:

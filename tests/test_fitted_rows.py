@@ -70,7 +70,9 @@ def test_rows_learn_what_is_meant_and_nothing_else_moves(encoder, floor, monkeyp
     before = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
 
     def missed() -> float:
-        return float(recall(new_logits(encoder, ids)[4:], wanted.samples, wanted.targets, wanted.silence))
+        return float(
+            recall(new_logits(encoder, ids)[4:], wanted.samples, wanted.targets, wanted.inactive_weight)
+        )
 
     first = missed()
     again = copy.deepcopy(encoder)

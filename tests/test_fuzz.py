@@ -145,7 +145,7 @@ TEXTS: dict[str, tuple[str, Read]] = {  # what people write: content, and who re
 
 KINDS = {
     "baseline": {"ndcg@10": 0.5},
-    "model": {"ndcg@10": 0.5, "strays": 0.0},
+    "model": {"ndcg@10": 0.5, "false_activations": 0.0},
     "difference": {"ndcg@10": 0.0},
 }
 OF_RUNS: dict[str, tuple[object, Read]] = {  # what a run leaves besides, and who reads it

@@ -1,4 +1,4 @@
-"""What a model keeps: general questions, strays, the mixed index, known items; by hand and on the small model."""
+"""What a model keeps: general questions, false activations, the mixed index, known items; by hand and on the small model."""
 
 import math
 
@@ -11,13 +11,13 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.evaluate import Collection, read_collection
 from sparse_adapt.selection.retention import (
     Encoded,
+    activates,
     encode_collection,
     evaluate_and_keep,
     general_collection,
     keeping,
     kept_figures,
     known_of,
-    lights,
     new_terms,
     say_new,
 )
@@ -46,7 +46,10 @@ GENERAL = Encoded(
 def test_a_mixed_index_by_hand(tiny_model):
     groups = keeping(SparseEncoder.load(tiny_model), DOMAIN, GENERAL, None, [[2]])
     assert groups["general"]["ndcg@10"].tolist() == [1.0, 1.0]
-    assert groups["general"]["strays"].tolist() == [1.0, 0.0]  # the first question has weight for token 2
+    assert groups["general"]["false_activations"].tolist() == [
+        1.0,
+        0.0,
+    ]  # the first question has weight for token 2
     mixed = groups["general, mixed index"]
     # the domain's document scores 2 + 1 for the first question, the right one 1: second place
     assert mixed["ndcg@10"].tolist() == pytest.approx([1 / math.log2(3), 1.0])
@@ -56,9 +59,9 @@ def test_a_mixed_index_by_hand(tiny_model):
 
 def test_a_term_of_several_tokens_is_lit_by_all_of_them():
     queries = vectors([1, 1, 0], [1, 0, 1], [0, 0, 0])
-    assert lights(queries, [[0, 1]]).tolist() == [True, False, False]
-    assert lights(queries, [[0, 1], [2]]).tolist() == [True, True, False]
-    assert lights(queries, []).tolist() == [False] * 3
+    assert activates(queries, [[0, 1]]).tolist() == [True, False, False]
+    assert activates(queries, [[0, 1], [2]]).tolist() == [True, True, False]
+    assert activates(queries, []).tolist() == [False] * 3
 
 
 def test_general_questions_are_drawn_evenly_and_each_finds_its_own_passage():

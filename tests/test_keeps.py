@@ -18,7 +18,7 @@ def keeps(tiny_model, zorvex_collection):
 def test_a_model_beside_itself_keeps_what_it_knew(keeps):
     first, told = keeps_lines(keeps)
     assert first == "keeps what the base model knew"
-    assert "0.0% of general questions and 0.0% of background texts light a new term" in told
+    assert "0.0% of general questions and 0.0% of background texts activate a new term" in told
     assert keeps_lines({}) == []
 
 
@@ -39,8 +39,8 @@ def test_any_fall_is_said_first(keeps, kind, measure, name):
 
 
 def test_strays_are_a_fall(keeps):
-    keeps["general"]["model"]["strays"] = 0.06
-    assert keeps_lines(keeps)[0] == "FALLS: 6% of general questions light a new term"
+    keeps["general"]["model"]["false_activations"] = 0.06
+    assert keeps_lines(keeps)[0] == "FALLS: 6% of general questions activate a new term"
 
 
 def test_documents_without_words_leave_known_items_out(tiny_model):

@@ -397,12 +397,12 @@ class TestGraded:
     def test_by_hand(self):
         values = torch.tensor([[3.0, 0.0], [0.5, -9.0]])
         wanted = torch.tensor([[5.0, -1.0], [1.0, -4.0]])
-        # lit: 2 too low, Huber 2 - 1/2 = 1.5, counts 5; 1/2 too low, 1/8, counts 1; by the fourth root of 2 tokens
-        # silent: 1 too high, 1/2, and below the lowest, free; 1/2 over 2 texts and the root of 2 tokens
+        # active: 2 too low, Huber 2 - 1/2 = 1.5, counts 5; 1/2 too low, 1/8, counts 1; by the fourth root of 2 tokens
+        # inactive: 1 too high, 1/2, and below the lowest, free; 1/2 over 2 texts and the root of 2 tokens
         expected = 2**0.25 * (5 * 1.5 + 0.125) / 6 + 0.5 / 2 / 2**0.5
         assert_close(losses.graded(values, wanted, -4.0, 6.0), torch.tensor(expected))
         twice = expected + 0.5 / 2 / 2**0.5
-        assert_close(losses.graded(values, wanted, -4.0, 6.0, silence=2.0), torch.tensor(twice))
+        assert_close(losses.graded(values, wanted, -4.0, 6.0, inactive_weight=2.0), torch.tensor(twice))
 
     def test_what_is_surely_meant_outweighs_what_is_nearly(self):
         """Of 28 terms one is meant and 10 are wanted a little: a gradient for that one above their sum."""

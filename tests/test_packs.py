@@ -440,7 +440,7 @@ def test_commands_end_by_saying_what_follows(sparse_adapt, tied, tmp_path, monke
     again = refused(sparse_adapt("pack", tied / "one", "--base", tied / "base", "-o", "k.pack"))
     assert "already there" in again
     unpacked = sparse_adapt("unpack", "k.pack", "--model", tied / "base", "-o", "with")
-    assert unpacked.status == 0 and "encode again the documents that say or light" in unpacked.out
+    assert unpacked.status == 0 and "encode again the documents that say or activate" in unpacked.out
     listed = sparse_adapt("packs", "with", "--json")
     assert [each["name"] for each in json.loads(listed.out)["packs"]] == ["k"]
     (tmp_path / "corpus.tsv").write_text("1\tkubectl logs\n2\ta saw\n")

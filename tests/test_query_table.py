@@ -137,7 +137,7 @@ def test_adapt_ends_in_a_model_whose_queries_a_table_weighs(request_, tmp_path):
 def test_stages_that_teach_queries_to_expand_are_refused_beside_a_table(request_):  # noqa: F811
     settings = SETTINGS.model_copy(update={"query_side": "table", "stages": ("extend", "dictionary", "rank")})
     request = type(request_)(**{**vars_of(request_), "settings": settings})
-    with pytest.raises(ConfigError, match="the stage dictionary teaches queries to light tokens"):
+    with pytest.raises(ConfigError, match="the stage dictionary teaches queries to activate tokens"):
         request.check()
 
 

@@ -182,7 +182,7 @@ def test_the_table_has_a_line_for_each_way_of_teaching():
 
 
 def test_rows_can_read_the_states_of_the_body() -> None:
-    """The head that is put between passes them on, scaled to mean 0 and variance 1, and no token of a text is lit."""
+    """The head that is put between passes them on, scaled to mean 0 and variance 1, and no token of a text is active."""
     plain, bare = SparseEncoder.load("splade-tiny"), benchmark.of_states("splade-tiny")
     ids = torch.tensor(plain.tokenize(["a wing in supersonic flow"]))
     mask = torch.ones_like(ids)
@@ -191,5 +191,5 @@ def test_rows_can_read_the_states_of_the_body() -> None:
         found = bare.hidden(ids, mask)
     wanted = (states - states.mean(-1, keepdim=True)) / states.std(-1, keepdim=True, unbiased=False)
     torch.testing.assert_close(found, wanted, atol=1e-4, rtol=1e-4)
-    lit = bare.weights(ids.tolist())[0].nonzero().squeeze(1).tolist()
-    assert set(bare.tokenizer.convert_ids_to_tokens(lit)) <= set(benchmark.COMMON)
+    active = bare.weights(ids.tolist())[0].nonzero().squeeze(1).tolist()
+    assert set(bare.tokenizer.convert_ids_to_tokens(active)) <= set(benchmark.COMMON)

@@ -36,7 +36,7 @@ def test_a_page_has_each_part_the_verdict_first(tmp_path, tiny_run):
         "Loss terms over the steps",
         "Loss terms of warmup",
         "the way in which a team decides what it may spend",  # the definition of the term
-        "Strays: background queries that light it",
+        "False activations: background queries that activate it",
         "how a team signs for spending" if "how a team signs" in text else "the plan of what to spend",
         "sparse-adapt run run.toml",
         "SHA-256",
@@ -86,7 +86,7 @@ def gain(kind, low, high):
 
 
 @pytest.mark.parametrize(
-    ("gains", "strays", "begins"),
+    ("gains", "false_activations", "begins"),
     [
         ([], 0.0, "This page can't tell whether the model ranks better"),
         ([gain("all", -0.1, 0.2)], 0.0, "Don't use it yet"),
@@ -99,8 +99,8 @@ def gain(kind, low, high):
         ([gain("all", 0.1, 0.2), gain("control", -0.2, 0.1)], 0.0, "Use it: it gains"),
     ],
 )
-def test_a_ruling(gains, strays, begins):
-    assert rule(gains, strays, "the judged queries").said.startswith(begins)
+def test_a_ruling(gains, false_activations, begins):
+    assert rule(gains, false_activations, "the judged queries").said.startswith(begins)
 
 
 def test_few_queries_rule_nothing():
@@ -134,7 +134,7 @@ def test_a_run_without_judgements_says_what_it_cant_tell(tmp_path, tiny_run, twe
     text = path.read_text()
     assert path == run / "report.html"
     assert "This page can&#39;t tell whether the model ranks better" in text
-    assert "Your queries that light it" in text or "none of your queries lights it" in text
+    assert "Your queries that activate it" in text or "none of your queries activates it" in text
     assert "who owns zorvex" in text
 
 
@@ -209,4 +209,4 @@ def test_lit_by_nothing_is_said(subject):
     silent = next(
         token for token in range(model.vocabulary_size) if not np.any(weights_at(model, read, token))
     )
-    assert heat_of(model, "a", silent, "t").note.startswith("No position lights")
+    assert heat_of(model, "a", silent, "t").note.startswith("No position activates")

@@ -227,10 +227,10 @@ def test_general_passages_are_held_and_light_no_new_term(encoder):
     ]
     batches = [stage.batch(random_at(0, 0)) for stage in stages]
     assert [len(batch.general) for batch in batches] == [GENERAL, GENERAL]
-    key = ("domain", "anchor")  # where each stage counts a lit passage
+    key = ("domain", "anchor")  # where each stage counts a active passage
     with torch.no_grad():
         before = [stage.terms(encoder, batch) for stage, batch in zip(stages, batches, strict=True)]
-        encoder.output_bias[encoder.old_size :] += 20.0  # lit by everything
+        encoder.output_bias[encoder.old_size :] += 20.0  # activated by everything
         after = [stage.terms(encoder, batch) for stage, batch in zip(stages, batches, strict=True)]
     for name, was, now in zip(key, before, after, strict=True):
         assert float(now[name]) > float(was[name]) + 1.0
@@ -406,8 +406,8 @@ def test_factors_learn_where_texts_match_and_go_with_the_model(encoder, tmp_path
     train(encoder, stage, tmp_path)
     moved = np.flatnonzero(stage.beside.values != start)
     texts = [*DOCUMENTS.values(), *(entry.query for entry in CANDIDATES)]
-    lit = set(encode(SparseEncoder.load("splade-tiny"), texts, "document").indices.tolist())
-    assert 0 < len(moved) < 2 * len(lit)
+    active = set(encode(SparseEncoder.load("splade-tiny"), texts, "document").indices.tolist())
+    assert 0 < len(moved) < 2 * len(active)
     assert encoder.factors is None
     stage.conclude(encoder)
     np.testing.assert_array_equal(encoder.factors, stage.beside.values)

@@ -44,9 +44,9 @@ def test_a_document_has_the_largest_weights_of_its_windows(name, tiny_model, tmp
         with model.without_windows():
             expected = encode(model, parts, "document").toarray().max(axis=0)
         row_found = found[row].toarray()[0]
-        lit = row_found > 0
-        np.testing.assert_allclose(row_found[lit], expected[lit], rtol=1e-5)
-        assert lit.sum() == (expected > 0).sum() or lit.sum() == limit
+        active = row_found > 0
+        np.testing.assert_allclose(row_found[active], expected[active], rtol=1e-5)
+        assert active.sum() == (expected > 0).sum() or active.sum() == limit
     assert len(cut_up(TEXTS, model.tokenizer, windows)[0]) > 10
 
 
@@ -131,7 +131,7 @@ def test_a_model_saves_its_windows(tiny_model, tmp_path):
         SparseEncoder.load(tmp_path / "saved")
 
 
-def test_explain_says_in_which_window_a_token_is_lit(tiny_model):
+def test_explain_says_in_which_window_a_token_is_active(tiny_model):
     model = SparseEncoder.load(tiny_model)
     documents = [Document("long", f"{LONG} zorvex"), Document("short", "a saw and a plane")]
     query = "who owns zorvex"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Calibration(Told):
-    """A model whose new terms light less or more: where it lies, which terms moved, and what that buys and costs."""
+    """A model whose new terms activate less or more: where it lies, which terms moved, and what that buys and costs."""
 
     folder: Path
     terms: Table
@@ -33,7 +33,7 @@ class Calibration(Told):
 
     @property
     def headline(self) -> str:
-        """The folder, how many terms moved, and background queries that light one."""
+        """The folder, how many terms moved, and background queries that activate one."""
         first, moved = self.bought[0], len(self.terms.rows)
         return f"{self.folder}: {moved:,} terms moved, {first.name} {first.before:.1%} to {first.after:.1%}"
 
@@ -75,10 +75,10 @@ def calibrate(
             many=True,
         ),
     ] = None,
-    target_strays: Annotated[
+    target_activations: Annotated[
         "float | str | None",
         Option(
-            "Lower every term until at most this share of background queries lights a term, such as 5%.",
+            "Lower every term until at most this share of background queries activates a term, such as 5%.",
             metavar="SHARE",
         ),
     ] = None,
@@ -86,7 +86,7 @@ def calibrate(
     queries: Annotated[
         "QueriesGiven | None",
         Option(
-            "Queries of your users: how many of them light a new term, before and after.",
+            "Queries of your users: how many of them activate a new term, before and after.",
             metavar="FILE",
             check=some_queries,
         ),
@@ -94,24 +94,24 @@ def calibrate(
     overwrite: Overwrite = False,
     progress: bool | None = None,
 ) -> Calibration:
-    """Have new terms light less, and show what that buys and costs.
+    """Have new terms activate less, and show what that buys and costs.
 
     Only the biases of new tokens change, so every other weight stays as it was.
 
     model: by default that of the latest run, which brings its corpus as well. lower: by how much each named term's
-    logit is lowered; a negative amount raises it. target_strays: instead, the share of background queries that may light
+    logit is lowered; a negative amount raises it. target_activations: instead, the share of background queries that may activate
     a term, from 0 to 1 or such as "5%". corpus: what the change is measured on, with its judgements where it has some.
-    queries: of your users, which of them light a term before and after.
+    queries: of your users, which of them activate a term before and after.
 
     Raises ConfigError where neither or both are given and for a term that the model wasn't given, ModelError for a
     model that a bias doesn't reach.
     """
     if out is None:
         raise ConfigError("calibrate needs -o DIR, the folder to write the model in")
-    if (not lower) == (target_strays is None):
-        raise ConfigError("calibrate needs --lower TERM=AMOUNT or --target-strays SHARE, one of both")
+    if (not lower) == (target_activations is None):
+        raise ConfigError("calibrate needs --lower TERM=AMOUNT or --target-activations SHARE, one of both")
     named = None if not lower else _amounts(lower)
-    target = None if target_strays is None else _share(target_strays)
+    target = None if target_activations is None else _share(target_activations)
     if model is None:
         subject = subject_of(None, corpus if isinstance(corpus, str) else None)
         model, corpus = subject.model, corpus or subject.corpus
@@ -162,7 +162,7 @@ def _share(given: float | str) -> float:
     word = str(given)
     value = _number(word.removesuffix("%")) / (100 if word.endswith("%") else 1)
     if not 0 <= value <= 1:
-        raise ConfigError(f"--target-strays {word}: write a share, such as 5%")
+        raise ConfigError(f"--target-activations {word}: write a share, such as 5%")
     return value
 
 

@@ -256,7 +256,7 @@ def look_at(
     """Show what a model makes of one term, or of all its new tokens.
 
     Of a term: vocabulary, logits, weight and ranking, for the document that says it most. Of a model: its new tokens,
-    which light where nobody says them, what its vectors cost, and how far it moved from a baseline.
+    which activate where nobody says them, what its vectors cost, and how far it moved from a baseline.
     """
     if term is None and html is not None:
         raise ConfigError("--html is for a term; name one")

@@ -82,7 +82,7 @@ class Model:
         """Vectors of texts, one row each, in their order; a single string is one text, and gives one row.
 
         A SPLADE model gives a scipy CSR matrix (texts, V) of float32, never negative, whose columns `tokens` names; a
-        text that lights no token keeps its empty row. A dense model gives an array (texts, H) of rows of length 1.
+        text that activates no token keeps its empty row. A dense model gives an array (texts, H) of rows of length 1.
         A text is cut at `encoder.max_tokens` tokens. `side`, "document" or "query", matters to a SPLADE model that
         reads queries in another way: with another prompt, or by a table. Raises InputError for an item that is no
         string.

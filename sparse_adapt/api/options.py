@@ -340,7 +340,7 @@ General = Annotated[
     str | None,
     Option(
         "Measure also what the model keeps of what it knew: general questions, alone and among the collection's "
-        "documents, strays, and known items. `general` names the passages and questions that ship with the package; "
+        "documents, false activations, and known items. `general` names the passages and questions that ship with the package; "
         "any other collection with judgements serves as well.",
         metavar="DIR",
     ),

@@ -146,7 +146,7 @@ class Unpacked(Packs):
         """Which documents have to be encoded again, in words."""
         if self.encode_again is None:
             return (
-                "encode again the documents that say or light one of the terms; --corpus finds them, and every other "
+                "encode again the documents that say or activate one of the terms; --corpus finds them, and every other "
                 "vector stays as it is"
             )
         return (

@@ -194,7 +194,9 @@ def report(
     *,
     queries: Annotated[
         str | Path | None,
-        Option("Queries of your users: which of them light a new term.", metavar="FILE", check=some_queries),
+        Option(
+            "Queries of your users: which of them activate a new term.", metavar="FILE", check=some_queries
+        ),
     ] = None,
     overwrite: Overwrite = False,
     progress: bool | None = None,

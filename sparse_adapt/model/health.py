@@ -24,14 +24,14 @@ DARK = 0.5  # share of passages without an entry
 class Head:
     """What a head gives general passages and questions: mean entries, and the share of passages without any.
 
-    lit: share of the vocabulary that some passage lights. said: tokens that passages say; silent: those of them that no
-    passage lights that says them.
+    active: share of the vocabulary that some passage activates. said: tokens that passages say; inactive: those of them that no
+    passage activates that says them.
     """
 
     nonzero_document: float
     nonzero_query: float
     dark: float
-    lit: float
+    active: float
     said: int
     silent: int
 
@@ -41,23 +41,23 @@ def look_at(encoder: SparseEncoder, passages: Sequence[str], questions: Sequence
     """What an encoder makes of some general passages and questions."""
     read = [ids[:LONGEST] for ids in encoder.tokenize(passages)]
     asked = encoder.tokenize(questions, "query")
-    lit = (encoder.weights(read) > 0).cpu().numpy()
+    active = (encoder.weights(read) > 0).cpu().numpy()
     if encoder.query_side is None:
         queries = float((encoder.for_side("query").weights(asked) > 0).sum(dim=1).float().mean())
     else:
         queries = encoder.query_side.vectors(asked).nnz / len(asked)
-    says = np.zeros_like(lit)
+    says = np.zeros_like(active)
     for row, ids in enumerate(read):
         says[row, list(ids)] = True
     says[:, list(encoder.tokenizer.all_special_ids)] = False
     said = says.any(axis=0)
     return Head(
-        nonzero_document=float(lit.sum(axis=1).mean()),
+        nonzero_document=float(active.sum(axis=1).mean()),
         nonzero_query=queries,
-        dark=float((~lit.any(axis=1)).mean()),
-        lit=float(lit.any(axis=0).mean()),
+        dark=float((~active.any(axis=1)).mean()),
+        active=float(active.any(axis=0).mean()),
         said=int(said.sum()),
-        silent=int((said & ~(says & lit).any(axis=0)).sum()),
+        silent=int((said & ~(says & active).any(axis=0)).sum()),
     )
 
 

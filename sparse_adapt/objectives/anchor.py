@@ -189,15 +189,15 @@ class CorpusAnchor:
         )
         found = torch.cat([unread, held.unclipped[[place[row] for row in again]]])
         far = len(found) * losses.drift(found, before, kept)
-        moved = losses.drift(of_general, general_before, torch.ones_like(kept)) + self._lit(
+        moved = losses.drift(of_general, general_before, torch.ones_like(kept)) + self._active(
             logits[len(fresh) :]
         )
         if short:
             far = far + len(short) * losses.distance(held.short, short_before, kept)
         return moved + far / (len(found) + len(short))
 
-    def _lit(self, logits: Tensor) -> Tensor:
-        """How brightly general passages (B, V) light new tokens, which none of them means."""
+    def _active(self, logits: Tensor) -> Tensor:
+        """How strongly general passages (B, V) activate new tokens, which none of them means."""
         new = slice(self.documents.first, self.documents.first + self.documents.new)
         found = logits[:, new]
         return LIT * losses.hinge_below(found, torch.ones_like(found, dtype=torch.bool), QUIET)

@@ -1,4 +1,4 @@
-"""Terms that a text says, and terms that a query wants: which of them should be lit, and how brightly.
+"""Terms that a text says, and terms that a query wants: which of them should be active, and how strongly.
 
 Dimensions: Q queries, B documents, D new tokens.
 """
@@ -26,14 +26,14 @@ from sparse_adapt.training import losses
 
 @dataclass(frozen=True, slots=True)
 class Hinges:
-    """How brightly terms should be lit, and by which texts.
+    """How strongly terms should be active, and by which texts.
 
     wanted: (all queries, D) terms of a query's relevant documents; unknown: (all documents, D) terms that a document
     may mean though it doesn't say them. `raw`: whether logits are held, or weights, which the form makes.
     """
 
     targets: Targets
-    silence: float
+    inactive_weight: float
     raw: bool
     form: Form
     wanted: NDArray[np.bool_]
@@ -110,7 +110,7 @@ class TermReading(Reading):
 
 
 def domain(read: TermReading) -> Tensor:
-    """A term is lit where it is said, and silent where nothing is known of it."""
+    """A term is active where it is said, and inactive where nothing is known of it."""
     hinges, drawn, matched = read.task.hinges, read.drawn, read.task.matched
     queries, documents = read.held
     targets = hinges.targets
@@ -118,15 +118,15 @@ def domain(read: TermReading) -> Tensor:
     said_queries = marks(matched.queries.says[drawn.queries], queries)
     wanted = marks(hinges.wanted[drawn.queries], queries)
     unknown = marks(hinges.unknown[drawn.documents], documents)
-    lit = losses.hinge_above(documents, said_documents, targets.said)
-    lit = lit + losses.hinge_above(queries, said_queries, targets.meant)
+    active = losses.hinge_above(documents, said_documents, targets.said)
+    active = active + losses.hinge_above(queries, said_queries, targets.meant)
     silent = losses.hinge_below(documents, ~said_documents & ~unknown, targets.quiet)
     silent = silent + losses.hinge_below(queries, ~said_queries & ~wanted, targets.quiet)
-    return lit + hinges.silence * silent
+    return active + hinges.inactive_weight * silent
 
 
 def expand(read: TermReading) -> Tensor:
-    """A query lights the terms that its relevant documents say."""
+    """A query activates the terms that its relevant documents say."""
     hinges, (queries, _) = read.task.hinges, read.held
     wanted = marks(hinges.wanted[read.drawn.queries], queries)
     return losses.expand(queries - hinges.targets.meant, wanted)
@@ -138,4 +138,4 @@ def recall_term(read: TermReading) -> Tensor:
     if not task.learns_meanings:
         return read.nothing
     assert read.drawn.samples is not None, "of a step with synthetic texts"
-    return recall(read.synthetic, read.drawn.samples, task.hinges.targets, task.hinges.silence)
+    return recall(read.synthetic, read.drawn.samples, task.hinges.targets, task.hinges.inactive_weight)

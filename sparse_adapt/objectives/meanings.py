@@ -173,14 +173,14 @@ def labeller_named(name: str) -> DenseEncoder:
     return DenseEncoder(name, rough=True)
 
 
-def recall(meant: Tensor, samples: Samples, targets: Targets, silence: float) -> Tensor:
-    """How far synthetic texts are from lighting what they mean; `meant` (B, D) as the hinges take it.
+def recall(meant: Tensor, samples: Samples, targets: Targets, inactive_weight: float) -> Tensor:
+    """How far synthetic texts are from activating what they mean; `meant` (B, D) as the hinges take it.
 
-    Labelled by degrees, a term's logit follows the nearness; else it is lit above or silent below a bound.
+    Labelled by degrees, a term's logit follows the nearness; else it is active above or inactive below a bound.
     """
     if samples.nearness is not None:
         wanted = targets.border + targets.slope * samples.nearness.to(meant.device)
         wanted = wanted.clamp(targets.far, targets.meant)
-        return losses.graded(meant, wanted, targets.far, targets.meant, silence)
-    lit = losses.hinge_above(meant, samples.meant.to(meant.device), targets.meant)
-    return lit + silence * losses.hinge_below(meant, samples.quiet.to(meant.device), targets.quiet)
+        return losses.graded(meant, wanted, targets.far, targets.meant, inactive_weight)
+    active = losses.hinge_above(meant, samples.meant.to(meant.device), targets.meant)
+    return active + inactive_weight * losses.hinge_below(meant, samples.quiet.to(meant.device), targets.quiet)

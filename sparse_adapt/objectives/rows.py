@@ -76,7 +76,7 @@ OWN = 512  # of the stage's texts that say a term, and of those that say none, a
 
 
 class FittedTexts(NamedTuple):
-    """Token ids, and the terms (B, D) that are lit, and that are silent, in each."""
+    """Token ids, and the terms (B, D) that are active, and that are inactive, in each."""
 
     token_ids: Sequence[TokenIds]
     says: NDArray[np.bool_]
@@ -89,7 +89,7 @@ def fitted_texts(
     """The stage's texts that say a term, as many others, and all of the general passages.
 
     terms: which D of the new tokens are fitted, by their place among them; about: (S, D) those that a text may mean,
-    so that they needn't be silent there.
+    so that they needn't be inactive there.
     """
     says = texts.says[:, terms]
     saying = says.any(axis=1)
@@ -142,14 +142,14 @@ class States:
 class FittedLessons:
     """What is wanted of texts: first of some that may say a term, then of synthetic ones.
 
-    says, quiet: (texts, D) terms that are lit, and terms that are silent, in the first.
+    says, quiet: (texts, D) terms that are active, and terms that are inactive, in the first.
     """
 
     says: NDArray[np.bool_]
     quiet: NDArray[np.bool_]
     samples: Samples
     targets: Targets
-    silence: float
+    inactive_weight: float
 
     def draw(self, random: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Rows of some of the first, and of some synthetic ones."""
@@ -161,10 +161,12 @@ class FittedLessons:
         self, read: Tensor, synthetic: Tensor, rows: NDArray[np.int64], made: NDArray[np.int64]
     ) -> Tensor:
         """Of the logits of the new tokens in what was drawn, (READ, D) and (SYNTHETIC, D)."""
-        lit = losses.hinge_above(read, marks(self.says[rows], read), self.targets.said)
+        active = losses.hinge_above(read, marks(self.says[rows], read), self.targets.said)
         silent = losses.hinge_below(read, marks(self.quiet[rows], read), self.targets.quiet)
         return (
-            lit + self.silence * silent + recall(synthetic, self.samples.of(made), self.targets, self.silence)
+            active
+            + self.inactive_weight * silent
+            + recall(synthetic, self.samples.of(made), self.targets, self.inactive_weight)
         )
 
 

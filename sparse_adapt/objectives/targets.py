@@ -1,4 +1,4 @@
-"""How strongly a text should light a term, and how long synthetic texts teach that."""
+"""How strongly a text should activate a term, and how long synthetic texts teach that."""
 
 import math
 

@@ -31,7 +31,7 @@ WORDS = (
         "how well a document matches a query: the sum of query weight x document weight over shared tokens",
     ),
     ("expansion", "a token with weight in a text that doesn't say it"),
-    ("to light a term", "to give it weight: texts that say the term should, and queries that mean it"),
+    ("to activate a term", "to give it weight: texts that say the term should, and queries that mean it"),
     ("semantic query", "a query that means a term without saying it"),
     ("explicit query", "a query that says a term"),
     ("control query", "a query about other things, which should lose nothing"),
@@ -39,7 +39,10 @@ WORDS = (
         "background query",
         "words of general English, drawn as often as people use them; it means none of the terms",
     ),
-    ("stray", "an background query, or another one that doesn't mean a term, that lights it all the same"),
+    (
+        "false_activation",
+        "an background query, or another one that doesn't mean a term, that activates it all the same",
+    ),
     (
         "nDCG@10",
         "how good the first ten documents are: 1 for the best order, 0 where nothing relevant is among them",

@@ -46,7 +46,7 @@ def stages_section(subject: RunSubject) -> Section:
 
 
 def bought(columns: Sequence[Mapping[str, Any]]) -> list[Picture]:
-    """nDCG@10 of unseen queries, weights a document, background queries that light a term: after each stage."""
+    """nDCG@10 of unseen queries, weights a document, background queries that activate a term: after each stage."""
     order = [each["name"] for each in columns]
     found: list[Row] = [
         {"model": each["name"], "nDCG@10": value, "kind": kind}
@@ -56,7 +56,7 @@ def bought(columns: Sequence[Mapping[str, Any]]) -> list[Picture]:
     size: list[Row] = [
         {"model": each["name"], "weights": each["nonzero_document"], "kind": "a document"} for each in columns
     ]
-    lit: list[Row] = [
+    active: list[Row] = [
         {"model": each["name"], "%": 100 * each.get(f"{kind}_lit", 0.0), "kind": f"{kind} queries"}
         for each in columns
         for kind in ("background", "control")
@@ -69,7 +69,7 @@ def bought(columns: Sequence[Mapping[str, Any]]) -> list[Picture]:
     return [
         _over("Unseen queries", found, order, "nDCG@10"),
         _over("Weight of the terms", _weights(columns), order, "weight"),
-        _over("Queries that light a term by mistake", lit, order, "%"),
+        _over("Queries that activate a term by mistake", active, order, "%"),
         _over("Weights of a document", size, order, "weights"),
         _over("Stop words in the top scores", noise, order, "%"),
     ]

@@ -1,4 +1,4 @@
-"""What a model makes of each position of a text, and which position lit a token.
+"""What a model makes of each position of a text, and which position activated a token.
 
 Dimensions: L positions of a text, H hidden, V vocabulary.
 """
@@ -111,7 +111,7 @@ def _warm(
 def _told(model: SparseEncoder, read: Read, weights: Floats, token_id: int) -> str:
     token = names_of(model.tokenizer, [token_id])[0]
     if not weights.any():
-        return f"No position lights {token}."
+        return f"No position activates {token}."
     place = int(weights.argmax())
     name = names_of(model.tokenizer, [read.token_ids[place]])[0]
-    return f"The position of {name} lights {token} most, with a weight of {weights[place]:.2f}."
+    return f"The position of {name} activates {token} most, with a weight of {weights[place]:.2f}."

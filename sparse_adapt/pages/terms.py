@@ -1,4 +1,4 @@
-"""Each new term: what it was before, where it has weight, what is near it, and who lights it by mistake."""
+"""Each new term: what it was before, where it has weight, what is near it, and who activates it by mistake."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -34,7 +34,7 @@ EXPLAINED = 6  # terms whose weight is shown by position
 ABOUT = "The figure behind a word of a text is the weight that its position gives the term."
 LISTED = 400  # in the table
 NEAREST = 8
-STRAYS = 6  # of a term, in words
+FALSE_ACTIVATIONS = 6  # of a term, in words
 TICKS = 120  # of a group of the picture
 SAID, MEANT = "documents that say it", "queries that mean it"
 COLUMNS = (
@@ -43,13 +43,13 @@ COLUMNS = (
     Column("documents", "documents say it"),
     Column("said", "weight there", decimals=2),
     Column("meant", "weight where it is meant", decimals=2),
-    Column("others", "other documents light it", "share", decimals=1),
-    Column("background", "background queries light it", "share", decimals=1),
+    Column("others", "other documents activate it", "share", decimals=1),
+    Column("background", "background queries activate it", "share", decimals=1),
 )
 
 
 class Stray(NamedTuple):
-    """A text that lights a term and shouldn't, and how much."""
+    """A text that activates a term and shouldn't, and how much."""
 
     text: str
     weight: float
@@ -66,7 +66,7 @@ class TermFindings(NamedTuple):
     meaning: list[Stray]  # queries that mean it, with its weight
     others: float
     background: float
-    strays: list[Stray]
+    false_activations: list[Stray]
     own: list[Stray]
 
     def row(self) -> Row:
@@ -111,7 +111,7 @@ def _find(subject: RunSubject, token: NewToken, own: object) -> TermFindings:
         meaning=_heaviest([judged[row].text for row in meant], asked[meant]),
         others=float((others > 0).mean()) if len(others) else 0.0,
         background=float((background > 0).mean()),
-        strays=_heaviest(subject.background_texts, background),
+        false_activations=_heaviest(subject.background_texts, background),
         own=_heaviest([query.text for query in subject.own_queries], mine),
     )
 
@@ -122,7 +122,7 @@ def _column(vectors: object, token_id: int) -> NDArray[np.float32]:
 
 
 def _heaviest(texts: Sequence[str], weights: NDArray[np.float32]) -> list[Stray]:
-    order = np.argsort(-weights, kind="stable")[:STRAYS]
+    order = np.argsort(-weights, kind="stable")[:FALSE_ACTIVATIONS]
     return [Stray(texts[row], float(weights[row])) for row in order if weights[row] > 0]
 
 
@@ -134,7 +134,7 @@ def terms_section(subject: RunSubject, findings: Sequence[TermFindings]) -> Sect
     if not subject.own_queries:
         parts.append(
             Prose(
-                "To see which queries of your users light a term: sparse-adapt report --queries FILE.",
+                "To see which queries of your users activate a term: sparse-adapt report --queries FILE.",
                 "quiet",
             )
         )
@@ -197,8 +197,8 @@ def _thinned(values: Sequence[float]) -> list[float]:
 def _told(values: Sequence[float]) -> str:
     if not values:
         return "none"
-    lit = sum(value > 0 for value in values)
-    return f"{lit:,} of {len(values):,} above 0, mean {sum(values) / len(values):.2f}"
+    active = sum(value > 0 for value in values)
+    return f"{active:,} of {len(values):,} above 0, mean {sum(values) / len(values):.2f}"
 
 
 def _fold(
@@ -216,12 +216,14 @@ def _fold(
         ("nearest tokens", ", ".join(f"{name} {value:.2f}" for name, value in nearest)),
     ]
     parts: list[Part] = [Facts(pairs)]
-    parts += _stray_parts("Queries that mean it", each.meaning, "no judged query means it without saying it")
-    title = f"Strays: background queries that light it ({percentage(each.background)})"
-    parts += _stray_parts(title, each.strays, "no background query lights it")
+    parts += _parts_of_texts(
+        "Queries that mean it", each.meaning, "no judged query means it without saying it"
+    )
+    title = f"False activations: background queries that activate it ({percentage(each.background)})"
+    parts += _parts_of_texts(title, each.false_activations, "no background query activates it")
     if subject.own_queries:
-        parts += _stray_parts(
-            "Your queries that light it; is it meant?", each.own, "none of your queries lights it"
+        parts += _parts_of_texts(
+            "Your queries that activate it; is it meant?", each.own, "none of your queries activates it"
         )
     return Fold(each.token.term, parts, open=open_, name=_anchor(each.token))
 
@@ -236,11 +238,15 @@ def _weight(value: float | None) -> str:
     return "in no text of this page" if value is None else f"{value:.2f} on average"
 
 
-def _stray_parts(title: str, strays: Sequence[Stray], without: str) -> list[Part]:
-    if not strays:
+def _parts_of_texts(title: str, false_activations: Sequence[Stray], without: str) -> list[Part]:
+    if not false_activations:
         return [Prose(f"{title}: {without}.", "quiet")]
-    largest = max(each.weight for each in strays)
-    return [BarList(title, [Bar(each.text, f"{each.weight:.2f}", each.weight / largest) for each in strays])]
+    largest = max(each.weight for each in false_activations)
+    return [
+        BarList(
+            title, [Bar(each.text, f"{each.weight:.2f}", each.weight / largest) for each in false_activations]
+        )
+    ]
 
 
 @torch.inference_mode()
@@ -264,7 +270,7 @@ def nearest_tokens(model: SparseEncoder, token_ids: Sequence[int]) -> Mapping[in
 
 
 def provenance_section(subject: RunSubject, findings: Sequence[TermFindings]) -> Section:
-    """For the first terms: a document that says it, a query that means it, an background query that lights it."""
+    """For the first terms: a document that says it, a query that means it, an background query that activates it."""
     model = subject.final.model
     parts: list[Part] = []
     for number, each in enumerate(findings[:EXPLAINED]):
@@ -283,5 +289,5 @@ def texts_of(subject: RunSubject, each: TermFindings) -> Iterator[tuple[str, str
         yield f"A document that says it: {document.document_id}", document.full_text
     if each.meaning:
         yield "A query that means it", each.meaning[0].text
-    if each.strays:
-        yield "An background query that lights it by mistake", each.strays[0].text
+    if each.false_activations:
+        yield "An background query that activates it by mistake", each.false_activations[0].text

@@ -21,7 +21,7 @@ from sparse_adapt.report.sections import (
 )
 from sparse_adapt.report.tables import Column, Row, Table, percentage
 from sparse_adapt.selection.evidence import Evidence
-from sparse_adapt.selection.rule import MAY_LOSE, STRAYS_ENOUGH, decide, keeps_lines
+from sparse_adapt.selection.rule import ACTIVATIONS_ENOUGH, MAY_LOSE, decide, keeps_lines
 
 SYNTHETIC = "synthetic"
 FEW = 20  # queries from which on an interval says something
@@ -45,8 +45,8 @@ class Ruling(NamedTuple):
     told: str = ""
 
 
-def rule(gains: Sequence[Evidence], strays: float, judged_by: str) -> Ruling:
-    """Whether to use the model, by its gains and by how many background queries light a term."""
+def rule(gains: Sequence[Evidence], false_activations: float, judged_by: str) -> Ruling:
+    """Whether to use the model, by its gains and by how many background queries activate a term."""
     if not gains:
         said = "This page can't tell whether the model ranks better: the run has no judged queries."
         return Ruling(f"{said} Judge fifty of your own, and look at the queries below.", "quiet")
@@ -59,8 +59,8 @@ def rule(gains: Sequence[Evidence], strays: float, judged_by: str) -> Ruling:
         lost = ", ".join(gain.kind for gain in decision.fallen)
         return Ruling(f"Use it with care: it gains, but loses on {lost} queries.", "bad", told)
     kept = "it gains, and loses on no kind of query by more than chance"
-    if strays > STRAYS_ENOUGH:
-        share = f"{percentage(strays, 0)} of background queries light a new term, though they mean none"
+    if false_activations > ACTIVATIONS_ENOUGH:
+        share = f"{percentage(false_activations, 0)} of background queries activate a new term, though they mean none"
         return Ruling(f"Use it for searches of this domain: {kept}. Elsewhere beware: {share}.", "good", told)
     return Ruling(f"Use it: {kept}.", "good", told)
 
@@ -79,15 +79,15 @@ def verdict_section(subject: RunSubject) -> Section:
     """The verdict, first of all."""
     found = subject.report.get("evidence", {})
     gains, judged_by = [Evidence(**row) for row in found.get("rows", ())], str(found.get("judged by", ""))
-    strays = float(found.get("background queries that light a term", 0.0))
-    ruling = rule(gains, strays, judged_by)
+    false_activations = float(found.get("background queries that activate a term", 0.0))
+    ruling = rule(gains, false_activations, judged_by)
     parts: list[Part] = [Prose(ruling.said, ruling.tone)]
     if ruling.told:
         parts.append(Prose(ruling.told))
     parts.append(Facts([*_won_and_lost(gains), *_costs(subject)]))
     if gains:
         parts += _gained(gains, judged_by)
-    parts += [Prose("When not to use it:"), Listing(list(_when_not(subject, gains, strays)))]
+    parts += [Prose("When not to use it:"), Listing(list(_when_not(subject, gains, false_activations)))]
     parts += list(_own_words(subject.report))
     return Section("verdict", "Verdict", parts)
 
@@ -157,10 +157,10 @@ def _production(subject: RunSubject) -> str:
     return "encode every document again; encoding a query takes as long as before"
 
 
-def _when_not(subject: RunSubject, gains: Sequence[Evidence], strays: float) -> Iterator[Prose]:
+def _when_not(subject: RunSubject, gains: Sequence[Evidence], false_activations: float) -> Iterator[Prose]:
     yield Prose(
-        f"For general questions: {percentage(strays)} of background queries light a new term, though they mean none.",
-        "bad" if strays > STRAYS_ENOUGH else "",
+        f"For general questions: {percentage(false_activations)} of background queries activate a new term, though they mean none.",
+        "bad" if false_activations > ACTIVATIONS_ENOUGH else "",
     )
     for gain in gains[1:]:
         if gain.gain < -MAY_LOSE:

@@ -1,7 +1,7 @@
-"""New terms that light less, or more, than they were taught to: the biases of their output rows, and nothing else.
+"""New terms that activate less, or more, than they were taught to: the biases of their output rows, and nothing else.
 
-A term lights a text whose largest logit for it is above 0. Lowering its bias by an amount takes it from the texts where
-that logit is smaller, those that mean it among them: what is bought in strays is paid in semantic queries.
+A term activates a text whose largest logit for it is above 0. Lowering its bias by an amount takes it from the texts where
+that logit is smaller, those that mean it among them: what is bought in false activations is paid in semantic queries.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ MARGIN = 1e-4  # of a logit, by which a text has to fall below 0 whatever the or
 
 
 def check_calibrates(model: SparseEncoder, source: str) -> None:
-    """Raise ModelError for a model whose terms aren't lit by a bias alone."""
+    """Raise ModelError for a model whose terms aren't active by a bias alone."""
     if not model.new_tokens:
         raise ModelError(f"{source}: has no new token to calibrate; adapt it first")
     if model.output_bias is None:
@@ -53,9 +53,9 @@ def amounts_of(model: SparseEncoder, lower: Mapping[str, float]) -> Amounts:
 
 
 def amounts_for(model: SparseEncoder, target: float, texts: Sequence[str] | None = None) -> Amounts:
-    """The least amounts by which at most a share `target` of background queries lights a term.
+    """The least amounts by which at most a share `target` of background queries activates a term.
 
-    The texts with the largest logits may keep their terms; each term is lowered to where it lights none of the others,
+    The texts with the largest logits may keep their terms; each term is lowered to where it activates none of the others,
     and no further. Background queries are made up, others than those that measure; `texts` replaces them.
     """
     logits = raw_logits(model, texts or background_queries(CHOOSING_SEED), "query")

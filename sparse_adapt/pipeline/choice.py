@@ -318,6 +318,6 @@ def _shown(rows: Sequence[Evidence], choice: Mapping[str, Any]) -> Iterator[str]
     for row in rows:
         if row.kind == MEANT.name:
             yield (
-                f"{choice['meaning']['lit']:.0%} of {row.kind} light their term first; they find its documents with "
+                f"{choice['meaning']['active']:.0%} of {row.kind} activate their term first; they find its documents with "
                 f"nDCG@10 {row.base:.3f} -> {row.model:.3f}"
             )

@@ -43,13 +43,13 @@ from sparse_adapt.retrieve.search import top_k
 from sparse_adapt.selection.asked import Judged, judged_evidence
 from sparse_adapt.selection.retention import (
     Encoded,
-    background_strays,
+    activates,
+    background_false_activations,
     encode_collection,
     general_collection,
     keeping,
     kept_figures,
     known_of,
-    lights,
 )
 from sparse_adapt.terms.function_words import function_tokens
 from sparse_adapt.terms.mining import read_terms
@@ -144,8 +144,8 @@ def measure(model: SparseEncoder, scene: Scene) -> dict[str, Any]:
         "nonzero_document": results["test"].means()["nonzero_document"],
         "nonzero_query": float(np.mean([result.means()["nonzero_query"] for result in results.values()])),
         "function_share": _shares_by_kind(model, scene, documents, queries),
-        "control_lit": _control_lit(model, scene, queries),
-        "everyday_lit": _background_lit(model, scene),
+        "control_active": _control_active(model, scene, queries),
+        "everyday_active": _background_active(model, scene),
     }
 
 
@@ -156,18 +156,18 @@ def _kept(model: SparseEncoder, scene: Scene, domain: Encoded) -> dict[str, dict
     return {kind: figures["model"] for kind, figures in kept.items()}
 
 
-def _control_lit(model: SparseEncoder, scene: Scene, queries: Mapping[str, csr_matrix]) -> float:
-    """Share of the control queries of both splits that light a term, though they have nothing to do with it."""
-    lit = [
-        lights(queries[split], _terms(model, scene))[_of_kind(collection.queries, "control")]
+def _control_active(model: SparseEncoder, scene: Scene, queries: Mapping[str, csr_matrix]) -> float:
+    """Share of the control queries of both splits that activate a term, though they have nothing to do with it."""
+    active = [
+        activates(queries[split], _terms(model, scene))[_of_kind(collection.queries, "control")]
         for split, collection in scene.splits.items()
     ]
-    return float(np.concatenate(lit).mean())
+    return float(np.concatenate(active).mean())
 
 
-def _background_lit(model: SparseEncoder, scene: Scene) -> float:
-    """Share of background texts like queries that light a term, and so find its documents."""
-    return float(background_strays(model, BACKGROUND, _terms(model, scene)).mean())
+def _background_active(model: SparseEncoder, scene: Scene) -> float:
+    """Share of background texts like queries that activate a term, and so find its documents."""
+    return float(background_false_activations(model, BACKGROUND, _terms(model, scene)).mean())
 
 
 def _terms(model: SparseEncoder, scene: Scene) -> list[list[int]]:

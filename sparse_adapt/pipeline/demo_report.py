@@ -81,14 +81,12 @@ def _learns(final: Figures) -> Criterion:
     logits = [term["least_logit"] for term in terms if term["least_logit"] is not None]
     least = min(logits) if len(logits) == len(terms) else -math.inf
     meant = min((weight for term in terms for weight in term["hard_queries"].values()), default=0.0)
-    stray = max(max(term["others_largest"], term["control_largest"]) for term in terms)
+    false_activation = max(max(term["others_largest"], term["control_largest"]) for term in terms)
     found = f"heaviest token in {heaviest} of {said} documents; least logit where it stands {least:.1f}; "
-    found += (
-        f"weight in hard queries at least {meant:.2f} (needs {MEANT_ENOUGH}), elsewhere at most {stray:.2f}"
-    )
-    if stray:
-        found += f" ({final['control_lit']:.0%} of control queries light {_it(terms)})"
-    holds = enough and least > 0 and meant >= MEANT_ENOUGH and stray == 0.0
+    found += f"weight in hard queries at least {meant:.2f} (needs {MEANT_ENOUGH}), elsewhere at most {false_activation:.2f}"
+    if false_activation:
+        found += f" ({final['control_active']:.0%} of control queries activate {_it(terms)})"
+    holds = enough and least > 0 and meant >= MEANT_ENOUGH and false_activation == 0.0
     return Criterion(3, "knows the term", holds, found)
 
 
@@ -146,8 +144,8 @@ def _lines(report: Figures) -> Iterator[tuple[str, Read | None]]:
     yield "  other documents, largest", lambda figures: _number(_largest(figures, "others_largest"), 2)
     yield "  control queries, largest", lambda figures: _number(_largest(figures, "control_largest"), 2)
     for kind in ("control", "background"):
-        yield f"  {kind} queries that light {_it(terms)}", _lit(kind)
-    yield f"  general questions that light {_it(terms)}", _strays
+        yield f"  {kind} queries that activate {_it(terms)}", _active(kind)
+    yield f"  general questions that activate {_it(terms)}", _strays
     if len(terms) > 1:
         yield "  hard queries, mean", lambda figures: _number(_mean(_each(figures, "hard_queries")), 2)
     yield "  hard queries, least", lambda figures: _number(min(_each(figures, "hard_queries")), 2)
@@ -198,11 +196,11 @@ def _ndcg(split: str, kind: str) -> Read:
 
 
 def _it(terms: Sequence[Any]) -> str:
-    """What is lit: the only term, or one of many."""
+    """What is active: the only term, or one of many."""
     return "it" if len(terms) == 1 else "one"
 
 
-def _lit(kind: str) -> Read:
+def _active(kind: str) -> Read:
     return lambda figures: _percent(figures[f"{kind}_lit"])
 
 
@@ -211,7 +209,7 @@ def _kept(kind: str, measure: str) -> Read:
 
 
 def _strays(figures: Figures) -> str:
-    return _percent(_general(figures, "general", "strays"))
+    return _percent(_general(figures, "general", "false_activations"))
 
 
 def _entered(figures: Figures) -> str:

@@ -1,7 +1,7 @@
-"""What terms that light less, or more, buy and cost: strays, texts that say a term, known items, judged queries.
+"""What terms that activate less, or more, buy and cost: false activations, texts that say a term, known items, judged queries.
 
 A term's amount is taken from its logit in every text. Vectors change in the moved terms' own columns alone, so they
-follow from the raw logits without encoding anything again, and only queries that light a moved term find anything else.
+follow from the raw logits without encoding anything again, and only queries that activate a moved term find anything else.
 Dimensions: N texts, T terms, V vocabulary.
 """
 
@@ -157,7 +157,7 @@ class Asked:
         return [Bought(name, float(values[rows].mean()), float(after[rows].mean())) for name, rows in chosen]
 
     def _after(self, amounts: Amounts, documents: csr_matrix) -> NDArray[np.float64]:
-        """The measure of each query with terms moved: another one only where the query lights a moved term."""
+        """The measure of each query with terms moved: another one only where the query activates a moved term."""
         values = self.before.values[self.measure].copy()
         vectors, moved = self.texts.lowered(amounts), _ids(self.texts.model)[np.flatnonzero(amounts)]
         rows = np.flatnonzero((self.texts.vectors[:, moved] + vectors[:, moved]).getnnz(axis=1))
@@ -212,11 +212,11 @@ class Scales:
     def bought(self, amounts: Amounts) -> list[Bought]:
         """Every figure without the amounts and with them."""
         shares = [
-            ("background queries that light a term", self.background),
-            ("your queries that light a term", self.own),
+            ("background queries that activate a term", self.background),
+            ("your queries that activate a term", self.own),
         ]
         found = [
-            Bought(name, _lit(logits, np.zeros_like(amounts)), _lit(logits, amounts), share=True)
+            Bought(name, _active(logits, np.zeros_like(amounts)), _active(logits, amounts), share=True)
             for name, logits in shares
             if logits is not None
         ]
@@ -224,21 +224,21 @@ class Scales:
             return found
         before, after = (np.maximum(self.documents.logits - each, 0.0) for each in (0.0, amounts))
         if self.said.any():
-            found.append(_share("documents that say a term and light it", before, after, self.said))
+            found.append(_share("documents that say a term and activate it", before, after, self.said))
             means = float(before[self.said].mean()), float(after[self.said].mean())
             found.append(Bought("largest logit of a term where it is said", means[0], means[1]))
-        found.append(_share("other documents that light a term", before, after, ~self.said))
+        found.append(_share("other documents that activate a term", before, after, ~self.said))
         vectors = self.documents.lowered(amounts)
         return [*found, *(each for asked in self.asked for each in asked.bought(amounts, vectors))]
 
 
-def _lit(logits: Logits, amounts: Amounts) -> float:
-    """The share of texts that light a term."""
+def _active(logits: Logits, amounts: Amounts) -> float:
+    """The share of texts that activate a term."""
     return float((logits > amounts).any(axis=1).mean()) if len(logits) else 0.0
 
 
 def _share(name: str, before: Logits, after: Logits, where: NDArray[np.bool_]) -> Bought:
-    """The share of marked pairs of a document and a term in which the term is lit."""
+    """The share of marked pairs of a document and a term in which the term is active."""
     pairs = max(1, int(where.sum()))
     shares = [float(((logits > 0) & where).sum()) / pairs for logits in (before, after)]
     return Bought(name, shares[0], shares[1], share=True)

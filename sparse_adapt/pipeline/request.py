@@ -178,7 +178,7 @@ class Request:
             for name in self.stages:
                 if "table" in find_stage(name).refuses:
                     raise ConfigError(
-                        f"the stage {name} teaches queries to light tokens that they don't say, and a table weighs no "
+                        f"the stage {name} teaches queries to activate tokens that they don't say, and a table weighs no "
                         "others; leave out the stage, or --query-side table"
                     )
         for path in (self.glossary, self.queries, self.candidates):

@@ -1,6 +1,6 @@
 """Which documents have another vector once a model has some tokens more, or fewer, and everything else as it was.
 
-A document is touched that says such a token, for it is then cut into other tokens, or that lights one. The vectors of
+A document is touched that says such a token, for it is then cut into other tokens, or that activates one. The vectors of
 all others are the same. Dimensions: B texts, L positions, H hidden, T tokens that are asked of.
 """
 
@@ -42,7 +42,7 @@ def touched_by(
     documents: Iterable[Document],
     heard: Heard = silent,
 ) -> list[str]:
-    """The ids of documents that say or light one of some tokens of any of these models, in their order."""
+    """The ids of documents that say or activate one of some tokens of any of these models, in their order."""
     found = list[str]()
     for part in _parts(documents):
         texts = [document.full_text for document in part]
@@ -55,27 +55,27 @@ def touched_by(
 
 
 def touches(encoder: SparseEncoder, texts: Sequence[str], tokens: Sequence[int]) -> NDArray[np.bool_]:
-    """Which texts (B) say or light one of some tokens, read as documents: in windows where the model reads so."""
+    """Which texts (B) say or activate one of some tokens, read as documents: in windows where the model reads so."""
     owners = np.arange(len(texts))
     if encoder.windows is not None:
         parts, owners = cut_up(texts, encoder.tokenizer, encoder.windows, encoder.form.prompt("document"))
         texts = parts
     token_ids, asked = encoder.tokenize(texts), set(tokens)
     touched = np.array([not asked.isdisjoint(ids) for ids in token_ids], np.bool_)
-    nothing = encoder.tokenize([""])[0]  # has an empty vector whatever it lights
+    nothing = encoder.tokenize([""])[0]  # has an empty vector whatever it activates
     others = np.flatnonzero(~touched & np.array([ids != nothing for ids in token_ids], np.bool_))
     if tokens and len(others):
-        touched[others] = _lights(encoder, [token_ids[row] for row in others], list(tokens))
+        touched[others] = _activates(encoder, [token_ids[row] for row in others], list(tokens))
     found = np.zeros(int(owners.max(initial=-1)) + 1, np.bool_)
     np.logical_or.at(found, owners, touched)
     return found
 
 
 @torch.inference_mode()
-def _lights(encoder: SparseEncoder, token_ids: Sequence[TokenIds], tokens: list[int]) -> NDArray[np.bool_]:
+def _activates(encoder: SparseEncoder, token_ids: Sequence[TokenIds], tokens: list[int]) -> NDArray[np.bool_]:
     """Which texts (B) give one of some tokens (T) weight: the body is asked, and of the head those rows alone."""
     rows, bias = encoder.output_rows[tokens], encoder.output_bias
-    lit = np.zeros(len(token_ids), np.bool_)
+    active = np.zeros(len(token_ids), np.bool_)
     with encoder.without_decoder():
         for group in group_by_length([len(ids) for ids in token_ids], TOKENS_A_BATCH):
             padded = pad([token_ids[row] for row in group], encoder.tokenizer.pad_token_id or 0)
@@ -83,8 +83,8 @@ def _lights(encoder: SparseEncoder, token_ids: Sequence[TokenIds], tokens: list[
             most, _ = splade_pool(
                 encoder.hidden(ids, mask), rows, None if bias is None else bias[tokens], mask
             )
-            lit[group] = (most > 0).any(dim=1).cpu().numpy()
-    return lit
+            active[group] = (most > 0).any(dim=1).cpu().numpy()
+    return active
 
 
 def _parts(documents: Iterable[Document]) -> Iterator[list[Document]]:

@@ -37,7 +37,7 @@ from sparse_adapt.selection.evidence import (
     by_resampling,
 )
 from sparse_adapt.selection.models import Choice, Maker, keep
-from sparse_adapt.selection.retention import DEPTH, background_strays, known_of, new_terms, say_new
+from sparse_adapt.selection.retention import DEPTH, background_false_activations, known_of, new_terms, say_new
 from sparse_adapt.selection.rule import decide
 from sparse_adapt.synthetic.labels import Reworded, reworded
 from sparse_adapt.synthetic.queries import HELD
@@ -157,7 +157,7 @@ def of_known_items(both: Encoded) -> list[Evidence]:
 
 
 def of_meaning(both: Encoded, taught: Taught, seed: int) -> tuple[list[Evidence], dict[str, float]]:
-    """Whether definitions in other words find documents that say their term; how many of them light it first."""
+    """Whether definitions in other words find documents that say their term; how many of them activate it first."""
     definitions = evenly(taught.definitions, DEFINITIONS)
     texts = reworded(definitions, DenseEncoder(taught.labeller, rough=True), seed)
     adapted = both.models[1]
@@ -175,7 +175,7 @@ def of_meaning(both: Encoded, taught: Taught, seed: int) -> tuple[list[Evidence]
         for found in _found(both, Collection(tuple(both.documents), queries, judged))
     )
     row = _by_term(asked, model, base)
-    return [row], {"texts": len(asked), "terms": row.queries, "lit": _lit_first(adapted, asked)}
+    return [row], {"texts": len(asked), "terms": row.queries, "active": _active_first(adapted, asked)}
 
 
 def _by_term(asked: Sequence[Reworded], model: Values, base: Values) -> Evidence:
@@ -187,7 +187,7 @@ def _by_term(asked: Sequence[Reworded], model: Values, base: Values) -> Evidence
     return by_error(MEANT.name, *means)
 
 
-def _lit_first(model: SparseEncoder, asked: Sequence[Reworded]) -> float:
+def _active_first(model: SparseEncoder, asked: Sequence[Reworded]) -> float:
     """Share of texts that give the term that they mean more weight than any other new term, and some."""
     new = [token.token_id for token in model.new_tokens]
     place = {token.term.casefold(): row for row, token in enumerate(model.new_tokens)}
@@ -257,7 +257,7 @@ def _some(documents: tuple[Document, ...], judged: Collection | None) -> tuple[D
 
 
 def judged_evidence(base: SparseEncoder, model: SparseEncoder, judged: Judged) -> dict[str, Any]:
-    """What both models reach on judged queries, all and each kind, and how many background ones light a new term.
+    """What both models reach on judged queries, all and each kind, and how many background ones activate a new term.
 
     As `report.json` holds it under `evidence`.
     """
@@ -266,11 +266,11 @@ def judged_evidence(base: SparseEncoder, model: SparseEncoder, judged: Judged) -
         if judged.queries is None
         else _of_judged(*(evaluate_model(each, judged.queries) for each in (base, model)))
     )
-    strays = background_strays(model, BACKGROUND_TEXTS, new_terms(model))
+    false_activations = background_false_activations(model, BACKGROUND_TEXTS, new_terms(model))
     return {
         "judged by": judged.said,
         "rows": [row._asdict() for row in rows],
-        "background queries that light a term": float(strays.mean()),
+        "background queries that activate a term": float(false_activations.mean()),
     }
 
 

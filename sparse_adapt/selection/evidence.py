@@ -36,9 +36,9 @@ KNOWN_ITEMS = Kind("known items", "mrr@10", "MRR@10 of two words of a document")
 GENERAL = Kind("general", "ndcg@10", "nDCG@10 of general questions")
 GENERAL_FOUND = Kind("general", "recall@100", "their recall@100")
 MIXED = Kind("general, mixed index", "ndcg@10", "nDCG@10 in a mixed index")
-STRAYS = Kind("general", "strays", "general questions that light a new term")
-BACKGROUND = Kind("background texts", "strays", "background texts that light a new term")
-KINDS = (SYNTHETIC, MEANT, KNOWN_ITEMS, GENERAL, GENERAL_FOUND, MIXED, STRAYS, BACKGROUND)
+FALSE_ACTIVATIONS = Kind("general", "false_activations", "general questions that activate a new term")
+BACKGROUND = Kind("background texts", "false_activations", "background texts that activate a new term")
+KINDS = (SYNTHETIC, MEANT, KNOWN_ITEMS, GENERAL, GENERAL_FOUND, MIXED, FALSE_ACTIVATIONS, BACKGROUND)
 RETAINED = (GENERAL, GENERAL_FOUND, MIXED, KNOWN_ITEMS)  # of which nothing may fall
 
 

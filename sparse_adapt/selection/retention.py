@@ -2,7 +2,7 @@
 
 - *General questions*: short questions asked of thousands of passages of general language. `general` names those that
   ship with the package (the half that judges); any judged collection from elsewhere serves as well.
-- *Strays*: general questions that light a new term, though none of them means one.
+- *False activations*: general questions that activate a new term, though none of them means one.
 - The *mixed index*: the domain's documents among the general passages, as in a search box that serves both. Queries of
   either side are asked of all of it; a domain's document *enters* where it is among a general question's first ten.
 - *Known items*: two telling words of a document, which alone is relevant to them. The search for known items needs no
@@ -86,17 +86,19 @@ def new_terms(model: SparseEncoder) -> list[list[int]]:
     return [[token.token_id] for token in model.new_tokens]
 
 
-def lights(queries: csr_matrix, terms: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
+def activates(queries: csr_matrix, terms: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
     """Which texts have weight for a term, all of its tokens: (texts,)."""
-    lit = np.zeros(queries.shape[0], dtype=np.bool_)
+    active = np.zeros(queries.shape[0], dtype=np.bool_)
     for tokens in terms:
-        lit |= np.asarray((queries[:, list(tokens)] > 0).sum(axis=1)).ravel() == len(tokens)
-    return lit
+        active |= np.asarray((queries[:, list(tokens)] > 0).sum(axis=1)).ravel() == len(tokens)
+    return active
 
 
-def background_strays(model: SparseEncoder, count: int, terms: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
-    """Which background texts like queries light a term, of so many texts half of which are like queries: (count / 2,)."""
-    return lights(encode(model, synthetic(count, BACKGROUND_SEED)[LIKE_QUERIES], "query"), terms)
+def background_false_activations(
+    model: SparseEncoder, count: int, terms: Sequence[Sequence[int]]
+) -> NDArray[np.bool_]:
+    """Which background texts like queries activate a term, of so many texts half of which are like queries: (count / 2,)."""
+    return activates(encode(model, synthetic(count, BACKGROUND_SEED)[LIKE_QUERIES], "query"), terms)
 
 
 def keeping(
@@ -109,7 +111,7 @@ def keeping(
     """The four measures of one model, by kind of query. `terms`: the tokens of each new term."""
     alone = evaluate_vectors(general.queries, general.documents, general.collection, DEPTH)
     groups: Groups = {GENERAL: {name: alone.values[name] for name in SHOWN}}
-    groups[GENERAL]["strays"] = lights(general.queries, terms).astype(np.float64)
+    groups[GENERAL]["false_activations"] = activates(general.queries, terms).astype(np.float64)
     groups.update(_in_mixed_index(domain, general))
     if known is not None:
         asked = encode(model, [query.text for query in known.queries], "query")
@@ -192,11 +194,13 @@ def measure_keeps(base: SparseEncoder, kept: SparseEncoder, documents: Sequence[
 
 
 def _with_background(model: SparseEncoder, domain: Collection, general: Collection) -> Groups:
-    """The four measures, with known items for the queries of the corpus; background texts that light a term."""
+    """The four measures, with known items for the queries of the corpus; background texts that activate a term."""
     known, terms = domain if domain.queries else None, new_terms(model)
     ours, there = encode_collection(model, domain), encode_collection(model, general)
     groups = keeping(model, ours, there, known, terms)
-    groups[BACKGROUND.name] = {BACKGROUND.measure: background_strays(model, TEXTS, terms).astype(np.float64)}
+    groups[BACKGROUND.name] = {
+        BACKGROUND.measure: background_false_activations(model, TEXTS, terms).astype(np.float64)
+    }
     return groups
 
 

@@ -8,10 +8,17 @@ may known items: synthetic queries share words with the documents that they were
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sparse_adapt.selection.evidence import BACKGROUND, KNOWN_ITEMS, MEANT, RETAINED, STRAYS, Evidence
+from sparse_adapt.selection.evidence import (
+    BACKGROUND,
+    FALSE_ACTIVATIONS,
+    KNOWN_ITEMS,
+    MEANT,
+    RETAINED,
+    Evidence,
+)
 
 MAY_LOSE = 0.005  # of a measure, without a word
-STRAYS_ENOUGH = 0.05  # share of general questions that light a new term
+ACTIVATIONS_ENOUGH = 0.05  # share of general questions that activate a new term
 
 Figures = Mapping[str, Any]
 
@@ -52,18 +59,20 @@ def keeps_lines(keeps: Figures, others: Sequence[str] = ()) -> list[str]:
     fallen = [*_falls(keeps), *others]
     first = f"FALLS: {'; '.join(fallen)}" if fallen else "keeps what the base model knew"
     told = "; ".join(kind.told(*kind.figures(keeps)) for kind in RETAINED if kind.name in keeps)
-    general, background = STRAYS.figures(keeps)[1], BACKGROUND.figures(keeps)[1]
-    strays = f"{general:.1%} of general questions and {background:.1%} of background texts light a new term"
-    return [first, f"{told}; {strays}"]
+    general, background = FALSE_ACTIVATIONS.figures(keeps)[1], BACKGROUND.figures(keeps)[1]
+    false_activations = (
+        f"{general:.1%} of general questions and {background:.1%} of background texts activate a new term"
+    )
+    return [first, f"{told}; {false_activations}"]
 
 
 def _falls(keeps: Figures) -> Iterator[str]:
     for kind in RETAINED:
         if kind.name in keeps and keeps[kind.name]["difference"][kind.measure] < -MAY_LOSE:
             yield kind.told(*kind.figures(keeps))
-    strays = STRAYS.figures(keeps)[1]
-    if strays > STRAYS_ENOUGH:
-        yield f"{strays:.0%} of general questions light a new term"
+    false_activations = FALSE_ACTIVATIONS.figures(keeps)[1]
+    if false_activations > ACTIVATIONS_ENOUGH:
+        yield f"{false_activations:.0%} of general questions activate a new term"
 
 
 def falls_of_choice(rows: Sequence[Evidence]) -> Iterator[str]:

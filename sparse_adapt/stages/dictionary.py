@@ -138,7 +138,7 @@ def teach_rows(
 def _lessons(
     encoder: "SparseEncoder", stage: "DefinedTexts", labelled: "LabelledMeanings", settings: Dictionary
 ) -> "tuple[list[TokenIds], FittedLessons]":
-    """The texts of the fit as token ids, and which of the terms (D) each of them should light."""
+    """The texts of the fit as token ids, and which of the terms (D) each of them should activate."""
     import numpy as np
 
     from sparse_adapt.objectives.rows import FITTED, FittedLessons, fitted_texts
@@ -151,7 +151,7 @@ def _lessons(
     targets = settings.targets or (
         Targets(border=ALONE) if len(stage.defined) == 1 else Targets.of(labelled=True)
     )
-    lessons = FittedLessons(read.says, read.quiet, samples, targets, settings.silence)
+    lessons = FittedLessons(read.says, read.quiet, samples, targets, settings.inactive_weight)
     return [*read.token_ids, *samples.token_ids], lessons
 
 

@@ -58,13 +58,13 @@ class DistillWeights(Settings):
     )
     domain: float = term(
         1.0,
-        "A term lights up where it is said, and nowhere else.",
+        "A term is active where it is said, and nowhere else.",
         f"{OBJECTIVES}.hinges:domain",
         sparse=True,
     )
     expand: float = term(
         1.0,
-        "A query lights the terms that its relevant documents say.",
+        "A query activates the terms that its relevant documents say.",
         f"{OBJECTIVES}.hinges:expand",
         sparse=True,
     )
@@ -75,7 +75,7 @@ class DistillWeights(Settings):
     )
     recall: float = term(
         1.0,
-        "A term lights up where it is meant, in synthetic texts.",
+        "A term is active where it is meant, in synthetic texts.",
         f"{OBJECTIVES}.hinges:recall_term",
         sparse=True,
     )
@@ -115,7 +115,7 @@ class Distill(SparseScoring):
         ge=1,
     )
     raw_logits: bool = setting(
-        True, "Whether terms are held to raw logits. Pooled weights give a silent token no gradient."
+        True, "Whether terms are held to raw logits. Pooled weights give a inactive token no gradient."
     )
     common: float = setting(10.0, ge=0)
     general_candidates: int = setting(
@@ -124,9 +124,9 @@ class Distill(SparseScoring):
         unit="passages",
         ge=0,
     )
-    silence: float = setting(
+    inactive_weight: float = setting(
         2.0,
-        "Weight of texts that don't mean a term, beside those that do: a higher one gives fewer strays.",
+        "Weight of texts that don't mean a term, beside those that do: a higher one gives fewer false activations.",
         ge=0,
     )
 
@@ -201,7 +201,7 @@ class SixTerms:
         known = self.meanings is not None and self.matched.documents.new > 0
         self.learns_meanings = known and self.weights["recall"] > 0.0
         self.hinges = Hinges(
-            self.targets, settings.silence, settings.raw_logits, encoder.form, wanted, unknown
+            self.targets, settings.inactive_weight, settings.raw_logits, encoder.form, wanted, unknown
         )
         costly = penalty(settings.penalised, encoder, share)
         first_new = self.matched.documents.first

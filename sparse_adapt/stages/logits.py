@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.training.loop import Task
 
-LOOKED_AT = 256  # documents that tell how often each token is lit
+LOOKED_AT = 256  # documents that tell how often each token is active
 
 
 class LogitsWeights(Settings):
@@ -47,7 +47,7 @@ class Logits(Training):
     )
     rare: float = setting(
         0.3,
-        "How much of the distance counts every token alike. The rest counts tokens as often as they are lit.",
+        "How much of the distance counts every token alike. The rest counts tokens as often as they are active.",
         ge=0,
         le=1,
     )
@@ -116,19 +116,19 @@ class TokenLogits:
         return _with_one(states), _with_one(wanted)
 
     def _counts(self, encoder: "SparseEncoder", documents: Sequence[str]) -> "Tensor":
-        """What each token counts (V): in part alike, in part as often as the other model lights it; 1 in all."""
+        """What each token counts (V): in part alike, in part as often as the other model activates it; 1 in all."""
         import torch
 
         from sparse_adapt.collection.streams import evenly
 
         some = evenly(documents, LOOKED_AT)
         ids = self.teacher.tokenize(some)
-        lit = torch.zeros(encoder.vocabulary_size, device=encoder.device)
+        active = torch.zeros(encoder.vocabulary_size, device=encoder.device)
         with torch.no_grad():
             for start in range(0, len(ids), 16):
-                lit += (self.teacher.weights(ids[start : start + 16]) > 0).sum(dim=0)
+                active += (self.teacher.weights(ids[start : start + 16]) > 0).sum(dim=0)
         rare = self.settings.rare
-        return rare / len(lit) + (1.0 - rare) * lit / lit.sum().clamp_min(1.0)
+        return rare / len(active) + (1.0 - rare) * active / active.sum().clamp_min(1.0)
 
     def _products(self, encoder: "SparseEncoder") -> Products:
         """The three sums, over the rows as they are now."""

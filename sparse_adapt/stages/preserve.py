@@ -231,8 +231,8 @@ class SparsePreserve(_Preserving["SparseEncoder"]):
             self._hand_over(wanted, batch)
             length = before.square().sum(dim=1).clamp_min(1e-6)
             size = before.sum(dim=1).clamp_min(1e-6)
-        lit = wanted > 0
-        weights = reaching(encoder(batch.ids, lit), lit)
+        active = wanted > 0
+        weights = reaching(encoder(batch.ids, active), active)
         gaps = (weights - wanted).square()
         extra = (weights * (wanted == 0)).sum(dim=1)
         old, new = gaps[:, : self.old].sum(dim=1), gaps[:, self.old :].sum(dim=1)

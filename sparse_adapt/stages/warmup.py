@@ -45,8 +45,8 @@ class WarmupWeights(Settings):
 
     mlm: float = setting(0.1, "Masked words, guessed among the domain's words.", ge=0)
     anchor: float = setting(1.0, "Distance of the old dimensions to what the base model has there.", ge=0)
-    domain: float = setting(1.0, "A term lights up where it is said, and nowhere else.", ge=0)
-    recall: float = setting(1.0, "A term lights up where it is meant, in synthetic texts.", ge=0)
+    domain: float = setting(1.0, "A term is active where it is said, and nowhere else.", ge=0)
+    recall: float = setting(1.0, "A term is active where it is meant, in synthetic texts.", ge=0)
 
 
 class Warmup(Training):
@@ -72,9 +72,9 @@ class Warmup(Training):
     targets: Targets | None = setting(
         None, "Logits that a term should have; the default follows from the number of terms."
     )
-    silence: float = setting(
+    inactive_weight: float = setting(
         2.0,
-        "Weight of texts that don't mean a term, beside those that do: a higher one gives fewer strays.",
+        "Weight of texts that don't mean a term, beside those that do: a higher one gives fewer false activations.",
         ge=0,
     )
     labeller: str = setting(
@@ -94,7 +94,7 @@ class Warmup(Training):
         ge=0,
     )
     raw_logits: bool = setting(
-        True, "Whether terms are held to raw logits. Pooled weights give a silent token no gradient."
+        True, "Whether terms are held to raw logits. Pooled weights give a inactive token no gradient."
     )
 
 
@@ -184,7 +184,7 @@ class TermLessons:
         samples = self.meanings.draw(FITTED, np.random.default_rng(settings.seed))
         about = self.about | self.meanings.unknown[: len(self.texts)]
         read = fitted_texts(self.texts, about, self.general, terms)
-        lessons = FittedLessons(read.says, read.quiet, samples, self.targets, settings.silence)
+        lessons = FittedLessons(read.says, read.quiet, samples, self.targets, settings.inactive_weight)
         how = Fitting((self.texts.first + terms).tolist(), settings.seed)
         fit_rows(encoder, [*read.token_ids, *samples.token_ids], lessons, how)
 
@@ -234,8 +234,8 @@ class TermLessons:
         return {
             "mlm": self._masked_words(encoder, batch),
             "anchor": anchor,
-            "domain": above + settings.silence * below,
-            "recall": recall(meant, batch.samples, targets, settings.silence),
+            "domain": above + settings.inactive_weight * below,
+            "recall": recall(meant, batch.samples, targets, settings.inactive_weight),
         }
 
     def _token_ids(self, batch: TermLessonsBatch) -> list[list[int]]:

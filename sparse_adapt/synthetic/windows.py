@@ -41,7 +41,7 @@ Ends = tuple[list[int], list[int]]
 
 
 class Samples(NamedTuple):
-    """Texts as token ids, and per new token whether the text means it (B, D) or should be silent on it (B, D).
+    """Texts as token ids, and per new token whether the text means it (B, D) or should be inactive on it (B, D).
 
     Where a labeller says it by degrees, `nearness` (B, D) tells how far each means it, 0 being the border.
     """
@@ -135,7 +135,7 @@ class Meanings:
         return None
 
     def draw(self, count: int, random: Generator) -> Samples:
-        """`count` texts from anywhere and, where terms are taught, `count` that mean one; what each should light."""
+        """`count` texts from anywhere and, where terms are taught, `count` that mean one; what each should activate."""
         rows = random.choice(len(self.cut), count)
         texts = [
             self._loose(int(row), random) if random.random() < LOOSE else self._paraphrase(int(row), random)

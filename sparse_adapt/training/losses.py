@@ -140,29 +140,31 @@ def hinge_share(values: Tensor, where: Tensor, floor: float) -> Tensor:
 def hinge_below(values: Tensor, where: Tensor, ceiling: float) -> Tensor:
     """Mean over texts of the sum of max(0, value - ceiling) over their marked tokens, by the root of D: (B, D) both.
 
-    A mean over tokens would let each fire now and then, and a text light up several of many terms; a whole sum
-    weighs silence so much that no term is ever lit. The root stands between.
+    A mean over tokens would let each fire now and then, and a text activate several of many terms; a whole sum
+    weighs silence so much that no term is ever active. The root stands between.
     """
     excess = (values.float() - ceiling).relu() * where
     return excess.sum() / where.any(dim=1).sum().clamp_min(1) / math.sqrt(max(1, where.shape[1]))
 
 
-def graded(values: Tensor, wanted: Tensor, lowest: float, highest: float, silence: float = 1.0) -> Tensor:
+def graded(
+    values: Tensor, wanted: Tensor, lowest: float, highest: float, inactive_weight: float = 1.0
+) -> Tensor:
     """Distance of raw logits from wanted ones (Huber's, 1964), but for what lies beyond the lowest or the highest.
 
     values, wanted: (B, D). The mean over entries that want a positive logit, each counting as much as it wants and
-    all of them D^(1/4) fold; and, `silence` fold, the mean over texts of the sum over the others by the root of D,
+    all of them D^(1/4) fold; and, `inactive_weight` fold, the mean over texts of the sum over the others by the root of D,
     for the reason that `hinge_below` gives. Of many terms a text wants several a little: as one, each of them would
-    count as much as the one that is meant, and what should be silent more than both.
+    count as much as the one that is meant, and what should be inactive more than both.
     """
     count = max(1, wanted.shape[1])
     gap = values.float() - wanted
     gap = torch.where(wanted <= lowest, gap.relu(), torch.where(wanted >= highest, -(-gap).relu(), gap))
     far = functional.huber_loss(gap, torch.zeros_like(gap), reduction="none")
-    lit, weights = wanted > 0, wanted.clamp_min(0.0)
+    active, weights = wanted > 0, wanted.clamp_min(0.0)
     above = (far * weights).sum() / weights.sum().clamp_min(1e-6)
-    texts = (~lit).any(dim=1).sum().clamp_min(1)
-    return math.pow(count, 0.25) * above + silence * (far * ~lit).sum() / texts / math.sqrt(count)
+    texts = (~active).any(dim=1).sum().clamp_min(1)
+    return math.pow(count, 0.25) * above + inactive_weight * (far * ~active).sum() / texts / math.sqrt(count)
 
 
 def expand(values: Tensor, where: Tensor) -> Tensor:
@@ -195,7 +197,7 @@ def distance(vectors: Tensor, anchors: Tensor, compared: Tensor | None = None) -
 def unclipped(maximum: Tensor, before: Tensor, activate: Callable[[Tensor], Tensor]) -> Tensor:
     """Weights of maximum logits that go on below zero, as the logits do, where a token had weight `before`: all (B, V).
 
-    A weight of zero has no gradient, so what a step silences by accident would stay silent. `activate` makes weights of
+    A weight of zero has no gradient, so what a step silences by accident would stay inactive. `activate` makes weights of
     logits.
     """
     logits = maximum.float()

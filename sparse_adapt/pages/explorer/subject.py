@@ -89,7 +89,7 @@ class Explored:
 
     @cached_property
     def _raising(self) -> Scales:
-        """The same for an amount that raises a term, which may light any document: all of them are read again."""
+        """The same for an amount that raises a term, which may activate any document: all of them are read again."""
         documents = self.scales.documents
         assert documents is not None, "scales of a corpus"
         texts = [document.full_text for document in self.documents]

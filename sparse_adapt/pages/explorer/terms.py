@@ -1,4 +1,4 @@
-"""The explorer's pages of all terms and of one: its strays, what lit it, and a slider that lowers or raises it."""
+"""The explorer's pages of all terms and of one: its false activations, what activated it, and a slider that lowers or raises it."""
 
 from collections.abc import Sequence
 
@@ -33,13 +33,13 @@ from sparse_adapt.report.sections import (
 from sparse_adapt.report.tables import Column, Row, Table, percentage
 from sparse_adapt.retrieve.search import Searcher
 
-STRAYS = 10
+FALSE_ACTIVATIONS = 10
 LISTED = 500  # terms, and documents of a term
 STEPS = 100  # of a slider
 
 
 def terms_page(explored: Explored, at: Addresses) -> WebPage:
-    """Every new term with the share of background queries that light it."""
+    """Every new term with the share of background queries that activate it."""
     if not explored.terms:
         return at.said(explored, "Terms", "This model was given no new term.")
     scales = explored.scales
@@ -59,9 +59,13 @@ def terms_page(explored: Explored, at: Addresses) -> WebPage:
     columns = (
         Column("term", "term", "token"),
         Column("documents", "documents say it"),
-        Column("background", "background queries light it", "share", decimals=1),
+        Column("background", "background queries activate it", "share", decimals=1),
     )
-    note = "" if len(tokens) <= LISTED else f"The first {LISTED:,} of {len(tokens):,}, most strays first."
+    note = (
+        ""
+        if len(tokens) <= LISTED
+        else f"The first {LISTED:,} of {len(tokens):,}, most false activations first."
+    )
     table = TableRows(Table("", columns, rows, note), {"term": "to"})
     return at.page(explored, "Terms", [Section("terms", "Terms", [table])])
 
@@ -69,14 +73,14 @@ def terms_page(explored: Explored, at: Addresses) -> WebPage:
 def term_page(
     explored: Explored, at: Addresses, token_id: int, amount: float, text: str, saved: str = ""
 ) -> WebPage:
-    """One term: what it stands for, the slider, its strays, and where it is said."""
+    """One term: what it stands for, the slider, its false activations, and where it is said."""
     token = explored.terms.get(token_id)
     if token is None:
         raise Missing
     sections = [
         Section("about", "About", [_about(explored, token)]),
         Section("slider", "Lower or raise it", _slider(explored, at, token, amount, text, saved)),
-        Section("strays", "Strays", _strays(explored, at, token)),
+        Section("false_activations", "Strays", _strays(explored, at, token)),
         Section("where", "Where it is said", _where(explored, at, token)),
     ]
     return at.page(explored, token.term, sections)
@@ -151,26 +155,24 @@ def _with(explored: Explored, at: Addresses, amounts: Amounts, text: str) -> Ran
     return Ranking("with this" if amounts.any() else "as it is", found)
 
 
-# -- strays, and where it is said -----------------------------------------------------------------
+# -- false activations, and where it is said -----------------------------------------------------------------
 
 
 def _strays(explored: Explored, at: Addresses, token: NewToken) -> list[Part]:
     logits = _logits(explored, token)
-    order = [int(row) for row in np.argsort(-logits, kind="stable")[:STRAYS] if logits[row] > 0]
+    order = [int(row) for row in np.argsort(-logits, kind="stable")[:FALSE_ACTIVATIONS] if logits[row] > 0]
     if not order:
-        return [Prose("No background query lights it.", "quiet")]
+        return [Prose("No background query activates it.", "quiet")]
     texts, largest = explored.background, float(logits[order[0]])
     bars = [
         Bar(texts[row], f"{logits[row]:.1f}", float(logits[row]) / largest, link=at.query(texts[row]))
         for row in order
     ]
     share = float((logits > 0).mean())
-    title = (
-        f"{percentage(share)} of {len(logits):,} background queries light it; those with the largest logits"
-    )
+    title = f"{percentage(share)} of {len(logits):,} background queries activate it; those with the largest logits"
     return [
         BarList(title, bars),
-        heat_of(explored.main.model, texts[order[0]], token.token_id, "What lit it in the first"),
+        heat_of(explored.main.model, texts[order[0]], token.token_id, "What activated it in the first"),
     ]
 
 
@@ -187,7 +189,9 @@ def _where(explored: Explored, at: Addresses, token: NewToken) -> list[Part]:
     ]
     columns = (Column("document", "document", "text"), Column("weight", "weight", decimals=2))
     best = explored.documents[rows[int(weights.argmax())]]
-    heat = heat_of(explored.main.model, best.full_text, token.token_id, f"What lit it in {best.document_id}")
+    heat = heat_of(
+        explored.main.model, best.full_text, token.token_id, f"What activated it in {best.document_id}"
+    )
     return [heat, TableRows(Table("Documents", columns, told), {"document": "to"})]
 
 
