@@ -48,14 +48,14 @@ def test_settings_reach_the_stage(sparse_adapt, tmp_path, extended, zorvex_colle
     files = ["--model", extended, "--corpus", zorvex_collection, "-o", tmp_path / "x", "--device", "cpu"]
     first, second, *_ = table.find_stage("warmup").settings.model_fields["weights"].default.model_dump()
     words = ["--steps", "2", "--weights", f"{first}=0.5", f"--weights={second}=3"]
-    words += ["--targets", "said=9", "--no-raw-logits"]
+    words += ["--targets", "mention=9", "--no-raw-logits"]
     done = sparse_adapt("warmup", *files, *words)
     assert done.status == 0, done.err
     record = json.loads((tmp_path / "x" / "stage.json").read_text())
     settings, defaults = record["settings"], table.find_stage("warmup").settings().model_dump(mode="json")
     assert record["steps"] == 2
     assert settings["weights"] == defaults["weights"] | {first: 0.5, second: 3.0}
-    assert (settings["targets"]["said"], settings["targets"]["slope"]) == (9.0, 40.0)
+    assert (settings["targets"]["mention"], settings["targets"]["slope"]) == (9.0, 40.0)
     assert settings["raw_logits"] is False
     changed = {"steps", "weights", "targets", "raw_logits", "device"}
     assert {key for key in settings if settings[key] != defaults[key]} == changed

@@ -41,7 +41,7 @@ def test_the_gain_of_a_term():
 
 
 def test_the_wanted_logit_rises_with_nearness_between_two_bounds():
-    targets = Targets(border=4.0, slope=40.0, far=-4.0, meant=8.0)
+    targets = Targets(threshold=4.0, slope=40.0, unrelated=-4.0, meaning=8.0)
     nothing = torch.zeros(3, 1, dtype=torch.bool)
     samples = Samples([[1], [2], [3]], nothing, nothing, tensor([[0.05], [0.5], [-0.3]]))
     # 4 + 40 x .05 = 6, then 24 and -8 at the bounds 8 and -4

@@ -83,14 +83,14 @@ def test_the_term_is_lit_where_it_is_meant_and_everything_else_keeps_its_bits(en
 
 def test_a_single_term_has_no_rival_and_is_lit_the_later(encoder, monkeypatch):
     extend(encoder, [Term("kubectl", "jargon")])
-    borders: list[float] = []
+    thresholds: list[float] = []
     monkeypatch.setattr(
-        rows, "fit_rows", lambda encoder, ids, lessons, how: borders.append(lessons.targets.border)
+        rows, "fit_rows", lambda encoder, ids, lessons, how: thresholds.append(lessons.targets.threshold)
     )
     settings = settings_for("dictionary", overrides={"train": "rows"})
     for defined in ([ZORVEX], [ZORVEX, KUBECTL]):
         teach_rows(encoder, defined, DOCUMENTS, settings)
-    assert borders == [1.5, 2.5]
+    assert thresholds == [1.5, 2.5]
 
 
 def test_a_term_that_comes_later_leaves_an_earlier_one_alone(encoder):

@@ -342,14 +342,14 @@ def test_stop_words_cost_more_than_the_words_of_the_field(encoder):
 
 def test_what_nobody_judged_is_not_sure():
     judged, unjudged = Targets.of(labelled=True), Targets.of(labelled=False)
-    assert unjudged.meant < judged.meant
+    assert unjudged.meaning < judged.meaning
     for targets in (judged, unjudged):
-        assert targets.far < targets.quiet < 0 < targets.border < targets.meant < targets.said
-    surely = (judged.meant - judged.border) / judged.slope  # the nearness of what surely means it
+        assert targets.unrelated < targets.none < 0 < targets.threshold < targets.meaning < targets.mention
+    surely = (judged.meaning - judged.threshold) / judged.slope  # the nearness of what surely means it
     assert surely == pytest.approx(0.1375)
 
 
-@pytest.mark.parametrize("given", [None, Targets(border=0.5)])
+@pytest.mark.parametrize("given", [None, Targets(threshold=0.5)])
 def test_targets_that_are_given_stand(encoder, given):
     stage = SixTerms(encoder, CANDIDATES, DOCUMENTS, Distill(**SHORT, targets=given))
     assert stage.targets == stage.settings.targets == (given or Targets.of(labelled=False))

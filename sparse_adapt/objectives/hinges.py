@@ -118,10 +118,10 @@ def domain(read: TermReading) -> Tensor:
     said_queries = marks(matched.queries.says[drawn.queries], queries)
     wanted = marks(hinges.wanted[drawn.queries], queries)
     unknown = marks(hinges.unknown[drawn.documents], documents)
-    active = losses.hinge_above(documents, said_documents, targets.said)
-    active = active + losses.hinge_above(queries, said_queries, targets.meant)
-    silent = losses.hinge_below(documents, ~said_documents & ~unknown, targets.quiet)
-    silent = silent + losses.hinge_below(queries, ~said_queries & ~wanted, targets.quiet)
+    active = losses.hinge_above(documents, said_documents, targets.mention)
+    active = active + losses.hinge_above(queries, said_queries, targets.meaning)
+    silent = losses.hinge_below(documents, ~said_documents & ~unknown, targets.none)
+    silent = silent + losses.hinge_below(queries, ~said_queries & ~wanted, targets.none)
     return active + hinges.inactive_weight * silent
 
 
@@ -129,7 +129,7 @@ def expand(read: TermReading) -> Tensor:
     """A query activates the terms that its relevant documents say."""
     hinges, (queries, _) = read.task.hinges, read.held
     wanted = marks(hinges.wanted[read.drawn.queries], queries)
-    return losses.expand(queries - hinges.targets.meant, wanted)
+    return losses.expand(queries - hinges.targets.meaning, wanted)
 
 
 def recall_term(read: TermReading) -> Tensor:

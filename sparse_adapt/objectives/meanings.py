@@ -179,8 +179,8 @@ def recall(meant: Tensor, samples: Samples, targets: Targets, inactive_weight: f
     Labelled by degrees, a term's logit follows the nearness; else it is active above or inactive below a bound.
     """
     if samples.nearness is not None:
-        wanted = targets.border + targets.slope * samples.nearness.to(meant.device)
-        wanted = wanted.clamp(targets.far, targets.meant)
-        return losses.graded(meant, wanted, targets.far, targets.meant, inactive_weight)
-    active = losses.hinge_above(meant, samples.meant.to(meant.device), targets.meant)
-    return active + inactive_weight * losses.hinge_below(meant, samples.quiet.to(meant.device), targets.quiet)
+        wanted = targets.threshold + targets.slope * samples.nearness.to(meant.device)
+        wanted = wanted.clamp(targets.unrelated, targets.meaning)
+        return losses.graded(meant, wanted, targets.unrelated, targets.meaning, inactive_weight)
+    active = losses.hinge_above(meant, samples.meant.to(meant.device), targets.meaning)
+    return active + inactive_weight * losses.hinge_below(meant, samples.quiet.to(meant.device), targets.none)

@@ -161,8 +161,8 @@ class FittedLessons:
         self, read: Tensor, synthetic: Tensor, rows: NDArray[np.int64], made: NDArray[np.int64]
     ) -> Tensor:
         """Of the logits of the new tokens in what was drawn, (READ, D) and (SYNTHETIC, D)."""
-        active = losses.hinge_above(read, marks(self.says[rows], read), self.targets.said)
-        silent = losses.hinge_below(read, marks(self.quiet[rows], read), self.targets.quiet)
+        active = losses.hinge_above(read, marks(self.says[rows], read), self.targets.mention)
+        silent = losses.hinge_below(read, marks(self.quiet[rows], read), self.targets.none)
         return (
             active
             + self.inactive_weight * silent

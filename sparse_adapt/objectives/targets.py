@@ -18,12 +18,14 @@ def many_steps(terms: int, first: int) -> int:
 class Targets(Settings):
     """Raw logits that a term should have; its weight is the logarithm of 1 more than its logit."""
 
-    said: float = setting(12.0, "Lowest logit of a term in a text that says it.", unit="logit")
-    meant: float = setting(8.0, "Logit of a term in a text that surely means it.", unit="logit")
-    quiet: float = setting(-1.0, "Highest logit of a term in a document that doesn't say it.", unit="logit")
-    far: float = setting(-4.0, "Logit of a term in a text that surely doesn't mean it.", unit="logit")
-    border: float = setting(
-        2.5, "Logit of a term in a text that is as near to the term as to anything else.", unit="logit"
+    mention: float = setting(12.0, "Lowest logit of a term in a text that says it.", unit="logit")
+    meaning: float = setting(8.0, "Logit of a term in a text that surely means it.", unit="logit")
+    none: float = setting(-1.0, "Highest logit of a term in a document that doesn't say it.", unit="logit")
+    unrelated: float = setting(-4.0, "Logit of a term in a text that surely doesn't mean it.", unit="logit")
+    threshold: float = setting(
+        2.5,
+        "Activation threshold: logit of a term in a text that is as near to the term as to anything else.",
+        unit="logit",
     )
     slope: float = setting(
         40.0, "Rise of the logit with nearness, a difference of cosines.", unit="logit per cosine", gt=0
@@ -32,4 +34,4 @@ class Targets(Settings):
     @classmethod
     def of(cls, *, labelled: bool) -> "Targets":
         """Those for synthetic texts that a dense encoder labels or nobody does: what nobody labelled isn't sure."""
-        return cls() if labelled else cls(meant=5.0)
+        return cls() if labelled else cls(meaning=5.0)

@@ -149,7 +149,7 @@ def _lessons(
     read = fitted_texts(stage.texts, about, general_passages(encoder), stage.defined)
     samples = labelled.draw(FITTED, np.random.default_rng(settings.seed)).beside(labelled.background())
     targets = settings.targets or (
-        Targets(border=ALONE) if len(stage.defined) == 1 else Targets.of(labelled=True)
+        Targets(threshold=ALONE) if len(stage.defined) == 1 else Targets.of(labelled=True)
     )
     lessons = FittedLessons(read.says, read.quiet, samples, targets, settings.inactive_weight)
     return [*read.token_ids, *samples.token_ids], lessons

@@ -229,8 +229,8 @@ class TermLessons:
             new, meant = encoder.form.activate(new), encoder.form.activate(meant)
         about = self.about[batch.rows] | self.meanings.unknown[batch.rows]
         about = np.concatenate([about, self.general.says[batch.general]])
-        above = losses.hinge_above(new, marks(says, new), targets.said)
-        below = losses.hinge_below(new, marks(~about, new), targets.quiet)
+        above = losses.hinge_above(new, marks(says, new), targets.mention)
+        below = losses.hinge_below(new, marks(~about, new), targets.none)
         return {
             "mlm": self._masked_words(encoder, batch),
             "anchor": anchor,

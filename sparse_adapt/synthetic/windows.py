@@ -43,7 +43,7 @@ Ends = tuple[list[int], list[int]]
 class Samples(NamedTuple):
     """Texts as token ids, and per new token whether the text means it (B, D) or should be inactive on it (B, D).
 
-    Where a labeller says it by degrees, `nearness` (B, D) tells how far each means it, 0 being the border.
+    Where a labeller says it by degrees, `nearness` (B, D) tells how far each means it, 0 being the threshold.
     """
 
     token_ids: list[list[int]]
