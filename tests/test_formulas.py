@@ -40,7 +40,7 @@ def test_the_gain_of_a_term():
     assert _evidence(word, word.count, 50.0, ("zo",), 1_000).gain == pytest.approx(expected, abs=0.005)
 
 
-def test_the_wanted_logit_rises_with_nearness_between_two_bounds():
+def test_the_wanted_logit_rises_with_similarity_margin_between_two_bounds():
     targets = Targets(threshold=4.0, slope=40.0, unrelated=-4.0, meaning=8.0)
     nothing = torch.zeros(3, 1, dtype=torch.bool)
     samples = Samples([[1], [2], [3]], nothing, nothing, tensor([[0.05], [0.5], [-0.3]]))

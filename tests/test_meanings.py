@@ -102,9 +102,9 @@ def check(samples: Samples, encoder: SparseEncoder) -> None:
     assert samples.meant.shape == samples.quiet.shape == shape
     assert samples.meant.dtype == samples.quiet.dtype == torch.bool
     assert not (samples.meant & samples.quiet).any()
-    if samples.nearness is not None:
-        assert samples.nearness.dtype == torch.float32
-        assert torch.equal(samples.meant, samples.nearness >= 0)
+    if samples.similarity_margin is not None:
+        assert samples.similarity_margin.dtype == torch.float32
+        assert torch.equal(samples.meant, samples.similarity_margin >= 0)
         assert (samples.meant | samples.quiet).all()
     start, end = encoder.tokenize([""])[0]
     for text in samples.token_ids:
@@ -117,7 +117,7 @@ def test_texts_never_say_a_term_and_know_what_they_mean(encoder, make):
     samples = drawn(make(encoder, [*SAYING, *OTHER]), 60, 0)
     check(samples, encoder)
     assert len(samples.token_ids) == 120  # as many from anywhere as about a term
-    assert (samples.nearness is None) == (make is told)
+    assert (samples.similarity_margin is None) == (make is told)
     about_one = samples.meant[60:].any(dim=1)
     assert about_one.all() if make is told else about_one.float().mean() > 0.9
     assert samples.meant.any(dim=0).all()
@@ -130,10 +130,10 @@ def test_a_judge_tells_the_meaning_whatever_a_text_was_made_from(encoder):
     background = Words().encode(BACKGROUND[::BACKGROUND_ONE_IN])
     labeller = Labeller(Words(), sources, source.about, background)
     texts = [encoder.tokenizer.decode(ids, skip_special_tokens=True) for ids in source.pool[:50]]
-    assert np.allclose(source.nearness[:50], judge.nearness(texts))
-    assert np.allclose(source.nearness[-len(background) :], labeller.of_vectors(background))
+    assert np.allclose(source.similarity_margin[:50], judge.similarity_margin(texts))
+    assert np.allclose(source.similarity_margin[-len(background) :], labeller.of_vectors(background))
     zorvex = place_of(encoder, "zorvex")
-    assert len(np.unique(source.nearness[:, zorvex])) > 2  # not just what it was made from
+    assert len(np.unique(source.similarity_margin[:, zorvex])) > 2  # not just what it was made from
 
 
 def test_texts_never_say_a_term_that_the_model_associates_with_everything(tmp_path, make):
@@ -150,7 +150,9 @@ def test_the_same_seed_draws_the_same_and_another_one_others(encoder, make):
     assert first.token_ids == again.token_ids
     assert torch.equal(first.meant, again.meant)
     assert torch.equal(first.quiet, again.quiet)
-    assert first.nearness is again.nearness or torch.equal(first.nearness, again.nearness)
+    assert first.similarity_margin is again.similarity_margin or torch.equal(
+        first.similarity_margin, again.similarity_margin
+    )
     assert drawn(make(encoder, texts), 20, 6).token_ids != first.token_ids
 
 
@@ -175,7 +177,7 @@ def test_terms_that_no_source_is_about_are_never_meant(encoder, make):
     check(samples, encoder)
     zorvex = place_of(encoder, "zorvex")
     assert samples.meant[:, zorvex].any()
-    assert samples.nearness is None or (samples.nearness[:, zorvex] > 0).any()
+    assert samples.similarity_margin is None or (samples.similarity_margin[:, zorvex] > 0).any()
     assert not samples.meant[:, 1 - zorvex].any()
 
 

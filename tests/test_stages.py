@@ -345,7 +345,9 @@ def test_what_nobody_judged_is_not_sure():
     assert unjudged.meaning < judged.meaning
     for targets in (judged, unjudged):
         assert targets.unrelated < targets.none < 0 < targets.threshold < targets.meaning < targets.mention
-    surely = (judged.meaning - judged.threshold) / judged.slope  # the nearness of what surely means it
+    surely = (
+        judged.meaning - judged.threshold
+    ) / judged.slope  # the similarity margin of what surely means it
     assert surely == pytest.approx(0.1375)
 
 

@@ -176,10 +176,10 @@ def labeller_named(name: str) -> DenseEncoder:
 def recall(meant: Tensor, samples: Samples, targets: Targets, inactive_weight: float) -> Tensor:
     """How far synthetic texts are from activating what they mean; `meant` (B, D) as the hinges take it.
 
-    Labelled by degrees, a term's logit follows the nearness; else it is active above or inactive below a bound.
+    Labelled by degrees, a term's logit follows the similarity margin; else it is active above or inactive below a bound.
     """
-    if samples.nearness is not None:
-        wanted = targets.threshold + targets.slope * samples.nearness.to(meant.device)
+    if samples.similarity_margin is not None:
+        wanted = targets.threshold + targets.slope * samples.similarity_margin.to(meant.device)
         wanted = wanted.clamp(targets.unrelated, targets.meaning)
         return losses.graded(meant, wanted, targets.unrelated, targets.meaning, inactive_weight)
     active = losses.hinge_above(meant, samples.meant.to(meant.device), targets.meaning)

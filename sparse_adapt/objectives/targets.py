@@ -28,7 +28,10 @@ class Targets(Settings):
         unit="logit",
     )
     slope: float = setting(
-        40.0, "Rise of the logit with nearness, a difference of cosines.", unit="logit per cosine", gt=0
+        40.0,
+        "Rise of the logit with similarity margin, a difference of cosines.",
+        unit="logit per cosine",
+        gt=0,
     )
 
     @classmethod

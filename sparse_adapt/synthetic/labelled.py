@@ -23,7 +23,7 @@ from sparse_adapt.model.idf import shares_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import TokenIds
 from sparse_adapt.synthetic.background import like_queries
-from sparse_adapt.synthetic.labels import ALIKE, LEAST_ALIKE, Labeller, Nearness, word_scores
+from sparse_adapt.synthetic.labels import ALIKE, LEAST_ALIKE, Labeller, SimilarityMargin, word_scores
 from sparse_adapt.synthetic.windows import (
     Profile,
     Samples,
@@ -101,18 +101,19 @@ class LabelledMeanings:
         of_pool = self._of_made(dense, _texts(reference, pool), by_model)
         self.made = len(pool)
         self.pool = pool + [[token for token in ids if token < self.first_new] for ids in said]
-        self.nearness = labeller.of_vectors(np.concatenate([of_pool, of_background]))
+        self.similarity_margin = labeller.of_vectors(np.concatenate([of_pool, of_background]))
         known = np.isin(rows, np.asarray(documents, dtype=np.int64))
         self.answered = _answered(of_pool, labeller.vectors[known])
         self.teaching = [
-            _teaching(column, bool(own.any())) for column, own in zip(self.nearness.T, about.T, strict=True)
+            _teaching(column, bool(own.any()))
+            for column, own in zip(self.similarity_margin.T, about.T, strict=True)
         ]
         self.taught = np.flatnonzero([len(found) > 0 for found in self.teaching])
 
     def word_features(self) -> WordFeatures:
         """Of each ordinary word its vector and what it says for a term, less the mean."""
         known = np.concatenate([self.words, self.glue])
-        scores = word_scores(self.pool, known, self.nearness)[: len(self.words)]
+        scores = word_scores(self.pool, known, self.similarity_margin)[: len(self.words)]
         told = np.concatenate([self.vectors, TOLD * scores], axis=1)
         return WordFeatures(self.words, np.asarray(told - told.mean(axis=0)))
 
@@ -135,8 +136,10 @@ class LabelledMeanings:
         return self._samples(range(self.made, len(self.pool)))
 
     def _samples(self, rows: Sequence[int]) -> Samples:
-        nearness = torch.from_numpy(self.nearness[list(rows)])
-        return Samples([self.pool[row] for row in rows], nearness >= 0, nearness < 0, nearness)
+        similarity_margin = torch.from_numpy(self.similarity_margin[list(rows)])
+        return Samples(
+            [self.pool[row] for row in rows], similarity_margin >= 0, similarity_margin < 0, similarity_margin
+        )
 
     def _made(self, count: int, random: Generator) -> tuple[list[list[int]], NDArray[np.bool_]]:
         """So many texts that are made from sources, with special tokens at their ends; which of them the model worded.
@@ -249,12 +252,12 @@ def _chosen(about: NDArray[Any], random: Generator) -> NDArray[Any]:
     return np.flatnonzero(kept)
 
 
-def _teaching(nearness: Nearness, is_taught: bool) -> NDArray[Any]:
+def _teaching(similarity_margin: SimilarityMargin, is_taught: bool) -> NDArray[Any]:
     """Rows of the texts that mean a term: those nearer to its sources than to any other, or the nearest few."""
     if not is_taught:
         return np.zeros(0, dtype=np.int64)
-    found = np.flatnonzero(nearness >= 0)
-    return found if len(found) >= FEWEST else np.argsort(-nearness, kind="stable")[:FEWEST]
+    found = np.flatnonzero(similarity_margin >= 0)
+    return found if len(found) >= FEWEST else np.argsort(-similarity_margin, kind="stable")[:FEWEST]
 
 
 def _profile(words: NDArray[Any], closeness: NDArray[np.float32], often: NDArray[Any]) -> Profile:

@@ -30,8 +30,8 @@ TEXTS_AT_ONCE = 1024
 NEAREST = 3  # texts on either side that a text is compared with: one alone may be near by a word
 NEAR = 0.15  # share of background texts that may be near enough to mean a term: of all terms together
 RIDGE = 1.0  # what a word's squared score costs, beside a text's squared error
-SURE = (-0.2, 0.1)  # nearness beyond which a text is as far as any other, or means the term for sure
-MOST = 64  # directions of nearness that are told apart, of more terms than that
+SURE = (-0.2, 0.1)  # similarity margin beyond which a text is as far as any other, or means the term for sure
+MOST = 64  # directions of similarity margin that are told apart, of more terms than that
 ROUNDS = 60  # of the solver (Fong and Saunders 2011, arXiv:1006.0758), at most
 EXACT = 1e-4  # or as soon as the residual is so small beside what was asked
 ALIKE, LEAST_ALIKE = 11, 0.4  # words that may stand for another in training, and the least cosine to it
@@ -42,7 +42,7 @@ TELLING = 5.8  # zipf frequency (Speer 2022, wordfreq) from which on a word stay
 
 WORD = re.compile(r"[^\W\d_]+")
 
-Nearness = NDArray[np.float32]
+SimilarityMargin = NDArray[np.float32]
 
 
 class Labeller:
@@ -69,7 +69,7 @@ class Labeller:
                 if len(own):
                     self.least[term] = np.quantile(_nearest(background @ self.vectors[own].T), far)
 
-    def nearness(self, texts: Sequence[str]) -> Nearness:
+    def similarity_margin(self, texts: Sequence[str]) -> SimilarityMargin:
         """(B, D) in [-2, 2]: mean cosine to the three nearest sources about a term, less that to as many others.
 
         Where fewer are about it, to as many on either side. Where none is it is -1: nothing means it. Where all
@@ -93,7 +93,7 @@ class Labeller:
         cosines = vectors @ self.vectors.T
         return np.asarray(cosines - cosines.mean(axis=1, keepdims=True))
 
-    def of_vectors(self, vectors: NDArray[np.float32]) -> Nearness:
+    def of_vectors(self, vectors: NDArray[np.float32]) -> SimilarityMargin:
         """The same of texts that are encoded (B, H), some at a time: sources may be thousands."""
         parts = [
             self._of_some(vectors[start : start + TEXTS_AT_ONCE])
@@ -101,7 +101,7 @@ class Labeller:
         ]
         return np.concatenate(parts) if parts else np.zeros((0, self.about.shape[1]), np.float32)
 
-    def _of_some(self, vectors: NDArray[np.float32]) -> Nearness:
+    def _of_some(self, vectors: NDArray[np.float32]) -> SimilarityMargin:
         cosines = vectors @ self.vectors.T
         result = np.full((len(vectors), self.about.shape[1]), -1.0, dtype=np.float32)
         most = min(max((len(own) for own in self.owned), default=0) + NEAREST, len(self.vectors))
@@ -131,20 +131,20 @@ def _nearest(cosines: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def word_scores(
-    token_ids: Sequence[TokenIds], words: NDArray[np.int64], nearness: Nearness
+    token_ids: Sequence[TokenIds], words: NDArray[np.int64], similarity_margin: SimilarityMargin
 ) -> NDArray[np.float32]:
     """How much each word by itself says for a term: (W, D), rows of length 1 in the mean square.
 
     Of more than `MOST` terms (W, K), in their main directions. A ridge regression (Hoerl and Kennard 1970) of the
-    labeller's nearness on the words of the labelled texts, in any order. It sees all texts at once, where a stage of
+    labeller's similarity margin on the words of the labelled texts, in any order. It sees all texts at once, where a stage of
     training meets most words a few times: of many terms, words alone tell which one is meant as often as a small
     model does that has learnt from the same texts.
 
-    token_ids: B texts that hold `words` (W) among others; nearness: (B, D) of these texts. Zero for words that no
+    token_ids: B texts that hold `words` (W) among others; similarity margin: (B, D) of these texts. Zero for words that no
     text holds.
     """
     holding = _holding(token_ids, words)
-    wanted = np.clip(nearness, *SURE).astype(np.float64)
+    wanted = np.clip(similarity_margin, *SURE).astype(np.float64)
     wanted -= wanted.mean(axis=0)
     if wanted.shape[1] > MOST:
         wanted = wanted @ np.linalg.eigh(wanted.T @ wanted).eigenvectors[:, -MOST:]
@@ -193,11 +193,11 @@ def reworded(definitions: Sequence[Definition], dense: DenseEncoder, seed: int) 
     own, tried = np.array([row for row, _ in made]), [text for _, text in made]
     cosines = dense.encode(tried) @ dense.encode([each.definition for each in definitions]).T  # (B, D)
     meant = cosines.argmax(axis=1) == own
-    nearness = cosines[np.arange(len(own)), own]
+    similarity_margin = cosines[np.arange(len(own)), own]
     found = []
     for row, definition in enumerate(definitions):
         able = [int(place) for place in np.flatnonzero((own == row) & meant)]
-        best = sorted(able, key=lambda place: -float(nearness[place]))
+        best = sorted(able, key=lambda place: -float(similarity_margin[place]))
         texts = dict.fromkeys(tried[place] for place in best)
         found += [Reworded(definition.term, text) for text in list(texts)[:TEXTS]]
     return found

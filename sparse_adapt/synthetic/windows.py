@@ -43,29 +43,29 @@ Ends = tuple[list[int], list[int]]
 class Samples(NamedTuple):
     """Texts as token ids, and per new token whether the text means it (B, D) or should be inactive on it (B, D).
 
-    Where a labeller says it by degrees, `nearness` (B, D) tells how far each means it, 0 being the threshold.
+    Where a labeller says it by degrees, `similarity margin` (B, D) tells how far each means it, 0 being the threshold.
     """
 
     token_ids: list[list[int]]
     meant: Tensor
     quiet: Tensor
-    nearness: Tensor | None = None
+    similarity_margin: Tensor | None = None
 
     def of(self, rows: NDArray[np.int64]) -> "Samples":
         """Some of these texts, by their rows."""
         places = torch.from_numpy(rows)
-        nearness = None if self.nearness is None else self.nearness[places]
+        similarity_margin = None if self.similarity_margin is None else self.similarity_margin[places]
         return Samples(
-            [self.token_ids[row] for row in rows], self.meant[places], self.quiet[places], nearness
+            [self.token_ids[row] for row in rows], self.meant[places], self.quiet[places], similarity_margin
         )
 
     def beside(self, others: "Samples") -> "Samples":
-        """These texts and then others, whose nearness is known where that of these is."""
-        nearness = None
-        if self.nearness is not None and others.nearness is not None:
-            nearness = torch.cat([self.nearness, others.nearness])
+        """These texts and then others, whose similarity margin is known where that of these is."""
+        similarity_margin = None
+        if self.similarity_margin is not None and others.similarity_margin is not None:
+            similarity_margin = torch.cat([self.similarity_margin, others.similarity_margin])
         meant, quiet = (torch.cat(both) for both in ((self.meant, others.meant), (self.quiet, others.quiet)))
-        return Samples([*self.token_ids, *others.token_ids], meant, quiet, nearness)
+        return Samples([*self.token_ids, *others.token_ids], meant, quiet, similarity_margin)
 
 
 class WordFeatures(NamedTuple):
