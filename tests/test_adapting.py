@@ -138,7 +138,7 @@ def test_all_steps_end_in_a_model(request_, tmp_path):
         "preserve",
         "rank",
         "choice",
-        "keeps",
+        "retention",
     ]
     assert heard.plan == "extend, preserve, rank: words of the corpus get a token"
     encoder = SparseEncoder.load(done.model)
@@ -157,7 +157,7 @@ def test_all_steps_end_in_a_model(request_, tmp_path):
 def test_without_a_glossary_the_model_learns_to_rank_alone(request_, tmp_path):
     heard, asked = Heard(), replace(request_, settings=SETTINGS)
     done = adapt(asked, Place(tmp_path / "run"), heard)
-    assert list(heard.steps) == ["queries", "candidates", "held", "rank", "choice", "keeps"]
+    assert list(heard.steps) == ["queries", "candidates", "held", "rank", "choice", "retention"]
     assert heard.plan.startswith("rank: the model learns to rank; no word gets a token")
     tokenizers = [SparseEncoder.load(model).tokenizer.get_vocab() for model in (done.model, request_.model)]
     assert tokenizers[0] == tokenizers[1]
@@ -457,7 +457,7 @@ def test_words_are_taught_beside_ranking_and_a_run_that_was_broken_off_goes_on(t
     )
     heard = Heard()
     whole = adapt(asked, Place(tmp_path / "whole"), heard).folder
-    order = ["held", "rank", "choice", "extend", "keeps"]
+    order = ["held", "rank", "choice", "extend", "retention"]
     assert [name for name in heard.steps if name in order] == order
     assert json.loads((whole / "ranking" / "choice.json").read_text())["refused"]
     report = json.loads((whole / "report.json").read_text())
@@ -530,7 +530,7 @@ def test_a_recipe_begins_with_what_the_default_made_before_they_part(request_, t
     heard = Heard()
     given = replace(plain, of_stages={"rank": {"weights": {"sparsity": 0.0}}})
     done = adapt(given, Place(asked.run(other), resume=True), heard)
-    assert heard.done() == {"rank", "choice", "keeps"}
+    assert heard.done() == {"rank", "choice", "retention"}
     settings = {
         job.recipe: json.loads((asked.run(job) / "1-rank" / "stage.json").read_text())["settings"]
         for job in (first, other)
@@ -542,7 +542,7 @@ def test_a_recipe_begins_with_what_the_default_made_before_they_part(request_, t
     benchmark._begin_like(asked.run(first), asked.run(longer))
     heard = Heard()
     done = adapt(request_, Place(asked.run(longer), resume=True), heard)
-    assert heard.done() == {"terms", "dictionary", "extend", "preserve", "rank", "choice", "keeps"}
+    assert heard.done() == {"terms", "dictionary", "extend", "preserve", "rank", "choice", "retention"}
     assert {path.name for path in done.folder.glob("[1-9]-*")} == {"1-extend", "2-preserve", "3-rank"}
     benchmark.carry_out(first._replace(recipe="half back"), asked)
     rows = [

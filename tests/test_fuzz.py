@@ -39,7 +39,7 @@ from sparse_adapt.files.records import read_record
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.query_side import read_weights
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.choice import ChoiceMade, Keeps
+from sparse_adapt.pipeline.choice import ChoiceMade, Retention
 from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.pipeline.request import REQUEST_FILE, Request, begun
 from sparse_adapt.pipeline.run import latest_run, read_finished, run
@@ -158,7 +158,7 @@ OF_RUNS: dict[str, tuple[object, Read]] = {  # what a run leaves besides, and wh
         },
         lambda path: read_record(path, ChoiceMade, "remove it"),
     ),
-    "keeps.json": ({"general": KINDS}, lambda path: read_record(path, Keeps, "remove it")),
+    "retention.json": ({"general": KINDS}, lambda path: read_record(path, Retention, "remove it")),
     "sentences.jsonl": (
         {"anchor": "a b", "contradictions": ["a c"], "replaced": ["b"], "unchanged": 0, "duplicates": 1},
         read_written,

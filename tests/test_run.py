@@ -101,7 +101,7 @@ def test_every_stage_reads_the_model_before_it(tmp_path, plan, done):
         (name, name[2:]) for name in folders
     ]
     assert [stage.get("steps") for stage in done.report["stages"]] == [None, 4, 4, 4]
-    assert {"model", "baseline", "difference"} <= done.report["keeps"]["general"].keys()
+    assert {"model", "baseline", "difference"} <= done.report["retention"]["general"].keys()
     assert not list(tmp_path.glob("*.partial"))
     written = [path.read_text() for path in (tmp_path / "run").rglob("*.json")]
     assert not any(".partial" in text for text in written)

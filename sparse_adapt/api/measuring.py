@@ -183,7 +183,7 @@ def evaluate(
     collection: a BEIR folder, a bundled name or an `ir_datasets` id, which brings its queries and judgements; or a
     corpus, with `queries` and `judgements` in memory or as files. `split` chooses `qrels/SPLIT.tsv` of a folder.
     Queries without a positive judgement are left out. Models may be sparse or dense. `general` measures beside it what
-    a sparse model keeps of what it knew (`keeps` in the figures): "general", passages and questions that ship with the
+    a sparse model keeps of what it knew (`retention` in the figures): "general", passages and questions that ship with the
     package, or another judged collection. Raises InputError where a judged query has no text, and ConfigError where
     documents in memory come without queries or judgements, or a dense model with `general`.
 
@@ -236,7 +236,7 @@ def measure_models(
         raise ConfigError("what a model keeps is measured of sparse models only; leave out general")
     results, groups = zip(*evaluate_and_keep(sparse, judged, general, heard), strict=True)
     content = evaluation(*results)
-    return {**content, "keeps": kept_figures(*groups)}
+    return {**content, "retention": kept_figures(*groups)}
 
 
 def _difference(kind: str, gaps: "NDArray[np.float64]") -> dict[str, Any]:

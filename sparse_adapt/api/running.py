@@ -171,13 +171,13 @@ def run(
     check_output(folder, overwrite=overwrite, resume=resume)
     from sparse_adapt.files.place import Place
     from sparse_adapt.pipeline.run import run as carry_out
-    from sparse_adapt.selection.rule import keeps_lines
+    from sparse_adapt.selection.rule import retention_lines
 
     with watching(progress) as bars:
         done = carry_out(plan, Place(folder, overwrite, resume), bars)
     wrote = [(folder, f"{len(plan.stages)} stages, the last model in {done.model}")]
     steps = [] if done.corpus is None else measured(plan.model, done.model, done.corpus)
-    lines = keeps_lines(done.report.get("keeps", {}))
+    lines = retention_lines(done.report.get("retention", {}))
     ending = After(wrote=wrote, run=done.folder, next_steps=steps, shows=bool(lines))
     return Tables(done.report, list(lines), ending)
 

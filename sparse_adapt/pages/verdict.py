@@ -21,7 +21,7 @@ from sparse_adapt.report.sections import (
 )
 from sparse_adapt.report.tables import Column, Row, Table, percentage
 from sparse_adapt.selection.evidence import Evidence
-from sparse_adapt.selection.rule import ACTIVATIONS_ENOUGH, MAY_LOSE, decide, keeps_lines
+from sparse_adapt.selection.rule import ACTIVATIONS_ENOUGH, MAY_LOSE, decide, retention_lines
 
 SYNTHETIC = "synthetic"
 FEW = 20  # queries from which on an interval says something
@@ -187,7 +187,7 @@ def _own_words(report: Mapping[str, Any]) -> Iterator[Part]:
         ]
         held = sum(bool(each["holds"]) for each in criteria)
         yield Fold(f"What the demo asks of a model: {held} of {len(criteria)} hold", [Listing(lines)])
-    kept = keeps_lines(report.get("adapt", report).get("keeps", {}))
+    kept = retention_lines(report.get("adapt", report).get("retention", {}))
     if kept:
-        yield Prose("What it keeps of what the base model knew:")
+        yield Prose("Retention of what the base model knew:")
         yield Listing([Prose(line, "bad" if line.startswith("FALLS") else "") for line in kept])

@@ -12,7 +12,7 @@
     RUN/1-extend/, 2-preserve/...  a model a stage, as any run has them
     RUN/choice.json                 what each model reaches on the queries set aside
     RUN/model/                      the one that is kept
-    RUN/keeps.json                  what it keeps of what the base model knew
+    RUN/retention.json              what it keeps of what the base model knew
     RUN/report.json                 what was done; its presence says that the run is whole
 
 While it works, the folder is `RUN.partial`. `steps/NAME.json` says what a step was made from: a step whose
@@ -298,7 +298,7 @@ def _stages(work: Work, plan: Plan) -> list[Outcome]:
 
 
 def _report(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
-    named = (*STEPS, "held", "pairs", RANKING, "keeps")
+    named = (*STEPS, "held", "pairs", RANKING, "retention")
     steps = {name: work.records[name] for name in named if name in work.records}
     seconds = sum(step.seconds for step in steps.values())
     seconds += sum(float(outcome.record["seconds"]) for outcome in outcomes)
@@ -308,7 +308,7 @@ def _report(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
         "adapt": {
             "steps": {name: {"said": step.said, "seconds": step.seconds} for name, step in steps.items()},
             "choice": choice_made(work).model_dump(),
-            "keeps": kept_made(work).root,
+            "retention": kept_made(work).root,
             "terms": len(_read_terms(work)),
             "documents": len(work.documents),
             "documents_with_a_new_term": work.with_new_terms,

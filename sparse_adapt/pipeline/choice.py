@@ -39,8 +39,8 @@ from sparse_adapt.selection.models import (
     record,
     try_models,
 )
-from sparse_adapt.selection.retention import measure_keeps
-from sparse_adapt.selection.rule import MAY_LOSE, falls_of_choice, keeps_lines
+from sparse_adapt.selection.retention import measure_retention
+from sparse_adapt.selection.rule import MAY_LOSE, falls_of_choice, retention_lines
 from sparse_adapt.stages.card import in_short, with_record, write_card
 from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.made_from import of_model, of_path, stamp
@@ -48,7 +48,7 @@ from sparse_adapt.stages.record import write_record
 from sparse_adapt.stages.runner import Outcome
 from sparse_adapt.synthetic.queries import read_synthetic_queries
 
-CHOICE_FILE, KEEPS_FILE = "choice.json", "keeps.json"
+CHOICE_FILE, RETENTION_FILE = "choice.json", "retention.json"
 MAKE_AGAIN = "remove it and pass --resume, which makes it again"
 COLUMNS = (
     Column("kept", "", "text"),
@@ -73,8 +73,8 @@ class ChoiceMade(BaseModel):
     tried: list[dict[str, Any]]
 
 
-class Keeps(RootModel[dict[str, dict[str, Any]]]):
-    """What `keeps.json` holds: figures by the kind of queries; nothing where the base model is kept."""
+class Retention(RootModel[dict[str, dict[str, Any]]]):
+    """What `retention.json` holds: figures by the kind of queries; nothing where the base model is kept."""
 
 
 def makers_of(
@@ -178,15 +178,19 @@ def measure_kept(work: Work) -> None:
 
     def do() -> str:
         kept = choice_made(work).kept
-        keeps: dict[str, Any] = {}
+        retention: dict[str, Any] = {}
         if kept != 0:
             base = open_sparse(request.model, request.reading)
             model = SparseEncoder.load(folder / "model", request.device)
-            keeps = measure_keeps(base, model, work.documents)
-        write_json(folder / KEEPS_FILE, keeps)
-        return keeps_lines(keeps)[0] if keeps else "the base model is kept, and so is all that it knew"
+            retention = measure_retention(base, model, work.documents)
+        write_json(folder / RETENTION_FILE, retention)
+        return (
+            retention_lines(retention)[0]
+            if retention
+            else "the base model is kept, and so is all that it knew"
+        )
 
-    work.step("keeps", {"model": work.made("model")}, [KEEPS_FILE], do)
+    work.step("retention", {"model": work.made("model")}, [RETENTION_FILE], do)
 
 
 def evidence_for_kept(work: Work) -> dict[str, Any]:
@@ -201,9 +205,9 @@ def choice_made(work: Work) -> ChoiceMade:
     return read_record(work.folder / CHOICE_FILE, ChoiceMade, MAKE_AGAIN)
 
 
-def kept_made(work: Work) -> Keeps:
+def kept_made(work: Work) -> Retention:
     """What `measure_kept` found. Raises InputError for a file that somebody damaged."""
-    return read_record(work.folder / KEEPS_FILE, Keeps, MAKE_AGAIN)
+    return read_record(work.folder / RETENTION_FILE, Retention, MAKE_AGAIN)
 
 
 def _record_of(work: Work, outcomes: Sequence[Outcome], tried: Mapping[str, Any]) -> dict[str, Any]:
@@ -279,7 +283,7 @@ def verdict(report: Mapping[str, Any]) -> list[str]:
         )
     lines = [
         *_first(choice),
-        *keeps_lines(found.get("keeps", {}), falls),
+        *retention_lines(found.get("retention", {}), falls),
         *_shown(rows, choice),
         added,
         f"{duration(found['seconds'])}, {found['peak_memory'] / 2**30:.1f} GiB of memory at the most",

@@ -48,7 +48,7 @@ class Criterion(NamedTuple):
 
 def criteria(base: Figures, final: Figures) -> list[Criterion]:
     """The four things that adapting must reach, for the last model beside the base model."""
-    return [_finds(final), _keeps(base, final), _learns(final), _stays_small(base, final)]
+    return [_finds(final), _retains(base, final), _learns(final), _stays_small(base, final)]
 
 
 def _finds(final: Figures) -> Criterion:
@@ -60,7 +60,7 @@ def _finds(final: Figures) -> Criterion:
     return Criterion(1, "finds what is meant", on_top == len(queries) and ndcg >= needed, found)
 
 
-def _keeps(base: Figures, final: Figures) -> Criterion:
+def _retains(base: Figures, final: Figures) -> Criterion:
     pairs = {
         split: (base["ndcg@10"][split]["control"], final["ndcg@10"][split]["control"]) for split in SPLITS
     }

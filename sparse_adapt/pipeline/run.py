@@ -95,16 +95,16 @@ def verdict_of(plan: Plan, last: Path, work: Path) -> dict[str, Any]:
     from sparse_adapt.model.kinds import load_encoder  # all of it is slow to import
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.selection.asked import Judged, judged_evidence
-    from sparse_adapt.selection.retention import measure_keeps
+    from sparse_adapt.selection.retention import measure_retention
 
     if plan.corpus is not None:
         match load_encoder(plan.model), load_encoder(last):
             case SparseEncoder() as before, SparseEncoder() as after:
                 return {
-                    "keeps": measure_keeps(before, after, list(read_documents(plan.corpus))),
+                    "retention": measure_retention(before, after, list(read_documents(plan.corpus))),
                     "evidence": judged_evidence(before, after, Judged.of(plan.corpus, work)),
                 }
-    return {"keeps": {}}
+    return {"retention": {}}
 
 
 def check_files(plan: Plan) -> None:

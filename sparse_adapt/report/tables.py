@@ -96,7 +96,7 @@ def _markdown_cell(value: Cell, column: Column) -> str:
 
 def tabulate_evaluation(evaluation: Mapping[str, Any], title: str = "") -> Table:
     """Rows of measures from `evaluate.evaluation`: over all queries, then of each kind, then what a model keeps."""
-    groups = {"": evaluation, **evaluation.get("kinds", {}), **evaluation.get("keeps", {})}
+    groups = {"": evaluation, **evaluation.get("kinds", {}), **evaluation.get("retention", {})}
     compared = "baseline" in evaluation
     columns = [Column("kind", "queries", "text")] if len(groups) > 1 else []
     columns += [Column("measure", "measure", "text"), Column("model", "model", decimals=3)]

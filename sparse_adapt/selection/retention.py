@@ -182,7 +182,9 @@ def _over(documents: tuple[Document, ...], collection: Collection) -> Collection
     return Collection(documents, collection.queries, collection.judgements)
 
 
-def measure_keeps(base: SparseEncoder, kept: SparseEncoder, documents: Sequence[Document]) -> dict[str, Any]:
+def measure_retention(
+    base: SparseEncoder, kept: SparseEncoder, documents: Sequence[Document]
+) -> dict[str, Any]:
     """Both models' means by kind and measure, differences and p-values. `documents`: of the corpus."""
     some = evenly(documents, DOCUMENTS)
     draws = max(1, KNOWN // len(some))

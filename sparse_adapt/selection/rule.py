@@ -52,25 +52,25 @@ def decide(rows: Sequence[Evidence]) -> Decision:
 # -- what the base model knew, in words -----------------------------------------------------------
 
 
-def keeps_lines(keeps: Figures, others: Sequence[str] = ()) -> list[str]:
+def retention_lines(retention: Figures, others: Sequence[str] = ()) -> list[str]:
     """First any fall, by more than half a point; then what was measured. `others`: falls that are known besides."""
-    if not keeps:
+    if not retention:
         return []
-    fallen = [*_falls(keeps), *others]
+    fallen = [*_falls(retention), *others]
     first = f"FALLS: {'; '.join(fallen)}" if fallen else "keeps what the base model knew"
-    told = "; ".join(kind.told(*kind.figures(keeps)) for kind in RETAINED if kind.name in keeps)
-    general, background = FALSE_ACTIVATIONS.figures(keeps)[1], BACKGROUND.figures(keeps)[1]
+    told = "; ".join(kind.told(*kind.figures(retention)) for kind in RETAINED if kind.name in retention)
+    general, background = FALSE_ACTIVATIONS.figures(retention)[1], BACKGROUND.figures(retention)[1]
     false_activations = (
         f"{general:.1%} of general questions and {background:.1%} of background texts activate a new term"
     )
     return [first, f"{told}; {false_activations}"]
 
 
-def _falls(keeps: Figures) -> Iterator[str]:
+def _falls(retention: Figures) -> Iterator[str]:
     for kind in RETAINED:
-        if kind.name in keeps and keeps[kind.name]["difference"][kind.measure] < -MAY_LOSE:
-            yield kind.told(*kind.figures(keeps))
-    false_activations = FALSE_ACTIVATIONS.figures(keeps)[1]
+        if kind.name in retention and retention[kind.name]["difference"][kind.measure] < -MAY_LOSE:
+            yield kind.told(*kind.figures(retention))
+    false_activations = FALSE_ACTIVATIONS.figures(retention)[1]
     if false_activations > ACTIVATIONS_ENOUGH:
         yield f"{false_activations:.0%} of general questions activate a new term"
 

@@ -1,0 +1,50 @@
+"""What an adaptation's verdict says of what its model keeps."""
+
+import pytest
+
+from sparse_adapt.collection.readers import Document
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.evaluate import read_collection
+from sparse_adapt.selection.retention import measure_retention
+from sparse_adapt.selection.rule import retention_lines
+
+
+@pytest.fixture
+def retention(tiny_model, zorvex_collection):
+    model = SparseEncoder.load(tiny_model)
+    return measure_retention(model, model, read_collection(zorvex_collection).documents)
+
+
+def test_a_model_beside_itself_keeps_what_it_knew(retention):
+    first, told = retention_lines(retention)
+    assert first == "keeps what the base model knew"
+    assert "0.0% of general questions and 0.0% of background texts activate a new term" in told
+    assert retention_lines({}) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "measure", "name"),
+    [
+        ("general", "ndcg@10", "nDCG@10 of general questions"),
+        ("general", "recall@100", "their recall@100"),
+        ("general, mixed index", "ndcg@10", "nDCG@10 in a mixed index"),
+        ("known items", "mrr@10", "MRR@10 of two words of a document"),
+    ],
+)
+def test_any_fall_is_said_first(retention, kind, measure, name):
+    retention[kind]["difference"][measure] = -0.006
+    assert retention_lines(retention)[0].startswith(f"FALLS: {name} ")
+    retention[kind]["difference"][measure] = -0.004
+    assert retention_lines(retention)[0] == "keeps what the base model knew"
+
+
+def test_strays_are_a_fall(retention):
+    retention["general"]["model"]["false_activations"] = 0.06
+    assert retention_lines(retention)[0] == "FALLS: 6% of general questions activate a new term"
+
+
+def test_documents_without_words_leave_known_items_out(tiny_model):
+    model = SparseEncoder.load(tiny_model)
+    retention = measure_retention(model, model, [Document("a", "1 2 3"), Document("b", "4 5")])
+    assert "known items" not in retention
+    assert "two words" not in retention_lines(retention)[1]
