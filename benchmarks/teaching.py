@@ -67,7 +67,7 @@ class Row(NamedTuple):
 
 
 PRESERVE, JOINT, CONTRAST = Taught("preserve"), Taught("joint"), Taught("contrast")
-HOLDING: Given = {"weights": {"anchor": 20.0}, "factors": "learnt"}
+HOLDING: Given = {"weights": {"anchor": 20.0}, "token_scales": "learnt"}
 HELD_FAST: Given = HOLDING | {"weights": {"anchor": 100.0}}
 MINED: Given = {"hard_negatives": 2}
 JOINT_HELD, CONTRAST_HELD = Taught("joint", HOLDING), Taught("contrast", HOLDING)
@@ -152,8 +152,8 @@ def teach(row: Row, folder: Path, kind: str, seed: int, given: Given) -> tuple[s
         if not made.is_dir():
             known = settings_for(taught.stage).model_dump().keys()
             differs = {key: value for key, value in given.items() if key in known} | taught.differs
-            if kind == "dense" and "factors" in differs:
-                differs["factors"] = "idf"  # which a dense encoder doesn't learn
+            if kind == "dense" and "token_scales" in differs:
+                differs["token_scales"] = "idf"  # which a dense encoder doesn't learn
             plan = make_plan(
                 str(folder), model=model, stages=[taught.stage], overrides=differs | {"seed": seed}
             )

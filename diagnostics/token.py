@@ -172,7 +172,7 @@ def _logits_and_weights(
         sections.append(
             TermLogits(token_id, token, positions, maximum, average, verdict, tuple(sorted(occurs)), least)
         )
-        factor = float(model.factors_of(np.array([token_id]))[0])
+        factor = float(model.token_scales_of(np.array([token_id]))[0])
         made = _as_weight(model, logits[:, column])
         dropped = model.form.entries is not None and vector.nnz >= model.form.entries
         weights.append(
@@ -198,7 +198,7 @@ def _weight(
     factor: float,
     dropped: bool,
 ) -> Weight:
-    """`factor`: what the encoder multiplies the token's weight with, 1 unless the model has factors.json.
+    """`factor`: what the encoder multiplies the token's weight with, 1 unless the model has token scales.json.
 
     `dropped`: whether the model keeps as many entries as it may, so that this one may be none of them.
     """

@@ -150,15 +150,15 @@ def vouch_anew(folder: Path) -> None:
     path.write_text(json.dumps(manifest), encoding="utf-8")
 
 
-def with_factors(folder: Path) -> SparseEncoder:
-    """A model whose tokens have factors."""
+def with_scales(folder: Path) -> SparseEncoder:
+    """A model whose tokens have token scales."""
     encoder = SparseEncoder.load(folder)
-    encoder.factors = some_factors(encoder.vocabulary_size)
+    encoder.token_scales = some_scales(encoder.vocabulary_size)
     return encoder
 
 
-def some_factors(size: int) -> NDArray[np.float32]:
-    """Factors of a model's tokens (V): between .5 and 1.5 but for one, which is 0."""
-    factors = np.random.default_rng(0).uniform(0.5, 1.5, size).round(2).astype(np.float32)
-    factors[size // 2] = 0.0
-    return factors
+def some_scales(size: int) -> NDArray[np.float32]:
+    """Token scales of a model's tokens (V): between .5 and 1.5 but for one, which is 0."""
+    token_scales = np.random.default_rng(0).uniform(0.5, 1.5, size).round(2).astype(np.float32)
+    token_scales[size // 2] = 0.0
+    return token_scales

@@ -39,7 +39,7 @@ def same(one, other):
 
 @pytest.mark.parametrize("amount", [0.0, 1.5, -2.0])
 def test_lowered_vectors_are_those_of_the_saved_model(tmp_path, model, amount):
-    model.factors = np.linspace(0.5, 1.5, model.vocabulary_size).astype(np.float32)
+    model.token_scales = np.linspace(0.5, 1.5, model.vocabulary_size).astype(np.float32)
     texts = Texts.of(model, TEXTS, "document")
     amounts = amounts_of(model, {"Zorvex": amount})
     save_calibrated(model, "here", amounts, [], tmp_path / "model")
@@ -51,7 +51,7 @@ def test_lowered_vectors_are_those_of_the_saved_model(tmp_path, model, amount):
 @pytest.mark.parametrize("activation", ["relu", "log1p_relu"])
 def test_vectors_that_are_there_lower_as_texts_do(model, activation):
     model.form = replace(model.form, activation=activation)
-    model.factors = np.linspace(0.5, 1.5, model.vocabulary_size).astype(np.float32)
+    model.token_scales = np.linspace(0.5, 1.5, model.vocabulary_size).astype(np.float32)
     there = Texts.encoded(model, encode(model, TEXTS, "document"))
     for amount in (0.0, 0.7, 100.0):
         amounts = amounts_of(model, {"zorvex": amount})

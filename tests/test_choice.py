@@ -34,34 +34,34 @@ def tried(name, weighed, back, values, nonzero=10.0):
 
 
 BASE = tried("base", "", None, 0.3)
-BEST = tried("rank", "factors", 0.0, 0.5)
+BEST = tried("rank", "token_scales", 0.0, 0.5)
 
 
 @pytest.mark.parametrize(
     ("others", "kept"),
     [
-        ([tried("rank", "factors^1/2", 0.0, 0.46 + NOISE)], 2),  # not worse by a standard error
-        ([tried("rank", "factors^1/2", 0.0, 0.44 + NOISE)], 1),
-        ([tried("rank", "factors^1/2", 0.0, 0.46)], 1),  # surely worse, if by little
-        ([tried("rank", "factors^1/2", 0.0, 0.49 + NOISE), BEST], 2),
+        ([tried("rank", "token scales^1/2", 0.0, 0.46 + NOISE)], 2),  # not worse by a standard error
+        ([tried("rank", "token scales^1/2", 0.0, 0.44 + NOISE)], 1),
+        ([tried("rank", "token scales^1/2", 0.0, 0.46)], 1),  # surely worse, if by little
+        ([tried("rank", "token scales^1/2", 0.0, 0.49 + NOISE), BEST], 2),
         (
             [
-                tried("rank", "factors^1/2", 0.0, 0.49 + NOISE),
-                tried("rank", "factors^1/4", 0.0, 0.47 + NOISE),
+                tried("rank", "token scales^1/2", 0.0, 0.49 + NOISE),
+                tried("rank", "token scales^1/4", 0.0, 0.47 + NOISE),
             ],
             3,
         ),
-        ([tried("rank at 50%", "factors", 0.5, 0.46 + NOISE)], 2),
+        ([tried("rank at 50%", "token_scales", 0.5, 0.46 + NOISE)], 2),
         (
             [
-                tried("rank at 50%", "factors^1/2", 0.5, 0.46 + NOISE),
-                tried("rank", "factors^1/4", 0.0, 0.49 + NOISE),
+                tried("rank at 50%", "token scales^1/2", 0.5, 0.46 + NOISE),
+                tried("rank", "token scales^1/4", 0.0, 0.49 + NOISE),
             ],
-            2,  # weights back count more than factors
+            2,  # weights back count more than token scales
         ),
-        ([tried("rank", "", 0.0, 0.5 - 1e-6 + NOISE)], 1),  # without factors it's another model
+        ([tried("rank", "", 0.0, 0.5 - 1e-6 + NOISE)], 1),  # without token scales it's another model
         ([tried("preserve", "idf", None, 0.49 + NOISE)], 1),  # which isn't distilled
-        ([tried("rank", "factors^1/2", 0.0, 0.6, nonzero=12.0)], 1),  # its documents are too long
+        ([tried("rank", "token scales^1/2", 0.0, 0.6, nonzero=12.0)], 1),  # its documents are too long
         ([tried("preserve", "idf", None, 0.6)], 2),
     ],
 )
@@ -73,11 +73,11 @@ def test_the_least_changed_of_the_best_is_kept(others, kept):
 def learnt(tiny_model):
     """A model with factors of its own."""
     encoder = SparseEncoder.load(tiny_model)
-    encoder.factors = np.linspace(0.0, 2.0, encoder.vocabulary_size, dtype=np.float32)
+    encoder.token_scales = np.linspace(0.0, 2.0, encoder.vocabulary_size, dtype=np.float32)
     return encoder
 
 
-def test_powers_of_learnt_factors_are_tried_and_saved(tiny_model, learnt, tmp_path):
+def test_powers_of_learnt_scales_are_tried_and_saved(tiny_model, learnt, tmp_path):
     texts = {
         f"d{number}": Document(f"d{number}", text) for number, text in enumerate(["the cat", "a dog", "we"])
     }
@@ -87,23 +87,23 @@ def test_powers_of_learnt_factors_are_tried_and_saved(tiny_model, learnt, tmp_pa
     makers = [Maker("base", None, partial(SparseEncoder.load, tiny_model)), Maker("rank", 0.0, load)]
     choice = try_models(makers, held)
     assert [each.label for each in choice.tried] == [
-        *("base", "base with idf", "rank", "rank with factors"),
-        *("rank with factors^3/4", "rank with factors^1/2", "rank with factors^1/4"),
+        *("base", "base with idf", "rank", "rank with token scales"),
+        *("rank with token scales^3/4", "rank with token scales^1/2", "rank with token scales^1/4"),
     ]
     for place, power in ((3, 1.0), (4, 0.75), (5, 0.5), (6, 0.25)):
         keep(Choice(choice.tried, place), makers, list(texts.values()), tmp_path / str(place))
         kept = SparseEncoder.load(tmp_path / str(place))
-        assert kept.factors_of() == pytest.approx(learnt.factors_of() ** power, abs=1e-4)
+        assert kept.token_scales_of() == pytest.approx(learnt.token_scales_of() ** power, abs=1e-4)
     keep(Choice(choice.tried, 2), makers, list(texts.values()), tmp_path / "published")
-    assert SparseEncoder.load(tmp_path / "published").factors is None
+    assert SparseEncoder.load(tmp_path / "published").token_scales is None
 
 
-def test_a_model_adapted_before_is_compared_with_the_factors_it_has(learnt, tmp_path):
+def test_a_model_adapted_before_is_compared_with_the_scales_it_has(learnt, tmp_path):
     learnt.save(tmp_path / "learnt")
     texts = {f"d{number}": Document(f"d{number}", text) for number, text in enumerate(["the cat", "a dog"])}
     held = held_collection(texts, [Candidates("q", "a cat", tuple(texts), (2.0, 1.0))])
     choice = try_models([Maker("base", None, partial(SparseEncoder.load, tmp_path / "learnt"))], held)
-    assert [each.label for each in choice.tried] == ["base", "base with factors"]
+    assert [each.label for each in choice.tried] == ["base", "base with token scales"]
     plain, weighed = (each.result.values for each in choice.tried)
     assert all(np.array_equal(plain[name], weighed[name]) for name in plain)
 
@@ -124,11 +124,11 @@ def test_what_ranking_changed_is_added_and_new_rows_stay(tiny_model):
         ranked.input_rows[5] += 1.0
         ranked.output_bias[7] -= 2.0
         words.output_bias[9] += 0.5
-    ranked.factors = np.linspace(0.5, 1.5, base.vocabulary_size, dtype=np.float32)
+    ranked.token_scales = np.linspace(0.5, 1.5, base.vocabulary_size, dtype=np.float32)
     rows, bias = words.input_rows.clone(), words.output_bias.clone()
     model = added(words, base, ranked, 0.5)
     size = base.vocabulary_size
     assert_close(model.input_rows[5], rows[5] + 0.5)
     assert_close(model.output_bias[[7, 9]], bias[[7, 9]] - torch.tensor([1.0, 0.0]))
     assert model.vocabulary_size == size + 1 and (model.input_rows[size:] == rows[size:]).all()
-    assert (model.factors[:size] == ranked.factors).all() and model.factors[size] == 1.0
+    assert (model.token_scales[:size] == ranked.token_scales).all() and model.token_scales[size] == 1.0

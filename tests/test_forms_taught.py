@@ -72,7 +72,7 @@ def test_taught_it_keeps_its_form(name, folders, zorvex_collection, tmp_path):
     before, after = (SparseEncoder.load(tmp_path / number) for number in "13")
     assert after.form == before.form
     assert not torch.equal(after.output_rows, before.output_rows)
-    after.factors = None  # which sentence-transformers doesn't know
+    after.token_scales = None  # which sentence-transformers doesn't know
     check_same(after, Theirs(str(tmp_path / "3"), device="cpu"))
 
 

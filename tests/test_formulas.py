@@ -14,9 +14,9 @@ from torch.testing import assert_close
 
 from sparse_adapt.model.idf import fourth_root
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.objectives.factors import LearntFactors
 from sparse_adapt.objectives.meanings import recall
 from sparse_adapt.objectives.targets import Targets
+from sparse_adapt.objectives.token_scales import LearntScales
 from sparse_adapt.selection.models import merge
 from sparse_adapt.synthetic.windows import Samples
 from sparse_adapt.terms.evidence import RAREST, _evidence
@@ -72,17 +72,17 @@ def test_words_share_a_step_by_their_features():
     assert_close(rows.detach(), tensor([[1.0, -1.0], [0.0, 0.0], [2.0, -2.0]]))
 
 
-def test_factors_begin_as_fourth_roots_and_learn_as_logarithms():
+def test_scales_begin_as_fourth_roots_and_learn_as_logarithms():
     # four documents: two have the first token, none the second, all the third; idf ln(5/3), ln 5, ln 1
     weights = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 1.0], [3.0, 0.0, 1.0], [0.0, 0.0, 4.0]], np.float32)
     start = fourth_root(csr_matrix(weights))
     assert start.tolist() == pytest.approx([math.log(5 / 3) ** 0.25, math.log(5) ** 0.25, 0.0])
-    factors = LearntFactors(start, 0.1)
+    token_scales = LearntScales(start, 0.1)
     with torch.no_grad():
-        factors.gain.copy_(tensor([math.log(2.0), 0.0, 5.0]))
+        token_scales.gain.copy_(tensor([math.log(2.0), 0.0, 5.0]))
     learnt = [2 * math.log(5 / 3) ** 0.25, math.log(5) ** 0.25, 0.0]
-    assert factors.values.tolist() == pytest.approx(learnt)
-    counted = factors(tensor([[3.0, 2.0, 1.0]])).detach()[0].tolist()
+    assert token_scales.values.tolist() == pytest.approx(learnt)
+    counted = token_scales(tensor([[3.0, 2.0, 1.0]])).detach()[0].tolist()
     assert counted == pytest.approx([3 * learnt[0], 2 * learnt[1], 0.0])
 
 

@@ -232,7 +232,7 @@ def seeds(tmp_path_factory, tiny_model, zorvex_collection, twelve_documents) -> 
     shutil.copytree(stage, model, ignore=shutil.ignore_patterns("sparse-adapt.json"))
     SparseEncoder.load(model).save(model)
     (model / "sparse-adapt.json").unlink()
-    (model / "factors.json").write_text(json.dumps({"factors": [1.0] * 10}))
+    (model / "token_scales.json").write_text(json.dumps({"token_scales": [1.0] * 10}))
     for path in [*sorted(model.rglob("*.json")), model / "model.safetensors"]:
         readers[path] = [model_at(len(path.relative_to(model).parts))]
     readers[model / "config.json"].append(lambda path: is_cross_encoder(str(path.parent)))

@@ -201,7 +201,7 @@ def test_a_graft_learns_to_rank(wide, tiny_model, tmp_path):
     copy, ranked, kept = map(SparseEncoder.load, made)
     assert (copy.output_rows != ranked.output_rows).any()
     assert_close(kept.output_rows, (copy.output_rows + ranked.output_rows) / 2)
-    np.testing.assert_allclose(kept.factors**2, ranked.factors, rtol=1e-3)
+    np.testing.assert_allclose(kept.token_scales**2, ranked.token_scales, rtol=1e-3)
     assert verify(tmp_path / "grafted" / "model").models == 1
     names = [line.split(":")[0] for line in log(tmp_path / "grafted").splitlines()]
     steps = ["text", "grafted", "1-logits", "2-preserve", "queries", "candidates", "3-rank"]

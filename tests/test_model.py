@@ -243,11 +243,11 @@ def test_a_model_is_refused_when_its_parts_do_not_fit(encoder):
 # -- factors of tokens --------------------------------------------------------------------------
 
 
-def test_factors_multiply_weights_and_survive_a_reload(tiny_model, tmp_path):
+def test_scales_multiply_weights_and_survive_a_reload(tiny_model, tmp_path):
     encoder, texts = SparseEncoder.load(tiny_model), ["the server logs", "a saw", ""]
     plain = encode(encoder, texts, "document").toarray()
     before = stamp(encoder)
-    encoder.factors = np.linspace(0.0, 2.0, encoder.vocabulary_size, dtype=np.float32)
+    encoder.token_scales = np.linspace(0.0, 2.0, encoder.vocabulary_size, dtype=np.float32)
     encoder.save(tmp_path / "weighed")
     loaded = SparseEncoder.load(tmp_path / "weighed")
     np.testing.assert_allclose(
@@ -259,5 +259,5 @@ def test_factors_multiply_weights_and_survive_a_reload(tiny_model, tmp_path):
 
 def test_a_token_without_a_factor_counts_as_the_most_telling(tiny_model):
     encoder = SparseEncoder.load(tiny_model)
-    encoder.factors = np.array([0.5, 1.5], np.float32)
-    assert encoder.factors_of(np.array([0, 1, 2])).tolist() == [0.5, 1.5, 1.5]
+    encoder.token_scales = np.array([0.5, 1.5], np.float32)
+    assert encoder.token_scales_of(np.array([0, 1, 2])).tolist() == [0.5, 1.5, 1.5]

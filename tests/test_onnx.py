@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from odd import with_factors
+from odd import with_scales
 
 from sparse_adapt.collection.readers import Query
 from sparse_adapt.engines import onnx
@@ -24,7 +24,7 @@ from sparse_adapt.retrieve.vectors.shards import encode_queries
 
 @pytest.fixture(scope="module")
 def model(tiny_model: Path) -> SparseEncoder:
-    return with_factors(tiny_model)
+    return with_scales(tiny_model)
 
 
 ASKED = [Query("q1", "a backup of the database"), Query("q2", "zorvex reports"), Query("q3", "the server")]

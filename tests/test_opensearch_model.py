@@ -18,12 +18,12 @@ from sparse_adapt.files.marker import checksum_of_bytes
 from sparse_adapt.files.place import Place
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.shards import encode_vectors
-from tests.odd import with_factors
+from tests.odd import with_scales
 
 
 @pytest.fixture(scope="module")
 def model(tiny_model):
-    return with_factors(tiny_model)
+    return with_scales(tiny_model)
 
 
 def source_of(model):

@@ -298,7 +298,7 @@ def test_models_that_cannot_be_packed(tied, tmp_path):
         sa.pack(model, out, base=base)
 
 
-@pytest.mark.parametrize("part", ["rows", "bias", "body", "factors", "form"])
+@pytest.mark.parametrize("part", ["rows", "bias", "body", "token_scales", "form"])
 def test_whatever_moved_is_named(tied, tmp_path, part):
     from dataclasses import replace
 
@@ -311,8 +311,8 @@ def test_whatever_moved_is_named(tied, tmp_path, part):
             encoder.output_bias[17] = -0.5
         elif part == "body":
             next(iter(encoder.masked_lm.bert.encoder.parameters())).add_(1e-6)
-    if part == "factors":
-        encoder.factors = np.full(encoder.vocabulary_size, 0.5, np.float32)
+    if part == "token_scales":
+        encoder.token_scales = np.full(encoder.vocabulary_size, 0.5, np.float32)
     if part == "form":
         encoder.form = replace(encoder.form, activation="log1p_relu")
     model.save(tmp_path / "moved")
@@ -321,7 +321,7 @@ def test_whatever_moved_is_named(tied, tmp_path, part):
         "rows": f"input of the token '{token}'",
         "bias": f"bias of the token '{token}'",
         "body": "bert.encoder.layer.0",
-        "factors": "factors.json",
+        "token_scales": "token_scales.json",
         "form": "form",
     }
     with pytest.raises(ModelError, match=wanted[part].replace("'", ".")):

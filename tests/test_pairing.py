@@ -295,7 +295,7 @@ def test_negatives_are_mined_as_a_match_counts(tiny_model):
     plain = contrast(encoder, hard_negatives=4, depth=4, below=0.999)
     counted = np.zeros(encoder.vocabulary_size, np.float32)
     counted[encoder.tokenize(["database"])[0]] = 1.0
-    encoder.factors = counted
+    encoder.token_scales = counted
     stage = contrast(encoder, hard_negatives=4, depth=4, below=0.999)
     with torch.no_grad():
         queries, documents = (
@@ -348,14 +348,14 @@ def test_a_masked_word_teaches_the_rows_of_new_tokens_alone_when_asked(encoder, 
     assert not torch.equal(encoder.input_rows, before[next(n for n in before if "word_emb" in n)])
 
 
-LEARNT = {"factors": "learnt", "factor_rate": 1e-2}
+LEARNT = {"token_scales": "learnt", "token_scale_rate": 1e-2}
 
 
-def test_learnt_factors_count_a_match_and_stay_with_the_model(tiny_model, tmp_path):
+def test_learnt_scales_count_a_match_and_stay_with_the_model(tiny_model, tmp_path):
     encoder = extended(tiny_model)
     stage = contrast(encoder, **LEARNT)
-    assert stage.factors is not None
-    begun = stage.factors.values
+    assert stage.token_scales is not None
+    begun = stage.token_scales.values
     batch = stage.batch(random_at(0, 0))
     with torch.no_grad():
         counted = encoder.weights(batch.ids) * torch.from_numpy(begun)
@@ -364,28 +364,28 @@ def test_learnt_factors_count_a_match_and_stay_with_the_model(tiny_model, tmp_pa
         assert float(stage.terms(encoder, batch)["infonce"]) == pytest.approx(float(wanted), rel=1e-5)
     train(encoder, stage, tmp_path)
     stage.conclude(encoder)
-    learnt = encoder.factors_of()
+    learnt = encoder.token_scales_of()
     assert (learnt >= 0).all()  # a token of every document tells nothing
     assert not np.allclose(learnt, begun, rtol=1e-3)
-    held = contrast(encoder)  # an encoder that has factors is taught as it is searched, and keeps them
-    assert held.factors is not None
+    held = contrast(encoder)  # an encoder that has token scales is taught as it is searched, and keeps them
+    assert held.token_scales is not None
     assert [parameter.requires_grad for parameter in held.beside.parameters()] == [False]
-    assert np.allclose(held.factors.values, learnt)
+    assert np.allclose(held.token_scales.values, learnt)
 
 
-def test_factors_by_idf_are_held(tiny_model):
+def test_scales_by_idf_are_held(tiny_model):
     encoder = extended(tiny_model)
-    stage = contrast(encoder, factors="idf")
-    assert stage.factors is not None
+    stage = contrast(encoder, token_scales="idf")
+    assert stage.token_scales is not None
     assert [parameter.requires_grad for parameter in stage.beside.parameters()] == [False]
-    assert np.allclose(stage.factors.values, contrast(encoder, **LEARNT).factors.values)
+    assert np.allclose(stage.token_scales.values, contrast(encoder, **LEARNT).token_scales.values)
 
 
 @pytest.mark.parametrize("base", ["dense"], indirect=True)
 def test_a_dense_encoder_counts_each_token_in_its_mean_by_idf(encoder, files):
     plain = encoder.encode([DOCUMENTS["d0"]])
-    stage = contrast(encoder, factors="idf", weights={"anchor": 1.0})
-    counted = encoder.factors_of()
+    stage = contrast(encoder, token_scales="idf", weights={"anchor": 1.0})
+    counted = encoder.token_scales_of()
     special, zorvex = encoder.tokenizer.cls_token_id, encoder.new_tokens[0].token_id
     background = stage.background.share(encoder.vocabulary_size)
     assert background[special] == 1.0 and background[zorvex] == 0.0
@@ -395,20 +395,20 @@ def test_a_dense_encoder_counts_each_token_in_its_mean_by_idf(encoder, files):
     assert not np.allclose(encoder.encode([DOCUMENTS["d0"]]), plain)
     # the model before counts so, too
     assert background_distance(encoder, stage) == pytest.approx(0.0, abs=1e-6)
-    assert contrast(encoder, factors="idf").factors is None  # which stays as it is
-    assert np.array_equal(encoder.factors_of(), counted)
-    made = load_encoder(teach(files, "weighed", "contrast", factors="idf"))
-    assert made.factors[special] == np.float32(0.25)
+    assert contrast(encoder, token_scales="idf").token_scales is None  # which stays as it is
+    assert np.array_equal(encoder.token_scales_of(), counted)
+    made = load_encoder(teach(files, "weighed", "contrast", token_scales="idf"))
+    assert made.token_scales[special] == np.float32(0.25)
 
 
-def test_a_dense_encoder_learns_no_factors_and_has_none_without_a_mean(tiny_model, tmp_path):
+def test_a_dense_encoder_learns_no_scales_and_has_none_without_a_mean(tiny_model, tmp_path):
     dense = extended(tiny_dense(tiny_model, tmp_path / "dense"))
     with pytest.raises(ConfigError, match='"learnt" is for sparse encoders; a dense one takes "idf"'):
         contrast(dense, **LEARNT)
     first = {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
     dense = extended(tiny_dense(tiny_model, tmp_path / "first", **first))
     with pytest.raises(ConfigError, match="contrast: this model's vectors are no means"):
-        contrast(dense, factors="idf")
+        contrast(dense, token_scales="idf")
 
 
 def background_distance(encoder: Encoder, stage: Pairing) -> float:
@@ -462,7 +462,7 @@ def test_a_step_leaves_a_model_of_the_same_kind(files, stage):
 BOTH_WAYS = {"form": "nt-xent"}  # of dense encoders with a projection, which a resumed stage needs
 
 
-@pytest.mark.parametrize("stage, more", [("joint", {"factors": "idf"}), ("contrast", BOTH_WAYS)])
+@pytest.mark.parametrize("stage, more", [("joint", {"token_scales": "idf"}), ("contrast", BOTH_WAYS)])
 def test_a_killed_stage_resumes_to_the_same_bits(files, stage, more):
     torch.set_num_threads(1)
     given = {"hard_negatives": 1, "below": 0.999, "weights": {"anchor": 1.0}, **more}

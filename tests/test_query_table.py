@@ -93,19 +93,19 @@ def test_the_stage_leaves_the_model_as_it_is_and_others_read_the_table(
     assert again.record["tokens_said"] == done.record["tokens_said"]  # a table that is there learns further
 
 
-def test_factors_fold_into_the_table_and_scores_stay(tiny_model):
+def test_scales_fold_into_the_table_and_scores_stay(tiny_model):
     encoder = SparseEncoder.load(tiny_model)
     random = np.random.default_rng(0)
     encoder.query_side = QuerySide(random.random(encoder.vocabulary_size).astype(np.float32), 64)
-    encoder.factors = random.random(encoder.vocabulary_size).astype(np.float32)
+    encoder.token_scales = random.random(encoder.vocabulary_size).astype(np.float32)
     texts = ["the server of a client", "a backup"]
 
     def scores():
         return (encode(encoder, texts, "query") @ encode(encoder, texts, "document").T).toarray()
 
     before = scores()
-    encoder.fold_factors()
-    assert encoder.factors is None
+    encoder.fold_scales()
+    assert encoder.token_scales is None
     np.testing.assert_allclose(scores(), before, rtol=1e-5)
 
 
@@ -123,7 +123,7 @@ def test_adapt_ends_in_a_model_whose_queries_a_table_weighs(request_, tmp_path):
     done = adapt(request, Place(tmp_path / "run"), heard)
     assert heard.plan.startswith("table, rank (a table weighs queries, and no model)")
     kept = SparseEncoder.load(done.model)
-    assert kept.query_side is not None and kept.factors is None
+    assert kept.query_side is not None and kept.token_scales is None
     new = [token.token_id for token in kept.new_tokens]
     assert (kept.query_side.weights[new] > 0).all()
     choice = json.loads((tmp_path / "run" / "choice.json").read_text())

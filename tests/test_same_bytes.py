@@ -165,7 +165,7 @@ RUN_FILES = {
         pairs = "pairs.jsonl"
         steps = 3
         hard_negatives = 2
-        factors = "learnt"
+        token scales = "learnt"
         weights = { anchor = 100.0 }
         [distill]
         steps = 4
@@ -191,7 +191,7 @@ RUN_FILES = {
         pairs = "pairs.jsonl"
         steps = 3
         form = "nt-xent"
-        factors = "idf"
+        token scales = "idf"
         [rank]
         steps = 3
         """,

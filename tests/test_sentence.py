@@ -66,9 +66,9 @@ def test_a_saved_model_is_the_same_to_every_loader(folder, tmp_path):
 def test_what_each_token_counts_in_a_mean_is_the_same_to_every_loader(folder, tmp_path):
     encoder = SentenceEncoder.load(folder)
     plain = encoder.encode(TEXTS)
-    encoder.factors = np.random.default_rng(1).random(200).round(5).astype(np.float32)
+    encoder.token_scales = np.random.default_rng(1).random(200).round(5).astype(np.float32)
     extend(encoder, TERMS)
-    assert encoder.factors_of()[200:].tolist() == [encoder.factors.max()] * 2
+    assert encoder.token_scales_of()[200:].tolist() == [encoder.token_scales.max()] * 2
     encoder.save(tmp_path / "saved")
     vectors = encoder.encode(TEXTS)
     assert not np.allclose(vectors, plain, atol=1e-3)
@@ -79,7 +79,7 @@ def test_what_each_token_counts_in_a_mean_is_the_same_to_every_loader(folder, tm
     ids = encoder.tokenize(TEXTS[:1])[0]
     with torch.no_grad():
         states = encoder.hidden(torch.tensor([ids]), torch.ones(1, len(ids), dtype=torch.long))[0]
-    mean = np.average(states.numpy(), axis=0, weights=encoder.factors_of()[ids])
+    mean = np.average(states.numpy(), axis=0, weights=encoder.token_scales_of()[ids])
     assert_allclose(vectors[0], mean / np.linalg.norm(mean), atol=1e-6)
 
 
@@ -214,7 +214,7 @@ def test_damaged_files_are_named(folder):
 
 def test_damaged_word_weights_are_named(folder, tmp_path):
     encoder = SentenceEncoder.load(folder)
-    encoder.factors = np.ones(200, np.float32)
+    encoder.token_scales = np.ones(200, np.float32)
     encoder.save(tmp_path / "saved")
     (tmp_path / "saved" / "sparse-adapt.json").unlink()  # or its checksum would tell
     path = "1_WordWeights/config.json"

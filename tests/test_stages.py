@@ -16,11 +16,11 @@ from sparse_adapt.model.idf import fourth_root, shares_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.objectives import meanings
 from sparse_adapt.objectives.anchor import SparseBackground, anchor
-from sparse_adapt.objectives.factors import LearntFactors
 from sparse_adapt.objectives.matching import Reading, penalty, sparsity
 from sparse_adapt.objectives.meanings import AnsweredQuery, Sources, asked
 from sparse_adapt.objectives.targets import Targets
 from sparse_adapt.objectives.texts import GENERAL, Remembered, Texts, general_passages, some_passages
+from sparse_adapt.objectives.token_scales import LearntScales
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.stages.dictionary import Dictionary, dictionary
@@ -358,10 +358,16 @@ def test_targets_that_are_given_stand(encoder, given):
     assert the_warmup(encoder, targets=given).targets == stage.targets
 
 
-LEARNT = {"steps": 2, "batch_size": 4, "temperature": 1.0, "factor_rate": 0.1, "weights": {"anchor": 0.0}}
+LEARNT = {
+    "steps": 2,
+    "batch_size": 4,
+    "temperature": 1.0,
+    "token_scale_rate": 0.1,
+    "weights": {"anchor": 0.0},
+}
 
 
-def test_factors_begin_with_the_idf_of_the_documents(encoder):
+def test_scales_begin_with_the_idf_of_the_documents(encoder):
     stage = RankTask(encoder, CANDIDATES, DOCUMENTS, Rank(**LEARNT))
     documents = encode(encoder, list(DOCUMENTS.values()), "document")
     np.testing.assert_allclose(stage.beside.values, fourth_root(documents), rtol=1e-6)
@@ -370,7 +376,7 @@ def test_factors_begin_with_the_idf_of_the_documents(encoder):
     np.testing.assert_allclose(stage.beside(weights).detach().numpy(), counted, rtol=1e-5)
 
 
-def test_factors_begin_with_how_common_a_token_is_in_background_texts_too(encoder):
+def test_scales_begin_with_how_common_a_token_is_in_background_texts_too(encoder):
     anchored = Rank(**{**LEARNT, "weights": {}})
     stage = RankTask(encoder, CANDIDATES, DOCUMENTS, anchored, SparseEncoder.load("splade-tiny"))
     documents = encode(encoder, list(DOCUMENTS.values()), "document")
@@ -384,10 +390,10 @@ def test_factors_begin_with_how_common_a_token_is_in_background_texts_too(encode
     assert stage.beside.values[common] < fourth_root(documents)[common]
 
 
-def test_a_divergence_from_the_teacher_counts_factors(encoder):
+def test_a_divergence_from_the_teacher_counts_scales(encoder):
     asked, told = [entry.query for entry in CANDIDATES], [entry.teacher_scores for entry in CANDIDATES]
     stage = RankTask(encoder, CANDIDATES, DOCUMENTS, Rank(**LEARNT, calibrate=False))
-    encoder.factors = stage.beside.values
+    encoder.token_scales = stage.beside.values
     scores = (
         encode(encoder, asked, "query") @ encode(encoder, list(DOCUMENTS.values()), "document").T
     ).toarray()
@@ -402,7 +408,7 @@ def test_a_divergence_from_the_teacher_counts_factors(encoder):
     assert float(terms["kd"]) == pytest.approx(float(expected), rel=1e-4)
 
 
-def test_factors_learn_where_texts_match_and_go_with_the_model(encoder, tmp_path):
+def test_scales_learn_where_texts_match_and_go_with_the_model(encoder, tmp_path):
     stage = RankTask(encoder, CANDIDATES, DOCUMENTS, Rank(**LEARNT))
     start = stage.beside.values
     train(encoder, stage, tmp_path)
@@ -410,18 +416,20 @@ def test_factors_learn_where_texts_match_and_go_with_the_model(encoder, tmp_path
     texts = [*DOCUMENTS.values(), *(entry.query for entry in CANDIDATES)]
     active = set(encode(SparseEncoder.load("splade-tiny"), texts, "document").indices.tolist())
     assert 0 < len(moved) < 2 * len(active)
-    assert encoder.factors is None
+    assert encoder.token_scales is None
     stage.conclude(encoder)
-    np.testing.assert_array_equal(encoder.factors, stage.beside.values)
+    np.testing.assert_array_equal(encoder.token_scales, stage.beside.values)
     encoder.save(tmp_path / "model")
     saved = SparseEncoder.load(tmp_path / "model")
-    kept = RankTask(saved, CANDIDATES, DOCUMENTS, Rank(**LEARNT, factors="none"))
+    kept = RankTask(saved, CANDIDATES, DOCUMENTS, Rank(**LEARNT, token_scales="none"))
     for again in (kept, SixTerms(saved, CANDIDATES, DOCUMENTS, Distill(**SHORT))):
-        np.testing.assert_allclose(again.beside.values, encoder.factors, atol=1e-5)  # a model's own are kept
+        np.testing.assert_allclose(
+            again.beside.values, encoder.token_scales, atol=1e-5
+        )  # a model's own are kept
 
 
-def test_factors_of_idf_stay_as_they_are(encoder, tmp_path):
-    stage = RankTask(encoder, CANDIDATES, DOCUMENTS, Rank(**LEARNT, factors="idf"))
+def test_scales_of_idf_stay_as_they_are(encoder, tmp_path):
+    stage = RankTask(encoder, CANDIDATES, DOCUMENTS, Rank(**LEARNT, token_scales="idf"))
     start = stage.beside.values
     train(encoder, stage, tmp_path)
     np.testing.assert_array_equal(stage.beside.values, start)
@@ -454,15 +462,17 @@ def test_background_texts_are_far_from_a_model_by_what_it_forgot(encoder):
     assert extended < 0.01 < changed < silent == pytest.approx(1.0)
 
 
-def test_background_texts_are_far_from_a_model_whose_factors_moved(encoder):
+def test_background_texts_are_far_from_a_model_whose_scales_moved(encoder):
     background = SparseBackground(encoder, SparseEncoder.load("splade-tiny"), 0)
     rows = background.draw(random_at(0, 0))
-    factors = LearntFactors(np.full(encoder.vocabulary_size, 3.0, np.float32), 0.1)
+    token_scales = LearntScales(np.full(encoder.vocabulary_size, 3.0, np.float32), 0.1)
     with torch.no_grad():
-        begun = float(background.distance(encoder, rows, factors))
+        begun = float(background.distance(encoder, rows, token_scales))
         assert begun == pytest.approx(float(background.distance(encoder, rows)), abs=1e-6)
-        factors.gain += math.log(2.0)
-        assert float(background.distance(encoder, rows, factors)) == pytest.approx(1.0, abs=0.2)  # (2 - 1)^2
+        token_scales.gain += math.log(2.0)
+        assert float(background.distance(encoder, rows, token_scales)) == pytest.approx(
+            1.0, abs=0.2
+        )  # (2 - 1)^2
 
 
 def test_an_anchor_reads_no_document_again_that_the_batch_has_read(encoder):
@@ -504,7 +514,7 @@ def test_an_anchor_in_background_texts_keeps_what_others_mean(tmp_path):
             steps=8,
             batch_size=4,
             learning_rate=1e-3,
-            factors="none",
+            token_scales="none",
             weights=RankWeights(anchor=weight, sparsity=0.1),
         )
         stage = RankTask(model, CANDIDATES, DOCUMENTS, settings)

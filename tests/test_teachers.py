@@ -103,9 +103,9 @@ def test_the_best_of_level_scores_stand_in_document_order():
 def test_sqrt_idf_by_hand():
     documents = csr_matrix(np.array([[1, 2, 0], [3, 0, 0], [1, 0, 0]], np.float32))
     # tokens in 3, 1, 0 of 3 documents: ln(4 / 4), ln(4 / 2), ln(4 / 1)
-    factors = sqrt_idf(documents)
-    assert factors == pytest.approx([0, math.sqrt(math.log(2)), math.sqrt(math.log(4))])
-    weighed = scaled(documents, factors)
+    token_scales = sqrt_idf(documents)
+    assert token_scales == pytest.approx([0, math.sqrt(math.log(2)), math.sqrt(math.log(4))])
+    weighed = scaled(documents, token_scales)
     assert weighed.nnz == 1 and weighed[0, 1] == pytest.approx(2 * math.sqrt(math.log(2)))
     assert documents.nnz == 4
     background = np.array([0.0, 1.0, 1 / 3])  # so they count as in 2.25, 1.5 and .25 of 3

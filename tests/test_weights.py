@@ -63,8 +63,8 @@ def refusal(source: str | Path) -> str:
             for content in ("{", "{}", '{"max_tokens": 9, "new_tokens": [{"token": "a"}]}')
         ),
         *(
-            ("factors.json", content, "delete it to do without idf")
-            for content in ("{", '{"factors": [1, -1]}', '{"factors": []}', '{"weights": [1]}')
+            ("token_scales.json", content, "delete it to do without idf")
+            for content in ("{", '{"token scales": [1, -1]}', '{"token scales": []}', '{"weights": [1]}')
         ),
     ],
 )

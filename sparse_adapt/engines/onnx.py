@@ -85,8 +85,8 @@ def _write_encoder(
 ) -> ExportManifest:
     """Write graph and tokenizer. Raises ModelError where the graph's weights aren't those of torch."""
     opset = _write_graph(encoder, work / MODEL_FILE)
-    weigh, factors = _as_written(work / MODEL_FILE), torch.from_numpy(encoder.factors_of())
-    difference = largest_difference(encoder, weigh, factors)
+    weigh, token_scales = _as_written(work / MODEL_FILE), torch.from_numpy(encoder.token_scales_of())
+    difference = largest_difference(encoder, weigh, token_scales)
     check_bound(difference, "ONNX Runtime", manifest.model.name)
     write_tokenizer(work, encoder.tokenizer, encoder.max_tokens)
     files = sorted(path.name for path in work.iterdir() if path.name != MARKER_FILE)
@@ -113,22 +113,22 @@ def check_bound(difference: float, engine: str, name: str) -> None:
 
 
 class PooledEncoder(nn.Module):
-    """Masked language model, SPLADE's pooling and the model's factors as one graph."""
+    """Masked language model, SPLADE's pooling and the model's token scales as one graph."""
 
-    factors: Tensor
+    token_scales: Tensor
 
     def __init__(self, encoder: SparseEncoder) -> None:
         super().__init__()
         self.masked_lm, self.form = encoder.masked_lm, encoder.form
-        self.register_buffer("factors", torch.from_numpy(encoder.factors_of()))
+        self.register_buffer("token_scales", torch.from_numpy(encoder.token_scales_of()))
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """Weights (B, V) as the form makes them of the logits at unmasked positions, times factors."""
+        """Weights (B, V) as the form makes them of the logits at unmasked positions, times token scales."""
         logits = self.masked_lm(input_ids=input_ids, attention_mask=attention_mask).logits
         masked = logits.masked_fill(attention_mask.unsqueeze(-1) == 0, float("-inf"))
         if self.form.pooling == "sum":
-            return self.form.activate(masked).sum(dim=1) * self.factors
-        return self.form.activate(masked.amax(dim=1)) * self.factors
+            return self.form.activate(masked).sum(dim=1) * self.token_scales
+        return self.form.activate(masked.amax(dim=1)) * self.token_scales
 
 
 def _as_written(path: Path) -> Weigh:
@@ -144,8 +144,8 @@ def _as_written(path: Path) -> Weigh:
     return weigh
 
 
-def largest_difference(encoder: SparseEncoder, weigh: Weigh, factors: Tensor) -> float:
-    """The largest difference between the weights that `weigh` gives and those of torch, times factors (V).
+def largest_difference(encoder: SparseEncoder, weigh: Weigh, token_scales: Tensor) -> float:
+    """The largest difference between the weights that `weigh` gives and those of torch, times token scales (V).
 
     The texts are made from a seed, in padded batches of many shapes.
     """
@@ -158,7 +158,9 @@ def largest_difference(encoder: SparseEncoder, weigh: Weigh, factors: Tensor) ->
         ]
         ids, mask = pad([text.tolist() for text in texts], encoder.tokenizer.pad_token_id or 0)
         with torch.inference_mode():
-            expected = encoder.pool(ids.to(encoder.device), mask.to(encoder.device)).weights.cpu() * factors
+            expected = (
+                encoder.pool(ids.to(encoder.device), mask.to(encoder.device)).weights.cpu() * token_scales
+            )
             largest = max(largest, float((weigh(ids, mask.long()) - expected).abs().max()))
     return largest
 

@@ -129,13 +129,13 @@ def _write_script(encoder: SparseEncoder, path: Path) -> float:
             held = BytesIO()  # torch ends the process where a file of its own can't be finished
             torch.jit.save(torch.jit.trace(module, (inputs,), strict=False), held)
             path.write_bytes(held.getvalue())
-        script, factors = torch.jit.load(str(path)), torch.from_numpy(encoder.factors_of())
-        factors[list(encoder.tokenizer.all_special_ids)] = 0.0
+        script, token_scales = torch.jit.load(str(path)), torch.from_numpy(encoder.token_scales_of())
+        token_scales[list(encoder.tokenizer.all_special_ids)] = 0.0
 
         def weigh(ids: Tensor, mask: Tensor) -> Tensor:
             found: Tensor = script(dict(zip(INPUTS, (ids, mask), strict=True)))[OUTPUT]
             return found
 
-        return largest_difference(encoder, weigh, factors)
+        return largest_difference(encoder, weigh, token_scales)
     finally:
         encoder.to(device)

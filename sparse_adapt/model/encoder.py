@@ -21,7 +21,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from sparse_adapt.errors import ConfigError, ModelError
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.model.forms import Side
-from sparse_adapt.model.idf import Factors, of_all
+from sparse_adapt.model.idf import TokenScales, of_all
 from sparse_adapt.model.layout import JsonObject
 from sparse_adapt.model.reading import Reading, Windows
 from sparse_adapt.model.saved import most_positions
@@ -52,7 +52,7 @@ class Encoder(nn.Module, ABC):
         self.tokenizer = tokenizer
         self.new_tokens = tuple(new_tokens)
         self.max_tokens = max_tokens
-        self.factors: Factors | None = None
+        self.token_scales: TokenScales | None = None
 
     @property
     def new_tokens(self) -> tuple[NewToken, ...]:
@@ -133,13 +133,13 @@ class Encoder(nn.Module, ABC):
         """Size of the vocabulary before any extension; new ids start here."""
         return min((token.token_id for token in self.new_tokens), default=self.vocabulary_size)
 
-    def factors_of(self, token_ids: NDArray[np.int64] | None = None) -> Factors:
+    def token_scales_of(self, token_ids: NDArray[np.int64] | None = None) -> TokenScales:
         """What some tokens, by default all (V), count: a sparse encoder's weights, or in a dense one's mean.
 
-        1 without factors. A token that an extension added since counts as the most telling one.
+        1 without token scales. A token that an extension added since counts as the most telling one.
         """
-        factors = of_all(self.factors, self.vocabulary_size)
-        return factors if token_ids is None else factors[token_ids]
+        token_scales = of_all(self.token_scales, self.vocabulary_size)
+        return token_scales if token_ids is None else token_scales[token_ids]
 
     def tokenize(self, texts: Sequence[str], side: Side = "document") -> list[list[int]]:
         """Token ids of each text of a side, with special tokens, cut at `max_tokens`."""

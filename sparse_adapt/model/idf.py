@@ -1,4 +1,4 @@
-"""How much a token tells: factors for weights, from the share of documents that have it.
+"""How much a token tells: token scales for weights, from the share of documents that have it.
 
 Dimensions: B texts, V vocabulary.
 """
@@ -15,20 +15,20 @@ from sparse_adapt.errors import ModelError
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.model.tokens import TokenIds
 
-Factors = NDArray[np.float32]
+TokenScales = NDArray[np.float32]
 Shares = NDArray[np.float64]
 BACKGROUND = 0.25  # part of general language in how many texts a token is counted in, where it is known
 EVERY = 0.25  # what a token counts in a mean that every document has, where one that none has counts 1
 DOCUMENTS = 2_048  # of many so many tell
-FACTORS_FILE = "factors.json"
+TOKEN_SCALES_FILE = "token_scales.json"
 
 
 def rows_for_idf(count: int) -> list[int]:
-    """Evenly spaced rows of documents from which factors are taken: all, where there are few."""
+    """Evenly spaced rows of documents from which token scales are taken: all, where there are few."""
     return [int(row) for row in np.unique(np.linspace(0, count - 1, min(count, DOCUMENTS)).astype(int))]
 
 
-def sqrt_idf(documents: csr_matrix, background: Shares | None = None) -> Factors:
+def sqrt_idf(documents: csr_matrix, background: Shares | None = None) -> TokenScales:
     """A factor for each token (V): the square root of ln((N + 1) / (n + 1)), n documents giving it weight.
 
     Folded into the queries' weights once it takes from a SPLADE model's scores what is in every document.
@@ -39,12 +39,12 @@ def sqrt_idf(documents: csr_matrix, background: Shares | None = None) -> Factors
     return np.sqrt(_idf(present, documents.shape[0], background)).astype(np.float32)
 
 
-def fourth_root(documents: csr_matrix, background: Shares | None = None) -> Factors:
+def fourth_root(documents: csr_matrix, background: Shares | None = None) -> TokenScales:
     """A factor for each token (V), for queries and documents both: their product is the root of the idf."""
     return np.sqrt(sqrt_idf(documents, background))
 
 
-def of_mean(documents: Sequence[TokenIds], size: int, background: Shares | None = None) -> Factors:
+def of_mean(documents: Sequence[TokenIds], size: int, background: Shares | None = None) -> TokenScales:
     """What each token (V, `size`) counts in a dense vector that is a mean of token states: EVERY to 1, by its idf.
 
     A word that every document says tells little of any. After Arora, Liang and Ma 2017 (SIF), who weigh word vectors
@@ -52,8 +52,8 @@ def of_mean(documents: Sequence[TokenIds], size: int, background: Shares | None 
     """
     present = said_by(documents, size)
     share = _idf(present, len(documents), background) / np.log(len(documents) + 1)
-    factors: Factors = (EVERY + (1.0 - EVERY) * share).astype(np.float32)
-    return factors
+    token_scales: TokenScales = (EVERY + (1.0 - EVERY) * share).astype(np.float32)
+    return token_scales
 
 
 def said_by(texts: Sequence[TokenIds], size: int) -> NDArray[np.int64]:
@@ -73,35 +73,41 @@ def shares_of(texts: csr_matrix) -> Shares:
     return np.asarray((texts > 0).mean(axis=0)).ravel()
 
 
-def of_all(factors: Factors | None, size: int) -> Factors:
-    """A factor for every token (V) of a vocabulary of `size`: 1 without factors; one that is missing is the largest."""
-    if factors is None:
+def of_all(token_scales: TokenScales | None, size: int) -> TokenScales:
+    """A factor for every token (V) of a vocabulary of `size`: 1 without token scales; one that is missing is the largest."""
+    if token_scales is None:
         return np.ones(size, np.float32)
-    return np.pad(factors, (0, size - len(factors)), constant_values=factors.max()).astype(np.float32)
+    return np.pad(token_scales, (0, size - len(token_scales)), constant_values=token_scales.max()).astype(
+        np.float32
+    )
 
 
-def scaled(vectors: csr_matrix, factors: Factors) -> csr_matrix:
+def scaled(vectors: csr_matrix, token_scales: TokenScales) -> csr_matrix:
     """Every weight (B, V) times the factor of its token (V); weights that become 0 are no longer stored."""
     product = vectors.copy()
-    product.data = product.data * factors[product.indices]
+    product.data = product.data * token_scales[product.indices]
     product.eliminate_zeros()
     return product
 
 
-def read_factors(folder: Path, size: int) -> Factors | None:
+def read_scales(folder: Path, size: int) -> TokenScales | None:
     """The factor of each token (V), where a model's folder has them: never negative, at most `size`."""
-    path = folder / FACTORS_FILE
+    path = folder / TOKEN_SCALES_FILE
     if not path.is_file():
         return None
     try:
-        factors = np.array(json.loads(path.read_text(encoding="utf-8"))["factors"], np.float32)
+        token_scales = np.array(json.loads(path.read_text(encoding="utf-8"))["token_scales"], np.float32)
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
         raise ModelError(f"{path}: damaged ({error}); delete it to do without idf") from error
-    if factors.ndim != 1 or not 0 < len(factors) <= size or not (np.isfinite(factors) & (factors >= 0)).all():
+    if (
+        token_scales.ndim != 1
+        or not 0 < len(token_scales) <= size
+        or not (np.isfinite(token_scales) & (token_scales >= 0)).all()
+    ):
         raise ModelError(f"{path}: not the factors of {size:,} tokens; delete it to do without idf")
-    return factors
+    return token_scales
 
 
-def write_factors(folder: Path, factors: Factors) -> None:
+def write_scales(folder: Path, token_scales: TokenScales) -> None:
     """Write the factor of each token (V) beside a model."""
-    write_json(folder / FACTORS_FILE, {"factors": [round(float(each), 5) for each in factors]})
+    write_json(folder / TOKEN_SCALES_FILE, {"token_scales": [round(float(each), 5) for each in token_scales]})

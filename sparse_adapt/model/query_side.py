@@ -57,9 +57,9 @@ class QuerySide:
             weights[token_id] = weights[list(parts)].max()
         return replace(self, weights=weights)
 
-    def times(self, factors: NDArray[np.float32]) -> "QuerySide":
+    def times(self, token_scales: NDArray[np.float32]) -> "QuerySide":
         """The table with each weight times the factor (V) of its token."""
-        return replace(self, weights=(self.weights * factors).astype(np.float32))
+        return replace(self, weights=(self.weights * token_scales).astype(np.float32))
 
     def towards(self, other: "QuerySide", share: float) -> "QuerySide":
         """The table so far on the way to another of the same tokens."""

@@ -35,7 +35,7 @@ from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.marker import vouching
 from sparse_adapt.model.encoder import Encoder, NewToken, read_vocabulary, write_vocabulary
 from sparse_adapt.model.folder import ModelFolder, ModelSource
-from sparse_adapt.model.idf import Factors
+from sparse_adapt.model.idf import TokenScales
 from sparse_adapt.model.layout import (
     ABOUT_FILE,
     LENGTH_FILE,
@@ -131,7 +131,7 @@ class SentenceEncoder(Encoder):
             raise ModelError(f"{source}: {error}") from error
         if (folder / HEAD_FILE).is_file():
             _read_head(folder / HEAD_FILE, encoder.head)
-        encoder.factors = _read_word_weights(folder, encoder.vocabulary_size)
+        encoder.token_scales = _read_word_weights(folder, encoder.vocabulary_size)
         return encoder.to(device).eval()
 
     def read_by(self, windows: Windows | None) -> None:
@@ -152,9 +152,9 @@ class SentenceEncoder(Encoder):
 
     def _counts(self) -> dict[str, float] | None:
         """What each token counts in a mean, where not all count the same."""
-        if self.factors is None:
+        if self.token_scales is None:
             return None
-        counts = zip(self.tokens, self.factors_of().tolist(), strict=True)
+        counts = zip(self.tokens, self.token_scales_of().tolist(), strict=True)
         return {token: count for token, count in counts if token}
 
     # -- what it is made of -------------------------------------------------------------------
@@ -193,12 +193,12 @@ class SentenceEncoder(Encoder):
         return states
 
     def vectors(self, states: Tensor, attention_mask: Tensor, input_ids: Tensor) -> Tensor:
-        """Vectors (B, H) of length 1, float32: the mean of a text's states, by factors, or the first of them."""
+        """Vectors (B, H) of length 1, float32: the mean of a text's states, by token scales, or the first of them."""
         if self.layout.mode == "cls":
             return functional.normalize(states[:, 0].float(), dim=1)
         mask = attention_mask.unsqueeze(2).float()
-        if self.factors is not None:
-            mask = mask * torch.from_numpy(self.factors_of()).to(mask.device)[input_ids].unsqueeze(2)
+        if self.token_scales is not None:
+            mask = mask * torch.from_numpy(self.token_scales_of()).to(mask.device)[input_ids].unsqueeze(2)
         return functional.normalize(
             (states.float() * mask).sum(dim=1) / mask.sum(dim=1).clamp_min(1e-9), dim=1
         )
@@ -265,7 +265,7 @@ def _mode(pooling: JsonObject, source: ModelSource) -> Mode:
     raise ModelError(f"{source}: pools by {found!r}; only mean and cls can be adapted")
 
 
-def _read_word_weights(folder: Path, size: int) -> Factors | None:
+def _read_word_weights(folder: Path, size: int) -> TokenScales | None:
     """What each token (V) counts in a mean, where a model's folder says it: never negative, at most `size`."""
     place = dict(list_modules(folder, folder)).get(WEIGHTS)
     if place is None:
@@ -275,12 +275,12 @@ def _read_word_weights(folder: Path, size: int) -> Factors | None:
     try:
         counts, other = stored["word_weights"], stored.get("unknown_word_weight", 1.0)
         found = [counts.get(token, counts.get(token.lower(), other)) for token in stored["vocab"]]
-        factors: Factors = np.array(found, np.float32)
+        token_scales: TokenScales = np.array(found, np.float32)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelError(f"{path}: damaged ({error!r}); fetch the model again") from error
-    if not 0 < len(factors) <= size or not (np.isfinite(factors) & (factors >= 0)).all():
+    if not 0 < len(token_scales) <= size or not (np.isfinite(token_scales) & (token_scales >= 0)).all():
         raise ModelError(f"{path}: not the weights of {size:,} tokens; fetch the model again")
-    return factors
+    return token_scales
 
 
 def _write_layout(

@@ -27,7 +27,7 @@ from sparse_adapt.model.folder import ModelFolder, ModelSource
 from sparse_adapt.model.forms import USUAL, Form, Side
 from sparse_adapt.model.head.pooling import splade_pool
 from sparse_adapt.model.head.summing import splade_sum
-from sparse_adapt.model.idf import read_factors, scaled, write_factors
+from sparse_adapt.model.idf import read_scales, scaled, write_scales
 from sparse_adapt.model.layout import (
     POOLING,
     TRANSFORMERS,
@@ -110,7 +110,7 @@ class SparseEncoder(Encoder):
         encoder.query_side = read_query_side(
             modules.table, encoder.tokenizer, encoder.vocabulary_size, encoder.max_tokens, source
         )
-        encoder.factors = read_factors(folder, encoder.vocabulary_size)
+        encoder.token_scales = read_scales(folder, encoder.vocabulary_size)
         return encoder.to(device).eval()
 
     @classmethod
@@ -152,8 +152,8 @@ class SparseEncoder(Encoder):
             write_tokenizer(folder, self.tokenizer, self.max_tokens)
             write_vocabulary(folder, self, self.windows)
             write_modules(folder, self.form, self.vocabulary_size, self._write_query_route(folder))
-            if self.factors is not None:
-                write_factors(folder, self.factors)
+            if self.token_scales is not None:
+                write_scales(folder, self.token_scales)
 
     def _write_query_route(self, folder: Path) -> dict[str, str]:
         """Write what reads queries alone, where something does: the kind of each module, by its folder."""
@@ -229,26 +229,26 @@ class SparseEncoder(Encoder):
     def weighed(self, vectors: csr_matrix) -> csr_matrix:
         """Vectors (B, V) as a match counts them: the entries that the form keeps, each times its token's factor.
 
-        `factors.json` beside the weights holds them: how much a token tells in the corpus that the model was
+        `token_scales.json` beside the weights holds them: how much a token tells in the corpus that the model was
         adapted to, the fourth root of its inverse document frequency, so that a product of two weights has the
         square root. No layer can hold them, for they stand outside log1p.
         """
         vectors = self.form.kept(vectors)
-        return vectors if self.factors is None else scaled(vectors, self.factors_of())
+        return vectors if self.token_scales is None else scaled(vectors, self.token_scales_of())
 
     def for_side(self, side: Side) -> "SparseEncoder":
         """The model that reads the texts of a side: this one, but for queries that have an encoder of their own."""
         return self if side == "document" or self.query_encoder is None else self.query_encoder
 
-    def fold_factors(self) -> None:
+    def fold_scales(self) -> None:
         """Put what a match on each token counts into the table of queries, where there is one: the same scores.
 
         A product of two weights has the factor twice. Documents then keep their own weights, as other programs,
-        which know the table but no factors, make them.
+        which know the table but no token scales, make them.
         """
-        if self.query_side is not None and self.factors is not None:
-            self.query_side = self.query_side.times(self.factors_of() ** 2)
-            self.factors = None
+        if self.query_side is not None and self.token_scales is not None:
+            self.query_side = self.query_side.times(self.token_scales_of() ** 2)
+            self.token_scales = None
 
     # -- text to vectors ----------------------------------------------------------------------
 
@@ -316,7 +316,7 @@ class SparseEncoder(Encoder):
         return Pooled(*splade_pool(*head, asked), self.form, summed)
 
     def vectors(self, states: Tensor, attention_mask: Tensor, input_ids: Tensor) -> Tensor:
-        """SPLADE weights (B, V) of states (B, L, H), without factors."""
+        """SPLADE weights (B, V) of states (B, L, H), without token scales."""
         head = states, self.output_rows, self.output_bias, attention_mask
         if self.form.pooling == "sum":
             return splade_sum(*head, self.form.activation)

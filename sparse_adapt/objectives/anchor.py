@@ -21,11 +21,11 @@ from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import TokenIds
-from sparse_adapt.objectives.factors import LearntFactors
 from sparse_adapt.objectives.masked import unmasked
 from sparse_adapt.objectives.matching import Matching, Reading
 from sparse_adapt.objectives.scores import CandidateBatch
 from sparse_adapt.objectives.texts import GENERAL, Remembered, Texts, vectors
+from sparse_adapt.objectives.token_scales import LearntScales
 from sparse_adapt.synthetic.background import LIKE_PASSAGES, TEXTS, synthetic
 from sparse_adapt.training import losses
 
@@ -47,11 +47,11 @@ class Background(ABC):
         self,
         encoder: Any,  # noqa: ANN401 - of the kind that they were made for
         rows: list[int],
-        factors: LearntFactors | None = None,
+        token_scales: LearntScales | None = None,
     ) -> Tensor:
         """How far the encoder's vectors of these texts are from what they were, as `losses.distance` counts it.
 
-        With factors, of sparse encoders, each token as a match counts it: now, and when they began.
+        With token scales, of sparse encoders, each token as a match counts it: now, and when they began.
         """
 
     @abstractmethod
@@ -69,15 +69,15 @@ class SparseBackground(Background):
         self.before = Remembered(before.requires_grad_(False), before.tokenize(texts))
 
     def distance(
-        self, encoder: SparseEncoder, rows: list[int], factors: LearntFactors | None = None
+        self, encoder: SparseEncoder, rows: list[int], token_scales: LearntScales | None = None
     ) -> Tensor:
         """Relative to the squared length of the weights before."""
         with torch.no_grad():
             wanted = self.before.weights(rows).to(encoder.device)
             wanted = functional.pad(wanted, (0, encoder.vocabulary_size - wanted.shape[1]))
         found = encoder.weights([self.ids[row] for row in rows])
-        if factors is not None:
-            found, wanted = factors(found), wanted * factors.start.to(wanted.device)
+        if token_scales is not None:
+            found, wanted = token_scales(found), wanted * token_scales.start.to(wanted.device)
         return losses.distance(found, wanted)
 
     def share(self, size: int) -> Shares:
@@ -97,12 +97,12 @@ class DenseBackground(Background):
         self.count_as(encoder)
 
     def count_as(self, encoder: SentenceEncoder) -> None:
-        """Have the model before count each token in a mean as the encoder does, if that has factors."""
-        if encoder.factors is not None:
-            self.before.factors = encoder.factors_of()[: self.before.vocabulary_size]
+        """Have the model before count each token in a mean as the encoder does, if that has token scales."""
+        if encoder.token_scales is not None:
+            self.before.token_scales = encoder.token_scales_of()[: self.before.vocabulary_size]
 
     def distance(
-        self, encoder: SentenceEncoder, rows: list[int], factors: LearntFactors | None = None
+        self, encoder: SentenceEncoder, rows: list[int], token_scales: LearntScales | None = None
     ) -> Tensor:
         """Squared distance to the vectors that were, of length 1."""
         with torch.no_grad():
@@ -234,4 +234,4 @@ class BackgroundReading(Reading):
         """How far background texts are from the vectors that they had."""
         if self.task.background is None:
             return self.nothing
-        return self.task.background.distance(self.encoder, self.drawn.others, self.task.factors)
+        return self.task.background.distance(self.encoder, self.drawn.others, self.task.token_scales)

@@ -48,8 +48,8 @@ def _found_first(
     """Rows of each query's best passages, best first; only of those that share a token with it."""
     read = vectors(encoder, encoder.tokenize(passages, "document"))
     asked = vectors(encoder, encoder.tokenize(queries, "query"))
-    if encoder.factors is not None:
-        read, asked = (scaled(each, encoder.factors_of()) for each in (read, asked))
+    if encoder.token_scales is not None:
+        read, asked = (scaled(each, encoder.token_scales_of()) for each in (read, asked))
     for query in asked:
         scores = torch.from_numpy((read @ query.T).toarray().ravel())
         best = torch.sort(scores, descending=True, stable=True).indices[:most].numpy()

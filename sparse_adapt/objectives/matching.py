@@ -15,12 +15,12 @@ from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from sparse_adapt.collection.examples import Candidates
-from sparse_adapt.model.idf import Factors, scaled, shares_of
+from sparse_adapt.model.idf import TokenScales, scaled, shares_of
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.objectives.factors import LearntFactors
 from sparse_adapt.objectives.scores import Compared, Comparison, Drawn, Scored
 from sparse_adapt.objectives.scoring import Penalised
 from sparse_adapt.objectives.texts import Texts, vectors
+from sparse_adapt.objectives.token_scales import LearntScales
 from sparse_adapt.terms.function_words import function_tokens
 from sparse_adapt.training import losses
 
@@ -112,11 +112,11 @@ class FirstVectors(NamedTuple):
         """The share of the documents that give each token weight: (V)."""
         return shares_of(self.documents)
 
-    def scale(self, factors: Factors | None) -> losses.Scale:
-        """How the teacher's scores map to the encoder's, each token counting by its factor (V)."""
+    def scale(self, token_scales: TokenScales | None) -> losses.Scale:
+        """How the teacher's scores map to the encoder's, each token counting by its scale (V)."""
         rows, queries = self.documents, self.queries
-        if factors is not None:
-            rows, queries = scaled(rows, factors), scaled(queries, factors)
+        if token_scales is not None:
+            rows, queries = scaled(rows, token_scales), scaled(queries, token_scales)
         student = torch.zeros_like(self.drawn.teacher)
         for number, present in enumerate(self.drawn.present):
             held = self.drawn.places[number][present].numpy()
@@ -137,7 +137,7 @@ class Matching(Protocol):
         """How their scores are held against the teacher's."""
 
     @property
-    def factors(self) -> LearntFactors | None:
+    def token_scales(self) -> LearntScales | None:
         """What a match on each token counts; None where all count the same."""
 
     @property
@@ -169,7 +169,7 @@ class Reading:
 
     def _weighed(self, weights: Tensor) -> Tensor:
         """Weights (B, V) as a match counts them."""
-        return weights if self.task.factors is None else self.task.factors(weights)
+        return weights if self.task.token_scales is None else self.task.token_scales(weights)
 
 
 def sparsity(read: Reading) -> Tensor:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sparse_adapt.collection.examples import Pair
-from sparse_adapt.model.idf import Factors, scaled
+from sparse_adapt.model.idf import TokenScales, scaled
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import TokenIds
@@ -63,19 +63,19 @@ def hard_negatives(
     among: Sequence[int],
     depth: int,
     below: float,
-    factors: Factors | None = None,
+    token_scales: TokenScales | None = None,
 ) -> list[list[int]]:
     """For each query at most `depth` rows of documents, best first, that score under `below` of its own document's.
 
-    among: rows to look at; factors (V): what a sparse encoder's weights are multiplied with.
+    among: rows to look at; token scales (V): what a sparse encoder's weights are multiplied with.
     """
-    held = _vectors(encoder, documents, factors)
+    held = _vectors(encoder, documents, token_scales)
     looked_at = np.zeros(len(documents), dtype=bool)
     looked_at[list(among)] = True
     found = []
     for start in range(0, len(asked), QUERIES_A_PART):
         part = asked[start : start + QUERIES_A_PART]
-        products = _vectors(encoder, [query.token_ids for query in part], factors) @ held.T
+        products = _vectors(encoder, [query.token_ids for query in part], token_scales) @ held.T
         scores = np.asarray(products.todense() if isinstance(products, csr_matrix) else products)
         for query, row in zip(part, scores, strict=True):
             allowed = looked_at & (row < below * row[query.own])
@@ -88,12 +88,12 @@ def hard_negatives(
 
 @torch.no_grad()
 def _vectors(
-    encoder: EitherEncoder, token_ids: Sequence[TokenIds], factors: Factors | None
+    encoder: EitherEncoder, token_ids: Sequence[TokenIds], token_scales: TokenScales | None
 ) -> csr_matrix | NDArray[np.float32]:
     """The vector of each text, a row each."""
     if isinstance(encoder, SparseEncoder):
         weights = sparse_vectors(encoder, token_ids)
-        return weights if factors is None else scaled(weights, factors)
+        return weights if token_scales is None else scaled(weights, token_scales)
     vectors: NDArray[np.float32] = unmasked(encoder, token_ids).cpu().numpy()
     return vectors
 

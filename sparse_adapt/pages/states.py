@@ -52,7 +52,7 @@ def weights_at(model: SparseEncoder, read: Read, token_id: int) -> Floats:
     """The weight of a token that each position would give by itself: (L)."""
     row, bias = output_row_of(model, token_id)
     logits = torch.from_numpy(read.states @ row + bias)
-    factor = float(model.factors_of(np.array([token_id]))[0])
+    factor = float(model.token_scales_of(np.array([token_id]))[0])
     return np.asarray(model.form.activate(logits).numpy() * factor, np.float32)
 
 
@@ -71,7 +71,7 @@ def heat_of_all(model: SparseEncoder, text: str, title: str) -> Heat:
     if model.output_bias is not None:
         logits = logits + model.output_bias.float().cpu()
     best = logits.max(dim=0)
-    weights = model.form.activate(best.values).numpy() * model.factors_of()
+    weights = model.form.activate(best.values).numpy() * model.token_scales_of()
     sums = np.bincount(best.indices.numpy(), weights, minlength=len(read.token_ids)).astype(np.float32)
     named = [
         _heaviest(model, weights, np.flatnonzero(best.indices.numpy() == place))

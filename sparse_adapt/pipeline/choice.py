@@ -259,8 +259,8 @@ def _note(choice: Mapping[str, Any]) -> Iterator[str]:
         yield "at 50%: half of what the last stage changed is kept."
     if "idf" in ways:
         yield "with idf: rare tokens count for more."
-    if any(way.startswith("factors") for way in ways):
-        yield "with factors: each token counts as much as was learnt; the smaller the power, the less they differ."
+    if any(way.startswith("token_scales") for way in ways):
+        yield "with token scales: each token counts as much as was learnt; the smaller the power, the less they differ."
 
 
 def verdict(report: Mapping[str, Any]) -> list[str]:

@@ -285,7 +285,7 @@ def _keep(outcomes: Sequence[Outcome], folder: Path) -> None:
     shutil.copytree(last, making)
     if len(outcomes) > len(COPYING):
         model = merge(SparseEncoder.load(before), SparseEncoder.load(last), 1.0 - KEPT)
-        model.factors = model.factors_of() ** KEPT
+        model.token_scales = model.token_scales_of() ** KEPT
         model.save(making)
     making.rename(folder / "model")
 

@@ -85,7 +85,9 @@ class Texts:
     def encoded(cls, model: SparseEncoder, vectors: csr_matrix) -> "Texts":
         """Texts whose vectors are there: logits of 0 and less are told as 0, which is enough to lower terms."""
         ids = _ids(model)
-        weights = vectors[:, ids].toarray() / np.maximum(model.factors_of(ids), np.finfo(np.float32).tiny)
+        weights = vectors[:, ids].toarray() / np.maximum(
+            model.token_scales_of(ids), np.finfo(np.float32).tiny
+        )
         return cls(model, vectors, model.form.largest_logits(torch.from_numpy(weights)).numpy())
 
     def lowered(self, amounts: Amounts) -> csr_matrix:
@@ -95,7 +97,7 @@ class Texts:
             return self.vectors
         ids = _ids(self.model)[moved]
         block = self.model.form.activate(torch.from_numpy(self.logits[:, moved] - amounts[moved])).numpy()
-        block = block * self.model.factors_of(ids)
+        block = block * self.model.token_scales_of(ids)
         others = self.vectors.copy()
         is_moved = np.zeros(others.shape[1], np.bool_)
         is_moved[ids] = True

@@ -201,14 +201,14 @@ def _search(
     sums = np.zeros(BLOCK)
     for query in range(first, last):
         part = slice(starts[query], starts[query + 1])
-        terms, factors = tokens[part], weights[part]
-        _add_bounds(index, terms, factors, bounds, bounded)
+        terms, token_scales = tokens[part], weights[part]
+        _add_bounds(index, terms, token_scales, bounds, bounded)
         count = 0
         for block in _falling(bounds):
             bound = np.float32(bounds[block] * (1 + 1e-9))
             if count == found.shape[1] and (count == 0 or bound < scores[query, 0]):
                 continue
-            _score_block(index, terms, factors, block, sums)
+            _score_block(index, terms, token_scales, block, sums)
             for place in range(block * BLOCK, min((block + 1) * BLOCK, len(index.order))):
                 score = np.float32(sums[place - block * BLOCK])
                 if score > 0:
@@ -218,11 +218,11 @@ def _search(
 
 
 @compiled
-def _add_bounds(index: Postings, terms: Array, factors: Array, bounds: Array, bounded: bool) -> None:
+def _add_bounds(index: Postings, terms: Array, token_scales: Array, bounds: Array, bounded: bool) -> None:
     """What no document of a block can exceed: the sum of its largest weights; infinity if signs are mixed."""
     bounds[:] = 0.0 if bounded else np.inf
     if bounded:
-        for term, factor in zip(terms, factors):  # noqa: B905 (numba knows no strict)
+        for term, factor in zip(terms, token_scales):  # noqa: B905 (numba knows no strict)
             for entry in range(index.entry_starts[term], index.entry_starts[term + 1]):
                 bounds[index.entry_blocks[entry]] += np.float64(factor) * index.entry_largest[entry]
 
@@ -249,10 +249,10 @@ def _falling(bounds: Array) -> Array:
 
 
 @compiled
-def _score_block(index: Postings, terms: Array, factors: Array, block: int, sums: Array) -> None:
+def _score_block(index: Postings, terms: Array, token_scales: Array, block: int, sums: Array) -> None:
     """Scores of a block's documents, float64."""
     sums[:] = 0.0
-    for term, factor in zip(terms, factors):  # noqa: B905
+    for term, factor in zip(terms, token_scales):  # noqa: B905
         low, high = index.entry_starts[term], index.entry_starts[term + 1]
         while low < high:
             middle = (low + high) // 2

@@ -2,7 +2,7 @@
 
 There are the base model, the model before distillation, the distilled one and those between the two, where
 half of the way back guards against forgetting; each as it is, and with every token weighed by how much it
-tells (`factors.json`): by the factors that distillation taught or by powers of them, elsewhere by the
+tells (`token_scales.json`): by the token scales that distillation taught or by powers of them, elsewhere by the
 documents' idf. Among the distilled ones that can't be told from the best by more than a standard error, the
 one nearest to where it came from is kept: what a corpus says of how much a word tells is wrong for other
 texts, and less of it is less wrong. Dimensions: V vocabulary."""
@@ -18,7 +18,7 @@ import torch
 
 from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.collection.readers import Document, Query
-from sparse_adapt.model.idf import Factors, fourth_root, rows_for_idf, scaled
+from sparse_adapt.model.idf import TokenScales, fourth_root, rows_for_idf, scaled
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.encode import encode
@@ -28,8 +28,13 @@ from sparse_adapt.retrieve.significance import randomisation_test
 MEASURE = "ndcg@10"
 GRADES = 10  # documents of a query that are to be found
 LONGER = 1.1  # documents may have at most so many times the base model's non-zero weights
-Weighed = Literal["", "idf", "factors", "factors^3/4", "factors^1/2", "factors^1/4"]
-POWERS: dict[Weighed, float] = {"factors": 1.0, "factors^3/4": 0.75, "factors^1/2": 0.5, "factors^1/4": 0.25}
+Weighed = Literal["", "idf", "token_scales", "token scales^3/4", "token scales^1/2", "token scales^1/4"]
+POWERS: dict[Weighed, float] = {
+    "token_scales": 1.0,
+    "token scales^3/4": 0.75,
+    "token scales^1/2": 0.5,
+    "token scales^1/4": 0.25,
+}
 
 
 class Maker(NamedTuple):
@@ -92,7 +97,7 @@ def merge(towards: SparseEncoder, model: SparseEncoder, back: float) -> SparseEn
 
 
 def added(model: SparseEncoder, base: SparseEncoder, ranked: SparseEncoder, share: float) -> SparseEncoder:
-    """A model with so much of what another changed of the base model that both come from, and with its factors.
+    """A model with so much of what another changed of the base model that both come from, and with its token scales.
 
     Rows that `model` has beyond those of the others stay as they are, and their tokens count once. Task arithmetic,
     Ilharco et al. 2022, arXiv:2212.04089.
@@ -102,8 +107,10 @@ def added(model: SparseEncoder, base: SparseEncoder, ranked: SparseEncoder, shar
         for name, value in model.masked_lm.named_parameters():  # shared ones once, not under every name
             change = after[name] - before[name]
             value[: len(change)].add_(share * change)
-    factors = ranked.factors_of()
-    model.factors = np.pad(factors, (0, model.vocabulary_size - len(factors)), constant_values=1.0)
+    token_scales = ranked.token_scales_of()
+    model.token_scales = np.pad(
+        token_scales, (0, model.vocabulary_size - len(token_scales)), constant_values=1.0
+    )
     return model
 
 
@@ -130,7 +137,7 @@ def _graded(entry: Candidates) -> dict[str, int]:
 def try_models(
     makers: Sequence[Maker], collection: Collection, progress: Heard = silent, *, taught: bool = False
 ) -> Choice:
-    """Measure every model with and without factors, and choose. The first has to be the base model.
+    """Measure every model with and without token scales, and choose. The first has to be the base model.
 
     `taught`: whether the others have what was asked for and the base model lacks: what terms mean, of which synthetic
     queries say nothing, or a table for queries. The base model isn't kept then.
@@ -138,36 +145,38 @@ def try_models(
     tried: list[Tried] = []
     for number, maker in enumerate(makers):
         encoder = maker.make()
-        own, encoder.factors = encoder.factors, None
+        own, encoder.token_scales = encoder.token_scales, None
         queries = encode(encoder, [query.text for query in collection.queries], "query")
         documents = encode(encoder, [document.full_text for document in collection.documents], "document")
-        encoder.factors = own
+        encoder.token_scales = own
         if own is None:
-            ways: dict[Weighed, Factors] = {"idf": fourth_root(documents)}
+            ways: dict[Weighed, TokenScales] = {"idf": fourth_root(documents)}
         else:
-            powers: dict[Weighed, float] = POWERS if maker.back is not None else {"factors": 1.0}
-            learnt = encoder.factors_of()
+            powers: dict[Weighed, float] = POWERS if maker.back is not None else {"token_scales": 1.0}
+            learnt = encoder.token_scales_of()
             ways = {said: _power(learnt, power) for said, power in powers.items()}
         of_ways = {
-            said: evaluate_vectors(scaled(queries, factors), scaled(documents, factors), collection)
-            for said, factors in ways.items()
+            said: evaluate_vectors(scaled(queries, token_scales), scaled(documents, token_scales), collection)
+            for said, token_scales in ways.items()
         }
         adapted_before = number == 0 and own is not None  # and so compared as it stands
-        plain = of_ways["factors"] if adapted_before else evaluate_vectors(queries, documents, collection)
+        plain = (
+            of_ways["token_scales"] if adapted_before else evaluate_vectors(queries, documents, collection)
+        )
         tried.append(Tried(maker.name, "", maker.back, plain))
         tried += [Tried(maker.name, said, maker.back, result) for said, result in of_ways.items()]
         progress(1)
     return Choice(tuple(tried), choose(tried, taught=taught))
 
 
-def _power(factors: Factors, power: float) -> Factors:
-    return np.asarray(factors**power, np.float32)
+def _power(token_scales: TokenScales, power: float) -> TokenScales:
+    return np.asarray(token_scales**power, np.float32)
 
 
 def compare_as_they_are(
     makers: Sequence[Maker], collection: Collection, progress: Heard = silent, *, taught: bool = False
 ) -> Choice:
-    """Measure models with the factors they have; the last is kept unless it is worse than the first.
+    """Measure models with the token scales they have; the last is kept unless it is worse than the first.
 
     `taught`: as in `try_models`; the last is kept then.
     """
@@ -204,10 +213,10 @@ def _is_worse(result: Result, best: Result) -> bool:
     return bool(gaps.mean() > gaps.std() / np.sqrt(max(1, len(gaps))))
 
 
-def factors_from(encoder: SparseEncoder, documents: Sequence[Document]) -> Factors:
+def token_scales_from(encoder: SparseEncoder, documents: Sequence[Document]) -> TokenScales:
     """The factors of a model for a corpus, from evenly spaced documents of it."""
     rows = rows_for_idf(len(documents))
-    encoder.factors = None
+    encoder.token_scales = None
     return fourth_root(encode(encoder, [documents[row].full_text for row in rows], "document"))
 
 
@@ -233,16 +242,16 @@ def record(choice: Choice) -> dict[str, Any]:
 def keep(
     choice: Choice, makers: Sequence[Maker], documents: Sequence[Document] | None, folder: Path
 ) -> SparseEncoder:
-    """Make the chosen model once more, with its factors, and save it; without documents it keeps those it has."""
+    """Make the chosen model once more, with its token scales, and save it; without documents it keeps those it has."""
     best = choice.best
     encoder = next(maker for maker in makers if maker.name == best.name).make()
     if choice.kept != 0 and documents is not None:
         if best.weighed == "idf":
-            encoder.factors = factors_from(encoder, documents)
+            encoder.token_scales = token_scales_from(encoder, documents)
         elif best.weighed:
-            encoder.factors = _power(encoder.factors_of(), POWERS[best.weighed])
+            encoder.token_scales = _power(encoder.token_scales_of(), POWERS[best.weighed])
         else:
-            encoder.factors = None
-        encoder.fold_factors()
+            encoder.token_scales = None
+        encoder.fold_scales()
     encoder.save(folder)
     return encoder

@@ -17,7 +17,7 @@ from sparse_adapt.files.records import toml
 from sparse_adapt.files.writing import write_text
 from sparse_adapt.model.encoder import NewToken, read_vocabulary
 from sparse_adapt.model.folder import CARD_FILE, UNKNOWN, ModelOrigin, origin_of
-from sparse_adapt.model.idf import FACTORS_FILE
+from sparse_adapt.model.idf import TOKEN_SCALES_FILE
 from sparse_adapt.model.layout import is_dense
 from sparse_adapt.report.tables import Column, Table, to_markdown
 from sparse_adapt.stages.made_from import PATH
@@ -174,11 +174,11 @@ def _run_file(making: Making) -> str:
 
 def _loading(folder: Path) -> str:
     kind, made = ("SentenceTransformer", "dense") if is_dense(folder) else ("SparseEncoder", "sparse")
-    factors = (
-        f"\n`{FACTORS_FILE}` holds a factor for each token, with which sparse-adapt multiplies its weights. "
-        "sentence-transformers knows none: there, multiply the vectors of queries by the squares of the factors, "
+    token_scales = (
+        f"\n`{TOKEN_SCALES_FILE}` holds a factor for each token, with which sparse-adapt multiplies its weights. "
+        "sentence-transformers knows none: there, multiply the vectors of queries by the squares of the token scales, "
         "and the scores are the same.\n"
-        if (folder / FACTORS_FILE).is_file()
+        if (folder / TOKEN_SCALES_FILE).is_file()
         else ""
     )
     return (
@@ -186,7 +186,7 @@ def _loading(folder: Path) -> str:
         f'```python\nfrom sentence_transformers import {kind}\n\nmodel = {kind}("{HERE}")\n'
         f'vectors = model.encode(["a text"])  # {made}\n```\n\n'
         f'```python\nimport sparse_adapt as sa\n\nmodel = sa.load("{HERE}")\nvectors = model.encode(["a text"])\n```\n'
-        f"{factors}"
+        f"{token_scales}"
     )
 
 

@@ -161,12 +161,12 @@ class SixTerms:
         import copy
 
         from sparse_adapt.objectives.anchor import CorpusAnchor
-        from sparse_adapt.objectives.factors import LearntFactors
         from sparse_adapt.objectives.hinges import Hinges
         from sparse_adapt.objectives.loss_terms import functions
         from sparse_adapt.objectives.matching import Cost, Matched, penalty
         from sparse_adapt.objectives.scores import Comparison
         from sparse_adapt.objectives.texts import general_passages
+        from sparse_adapt.objectives.token_scales import LearntScales
 
         terms = len(encoder.new_tokens)
         self.targets = settings.targets or Targets.of(labelled=settings.labeller != "none")
@@ -180,9 +180,9 @@ class SixTerms:
         self.matched = Matched(encoder, candidates, {**documents, **passages}, settings.longest)
         self.reference = copy.deepcopy(encoder).requires_grad_(False)
         first = self.matched.first_vectors(self.reference)
-        own = None if self.reference.factors is None else self.reference.factors_of()
-        self.factors = None if own is None else LearntFactors(own, 0.0)
-        self.beside = self.factors
+        own = None if self.reference.token_scales is None else self.reference.token_scales_of()
+        self.token_scales = None if own is None else LearntScales(own, 0.0)
+        self.beside = self.token_scales
         scale = first.scale(own)
         self.comparison = Comparison(
             settings.kd,
@@ -248,9 +248,9 @@ class SixTerms:
         return TermReading(self, encoder, batch, parts[0], parts[1], parts[2], short, pooled.maximum, before)
 
     def conclude(self, encoder: "SparseEncoder") -> Mapping[str, Any]:
-        """Give a taught encoder the factors that it was taught with."""
-        if self.factors is not None:
-            encoder.factors = self.factors.values
+        """Give a taught encoder the token scales that it was taught with."""
+        if self.token_scales is not None:
+            encoder.token_scales = self.token_scales.values
         return {}
 
     def _wanted(self, candidates: "Sequence[Candidates]") -> "NDArray[np.bool_]":

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sparse_adapt.model.kinds import EitherEncoder
     from sparse_adapt.model.sentence import SentenceEncoder
     from sparse_adapt.model.sparse import SparseEncoder
-    from sparse_adapt.objectives.factors import LearntFactors
+    from sparse_adapt.objectives.token_scales import LearntScales
     from sparse_adapt.training.loop import Task
 
 
@@ -91,11 +91,11 @@ class Contrast(Training):
         "What similarities are divided by; by default 3 for a product, .05 for a cosine, .1 in nt-xent.",
         gt=0,
     )
-    factors: Literal["none", "idf", "learnt"] = setting(
+    token_scales: Literal["none", "idf", "learnt"] = setting(
         "none",
-        "What a match on each token counts: as it is, by its idf, or by a factor that is learnt (sparse encoders).",
+        "What a match on each token counts: as it is, by its idf, or by a scale that is learnt (sparse encoders).",
     )
-    factor_rate: float = setting(3e-3, "Highest learning rate of the factors' logarithms.", gt=0)
+    token_scale_rate: float = setting(3e-3, "Highest learning rate of the token scales' logarithms.", gt=0)
     longest: int = setting(128, "Tokens of a text that are read.", unit="tokens", ge=8)
     hard_negatives: int = setting(
         0,
@@ -183,13 +183,13 @@ class Pairing:
         place = first_places(documents)
         self.queries = cut(encoder.tokenize([pair.query for pair in pairs], "query"), settings.longest)
         self.documents = cut(encoder.tokenize(list(documents.values())), settings.longest)
-        self.factors: LearntFactors | None = None
+        self.token_scales: LearntScales | None = None
         if isinstance(encoder, SparseEncoder):
-            self.factors = self._factors(encoder)
+            self.token_scales = self._token_scales(encoder)
         else:
             self._weigh(encoder)
         self.projection = _projection(name, encoder, settings)
-        self.beside: nn.Module | None = self.projection if self.factors is None else self.factors
+        self.beside: nn.Module | None = self.projection if self.token_scales is None else self.token_scales
         self.own = [place[pair.document_id] for pair in pairs]
         self.relevant = known_relevant(pairs, self.own)
         self.hard = self._hard(encoder, sorted(set(place.values())))
@@ -234,7 +234,7 @@ class Pairing:
             self.vocabulary,
         )
         count, device = len(batch.own), encoder.device
-        counted = found if self.factors is None else self.factors(found)
+        counted = found if self.token_scales is None else self.token_scales(found)
         own, relevant = batch.own.to(device), batch.relevant.to(device)
         if self.settings.form == "nt-xent":
             pairs = torch.stack([torch.arange(count, device=device), count + own], dim=1)
@@ -249,13 +249,13 @@ class Pairing:
         if "mlm" in self.weights:
             terms["mlm"] = words
         if self.background is not None:
-            terms["anchor"] = self.background.distance(encoder, batch.others, self.factors)
+            terms["anchor"] = self.background.distance(encoder, batch.others, self.token_scales)
         return terms
 
     def conclude(self, encoder: "EitherEncoder") -> Mapping[str, Any]:
-        """Give a taught encoder the factors that it was taught with."""
-        if self.factors is not None:
-            encoder.factors = self.factors.values
+        """Give a taught encoder the token scales that it was taught with."""
+        if self.token_scales is not None:
+            encoder.token_scales = self.token_scales.values
         return {}
 
     def _hard(self, encoder: "EitherEncoder", among: list[int]) -> list[list[int]]:
@@ -266,36 +266,38 @@ class Pairing:
         if not settings.hard_negatives:
             return [[] for _ in self.own]
         asked = [QueryToMine(*each) for each in zip(self.queries, self.own, self.relevant, strict=True)]
-        factors = None if self.factors is None else self.factors.values
-        return hard_negatives(encoder, asked, self.documents, among, settings.depth, settings.below, factors)
+        token_scales = None if self.token_scales is None else self.token_scales.values
+        return hard_negatives(
+            encoder, asked, self.documents, among, settings.depth, settings.below, token_scales
+        )
 
-    def _factors(self, encoder: "SparseEncoder") -> "LearntFactors | None":
+    def _token_scales(self, encoder: "SparseEncoder") -> "LearntScales | None":
         """Those that the encoder has, or begun by idf where they are asked for; they learn, or are held."""
-        from sparse_adapt.objectives.factors import LearntFactors, first_factors
         from sparse_adapt.objectives.texts import vectors
+        from sparse_adapt.objectives.token_scales import LearntScales, first_scales
 
         settings = self.settings
-        if settings.factors == "none" and encoder.factors is None:
+        if settings.token_scales == "none" and encoder.token_scales is None:
             return None
         background = None if self.background is None else self.background.share
-        start = first_factors(encoder, lambda: vectors(encoder, self._counted()), background)
-        return LearntFactors(start, settings.factor_rate if settings.factors == "learnt" else 0.0)
+        start = first_scales(encoder, lambda: vectors(encoder, self._counted()), background)
+        return LearntScales(start, settings.token_scale_rate if settings.token_scales == "learnt" else 0.0)
 
     def _weigh(self, encoder: "SentenceEncoder") -> None:
         """Have tokens count in the encoder's mean by their idf, where that is asked for, now and while it learns."""
         from sparse_adapt.model.idf import of_mean
         from sparse_adapt.objectives.anchor import DenseBackground
 
-        if self.settings.factors == "learnt":
+        if self.settings.token_scales == "learnt":
             raise ConfigError(
-                f'{self.name}: factors = "learnt" is for sparse encoders; a dense one takes "idf"'
+                f'{self.name}: token scales = "learnt" is for sparse encoders; a dense one takes "idf"'
             )
-        if self.settings.factors == "idf" and encoder.layout.mode != "mean":
-            raise ConfigError(f"{self.name}: this model's vectors are no means, so factors don't apply")
-        if self.settings.factors == "idf" and encoder.factors is None:
+        if self.settings.token_scales == "idf" and encoder.layout.mode != "mean":
+            raise ConfigError(f"{self.name}: this model's vectors are no means, so token scales don't apply")
+        if self.settings.token_scales == "idf" and encoder.token_scales is None:
             size = encoder.vocabulary_size
             background = None if self.background is None else self.background.share(size)
-            encoder.factors = of_mean(self._counted(), size, background)
+            encoder.token_scales = of_mean(self._counted(), size, background)
             if isinstance(self.background, DenseBackground):
                 self.background.count_as(encoder)
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from sparse_adapt.model.kinds import EitherEncoder
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.model.tokens import TokenIds
-    from sparse_adapt.objectives.factors import LearntFactors
     from sparse_adapt.objectives.scores import Compared, Drawn
+    from sparse_adapt.objectives.token_scales import LearntScales
 
 
 class PublishedWeights(Settings):
@@ -79,7 +79,7 @@ class PublishedTerms:
     """The task over queries with scored candidates, for `training.train`."""
 
     name = "published"
-    factors: "LearntFactors | None" = None
+    token_scales: "LearntScales | None" = None
 
     def __init__(
         self,

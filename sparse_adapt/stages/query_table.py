@@ -3,7 +3,7 @@
 It is learnt from a teacher's scores, while documents are held still.
 
 A weight begins at the token's inverse document frequency, or where the model's own table has it, and is multiplied by
-a factor that is learnt; the logarithm of the factor is a sum of two parts. One is a linear map of the token's input
+a scale that is learnt; the logarithm of the factor is a sum of two parts. One is a linear map of the token's input
 embedding: tokens that no synthetic query says learn by it, too. The other is the token's own, held to zero.
 After Nardini, Nguyen, Rulli, Venturini and Yates 2025 (Li-LSR, arXiv:2505.01452), who learn a map alone, and documents
 with it; here the documents may learn afterwards, in the stage `rank`.
@@ -65,7 +65,7 @@ class QueryTable(Scoring):
     temperature: float = setting(2.0, gt=0)
     back: float = setting(
         0.25,
-        "How far the learnt factors are taken back to 1. By this much synthetic queries that were set aside are answered "
+        "How far the learnt token scales are taken back to 1. By this much synthetic queries that were set aside are answered "
         "best, over four collections and three seeds.",
         unit="share of the way back",
         ge=0,
@@ -101,9 +101,9 @@ class TokenWeights:
         """
         import numpy as np
 
-        from sparse_adapt.objectives.factors import TokenFactors
         from sparse_adapt.objectives.loss_terms import functions
         from sparse_adapt.objectives.scores import Comparison, Scored
+        from sparse_adapt.objectives.token_scales import TokenGains
 
         self.settings = settings
         self.steps = settings.steps_for(len(candidates))
@@ -113,14 +113,14 @@ class TokenWeights:
         token_ids = encoder.tokenize(list(documents.values()))
         if encoder.query_side is None:
             encoder.query_side = _first_table(encoder, token_ids)
-        encoder.fold_factors()
+        encoder.fold_scales()
         self.start: NDArray[np.float32] = encoder.query_side.weights
         self.queries = [
             np.array([token for token in dict.fromkeys(ids) if self.start[token]], np.int64)
             for ids in encoder.tokenize([entry.query for entry in candidates], "query")
         ]
         self.held = self._at_tokens(encoder, token_ids)
-        self.beside = TokenFactors(encoder.input_rows.detach().cpu(), settings.new_learning_rate)
+        self.beside = TokenGains(encoder.input_rows.detach().cpu(), settings.new_learning_rate)
         scale = self._first_scale() if settings.calibrate else None
         self.comparison = Comparison(settings.kd, settings.temperature, scale)
 
@@ -215,7 +215,7 @@ class TableReading:
 
 
 def hold(read: TableReading) -> "Tensor":
-    """The mean over queries of the squared own parts of their tokens' factors."""
+    """The mean over queries of the squared own parts of their tokens' token scales."""
     own, said = read.task.beside.own, read.questions.said.to(read.task.beside.own.device)
     return (own[read.questions.tokens.to(own.device)].square() * said).sum(dim=1).mean()
 

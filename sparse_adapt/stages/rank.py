@@ -63,10 +63,10 @@ class Rank(SparseScoring):
     new_learning_rate: float = setting(3e-4, gt=0)
     temperature: float = setting(2.0, gt=0)
     penalised: Penalised = setting("frequent")
-    factors: Literal["none", "idf", "learnt"] = setting(
-        "learnt", "What a match on each token counts: as it is, by its idf, or by a factor that is learnt."
+    token_scales: Literal["none", "idf", "learnt"] = setting(
+        "learnt", "What a match on each token counts: as it is, by its idf, or by a scale that is learnt."
     )
-    factor_rate: float = setting(6e-3, "Highest learning rate of the factors' logarithms.", gt=0)
+    token_scale_rate: float = setting(6e-3, "Highest learning rate of the token scales' logarithms.", gt=0)
     balanced: bool = setting(
         True,
         "Whether loss weights are shares of the gradient, beside that of the first term that has one.",
@@ -99,10 +99,10 @@ class RankTask:
         import copy
 
         from sparse_adapt.objectives.anchor import SparseBackground
-        from sparse_adapt.objectives.factors import LearntFactors, first_factors
         from sparse_adapt.objectives.loss_terms import functions
         from sparse_adapt.objectives.matching import Cost, Matched, penalty
         from sparse_adapt.objectives.scores import Comparison
+        from sparse_adapt.objectives.token_scales import LearntScales, first_scales
 
         self.settings = settings
         self.steps = settings.steps_for(len(candidates))
@@ -114,12 +114,12 @@ class RankTask:
         if self.weights["anchor"] > 0.0:
             self.background = SparseBackground(encoder, before or reference, settings.seed)
         first, begun = self.matched.first_vectors(reference), None
-        if settings.factors != "none" or reference.factors is not None:
+        if settings.token_scales != "none" or reference.token_scales is not None:
             general = None if self.background is None else self.background.share
-            begun = first_factors(reference, lambda: first.documents, general)
-        rate = settings.factor_rate if settings.factors == "learnt" else 0.0
-        self.factors = None if begun is None else LearntFactors(begun, rate)
-        self.beside = self.factors
+            begun = first_scales(reference, lambda: first.documents, general)
+        rate = settings.token_scale_rate if settings.token_scales == "learnt" else 0.0
+        self.token_scales = None if begun is None else LearntScales(begun, rate)
+        self.beside = self.token_scales
         scale = first.scale(begun)
         self.comparison = Comparison(settings.kd, settings.temperature, scale if settings.calibrate else None)
         costly = penalty(settings.penalised, encoder, first.share)
@@ -140,10 +140,10 @@ class RankTask:
         return {key: function(read) for key, function in self.functions.items()}
 
     def conclude(self, encoder: "SparseEncoder") -> Mapping[str, Any]:
-        """Give a taught encoder the factors that it was taught with; a table for queries takes them up."""
-        if self.factors is not None:
-            encoder.factors = self.factors.values
-            encoder.fold_factors()
+        """Give a taught encoder the token scales that it was taught with; a table for queries takes them up."""
+        if self.token_scales is not None:
+            encoder.token_scales = self.token_scales.values
+            encoder.fold_scales()
         return {}
 
 

@@ -131,8 +131,10 @@ def make_teacher(
         dense = DenseEncoder(teacher, device=device, cache=cache, rough=True)
     texts = [document.full_text for document in documents]
     vectors = encode(student, texts, "document", progress=watch("documents by the base model", len(texts)))
-    factors = sqrt_idf(vectors) if student.factors is None else np.ones(vectors.shape[1], np.float32)
-    weighed = scaled(vectors, factors).T.tocsr()
+    token_scales = (
+        sqrt_idf(vectors) if student.token_scales is None else np.ones(vectors.shape[1], np.float32)
+    )
+    weighed = scaled(vectors, token_scales).T.tocsr()
     plain = vectors.T.tocsr()
     members = [Ranker("base model with idf", lambda queries: _product(student, queries, weighed), True)]
     statistics = _statistics(texts)

@@ -66,8 +66,8 @@ def difference(model: SparseEncoder, base: SparseEncoder) -> str:
         return f"the tokenizer's {part}"
     if model.form != base.form:
         return "the form, by which logits become weights"
-    if not np.array_equal(model.factors_of(), of_all(base.factors, model.vocabulary_size)):
-        return "what each token counts (factors.json)"
+    if not np.array_equal(model.token_scales_of(), of_all(base.token_scales, model.vocabulary_size)):
+        return "what each token counts (token scales.json)"
     return _moved(model, base)
 
 

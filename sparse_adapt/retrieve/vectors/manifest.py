@@ -57,8 +57,8 @@ def stamp(model: SparseEncoder, name: str = "") -> ModelStamp:
     for key, values in sorted(model.masked_lm.state_dict().items()):
         digest.update(f"{key} {values.dtype} {tuple(values.shape)}\n".encode())
         digest.update(values.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    if model.factors is not None:
-        digest.update(model.factors.tobytes())
+    if model.token_scales is not None:
+        digest.update(model.token_scales.tobytes())
     if model.query_encoder is not None:
         digest.update(stamp(model.query_encoder).weights_sha256.encode())
     return ModelStamp(

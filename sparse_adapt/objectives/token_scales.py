@@ -11,16 +11,16 @@ import torch
 from scipy.sparse import csr_matrix
 from torch import Tensor, nn
 
-from sparse_adapt.model.idf import Factors, Shares, fourth_root
+from sparse_adapt.model.idf import Shares, TokenScales, fourth_root
 from sparse_adapt.model.sparse import SparseEncoder
 
 MAP_RATE = 0.25  # of the rate of a token's own part: every query moves the map
 
 
-class LearntFactors(nn.Module):
-    """Factors that learn at a rate of their own, as logarithms, so that none becomes negative."""
+class LearntScales(nn.Module):
+    """Token scales that learn at a rate of their own, as logarithms, so that none becomes negative."""
 
-    def __init__(self, start: Factors, learning_rate: float) -> None:
+    def __init__(self, start: TokenScales, learning_rate: float) -> None:
         """`start` (V): what a weight of each token is multiplied with before the first step.
 
         At a rate of 0 they have no gradient either, so that other gradients are clipped by their own length.
@@ -37,27 +37,27 @@ class LearntFactors(nn.Module):
         return found
 
     @property
-    def values(self) -> Factors:
-        """The factors as they are now: (V)."""
-        found: Factors = (self.start * self.gain.detach().cpu().exp()).numpy().astype(np.float32)
+    def values(self) -> TokenScales:
+        """The token scales as they are now: (V)."""
+        found: TokenScales = (self.start * self.gain.detach().cpu().exp()).numpy().astype(np.float32)
         return found
 
 
-def first_factors(
+def first_scales(
     encoder: SparseEncoder, documents: Callable[[], csr_matrix], background: Callable[[int], Shares] | None
-) -> Factors:
-    """What a stage begins with (V): the encoder's own factors or, where it has none, by the idf in documents.
+) -> TokenScales:
+    """What a stage begins with (V): the encoder's own token scales or, where it has none, by the idf in documents.
 
-    A table for queries says by itself how much a token tells, so that factors begin at 1 beside one.
+    A table for queries says by itself how much a token tells, so that token scales begin at 1 beside one.
     `documents`: their weights (N, V), asked for only where they are needed.
     `background`: how often texts of general language give each of so many tokens weight, where that is known.
     """
-    if encoder.factors is not None or encoder.query_side is not None:
-        return encoder.factors_of()
+    if encoder.token_scales is not None or encoder.query_side is not None:
+        return encoder.token_scales_of()
     return fourth_root(documents(), None if background is None else background(encoder.vocabulary_size))
 
 
-class TokenFactors(nn.Module):
+class TokenGains(nn.Module):
     """What the weight of each token is multiplied by: (V), 1 at first."""
 
     def __init__(self, embeddings: Tensor, learning_rate: float) -> None:
