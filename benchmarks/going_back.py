@@ -62,7 +62,7 @@ def measured(name: str, data: Path, run: Path, seeds: Sequence[int]) -> list[dic
     entries = []
     for seed in seeds:
         encoder = SparseEncoder.load(MODEL)
-        task = TokenWeights(encoder, candidates, texts, QueryTable(seed=seed, device="cpu", back=0.0))
+        task = TokenWeights(encoder, candidates, texts, QueryTable(seed=seed, device="cpu", shrinkage=0.0))
         with tempfile.TemporaryDirectory() as folder:
             train(encoder, task, Path(folder))
         task.conclude(encoder)

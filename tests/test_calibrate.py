@@ -9,6 +9,7 @@ import pytest
 from sparse_adapt.api.calibrating import calibrate
 from sparse_adapt.errors import ConfigError, ModelError
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline.before_after import DEPTH, Scales, Texts, background_queries, raw_logits
 from sparse_adapt.pipeline.calibrate import (
     amounts_for,
     amounts_of,
@@ -16,7 +17,6 @@ from sparse_adapt.pipeline.calibrate import (
     save_calibrated,
     tabulate,
 )
-from sparse_adapt.pipeline.lowering import DEPTH, Scales, Texts, background_queries, raw_logits
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import evaluate_vectors, read_collection
 
@@ -25,7 +25,7 @@ TEXTS = ["who owns zorvex", "the plan of what to spend", "a saw and a file", "",
 
 @pytest.fixture(autouse=True)
 def few_background_queries(monkeypatch):
-    monkeypatch.setattr("sparse_adapt.pipeline.lowering.BACKGROUND", 80)
+    monkeypatch.setattr("sparse_adapt.pipeline.before_after.BACKGROUND", 80)
 
 
 @pytest.fixture
@@ -103,13 +103,13 @@ def test_nothing_is_lowered_where_nothing_false_activations(model):
 def test_what_it_buys_and_costs(model, zorvex_collection):
     judged = read_collection(str(zorvex_collection), "test")
     scales = Scales.of(model, ["who owns zorvex"], judged.documents, judged)
-    bought = {each.name: each for each in scales.bought(amounts_of(model, {"zorvex": 100.0}))}
-    assert bought["your queries that activate a term"].after == 0.0
-    assert bought["background queries that activate a term"].after == 0.0
-    assert bought["largest logit of a term where it is said"].before >= 0.0
-    assert bought["documents that say a term and activate it"].after == 0.0
-    assert {"  control", "  explicit", "  semantic", "judged queries, nDCG@10"} <= set(bought)
-    nothing = scales.bought(amounts_of(model, {}))
+    before_after = {each.name: each for each in scales.before_after(amounts_of(model, {"zorvex": 100.0}))}
+    assert before_after["your queries that activate a term"].after == 0.0
+    assert before_after["background queries that activate a term"].after == 0.0
+    assert before_after["largest logit of a term where it is said"].before >= 0.0
+    assert before_after["documents that say a term and activate it"].after == 0.0
+    assert {"  control", "  explicit", "  semantic", "judged queries, nDCG@10"} <= set(before_after)
+    nothing = scales.before_after(amounts_of(model, {}))
     assert all(each.before == each.after for each in nothing)
     assert len(tabulate(nothing).rows) == len(nothing)
 
@@ -121,7 +121,7 @@ def test_queries_that_light_no_moved_term_needn_t_be_asked_again(model, zorvex_c
     asked = next(each for each in scales.asked if each.collection is judged)
     vectors = scales.documents.lowered(amounts)
     whole = evaluate_vectors(asked.texts.lowered(amounts), vectors, judged, DEPTH)
-    assert asked.bought(amounts, vectors)[0].after == pytest.approx(whole.means()["ndcg@10"])
+    assert asked.before_after(amounts, vectors)[0].after == pytest.approx(whole.means()["ndcg@10"])
 
 
 def test_the_command_writes_a_model_and_its_figures(sparse_adapt, tmp_path, tiny_run, zorvex_collection):
@@ -140,7 +140,7 @@ def test_the_command_writes_a_model_and_its_figures(sparse_adapt, tmp_path, tiny
 
 def test_without_a_corpus_strays_are_measured(tmp_path, tiny_run):
     found = calibrate(tiny_run, tmp_path / "calm", target_activations=0.0, progress=False)
-    assert found.bought[0].name == "background queries that activate a term"
+    assert found.before_after[0].name == "background queries that activate a term"
     assert "terms moved" in found.headline
 
 

@@ -97,7 +97,7 @@ def test_what_is_asked_otherwise_is_refused_and_loses_nothing(sparse_adapt, tiny
 
 
 def test_a_request_is_read_back_as_it_was(tmp_path, tiny_model):
-    settings = AdaptSettings(stages=("extend", "rank"), merges=(0.25, 0.5))
+    settings = AdaptSettings(stages=("extend", "rank"), interpolations=(0.25, 0.5))
     request = Request(
         corpus="gatrocraptic",
         model=str(tiny_model),

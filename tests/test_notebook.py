@@ -42,7 +42,9 @@ def test_the_notebook_runs_on_what_the_demo_leaves(script, demo_run):
     script.execute(notebook, folder)
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     pictures = [output for output in outputs if "image/svg+xml" in output.get("data", {})]
-    assert len(pictures) == 9  # a picture of logits for each stage, five of what they buy and cost
+    assert (
+        len(pictures) == 9
+    )  # a picture of logits for each stage, five of what they change, before and after
     shown = [output for output in outputs if "text/html" in output.get("data", {})]
     assert len(shown) == 2 and all("gatrocraptic-overview" in str(output["data"]) for output in shown[1:])
     printed = "".join(output.text for output in outputs if output.output_type == "stream")

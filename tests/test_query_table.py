@@ -49,7 +49,7 @@ def test_the_table_begins_at_the_inverse_document_frequency():
 
 def test_a_token_of_documents_that_the_teacher_likes_gains(tiny_model, tmp_path):
     encoder = Weighs.load(tiny_model)
-    task = TokenWeights(encoder, *lessons(), QueryTable(steps=30, back=0.5, device="cpu"))
+    task = TokenWeights(encoder, *lessons(), QueryTable(steps=30, shrinkage=0.5, device="cpu"))
     before = encoder.query_side.weights.copy()
     liked, other = (encoder.tokenize([word], "query")[0][0] for word in QUERY.split())
     train(encoder, task, tmp_path)
@@ -58,7 +58,7 @@ def test_a_token_of_documents_that_the_teacher_likes_gains(tiny_model, tmp_path)
     assert gain[liked] > gain[other]
     half = np.log(gain[liked])
     encoder.query_side = QuerySide(before, 64)
-    task.settings = task.settings.model_copy(update={"back": 0.0})
+    task.settings = task.settings.model_copy(update={"shrinkage": 0.0})
     task.conclude(encoder)  # all of what was learnt is twice the half of it
     assert np.log(encoder.query_side.weights[liked] / before[liked]) == pytest.approx(2 * half, rel=1e-4)
     assert (encoder.query_side.weights[list(encoder.tokenizer.all_special_ids)] == 0).all()

@@ -91,5 +91,5 @@ def test_a_written_plan_says_auto_and_reads_back(tmp_path):
 def test_settings_come_back_from_a_file():
     plain = AdaptSettings().model_dump_json()
     assert AdaptSettings.model_validate_json(plain) == AdaptSettings()
-    with pytest.raises(ValueError, match="merges"):
+    with pytest.raises(ValueError, match="interpolations"):
         AdaptSettings.model_validate_json('{"merges": "0.5"}')

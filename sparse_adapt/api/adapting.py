@@ -45,7 +45,7 @@ FILES = {  # steps that an adaptation can stop after, and what to read then
 }
 SETTINGS = SettingsOf(
     "sparse_adapt.pipeline.settings:AdaptSettings",
-    without=("seed", "stages", "queries", "candidates", "merges"),
+    without=("seed", "stages", "queries", "candidates", "interpolations"),
 )
 KEYS = {"glossary": "dictionary"}  # what a file of a corpus folder is called, where it is called otherwise
 
@@ -203,7 +203,7 @@ def adapt(
     until: the step to stop after (terms, dictionary, queries, candidates, stages), to read and edit what it made.
     resume: whether an adaptation that was stopped goes on, as it was asked for and with what is named now on top.
     settings: of every stage that trains (`batch_size=8`), of one stage under its name (`rank={"steps": 100}`), of
-    the adaptation itself (`documents`, `max_tokens`, `only_new`, `query_side`, `windows`, `share`, `merges`), and how
+    the adaptation itself (`documents`, `max_tokens`, `only_new`, `query_side`, `windows`, `share`, `interpolations`), and how
     queries and candidates are made (`query_settings={"count": 500}`, `candidate_settings`).
 
     Raises InputError for a corpus that can't be read or gives too little, and for a glossary of other words,

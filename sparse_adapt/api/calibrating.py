@@ -18,28 +18,28 @@ from sparse_adapt.report.tables import Row, Table
 
 if TYPE_CHECKING:
     from sparse_adapt.collection.given import QueriesGiven
-    from sparse_adapt.pipeline.lowering import Bought
+    from sparse_adapt.pipeline.before_after import BeforeAfter
     from sparse_adapt.retrieve.evaluate import Collection
 
 
 @dataclass(frozen=True, repr=False)
 class Calibration(Told):
-    """A model whose new terms activate less or more: where it lies, which terms moved, and what that buys and costs."""
+    """A model whose new terms activate less or more: where it lies, which terms moved, and its effect, before and after."""
 
     folder: Path
     terms: Table
-    bought: tuple["Bought", ...]
+    before_after: tuple["BeforeAfter", ...]
     corpus: str = ""
 
     @property
     def headline(self) -> str:
         """The folder, how many terms moved, and background queries that activate one."""
-        first, moved = self.bought[0], len(self.terms.rows)
+        first, moved = self.before_after[0], len(self.terms.rows)
         return f"{self.folder}: {moved:,} terms moved, {first.name} {first.before:.1%} to {first.after:.1%}"
 
     def rows(self) -> list[Row]:
         """Each figure before and after."""
-        return [each._asdict() for each in self.bought]
+        return [each._asdict() for each in self.before_after]
 
     def to_dict(self) -> dict[str, Any]:
         """Terms with their amounts, and every figure."""
@@ -52,7 +52,7 @@ class Calibration(Told):
         """Both tables."""
         from sparse_adapt.pipeline.calibrate import tabulate
 
-        return untitled(self.terms, tabulate(self.bought))
+        return untitled(self.terms, tabulate(self.before_after))
 
     def after(self) -> After:
         """The model, and how its vectors are written."""
@@ -94,7 +94,7 @@ def calibrate(
     overwrite: Overwrite = False,
     progress: bool | None = None,
 ) -> Calibration:
-    """Have new terms activate less, and show what that buys and costs.
+    """Have new terms activate less, and show its effect, before and after.
 
     Only the biases of new tokens change, so every other weight stays as it was.
 
@@ -119,6 +119,7 @@ def calibrate(
     check_output(place, overwrite=overwrite, resume=False, reads=[str(model)])
     from sparse_adapt.api.models import load_sparse
     from sparse_adapt.collection.given import Corpus, queries_of
+    from sparse_adapt.pipeline.before_after import Scales
     from sparse_adapt.pipeline.calibrate import (
         amounts_for,
         amounts_of,
@@ -126,7 +127,6 @@ def calibrate(
         save_calibrated,
         tabulate_amounts,
     )
-    from sparse_adapt.pipeline.lowering import Scales
 
     held, encoder = load_sparse(model, "cpu")
     check_calibrates(encoder, held.source)
@@ -137,10 +137,10 @@ def calibrate(
     with watching(progress) as bars:
         heard = bars.count("documents", len(documents))
         scales = Scales.of(encoder, asked, documents, None if given is None else _judged(given.place), heard)
-    bought = scales.bought(amounts)
-    save_calibrated(encoder, held.source, amounts, bought, place, overwrite=overwrite)
+    before_after = scales.before_after(amounts)
+    save_calibrated(encoder, held.source, amounts, before_after, place, overwrite=overwrite)
     return Calibration(
-        place, tabulate_amounts(encoder, amounts), tuple(bought), (given.place if given else None) or ""
+        place, tabulate_amounts(encoder, amounts), tuple(before_after), (given.place if given else None) or ""
     )
 
 

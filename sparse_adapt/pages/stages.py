@@ -29,7 +29,7 @@ def stages_section(subject: RunSubject) -> Section:
     parts: list[Part] = []
     if columns:
         note = f"After each stage. {SAYS_ALONE}" if has_alone(subject.report) else "After each stage."
-        parts.append(Pictures(bought(columns), note))
+        parts.append(Pictures(before_after(columns), note))
     tried = subject.report.get("adapt", {}).get("choice", {}).get("tried", [])
     if tried:
         parts.append(TableRows(_tried(tried, int(subject.report["adapt"]["choice"]["kept"]))))
@@ -45,7 +45,7 @@ def stages_section(subject: RunSubject) -> Section:
     return Section("stages", "Stages", parts)
 
 
-def bought(columns: Sequence[Mapping[str, Any]]) -> list[Picture]:
+def before_after(columns: Sequence[Mapping[str, Any]]) -> list[Picture]:
     """nDCG@10 of unseen queries, weights a document, background queries that activate a term: after each stage."""
     order = [each["name"] for each in columns]
     found: list[Row] = [

@@ -1,7 +1,7 @@
 """New terms that activate less, or more, than they were taught to: the biases of their output rows, and nothing else.
 
 A term activates a text whose largest logit for it is above 0. Lowering its bias by an amount takes it from the texts where
-that logit is smaller, those that mean it among them: what is bought in false activations is paid in semantic queries.
+that logit is smaller, those that mean it among them: fewer false activations cost semantic queries.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from sparse_adapt.errors import ConfigError, ModelError, unknown
 from sparse_adapt.files.folders import output_folder, write_json
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.lowering import Amounts, Bought, background_queries, raw_logits
+from sparse_adapt.pipeline.before_after import Amounts, BeforeAfter, background_queries, raw_logits
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.selection.retention import BACKGROUND_SEED
 from sparse_adapt.stages.card import making_of, write_card
@@ -68,8 +68,8 @@ def amounts_for(model: SparseEncoder, target: float, texts: Sequence[str] | None
 # -- tables and models ----------------------------------------------------------------------------
 
 
-def tabulate(bought: Sequence[Bought]) -> Table:
-    """What amounts buy and cost, a row a figure; a share is a percentage, so cells are text."""
+def tabulate(before_after: Sequence[BeforeAfter]) -> Table:
+    """What amounts change, before and after, a row a figure; a share is a percentage, so cells are text."""
     columns = (
         Column("name", "", "text"),
         Column("before", "before"),
@@ -83,7 +83,7 @@ def tabulate(bought: Sequence[Bought]) -> Table:
             "after": _shown(each.after, each.share, ""),
             "change": _shown(each.after - each.before, each.share, "+"),
         }
-        for each in bought
+        for each in before_after
     ]
     return Table("What it buys and costs", columns, rows)
 
@@ -107,12 +107,12 @@ def save_calibrated(
     model: SparseEncoder,
     source: str,
     amounts: Amounts,
-    bought: Sequence[Bought],
+    before_after: Sequence[BeforeAfter],
     out: Path,
     *,
     overwrite: bool = False,
 ) -> dict[str, Any]:
-    """Write the model with its terms lowered, and what that buys and costs; the model in memory stays as it is.
+    """Write the model with its terms lowered, and its effect, before and after; the model in memory stays as it is.
 
     Raises OutputError for a place that is taken.
     """
@@ -123,7 +123,7 @@ def save_calibrated(
         for token, each in zip(model.new_tokens, amounts, strict=True)
         if each
     }
-    told = {"lowered": terms, "figures": [each._asdict() for each in bought]}
+    told = {"lowered": terms, "figures": [each._asdict() for each in before_after]}
     with output_folder(Place(out, overwrite=overwrite, resumable=False, reads=[Path(source)])) as work:
         before = model.output_bias[ids].detach().clone()
         try:

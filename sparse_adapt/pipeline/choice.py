@@ -80,7 +80,7 @@ class Retention(RootModel[dict[str, dict[str, Any]]]):
 def makers_of(
     plan: Plan,
     folder: Path,
-    merges: Sequence[float],
+    interpolations: Sequence[float],
     reading: Reading,
     ranked: Path | None = None,
 ) -> list[Maker]:
@@ -102,7 +102,7 @@ def makers_of(
         def both(back: float) -> SparseEncoder:
             return added(load(last), load(plan.model), load(ranked), 1 - back)
 
-        return [*makers, *_on_the_way(f"{stage} and ranking", merges, both)]
+        return [*makers, *_on_the_way(f"{stage} and ranking", interpolations, both)]
     if len(plan.stages) > 1:
         makers.append(Maker(plan.stages[-2], None, partial(load, before)))
 
@@ -110,14 +110,14 @@ def makers_of(
         model = load(models["rank"])
         return merge(load(before), model, back) if back else model
 
-    return [*makers, *_on_the_way("rank", merges, distilled)]
+    return [*makers, *_on_the_way("rank", interpolations, distilled)]
 
 
 def _on_the_way(
-    name: str, merges: Sequence[float], make: Callable[[float], SparseEncoder]
+    name: str, interpolations: Sequence[float], make: Callable[[float], SparseEncoder]
 ) -> Iterator[Maker]:
-    """A model for each share of the way back (`merges`), the one that goes none of it last."""
-    for back in (*merges, 0.0):
+    """A model for each share of the way back (`interpolations`), the one that goes none of it last."""
+    for back in (*interpolations, 0.0):
         yield Maker(f"{name} at {1 - back:.0%}" if back else name, back, partial(make, back))
 
 
@@ -134,7 +134,7 @@ def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
         kinds = {query.query_id: query.kind for query in read_synthetic_queries(collection)}
         entries = list(read_candidates(held_file, document_ids=documents))
         held = held_collection(documents, entries, kinds)
-        makers = makers_of(plan, folder, settings.merges, request.reading, work.ranked)
+        makers = makers_of(plan, folder, settings.interpolations, request.reading, work.ranked)
         progress = work.watcher.count("models tried", len(makers))
         if settings.frozen:
             choice = compare_as_they_are(makers, held, progress, taught="query-table" in plan.stages)

@@ -36,10 +36,10 @@ class AdaptSettings(Settings):
     candidates: CandidateSettings = setting(
         CandidateSettings(), "Which documents of a query the teacher scores."
     )
-    merges: tuple[float, ...] = setting(
+    interpolations: tuple[float, ...] = setting(
         (0.5,),
-        "Models between the one before distillation and the distilled one that are tried.",
-        unit="share of the way back",
+        "Interpolation weights of models between the one before ranking and the ranked one that are tried.",
+        unit="interpolation weight",
     )
     frozen: bool = setting(
         False,
@@ -64,7 +64,7 @@ class AdaptSettings(Settings):
         None, "Tokens of a window that the next one repeats; 32 by default.", unit="tokens", ge=0
     )
 
-    @field_validator("stages", "merges", mode="before")
+    @field_validator("stages", "interpolations", mode="before")
     @classmethod
     def _as_read_from_json(cls, values: object) -> object:
         """A list, as JSON has it, serves as well."""

@@ -63,11 +63,11 @@ class QueryTable(Scoring):
     batch_size: int = setting(64, "Queries of a step, each with its candidates.", unit="queries", ge=1)
     new_learning_rate: float = setting(0.02, "Highest learning rate of the logarithms of weights.", gt=0)
     temperature: float = setting(2.0, gt=0)
-    back: float = setting(
+    shrinkage: float = setting(
         0.25,
-        "How far the learnt token scales are taken back to 1. By this much synthetic queries that were set aside are answered "
+        "Shrinkage of learnt token scales towards 1. By this much synthetic queries that were set aside are answered "
         "best, over four collections and three seeds.",
-        unit="share of the way back",
+        unit="share of the way",
         ge=0,
         lt=1,
     )
@@ -141,7 +141,7 @@ class TokenWeights:
         assert encoder.query_side is not None
         with torch.no_grad():
             gain = self.beside(torch.arange(len(self.start), device=self.beside.own.device)).cpu().numpy()
-        gain *= 1.0 - self.settings.back
+        gain *= 1.0 - self.settings.shrinkage
         encoder.query_side = encoder.query_side.times(np.exp(gain))
         said = np.unique(np.concatenate([np.zeros(0, np.int64), *self.queries]))
         moved = float(np.abs(gain[said]).mean()) if len(said) else 0.0

@@ -133,8 +133,8 @@ def _save(explored: Explored, at: Addresses, saves: Path) -> Callable[[Request],
             if token is None:
                 raise Missing
             amounts = amounts_with(explored, token, amount)
-            bought = explored.scales_for(amounts).bought(amounts)
-            save_calibrated(explored.main.model, explored.places.model, amounts, bought, saves / name)
+            before_after = explored.scales_for(amounts).before_after(amounts)
+            save_calibrated(explored.main.model, explored.places.model, amounts, before_after, saves / name)
         return RedirectResponse(at.term(token_id, amount=f"{amount:g}", saved=name), 303)
 
     async def endpoint(request: Request) -> Response:

@@ -18,7 +18,7 @@ from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.layout import is_dense
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pages.subject import EncodedSubject
-from sparse_adapt.pipeline.lowering import Amounts, Scales, Texts, background_queries, raw_logits
+from sparse_adapt.pipeline.before_after import Amounts, Scales, Texts, background_queries, raw_logits
 from sparse_adapt.pipeline.run import REPORT_FILE, read_finished
 from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.encode import encode

@@ -13,8 +13,8 @@ from sparse_adapt.pages.explorer.views import Addresses, Missing
 from sparse_adapt.pages.queries import TOP
 from sparse_adapt.pages.states import heat_of
 from sparse_adapt.pages.terms import nearest_tokens
+from sparse_adapt.pipeline.before_after import Amounts, Texts
 from sparse_adapt.pipeline.calibrate import check_calibrates, tabulate
-from sparse_adapt.pipeline.lowering import Amounts, Texts
 from sparse_adapt.report.sections import (
     Bar,
     BarList,
@@ -125,7 +125,7 @@ def _slider(
         Field("q", "Rankings for", text),
     ]
     parts: list[Part] = [WebForm(at.term(token.token_id), fields, "Show")]
-    parts.append(TableRows(tabulate(explored.scales_for(amounts).bought(amounts))))
+    parts.append(TableRows(tabulate(explored.scales_for(amounts).before_after(amounts))))
     if text.strip():
         parts.append(
             Rankings([_with(explored, at, each, text) for each in (np.zeros_like(amounts), amounts)])

@@ -1,4 +1,4 @@
-"""What terms that activate less, or more, buy and cost: false activations, texts that say a term, known items, judged queries.
+"""What terms that activate less, or more, change, before and after: false activations, texts that say a term, known items, judged queries.
 
 A term's amount is taken from its logit in every text. Vectors change in the moved terms' own columns alone, so they
 follow from the raw logits without encoding anything again, and only queries that activate a moved term find anything else.
@@ -117,7 +117,7 @@ def _ids(model: SparseEncoder) -> NDArray[np.int64]:
 # -- figures --------------------------------------------------------------------------------------
 
 
-class Bought(NamedTuple):
+class BeforeAfter(NamedTuple):
     """One figure before and after: `share` tells a share of texts from a measure or a weight."""
 
     name: str
@@ -147,7 +147,7 @@ class Asked:
         """The measures of the queries with no term moved."""
         return evaluate_vectors(self.texts.vectors, self.documents, self.collection, DEPTH)
 
-    def bought(self, amounts: Amounts, documents: csr_matrix) -> list[Bought]:
+    def before_after(self, amounts: Amounts, documents: csr_matrix) -> list[BeforeAfter]:
         """The measure before and after, of all queries and of each kind where there are several."""
         after = self._after(amounts, documents)
         kinds = self.before.kinds if len(self.before.kinds) > 1 else ()
@@ -156,7 +156,9 @@ class Asked:
             (f"  {kind}", np.array([each.kind == kind for each in self.before.queries])) for kind in kinds
         ]
         values = self.before.values[self.measure]
-        return [Bought(name, float(values[rows].mean()), float(after[rows].mean())) for name, rows in chosen]
+        return [
+            BeforeAfter(name, float(values[rows].mean()), float(after[rows].mean())) for name, rows in chosen
+        ]
 
     def _after(self, amounts: Amounts, documents: csr_matrix) -> NDArray[np.float64]:
         """The measure of each query with terms moved: another one only where the query activates a moved term."""
@@ -211,14 +213,14 @@ class Scales:
             asked.append(Asked.of("judged queries, nDCG@10", MEASURE, judged, texts))
         return cls(raw_logits(model, background_queries(), "query"), None, texts, said, asked)
 
-    def bought(self, amounts: Amounts) -> list[Bought]:
+    def before_after(self, amounts: Amounts) -> list[BeforeAfter]:
         """Every figure without the amounts and with them."""
         shares = [
             ("background queries that activate a term", self.background),
             ("your queries that activate a term", self.own),
         ]
         found = [
-            Bought(name, _active(logits, np.zeros_like(amounts)), _active(logits, amounts), share=True)
+            BeforeAfter(name, _active(logits, np.zeros_like(amounts)), _active(logits, amounts), share=True)
             for name, logits in shares
             if logits is not None
         ]
@@ -228,10 +230,10 @@ class Scales:
         if self.said.any():
             found.append(_share("documents that say a term and activate it", before, after, self.said))
             means = float(before[self.said].mean()), float(after[self.said].mean())
-            found.append(Bought("largest logit of a term where it is said", means[0], means[1]))
+            found.append(BeforeAfter("largest logit of a term where it is said", means[0], means[1]))
         found.append(_share("other documents that activate a term", before, after, ~self.said))
         vectors = self.documents.lowered(amounts)
-        return [*found, *(each for asked in self.asked for each in asked.bought(amounts, vectors))]
+        return [*found, *(each for asked in self.asked for each in asked.before_after(amounts, vectors))]
 
 
 def _active(logits: Logits, amounts: Amounts) -> float:
@@ -239,8 +241,8 @@ def _active(logits: Logits, amounts: Amounts) -> float:
     return float((logits > amounts).any(axis=1).mean()) if len(logits) else 0.0
 
 
-def _share(name: str, before: Logits, after: Logits, where: NDArray[np.bool_]) -> Bought:
+def _share(name: str, before: Logits, after: Logits, where: NDArray[np.bool_]) -> BeforeAfter:
     """The share of marked pairs of a document and a term in which the term is active."""
     pairs = max(1, int(where.sum()))
     shares = [float(((logits > 0) & where).sum()) / pairs for logits in (before, after)]
-    return Bought(name, shares[0], shares[1], share=True)
+    return BeforeAfter(name, shares[0], shares[1], share=True)
