@@ -51,7 +51,7 @@ This page is written from the settings in the code. A key stands under its table
 `steps = 300`); [formats](formats.md) shows whole files. Options of the command line go before the file, and the
 file goes before the defaults. A key that doesn't exist is refused, with the nearest that does.
 
-`auto` means that the stage settles the value itself, from the number of queries and of new [terms](words.md#term).
+`auto` means that the stage settles the value itself, from the number of queries and of new [terms](glossary.md#term).
 """
 
 
