@@ -3,8 +3,9 @@
     python -m benchmarks.going_back --data DIR --runs RUNS [--seeds 0 3 4]
 
 DIR holds the collections; RUNS/NAME what `sparse-adapt adapt DIR/NAME --until candidates` left of each. The stage
-`query-table` learns from the synthetic queries' candidates, and each share of the way back to the first table is tried. Prints
-nDCG@10 by share; `chosen` is the share that is best for the synthetic queries, means over collections and seeds.
+`query-table` learns from the synthetic queries' candidates, and each share of the way back to the first table is
+tried. Prints nDCG@10 by share; `chosen` is the share that is best for the synthetic queries, means over collections
+and seeds.
 """
 
 import argparse

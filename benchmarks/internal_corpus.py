@@ -3,10 +3,10 @@
     python -m benchmarks.internal_corpus SEED FOLDER
 
 Writes some 100 documents, a glossary that defines each product, and test queries of three kinds: *control* (about the
-firm's ordinary matters), *explicit* (they say a product) and *semantic* (they mean one, mostly in words that the glossary
-doesn't use). Most documents on a product never say what it is for: they tell of access, outages, releases. Even seeds
-and odd ones share neither products nor matters, so that what is chosen with one is reported with the other. The texts
-lie in `internal_texts.json`.
+firm's ordinary matters), *explicit* (they say a product) and *semantic* (they mean one, mostly in words that the
+glossary doesn't use). Most documents on a product never say what it is for: they tell of access, outages, releases.
+Even seeds and odd ones share neither products nor matters, so that what is chosen with one is reported with the
+other. The texts lie in `internal_texts.json`.
 """
 
 import argparse
@@ -33,7 +33,7 @@ class Product(NamedTuple):
     definition: str
     example: str
     fact: str
-    hidden: tuple[str, str, str]
+    semantic: tuple[str, str, str]
 
 
 class Matter(NamedTuple):
@@ -152,7 +152,7 @@ def _asked(
     for name, product in zip(names, products, strict=True):
         relevant = {f"{name}-{number}": 1 for number in range(len(GUISES))}
         explicit = (f"how do i get into {name}", f"{name} is down")
-        for kind, texts in (("semantic", product.hidden), ("explicit", explicit)):
+        for kind, texts in (("semantic", product.semantic), ("explicit", explicit)):
             for number, text in enumerate(texts):
                 queries.append(Query(f"{kind}-{name}-{number}", text, kind))
                 judgements[queries[-1].query_id] = relevant

@@ -115,7 +115,9 @@ def of_states(source: str) -> SparseEncoder:
 
 
 def measured(encoder: SparseEncoder, collection: Collection) -> dict[str, float]:
-    """Ranking, areas under the curve of semantic queries against others, right term first, questions that activate one."""
+    """Ranking, areas under the curve of semantic queries against others, right term first, questions that activate
+    one.
+    """
     vectors = encode(encoder, [each.full_text for each in collection.documents], "document")
     found = evaluate_vectors(
         encode(encoder, [each.text for each in collection.queries], "query"), vectors, collection

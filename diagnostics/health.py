@@ -102,7 +102,8 @@ class Health(Result):
             )
         if false_activation:
             found.append(
-                f"new tokens that activate most documents that don't say them ({len(false_activation):,}): {_some(false_activation)}"
+                f"new tokens that activate most documents that don't say them ({len(false_activation):,}): "
+                f"{_some(false_activation)}"
             )
         if self.cost.empty_documents:
             found.append(
@@ -148,7 +149,7 @@ def tabulate_head(head: Head) -> Table:
         {"figure": "non-zeros a passage", "value": head.nonzero_document, "usual": usual[0]},
         {"figure": "non-zeros a question", "value": head.nonzero_query, "usual": usual[1]},
         {"figure": "passages without a non-zero (%)", "value": 100 * head.dark, "usual": "0"},
-        {"figure": "vocabulary that some passage lights (%)", "value": 100 * head.active, "usual": ""},
+        {"figure": "vocabulary that some passage activates (%)", "value": 100 * head.active, "usual": ""},
         {"figure": "tokens that passages say", "value": head.said, "usual": ""},
         {"figure": "of these never active where said", "value": head.silent, "usual": ""},
     ]

@@ -283,7 +283,9 @@ class Active:
 
 
 def active_in(model: SparseEncoder, text: str) -> Active:
-    """Where a document's tokens are active; nothing where it isn't read by windows. Of equal weights the first counts."""
+    """Where a document's tokens are active; nothing where it isn't read by windows. Of equal weights the first
+    counts.
+    """
     if model.windows is None:
         return Active(None, {})
     parts, _ = cut_up([text], model.tokenizer, model.windows, model.form.prompt("document"))

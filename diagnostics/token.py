@@ -198,7 +198,7 @@ def _weight(
     factor: float,
     dropped: bool,
 ) -> Weight:
-    """`factor`: what the encoder multiplies the token's weight with, 1 unless the model has token scales.json.
+    """`factor`: what the encoder multiplies the token's weight with, 1 unless the model has token_scales.json.
 
     `dropped`: whether the model keeps as many entries as it may, so that this one may be none of them.
     """

@@ -92,7 +92,8 @@ table[table["measure"] == "ndcg@10"][["kind", "model", "baseline", "difference",
     TEXT(
         """## What it costs
 
-`diagnose_model` looks at the whole model: which documents activate each new token, how long vectors are, and how far the
+`diagnose_model` looks at the whole model: which documents activate each new token, how long vectors are, and how far
+the
 model moved from the base model. It ends with what is wrong, if anything is."""
     ),
     CODE("""sa.diagnose_model(taught, documents, baseline=base, progress=False)"""),

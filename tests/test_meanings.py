@@ -1,4 +1,6 @@
-"""Synthetic texts that mean a term: always the same for a seed, never saying it. A labeller tells how far each means it."""
+"""Synthetic texts that mean a term: always the same for a seed, never saying it. A labeller tells how far each means
+it.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -130,7 +132,7 @@ def test_a_judge_tells_the_meaning_whatever_a_text_was_made_from(encoder):
     background = Words().encode(BACKGROUND[::BACKGROUND_ONE_IN])
     labeller = Labeller(Words(), sources, source.about, background)
     texts = [encoder.tokenizer.decode(ids, skip_special_tokens=True) for ids in source.pool[:50]]
-    assert np.allclose(source.similarity_margin[:50], judge.similarity_margin(texts))
+    assert np.allclose(source.similarity_margin[:50], labeller.similarity_margin(texts))
     assert np.allclose(source.similarity_margin[-len(background) :], labeller.of_vectors(background))
     zorvex = place_of(encoder, "zorvex")
     assert len(np.unique(source.similarity_margin[:, zorvex])) > 2  # not just what it was made from

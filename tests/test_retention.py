@@ -1,4 +1,6 @@
-"""What a model keeps: general questions, false activations, the mixed index, known items; by hand and on the small model."""
+"""What a model keeps: general questions, false activations, the mixed index, known items; by hand and on the small
+model.
+"""
 
 import math
 

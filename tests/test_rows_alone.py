@@ -182,7 +182,7 @@ def test_the_table_has_a_line_for_each_way_of_teaching():
 
 
 def test_rows_can_read_the_states_of_the_body() -> None:
-    """The head that is put between passes them on, scaled to mean 0 and variance 1, and no token of a text is active."""
+    """The head that is put between passes them on, scaled to mean 0 and variance 1, and no token is active."""
     plain, bare = SparseEncoder.load("splade-tiny"), benchmark.of_states("splade-tiny")
     ids = torch.tensor(plain.tokenize(["a wing in supersonic flow"]))
     mask = torch.ones_like(ids)

@@ -55,8 +55,9 @@ CASES = {
     "triplets": "triplets --model {tiny} --triplets {triplets-file} {long} -o {out}",
     "labelled": "labelled --model {tiny} --labelled {labelled-file} {long} -o {out}",
     "distill": "distill --model {extend} --candidates {zorvex} --corpus {zorvex} --labeller {dense} {long} -o {out}",
-    "distill-unlabelled": "distill --model {extend} --candidates {zorvex} --corpus {zorvex} --labeller none {long} -o {out}",
-    "distill-published": "plain --model {extend} --candidates {zorvex} --corpus {zorvex} {long} -o {out}",
+    "distill-unlabelled": "distill --model {extend} --candidates {zorvex} --corpus {zorvex} --labeller none {long} "
+    "-o {out}",
+    "distill-published": "published --model {extend} --candidates {zorvex} --corpus {zorvex} {long} -o {out}",
     "distill-corpus": "rank --model {extend} --candidates {zorvex} --corpus {zorvex} {long} -o {out}",
     # stages, of a dense one
     "dense-extend": "extend --model {dense} --terms {zorvex} -o {out}",

@@ -203,8 +203,8 @@ def adapt(
     until: the step to stop after (terms, dictionary, queries, candidates, stages), to read and edit what it made.
     resume: whether an adaptation that was stopped goes on, as it was asked for and with what is named now on top.
     settings: of every stage that trains (`batch_size=8`), of one stage under its name (`rank={"steps": 100}`), of
-    the adaptation itself (`documents`, `max_tokens`, `only_new`, `query_side`, `windows`, `share`, `interpolations`), and how
-    queries and candidates are made (`query_settings={"count": 500}`, `candidate_settings`).
+    the adaptation itself (`documents`, `max_tokens`, `only_new`, `query_side`, `windows`, `share`, `interpolations`),
+    and how queries and candidates are made (`query_settings={"count": 500}`, `candidate_settings`).
 
     Raises InputError for a corpus that can't be read or gives too little, and for a glossary of other words,
     ConfigError for a setting that there isn't and for a file that no stage reads, OutputError for a folder that is

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Calibration(Told):
-    """A model whose new terms activate less or more: where it lies, which terms moved, and its effect, before and after."""
+    """A model whose new terms activate less or more: where it lies, which terms moved, and its effect, before and
+    after.
+    """
 
     folder: Path
     terms: Table
@@ -99,9 +101,9 @@ def calibrate(
     Only the biases of new tokens change, so every other weight stays as it was.
 
     model: by default that of the latest run, which brings its corpus as well. lower: by how much each named term's
-    logit is lowered; a negative amount raises it. target_activations: instead, the share of background queries that may activate
-    a term, from 0 to 1 or such as "5%". corpus: what the change is measured on, with its judgements where it has some.
-    queries: of your users, which of them activate a term before and after.
+    logit is lowered; a negative amount raises it. target_activations: instead, the share of background queries that
+    may activate a term, from 0 to 1 or such as "5%". corpus: what the change is measured on, with its judgements
+    where it has some. queries: of your users, which of them activate a term before and after.
 
     Raises ConfigError where neither or both are given and for a term that the model wasn't given, ModelError for a
     model that a bias doesn't reach.

@@ -146,8 +146,8 @@ class Unpacked(Packs):
         """Which documents have to be encoded again, in words."""
         if self.encode_again is None:
             return (
-                "encode again the documents that say or activate one of the terms; --corpus finds them, and every other "
-                "vector stays as it is"
+                "encode again the documents that say or activate one of the terms; --corpus finds them, and every "
+                "other vector stays as it is"
             )
         return (
             f"encode again {len(self.encode_again):,} documents: their ids are in {self.folder}/reencode.txt"

@@ -24,8 +24,8 @@ DARK = 0.5  # share of passages without an entry
 class Head:
     """What a head gives general passages and questions: mean entries, and the share of passages without any.
 
-    active: share of the vocabulary that some passage activates. said: tokens that passages say; inactive: those of them that no
-    passage activates that says them.
+    active: share of the vocabulary that some passage activates. said: tokens that passages say; inactive: those of
+    them that no passage activates that says them.
     """
 
     nonzero_document: float

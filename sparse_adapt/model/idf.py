@@ -74,7 +74,9 @@ def shares_of(texts: csr_matrix) -> Shares:
 
 
 def of_all(token_scales: TokenScales | None, size: int) -> TokenScales:
-    """A factor for every token (V) of a vocabulary of `size`: 1 without token scales; one that is missing is the largest."""
+    """A factor for every token (V) of a vocabulary of `size`: 1 without token scales; one that is missing is the
+    largest.
+    """
     if token_scales is None:
         return np.ones(size, np.float32)
     return np.pad(token_scales, (0, size - len(token_scales)), constant_values=token_scales.max()).astype(

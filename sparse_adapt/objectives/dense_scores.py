@@ -46,7 +46,8 @@ class DenseScores:
     ) -> None:
         """`documents`: text of every document, by id; the candidates are among them. `weights`: of the loss terms.
 
-        tau, margin: see `Comparison`. `before`: whose vectors of background texts are held; by default the encoder's own.
+        tau, margin: see `Comparison`. `before`: whose vectors of background texts are held; by default the encoder's
+        own.
         """
         self.name, self.settings = name, settings
         self.scored = Scored(candidates, list(documents))

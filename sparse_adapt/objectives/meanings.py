@@ -169,14 +169,17 @@ def meanings(
 
 @lru_cache(maxsize=1)
 def labeller_named(name: str) -> DenseEncoder:
-    """The semantic labeller of that name: one for every stage of a run, which then needn't encode the ordinary words again."""
+    """The semantic labeller of that name: one for every stage of a run, which then needn't encode the ordinary words
+    again.
+    """
     return DenseEncoder(name, rough=True)
 
 
 def recall(meant: Tensor, samples: Samples, targets: Targets, inactive_weight: float) -> Tensor:
     """How far synthetic texts are from activating what they mean; `meant` (B, D) as the hinges take it.
 
-    Labelled by degrees, a term's logit follows the similarity margin; else it is active above or inactive below a bound.
+    Labelled by degrees, a term's logit follows the similarity margin; else it is active above or inactive below a
+    bound.
     """
     if samples.similarity_margin is not None:
         wanted = targets.threshold + targets.slope * samples.similarity_margin.to(meant.device)

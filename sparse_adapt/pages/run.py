@@ -41,7 +41,7 @@ WORDS = (
     ),
     (
         "false_activation",
-        "an background query, or another one that doesn't mean a term, that activates it all the same",
+        "a background query, or another one that doesn't mean a term, that activates it all the same",
     ),
     (
         "nDCG@10",

@@ -270,7 +270,7 @@ def nearest_tokens(model: SparseEncoder, token_ids: Sequence[int]) -> Mapping[in
 
 
 def provenance_section(subject: RunSubject, findings: Sequence[TermFindings]) -> Section:
-    """For the first terms: a document that says it, a query that means it, an background query that activates it."""
+    """For the first terms: a document that says it, a query that means it, a background query that activates it."""
     model = subject.final.model
     parts: list[Part] = []
     for number, each in enumerate(findings[:EXPLAINED]):
@@ -290,4 +290,4 @@ def texts_of(subject: RunSubject, each: TermFindings) -> Iterator[tuple[str, str
     if each.meaning:
         yield "A query that means it", each.meaning[0].text
     if each.false_activations:
-        yield "An background query that activates it by mistake", each.false_activations[0].text
+        yield "A background query that activates it by mistake", each.false_activations[0].text

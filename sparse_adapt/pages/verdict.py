@@ -147,7 +147,9 @@ def _index(before: ServingCost, after: ServingCost) -> str:
 def _work(before: ServingCost, after: ServingCost) -> str:
     assert before.flops is not None and after.flops is not None, "queries were given"
     change = "" if not before.flops else f" ({percentage(after.flops / before.flops - 1, 0, '+')})"
-    return f"{before.flops:.1f} to {after.flops:.1f} tokens that an background query and a document share{change}"
+    return (
+        f"{before.flops:.1f} to {after.flops:.1f} tokens that a background query and a document share{change}"
+    )
 
 
 def _production(subject: RunSubject) -> str:
@@ -159,7 +161,8 @@ def _production(subject: RunSubject) -> str:
 
 def _when_not(subject: RunSubject, gains: Sequence[Evidence], false_activations: float) -> Iterator[Prose]:
     yield Prose(
-        f"For general questions: {percentage(false_activations)} of background queries activate a new term, though they mean none.",
+        f"For general questions: {percentage(false_activations)} of background queries activate a new term, though "
+        "they mean none.",
         "bad" if false_activations > ACTIVATIONS_ENOUGH else "",
     )
     for gain in gains[1:]:

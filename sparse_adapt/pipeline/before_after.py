@@ -1,8 +1,9 @@
-"""What terms that activate less, or more, change, before and after: false activations, texts that say a term, known items, judged queries.
+"""What terms that activate less, or more, change, before and after: false activations, texts that say a term, known
+items, judged queries.
 
 A term's amount is taken from its logit in every text. Vectors change in the moved terms' own columns alone, so they
-follow from the raw logits without encoding anything again, and only queries that activate a moved term find anything else.
-Dimensions: N texts, T terms, V vocabulary.
+follow from the raw logits without encoding anything again, and only queries that activate a moved term find anything
+else. Dimensions: N texts, T terms, V vocabulary.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """New terms that activate less, or more, than they were taught to: the biases of their output rows, and nothing else.
 
-A term activates a text whose largest logit for it is above 0. Lowering its bias by an amount takes it from the texts where
-that logit is smaller, those that mean it among them: fewer false activations cost semantic queries.
+A term activates a text whose largest logit for it is above 0. Lowering its bias by an amount takes it from the texts
+where that logit is smaller, those that mean it among them: fewer false activations cost semantic queries.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,8 +55,8 @@ def amounts_of(model: SparseEncoder, lower: Mapping[str, float]) -> Amounts:
 def amounts_for(model: SparseEncoder, target: float, texts: Sequence[str] | None = None) -> Amounts:
     """The least amounts by which at most a share `target` of background queries activates a term.
 
-    The texts with the largest logits may keep their terms; each term is lowered to where it activates none of the others,
-    and no further. Background queries are made up, others than those that measure; `texts` replaces them.
+    The texts with the largest logits may keep their terms; each term is lowered to where it activates none of the
+    others, and no further. Background queries are made up, others than those that measure; `texts` replaces them.
     """
     logits = raw_logits(model, texts or background_queries(CHOOSING_SEED), "query")
     kept = int(target * len(logits) + 1e-9)

@@ -251,9 +251,9 @@ def tabulate(report: Mapping[str, Any]) -> Table:
 
 def _note(choice: Mapping[str, Any]) -> Iterator[str]:
     """What the table measures, and what the names of its models mean."""
-    yield f"Measured on {choice['queries']:,} synthetic queries that were set aside. nDCG@10: how high a model ranks the"
-    yield "ten documents that the teacher scores best. p: how likely chance alone makes such a difference to the base"
-    yield "model. non-zeros: tokens with a weight, of a document and of a query. *: the model that is kept."
+    yield f"Measured on {choice['queries']:,} synthetic queries that were set aside. nDCG@10: how high a model ranks"
+    yield "the ten documents that the teacher scores best. p: how likely chance alone makes such a difference to the"
+    yield "base model. non-zeros: tokens with a weight, of a document and of a query. *: the model that is kept."
     ways = {str(row["weighed"]) for row in choice["tried"]}
     if any(row["back"] for row in choice["tried"]):
         yield "at 50%: half of what the last stage changed is kept."
@@ -322,6 +322,6 @@ def _shown(rows: Sequence[Evidence], choice: Mapping[str, Any]) -> Iterator[str]
     for row in rows:
         if row.kind == MEANT.name:
             yield (
-                f"{choice['meaning']['active']:.0%} of {row.kind} activate their term first; they find its documents with "
-                f"nDCG@10 {row.base:.3f} -> {row.model:.3f}"
+                f"{choice['meaning']['active']:.0%} of {row.kind} activate their term first; they find its documents "
+                f"with nDCG@10 {row.base:.3f} -> {row.model:.3f}"
             )

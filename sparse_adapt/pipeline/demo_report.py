@@ -83,7 +83,8 @@ def _learns(final: Figures) -> Criterion:
     meant = min((weight for term in terms for weight in term["hard_queries"].values()), default=0.0)
     false_activation = max(max(term["others_largest"], term["control_largest"]) for term in terms)
     found = f"heaviest token in {heaviest} of {said} documents; least logit where it stands {least:.1f}; "
-    found += f"weight in hard queries at least {meant:.2f} (needs {MEANT_ENOUGH}), elsewhere at most {false_activation:.2f}"
+    found += f"weight in hard queries at least {meant:.2f} (needs {MEANT_ENOUGH}), "
+    found += f"elsewhere at most {false_activation:.2f}"
     if false_activation:
         found += f" ({final['control_active']:.0%} of control queries activate {_it(terms)})"
     holds = enough and least > 0 and meant >= MEANT_ENOUGH and false_activation == 0.0

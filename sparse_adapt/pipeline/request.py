@@ -178,8 +178,8 @@ class Request:
             for name in self.stages:
                 if "table" in find_stage(name).refuses:
                     raise ConfigError(
-                        f"the stage {name} teaches queries to activate tokens that they don't say, and a table weighs no "
-                        "others; leave out the stage, or --query-side table"
+                        f"the stage {name} teaches queries to activate tokens that they don't say, and a table weighs "
+                        "no others; leave out the stage, or --query-side table"
                     )
         for path in (self.glossary, self.queries, self.candidates):
             if path is not None and not Path(path).exists():

@@ -86,8 +86,8 @@ class Top(Settings):
     )
     preset: str = setting(
         "default",
-        "Settings of every stage under one name: default, or published for the published recipe. A stage that has none under "
-        "the name takes its defaults.",
+        "Settings of every stage under one name: default, or published for the published recipe. A stage that has none "
+        "under the name takes its defaults.",
     )
 
 

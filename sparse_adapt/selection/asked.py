@@ -1,7 +1,7 @@
 """What is asked of a base model and an adapted one, without a label, and what they answer.
 
-Synthetic queries that were set aside, each kind of them, known items, and definitions in other words of what a model was
-taught; the judged queries of a corpus where it has some. Dimensions: B texts, D terms.
+Synthetic queries that were set aside, each kind of them, known items, and definitions in other words of what a model
+was taught; the judged queries of a corpus where it has some. Dimensions: B texts, D terms.
 """
 
 import shutil
@@ -92,8 +92,8 @@ def weigh(
 ) -> Weighed:
     """The evidence for the second of two models, beside the first, the base model.
 
-    `results`: on the synthetic queries that were set aside. `taught`: what the second was taught; without a semantic labeller nobody
-    tells whether other words mean the same.
+    `results`: on the synthetic queries that were set aside. `taught`: what the second was taught; without a semantic
+    labeller nobody tells whether other words mean the same.
     """
     base, model = results
     both = encoded(*models, evenly(documents, DOCUMENTS))

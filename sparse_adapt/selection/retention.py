@@ -97,7 +97,9 @@ def activates(queries: csr_matrix, terms: Sequence[Sequence[int]]) -> NDArray[np
 def background_false_activations(
     model: SparseEncoder, count: int, terms: Sequence[Sequence[int]]
 ) -> NDArray[np.bool_]:
-    """Which background texts like queries activate a term, of so many texts half of which are like queries: (count / 2,)."""
+    """Which background texts like queries activate a term, of so many texts half of which are like queries: (count /
+    2,).
+    """
     return activates(encode(model, synthetic(count, BACKGROUND_SEED)[LIKE_QUERIES], "query"), terms)
 
 

@@ -3,9 +3,9 @@
 The sentence that defines a term is read with the term or its defining words masked; and the definition alone,
 without the term, must bring the term to mind, as a query does that describes a thing without its name. Definitions
 are few, so most of a step are texts made from them and from the documents, whose meaning a semantic labeller tells.
-First the rows of the new terms are fitted to a body that stands still. Frozen features can't follow the labeller far, so
-then every weight learns, held by an anchor on the corpus and on general passages. With `train = "rows"` the fit is all
-(`teach_rows`): old tokens keep the same bits, and terms can be added later.
+First the rows of the new terms are fitted to a body that stands still. Frozen features can't follow the labeller far,
+so then every weight learns, held by an anchor on the corpus and on general passages. With `train = "rows"` the fit is
+all (`teach_rows`): old tokens keep the same bits, and terms can be added later.
 
 Rows alone learn from the same examples with all of the background texts, most of which mean no term: no step holds
 anything else, so that they alone keep a term inactive where nobody means it. The states are whitened, for a row can't
@@ -159,7 +159,8 @@ def check_lessons(settings: Dictionary) -> None:
     """Refuse to fit rows alone where no labeller tells what synthetic texts mean, from which they learn."""
     if settings.labeller == "none" or settings.weights.recall == 0.0:
         raise ConfigError(
-            'train = "rows" learns from synthetic texts that a labeller has read; name a labeller, and give recall a weight'
+            'train = "rows" learns from synthetic texts that a labeller has read; name a labeller, and give recall a '
+            "weight"
         )
 
 

@@ -115,7 +115,7 @@ class Distill(SparseScoring):
         ge=1,
     )
     raw_logits: bool = setting(
-        True, "Whether terms are held to raw logits. Pooled weights give a inactive token no gradient."
+        True, "Whether terms are held to raw logits. Pooled weights give an inactive token no gradient."
     )
     common: float = setting(10.0, ge=0)
     general_candidates: int = setting(

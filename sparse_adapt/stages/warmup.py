@@ -94,7 +94,7 @@ class Warmup(Training):
         ge=0,
     )
     raw_logits: bool = setting(
-        True, "Whether terms are held to raw logits. Pooled weights give a inactive token no gradient."
+        True, "Whether terms are held to raw logits. Pooled weights give an inactive token no gradient."
     )
 
 
@@ -170,7 +170,8 @@ class TermLessons:
         self.special = set(encoder.tokenizer.all_special_ids)
 
     def begin(self, encoder: "SparseEncoder") -> None:
-        """Give the new tokens the rows that teach most while the body stands still, where a labeller knows what is meant.
+        """Give the new tokens the rows that teach most while the body stands still, where a labeller knows what is
+        meant.
 
         They are fitted to synthetic texts, to the stage's own and to general passages, whose states are computed once.
         """

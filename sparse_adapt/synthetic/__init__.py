@@ -1,1 +1,1 @@
-"""Texts that nobody wrote: synthetic queries, background texts, and the labeller that tells what a text means."""
+"""Synthetic texts: queries, background texts, and the labeller that tells what a text means."""

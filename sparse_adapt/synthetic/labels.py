@@ -4,8 +4,8 @@ A text means a term where it is much nearer to what is about the term than to an
 A dense encoder that knows ordinary language tells it, without a label and without the term itself: where the
 texts nearest to a question are about the term, the question means it. Zero is where that changes. But something is
 always nearest, so a question that has nothing to do with the domain would mean a term as often as not: to mean it, a
-text has also to be nearer to it than most background texts are. With each further term something is nearer by chance, so
-each asks for more (Bonferroni's correction).
+text has also to be nearer to it than most background texts are. With each further term something is nearer by chance,
+so each asks for more (Bonferroni's correction).
 
 Dimensions: B texts, S sources, E background texts, D terms or definitions, H width of a dense vector, W words,
 K directions, at most `MOST`.
@@ -136,12 +136,12 @@ def word_scores(
     """How much each word by itself says for a term: (W, D), rows of length 1 in the mean square.
 
     Of more than `MOST` terms (W, K), in their main directions. A ridge regression (Hoerl and Kennard 1970) of the
-    labeller's similarity margin on the words of the labelled texts, in any order. It sees all texts at once, where a stage of
-    training meets most words a few times: of many terms, words alone tell which one is meant as often as a small
-    model does that has learnt from the same texts.
+    labeller's similarity margin on the words of the labelled texts, in any order. It sees all texts at once, where a
+    stage of training meets most words a few times: of many terms, words alone tell which one is meant as often as a
+    small model does that has learnt from the same texts.
 
-    token_ids: B texts that hold `words` (W) among others; similarity margin: (B, D) of these texts. Zero for words that no
-    text holds.
+    token_ids: B texts that hold `words` (W) among others; similarity margin: (B, D) of these texts. Zero for words
+    that no text holds.
     """
     holding = _holding(token_ids, words)
     wanted = np.clip(similarity_margin, *SURE).astype(np.float64)

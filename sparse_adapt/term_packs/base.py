@@ -67,7 +67,7 @@ def difference(model: SparseEncoder, base: SparseEncoder) -> str:
     if model.form != base.form:
         return "the form, by which logits become weights"
     if not np.array_equal(model.token_scales_of(), of_all(base.token_scales, model.vocabulary_size)):
-        return "what each token counts (token scales.json)"
+        return "what each token counts (token_scales.json)"
     return _moved(model, base)
 
 

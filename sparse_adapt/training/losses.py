@@ -153,9 +153,9 @@ def graded(
     """Distance of raw logits from wanted ones (Huber's, 1964), but for what lies beyond the lowest or the highest.
 
     values, wanted: (B, D). The mean over entries that want a positive logit, each counting as much as it wants and
-    all of them D^(1/4) fold; and, `inactive_weight` fold, the mean over texts of the sum over the others by the root of D,
-    for the reason that `hinge_below` gives. Of many terms a text wants several a little: as one, each of them would
-    count as much as the one that is meant, and what should be inactive more than both.
+    all of them D^(1/4) fold; and, `inactive_weight` fold, the mean over texts of the sum over the others by the root
+    of D, for the reason that `hinge_below` gives. Of many terms a text wants several a little: as one, each of them
+    would count as much as the one that is meant, and what should be inactive more than both.
     """
     count = max(1, wanted.shape[1])
     gap = values.float() - wanted
@@ -197,8 +197,8 @@ def distance(vectors: Tensor, anchors: Tensor, compared: Tensor | None = None) -
 def unclipped(maximum: Tensor, before: Tensor, activate: Callable[[Tensor], Tensor]) -> Tensor:
     """Weights of maximum logits that go on below zero, as the logits do, where a token had weight `before`: all (B, V).
 
-    A weight of zero has no gradient, so what a step silences by accident would stay inactive. `activate` makes weights of
-    logits.
+    A weight of zero has no gradient, so what a step silences by accident would stay inactive. `activate` makes
+    weights of logits.
     """
     logits = maximum.float()
     weights = activate(logits)

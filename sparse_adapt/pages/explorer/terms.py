@@ -1,4 +1,6 @@
-"""The explorer's pages of all terms and of one: its false activations, what activated it, and a slider that lowers or raises it."""
+"""The explorer's pages of all terms and of one: its false activations, what activated it, and a slider that lowers or
+raises it.
+"""
 
 from collections.abc import Sequence
 
