@@ -124,7 +124,7 @@ BROKEN = '{"_id": "a", "text": "x"}\n{"_id": "b"}\n'
 MISTAKES = {
     "demo of a corpus that isn't there": (["demo", "--corpus", "nowhere", "-o", "x"], "nowhere"),
     "demo without test queries": (["demo", "--corpus", "{flat}", "-o", "x"], "terms"),
-    "demo with a wrong preset": (["demo", "--preset", "plane", "-o", "x"], "did you mean 'published'"),
+    "demo with a wrong preset": (["demo", "--preset", "publishd", "-o", "x"], "did you mean 'published'"),
     "terms of a missing file": (["terms", "no.jsonl"], "no.jsonl: no such file"),
     "terms of a broken corpus": (
         ["terms", "{broken}", "-o", "t.json"],

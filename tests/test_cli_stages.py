@@ -67,10 +67,10 @@ def test_settings_reach_the_stage(sparse_adapt, tmp_path, extended, zorvex_colle
         (["--weights", "anchor"], "--weights anchor: write KEY=VALUE"),
         (["--weights", "mlm=much"], "--weights mlm=much: 'much' is no number"),
         (["--weights", "mml=1"], "unknown key 'mml'; did you mean 'mlm'?"),
-        (["--targets", "sayd=1"], "unknown key 'sayd'; did you mean 'said'?"),
+        (["--targets", "mentoin=1"], "unknown key 'mentoin'; did you mean 'mention'?"),
         (["--steps", "0"], "steps should be greater than or equal to 1"),
         (["--softmax", "none"], "softmax should be 'domain' or 'full'"),
-        (["--preset", "plane"], "did you mean 'published'?"),
+        (["--preset", "publishd"], "did you mean 'published'?"),
         (["--labeller", "./nowhere"], "./nowhere: no such model folder"),
     ],
 )

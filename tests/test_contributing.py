@@ -50,7 +50,7 @@ def added(tmp_path, monkeypatch):
 
 
 def test_each_file_is_under_thirty_lines():
-    assert {"quiet", "published", "length"} <= FILES.keys()
+    assert {"quiet", "plain", "length"} <= FILES.keys()
     for name, text in FILES.items():
         assert len([line for line in text.splitlines() if line.strip()]) < 30, name
 
@@ -69,13 +69,13 @@ def test_an_engine_is_added(added, tmp_path, monkeypatch):
     monkeypatch.setattr(
         formats,
         "ENGINES",
-        (*formats.ENGINES, row_of("published", formats.EngineRow)._replace(module="published")),
+        (*formats.ENGINES, row_of("plain", formats.EngineRow)._replace(module="plain")),
     )
     vectors = random_matrix(40, 20, density=0.3, random_state=1, format="csr", dtype=np.float32)
     documents = EncodedBatch([f"d{row}" for row in range(40)], vectors)
-    export("published", tmp_path / "out", [f"t{column}" for column in range(20)], documents)
+    export("plain", tmp_path / "out", [f"t{column}" for column in range(20)], documents)
     queries = EncodedBatch(["q0", "q1", "q2"], vectors[:3])
-    with open_engine("published", tmp_path / "out") as engine:
+    with open_engine("plain", tmp_path / "out") as engine:
         parity = check_engine(engine, documents, queries)
     assert parity.faults == ()
     assert parity.kinds["same"] > 0

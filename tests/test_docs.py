@@ -85,9 +85,9 @@ def test_readme_shows_what_the_tutorial_shows():
 
 
 def test_lines_are_found_again_in_their_order():
-    page = "\n".join(["       base   last", "seen", "  semantic 1   2", "unseen", "  semantic 3   4"])
-    block = "       base   last\nunseen\n  semantic 0   0\n"
-    assert outputs.again(block, page) == "       base   last\nunseen\n  semantic 3   4\n"
+    page = "\n".join(["       base   last", "seen", "  semantic   1   2", "unseen", "  semantic   3   4"])
+    block = "       base   last\nunseen\n  semantic   0   0\n"
+    assert outputs.again(block, page) == "       base   last\nunseen\n  semantic   3   4\n"
     with pytest.raises(LookupError, match="'explicit'"):
         outputs.again("explicit   0\n", page)
 

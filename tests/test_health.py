@@ -78,7 +78,7 @@ def test_a_stage_stops_before_it_teaches_a_sick_model(tiny_model, zorvex_collect
     encoder.save(tmp_path / "dead")
     for stage, files in (
         ("extend", {"terms": zorvex_collection / "terms.json"}),
-        ("table", {"corpus": zorvex_collection}),
+        ("query-table", {"corpus": zorvex_collection}),
     ):
         with pytest.raises(ModelError, match="dead"):
             carry_out(stage, str(tmp_path / "dead"), files, Place(tmp_path / stage))

@@ -134,8 +134,8 @@ def test_a_written_plan_holds_every_setting(run_file):
         ),
         ('corpus = "gatrocraptic"\nstages = []\n', ":2: no stages; there are extend, preserve, warmup"),
         (
-            'preset = "plane"\ncorpus = "gatrocraptic"\n',
-            ":1: unknown preset 'plane'; did you mean 'published'?",
+            'preset = "publishd"\ncorpus = "gatrocraptic"\n',
+            ":1: unknown preset 'publishd'; did you mean 'published'?",
         ),
         ('seed = -1\ncorpus = "gatrocraptic"\n', ":1: seed should be greater than or equal to 0"),
         ('stages = ["distill"]\n', ": the stage distill needs candidates, and no corpus is named"),

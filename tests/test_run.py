@@ -413,7 +413,7 @@ def kill_in(stage: str, folder: Path, *words: str) -> None:
 def test_a_run_killed_twice_ends_bit_identical_on_the_real_model(tmp_path):
     """SIGKILL in the middle of two stages; what `--resume` makes equals an undisturbed run in every bit."""
     stages = ("warmup", "dictionary", "distill")
-    tables = "".join(f'[{name}]\nsteps = 8\ncheckpoint_every = 3\njudge = "none"\n' for name in stages)
+    tables = "".join(f'[{name}]\nsteps = 8\ncheckpoint_every = 3\nlabeller = "none"\n' for name in stages)
     file = tmp_path / "run.toml"
     file.write_text(f'corpus = "gatrocraptic"\n{tables}')
     whole, folder = tmp_path / "whole", tmp_path / "run"

@@ -129,7 +129,7 @@ RUN_FILES = {
         steps = 3
         [warmup]
         steps = 3
-        judge = "{dense}"
+        labeller = "{dense}"
         [dictionary]
         steps = 3
         labeller = "none"
@@ -150,7 +150,7 @@ RUN_FILES = {
         steps = 3
         [distill]
         steps = 3
-        judge = "{dense}"
+        labeller = "{dense}"
         """,
     "odd-settings": """
         model = "{tiny}"
@@ -166,7 +166,7 @@ RUN_FILES = {
         pairs = "pairs.jsonl"
         steps = 3
         hard_negatives = 2
-        token scales = "learnt"
+        token_scales = "learnt"
         weights = { anchor = 100.0 }
         [distill]
         steps = 4
@@ -192,7 +192,7 @@ RUN_FILES = {
         pairs = "pairs.jsonl"
         steps = 3
         form = "nt-xent"
-        token scales = "idf"
+        token_scales = "idf"
         [rank]
         steps = 3
         """,

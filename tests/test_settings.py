@@ -92,4 +92,4 @@ def test_settings_come_back_from_a_file():
     plain = AdaptSettings().model_dump_json()
     assert AdaptSettings.model_validate_json(plain) == AdaptSettings()
     with pytest.raises(ValueError, match="interpolations"):
-        AdaptSettings.model_validate_json('{"merges": "0.5"}')
+        AdaptSettings.model_validate_json('{"interpolations": "0.5"}')

@@ -48,7 +48,7 @@ COLUMNS = (
 )
 
 
-class Stray(NamedTuple):
+class ActivatingText(NamedTuple):
     """A text that activates a term and shouldn't, and how much."""
 
     text: str
@@ -63,11 +63,11 @@ class TermFindings(NamedTuple):
     rows: list[int]  # documents that say it
     said: float | None
     meant: float | None
-    meaning: list[Stray]  # queries that mean it, with its weight
+    meaning: list[ActivatingText]  # queries that mean it, with its weight
     others: float
     background: float
-    false_activations: list[Stray]
-    own: list[Stray]
+    false_activations: list[ActivatingText]
+    own: list[ActivatingText]
 
     def row(self) -> Row:
         """The findings as a row of the table."""
@@ -121,9 +121,9 @@ def _column(vectors: object, token_id: int) -> NDArray[np.float32]:
     return np.asarray(vectors[:, [token_id]].toarray()[:, 0])  # type: ignore[index]
 
 
-def _heaviest(texts: Sequence[str], weights: NDArray[np.float32]) -> list[Stray]:
+def _heaviest(texts: Sequence[str], weights: NDArray[np.float32]) -> list[ActivatingText]:
     order = np.argsort(-weights, kind="stable")[:FALSE_ACTIVATIONS]
-    return [Stray(texts[row], float(weights[row])) for row in order if weights[row] > 0]
+    return [ActivatingText(texts[row], float(weights[row])) for row in order if weights[row] > 0]
 
 
 def terms_section(subject: RunSubject, findings: Sequence[TermFindings]) -> Section:
@@ -238,7 +238,7 @@ def _weight(value: float | None) -> str:
     return "in no text of this page" if value is None else f"{value:.2f} on average"
 
 
-def _parts_of_texts(title: str, false_activations: Sequence[Stray], without: str) -> list[Part]:
+def _parts_of_texts(title: str, false_activations: Sequence[ActivatingText], without: str) -> list[Part]:
     if not false_activations:
         return [Prose(f"{title}: {without}.", "quiet")]
     largest = max(each.weight for each in false_activations)

@@ -290,7 +290,7 @@ class Pairing:
 
         if self.settings.token_scales == "learnt":
             raise ConfigError(
-                f'{self.name}: token scales = "learnt" is for sparse encoders; a dense one takes "idf"'
+                f'{self.name}: token_scales = "learnt" is for sparse encoders; a dense one takes "idf"'
             )
         if self.settings.token_scales == "idf" and encoder.layout.mode != "mean":
             raise ConfigError(f"{self.name}: this model's vectors are no means, so token scales don't apply")
