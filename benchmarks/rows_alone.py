@@ -50,7 +50,7 @@ COLUMNS = (
     "semantic",
     "control",
     "area_control",
-    "area_everyday",
+    "area_background",
     "area_questions",
     "first",
     "false_activations",

@@ -161,6 +161,6 @@ def test_the_command_names_files_without_their_folders(zorvex_collection):
         settings=AdaptSettings(stages=("extend", "preserve"), frozen=True, seed=3),
     )
     assert request.command() == (
-        "sparse-adapt adapt corpus.jsonl --model splade-tiny --glossary dictionary.jsonl --seed 3 "
-        "--stages extend,preserve --only-new -o adapted"
+        "sparse-adapt adapt corpus.jsonl --model splade-tiny --glossary dictionary.jsonl "
+        "--only-new --seed 3 --stages extend,preserve -o adapted"
     )

@@ -34,7 +34,7 @@ def tried(name, weighed, back, values, nonzero=10.0):
 
 
 BASE = tried("base", "", None, 0.3)
-BEST = tried("rank", "token_scales", 0.0, 0.5)
+BEST = tried("rank", "token scales", 0.0, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ BEST = tried("rank", "token_scales", 0.0, 0.5)
             ],
             3,
         ),
-        ([tried("rank at 50%", "token_scales", 0.5, 0.46 + NOISE)], 2),
+        ([tried("rank at 50%", "token scales", 0.5, 0.46 + NOISE)], 2),
         (
             [
                 tried("rank at 50%", "token scales^1/2", 0.5, 0.46 + NOISE),

@@ -81,7 +81,7 @@ def test_a_run_file_with_pairs_ends_with_what_its_kind_of_model_can_do(
     assert sparse_adapt("pairs", collection, "--reference", model, "--depth", 99, "-o", pairs)[0] == 0
     (tmp_path / "run.toml").write_text(
         f'model = "{model}"\ncorpus = "asked"\nstages = ["contrast"]\n[contrast]\npairs = "pairs.jsonl"\nsteps = 2\n'
-        f'hard_negatives = 2\nfactors = "{"idf" if dense else "learnt"}"\nweights = {{ anchor = 100.0 }}\n'
+        f'hard_negatives = 2\ntoken_scales = "{"idf" if dense else "learnt"}"\nweights = {{ anchor = 100.0 }}\n'
     )
     words = [tmp_path / "run.toml", "--device", "cpu", "-o", tmp_path / "taught"]
     status, _, said = sparse_adapt("run", *words)
@@ -203,4 +203,4 @@ def test_adapt_takes_no_stage_that_it_cannot_feed(sparse_adapt, collection, tmp_
     said = refused(
         sparse_adapt("adapt", "--corpus", collection, "--stages", "triplets", "-o", tmp_path / "out")
     )
-    assert "unknown stage 'triplets'" in said
+    assert "unknown --stages 'triplets'" in said

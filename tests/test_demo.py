@@ -75,7 +75,7 @@ def test_figures_are_those_of_the_vectors(tiny_model, zorvex_collection, monkeyp
     background = encode(model, synthetic(scorecard.BACKGROUND, BACKGROUND_SEED)[::2], "document").toarray()
     active = (background[:, ids] > 0).all(axis=1) | (background[:, token] > 0)
     assert 0 < active.mean() < 1
-    assert figures["everyday_active"] == pytest.approx(active.mean())
+    assert figures["background_active"] == pytest.approx(active.mean())
     control = [
         query.text for split in scene.splits.values() for query in split.queries if query.kind == "control"
     ]
@@ -155,7 +155,7 @@ GOOD = {
     "nonzero_document": 125.0,
     "nonzero_query": 20.0,
     "function_share": {"control": 0.1, "explicit": 0.01, "semantic": 0.05},
-    "everyday_active": 0.0,
+    "background_active": 0.0,
     "control_active": 0.0,
     "general": {"general": {"ndcg@10": 0.9, "false_activations": 0.0}},
 }
@@ -325,7 +325,7 @@ def test_the_adapted_model_finds_what_is_meant_and_keeps_the_rest(demo_run):
     assert term["heaviest_in"] >= 4
     assert term["least_logit"] > 0
     assert term["others_largest"] == 0.0
-    assert final["everyday_active"] <= 0.6, "half of them; without a floor, seven in ten"
+    assert final["background_active"] <= 0.6, "half of them; without a floor, seven in ten"
     assert min(term["hard_queries"].values()) >= 1.0
     assert final["nonzero_document"] <= 1.25 * base["nonzero_document"]
     assert final["function_share"]["semantic"] <= 0.05 < base["function_share"]["semantic"]
@@ -340,6 +340,6 @@ def test_new_vocabulary_is_what_helps(demo_run, tmp_path):
     plan = make_plan("gatrocraptic", stages=["distill"])
     done = run(plan, Place(tmp_path / "alone"))
     alone = measure(SparseEncoder.load(done.model), read_scene(plan.corpus, ["gatrocraptic"]))
-    hidden, without = (figures["ndcg@10"]["test"]["semantic"] for figures in (final, alone))
-    assert hidden >= without + 0.2
+    semantic, without = (figures["ndcg@10"]["test"]["semantic"] for figures in (final, alone))
+    assert semantic >= without + 0.2
     assert final["ndcg@10"]["train"]["semantic"] >= 0.95 > without

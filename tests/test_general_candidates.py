@@ -30,7 +30,7 @@ def model() -> SparseEncoder:
 
 @pytest.fixture(autouse=True)
 def few_passages(monkeypatch):
-    monkeypatch.setattr(general_candidates, "pairs", lambda half: SOME if half == "teaches" else ())
+    monkeypatch.setattr(general_candidates, "general_pairs", lambda half: SOME if half == "teaches" else ())
 
 
 def test_passages_are_those_that_the_model_finds_first(model):

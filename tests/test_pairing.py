@@ -227,7 +227,7 @@ def test_nt_xent_goes_both_ways_behind_a_projection_of_dense_vectors(encoder):
     batch = batch_of(stage)
     ids, mask = pad(batch.ids, encoder.tokenizer.pad_token_id)
     with torch.no_grad():
-        found = stage._projected(encoder.vectors(encoder.read(ids, mask), mask, ids))
+        found = stage._projected(encoder.vectors(encoder.hidden(ids, mask), mask, ids))
         value = stage.terms(encoder, batch)["infonce"].item()
     if dense:
         assert_close(found.norm(dim=1), torch.ones(len(found)))

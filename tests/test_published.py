@@ -16,7 +16,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.objectives.scores import relevant_to
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.pipeline.runfile import read_plan
-from sparse_adapt.stages import plain
+from sparse_adapt.stages import published
 from sparse_adapt.stages.published import Published, PublishedReading, PublishedTerms
 from sparse_adapt.terms.mining import Term
 from sparse_adapt.training import losses
@@ -90,7 +90,7 @@ def test_contrast_takes_what_scores_above_zero_for_relevant(encoder):
     assert_close(read.task.functions["contrast"](read), tensor((1 + 3 + 4) / 3))
     assert relevant_to(CANDIDATES[0]).tolist() == [True, False, True]
     assert relevant_to(Candidates("3", "q", ("a", "b"), (9.0, 0.5))).tolist() == [True, False]  # the default
-    assert plain.relevant_of(Candidates("3", "q", ("a", "b"), (9.0, 0.5))) == ["a", "b"]
+    assert published.relevant_of(Candidates("3", "q", ("a", "b"), (9.0, 0.5))) == ["a", "b"]
 
 
 def test_sparsity_is_the_cross_term_alone(encoder):
@@ -98,7 +98,7 @@ def test_sparsity_is_the_cross_term_alone(encoder):
     candidates = [{"plan": 2.0}, {"saw": 5.0, "zorvex": 9.0}, {"the": 3.0}, {"saw": 2.5}]
     # five candidates, a of both queries: plan 4 / 5, saw 7.5 / 5; the new token and `the` have no part
     read = reading(encoder, queries, candidates)
-    assert_close(plain.sparsity(read), tensor(0.7 * 0.8 + 1.05 * 1.5))
+    assert_close(published.sparsity(read), tensor(0.7 * 0.8 + 1.05 * 1.5))
 
 
 def test_the_default_sparsity_would_say_839_for_3150():
@@ -121,17 +121,17 @@ def test_domain_is_divided_by_all_domain_tokens():
 def test_domain_counts_queries_and_candidates(encoder):
     read = reading(encoder, [{}, {"zorvex": 1.5}], [{"zorvex": 1.0}, {}, {"zorvex": 3.0}, {}])
     # one of two queries misses .5; of five candidates a misses 1, twice
-    assert_close(plain.domain(read), tensor(0.5 / 2 + (1.0 + 1.0) / 5))
+    assert_close(published.domain(read), tensor(0.5 / 2 + (1.0 + 1.0) / 5))
 
 
 def test_a_term_that_is_a_token_already_is_a_domain_token(encoder):
     old, new = encoder.tokenizer.convert_tokens_to_ids(["saw", "zorvex"])
-    assert plain.domain_tokens(encoder, ["Saw", "zorvex", "plan of a saw"]).tolist() == [old, new]
-    assert plain.domain_tokens(encoder, []).tolist() == [new]
+    assert published.domain_tokens(encoder, ["Saw", "zorvex", "plan of a saw"]).tolist() == [old, new]
+    assert published.domain_tokens(encoder, []).tolist() == [new]
     read = reading(encoder, [{}, {"saw": 1.0}], [{}, {}, {}, {"saw": 1.0, "plan": 1.0}], ["saw", "zorvex"])
-    assert plain.sparsity(read) == 0.0  # nothing but domain tokens in queries
+    assert published.sparsity(read) == 0.0  # nothing but domain tokens in queries
     # the query misses 1 of saw and 2 of zorvex, of two tokens and two queries; a, c, a and d miss 2, 2, 2 and 1
-    assert_close(plain.domain(read), tensor(3 / 4 + 7 / 10))
+    assert_close(published.domain(read), tensor(3 / 4 + 7 / 10))
 
 
 def test_expand_is_a_mean_of_each_query_first():
@@ -155,7 +155,7 @@ def test_a_query_wants_the_terms_of_what_scores_above_zero(encoder):
     task = PublishedTerms(encoder, CANDIDATES, DOCUMENTS, Published())
     assert task.wanted.tolist() == [[True], [False]]
     read = reading(encoder, [{"zorvex": 1.0}, {}], [{}, {}, {}, {}])
-    assert_close(plain.expand(read), tensor(math.log1p(math.exp(-1.0))))
+    assert_close(published.expand(read), tensor(math.log1p(math.exp(-1.0))))
 
 
 @pytest.mark.parametrize("extended", [True, False])
@@ -193,5 +193,5 @@ def test_the_learning_rate_falls_from_the_first_step():
 
 
 def test_what_only_distill_can_be_told_is_refused():
-    with pytest.raises(ConfigError, match="plain: unknown key 'penalised'"):
+    with pytest.raises(ConfigError, match="published: unknown key 'penalised'"):
         settings_for("published", overrides={"penalised": "frequent"})

@@ -121,7 +121,7 @@ def test_adapt_ends_in_a_model_whose_queries_a_table_weighs(request_, tmp_path):
     request = type(request_)(**{**vars_of(request_), "settings": settings})
     heard = Heard()
     done = adapt(request, Place(tmp_path / "run"), heard)
-    assert heard.plan.startswith("table, rank (a table weighs queries, and no model)")
+    assert heard.plan.startswith("query-table, rank (a table weighs queries, and no model)")
     kept = SparseEncoder.load(done.model)
     assert kept.query_side is not None and kept.token_scales is None
     new = [token.token_id for token in kept.new_tokens]

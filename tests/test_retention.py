@@ -56,7 +56,7 @@ def test_a_mixed_index_by_hand(tiny_model):
     # the domain's document scores 2 + 1 for the first question, the right one 1: second place
     assert mixed["ndcg@10"].tolist() == pytest.approx([1 / math.log2(3), 1.0])
     assert mixed["domain enters"].tolist() == [1.0, 0.0]
-    assert groups["hidden, mixed index"]["ndcg@10"].tolist() == [1.0]
+    assert groups["semantic, mixed index"]["ndcg@10"].tolist() == [1.0]
 
 
 def test_a_term_of_several_tokens_is_lit_by_all_of_them():

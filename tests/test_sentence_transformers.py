@@ -16,7 +16,9 @@ def test_a_model_with_scales_scores_alike_in_sentence_transformers(tiny_model, t
     model, texts = with_scales(tiny_model), [document.full_text for document in twelve_documents]
     model.save(tmp_path / "model")
     theirs = Theirs(str(tmp_path / "model"), device="cpu")
-    token_scales = torch.tensor(json.loads((tmp_path / "model/factors.json").read_text())["token_scales"])
+    token_scales = torch.tensor(
+        json.loads((tmp_path / "model/token_scales.json").read_text())["token_scales"]
+    )
     queries = theirs.encode_query(ASKED, convert_to_sparse_tensor=False) * token_scales.square()
     documents = theirs.encode_document(texts, convert_to_sparse_tensor=False)
     ours = encode(model, ASKED, "query") @ encode(model, texts, "document").T

@@ -96,7 +96,7 @@ def calibrate(
     overwrite: Overwrite = False,
     progress: bool | None = None,
 ) -> Calibration:
-    """Have new terms activate less, and show its effect, before and after.
+    """Have new terms activate less, and show the effect.
 
     Only the biases of new tokens change, so every other weight stays as it was.
 

@@ -177,7 +177,7 @@ def mine_terms(
         best = trained_vocabulary(watched, tokenizer, top=top) if trained else mine(watched, tokenizer, top)
     found, criterion = (best, "") if trained or top is not None else paying(best, share)
     if not found:
-        _refuse_without_words(given.name, some=bool(best))
+        _refuse_without_words(given.name, some=top is None and bool(mine(given.read(), tokenizer, 1)))
     mined = MinedTerms(tuple(found), criterion, place, _command(given.name, str(model), top, share, by))
     if place is not None:
         mined.save(place, overwrite=overwrite)

@@ -57,7 +57,7 @@ def before_after(columns: Sequence[Mapping[str, Any]]) -> list[Picture]:
         {"model": each["name"], "weights": each["nonzero_document"], "kind": "a document"} for each in columns
     ]
     active: list[Row] = [
-        {"model": each["name"], "%": 100 * each.get(f"{kind}_lit", 0.0), "kind": f"{kind} queries"}
+        {"model": each["name"], "%": 100 * each.get(f"{kind}_active", 0.0), "kind": f"{kind} queries"}
         for each in columns
         for kind in ("background", "control")
     ]

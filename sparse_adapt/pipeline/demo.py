@@ -145,7 +145,7 @@ def measure(model: SparseEncoder, scene: Scene) -> dict[str, Any]:
         "nonzero_query": float(np.mean([result.means()["nonzero_query"] for result in results.values()])),
         "function_share": _shares_by_kind(model, scene, documents, queries),
         "control_active": _control_active(model, scene, queries),
-        "everyday_active": _background_active(model, scene),
+        "background_active": _background_active(model, scene),
     }
 
 

@@ -202,7 +202,7 @@ def _it(terms: Sequence[Any]) -> str:
 
 
 def _active(kind: str) -> Read:
-    return lambda figures: _percent(figures[f"{kind}_lit"])
+    return lambda figures: _percent(figures[f"{kind}_active"])
 
 
 def _kept(kind: str, measure: str) -> Read:

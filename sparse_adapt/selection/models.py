@@ -28,9 +28,9 @@ from sparse_adapt.retrieve.significance import randomisation_test
 MEASURE = "ndcg@10"
 GRADES = 10  # documents of a query that are to be found
 LONGER = 1.1  # documents may have at most so many times the base model's non-zero weights
-Weighed = Literal["", "idf", "token_scales", "token scales^3/4", "token scales^1/2", "token scales^1/4"]
+Weighed = Literal["", "idf", "token scales", "token scales^3/4", "token scales^1/2", "token scales^1/4"]
 POWERS: dict[Weighed, float] = {
-    "token_scales": 1.0,
+    "token scales": 1.0,
     "token scales^3/4": 0.75,
     "token scales^1/2": 0.5,
     "token scales^1/4": 0.25,
@@ -152,7 +152,7 @@ def try_models(
         if own is None:
             ways: dict[Weighed, TokenScales] = {"idf": fourth_root(documents)}
         else:
-            powers: dict[Weighed, float] = POWERS if maker.back is not None else {"token_scales": 1.0}
+            powers: dict[Weighed, float] = POWERS if maker.back is not None else {"token scales": 1.0}
             learnt = encoder.token_scales_of()
             ways = {said: _power(learnt, power) for said, power in powers.items()}
         of_ways = {
@@ -161,7 +161,7 @@ def try_models(
         }
         adapted_before = number == 0 and own is not None  # and so compared as it stands
         plain = (
-            of_ways["token_scales"] if adapted_before else evaluate_vectors(queries, documents, collection)
+            of_ways["token scales"] if adapted_before else evaluate_vectors(queries, documents, collection)
         )
         tried.append(Tried(maker.name, "", maker.back, plain))
         tried += [Tried(maker.name, said, maker.back, result) for said, result in of_ways.items()]
