@@ -32,7 +32,7 @@ SHOWN = {  # a figure of a row -> its name in the table, and its digits
     "semantic": ("semantic", 3),
     "explicit": ("explicit", 3),
     "control": ("control", 3),
-    f"hidden, {MIXED}": ("hidden, mixed", 3),
+    f"semantic, {MIXED}": ("hidden, mixed", 3),
     f"control, {MIXED}": ("control, mixed", 3),
     "two words": ("two words", 3),
     "general": ("general questions", 3),

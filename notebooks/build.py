@@ -41,7 +41,7 @@ from diagnostics.token import diagnose
 from diagnostics.token_report import positions_of
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pages.stages import bought
+from sparse_adapt.pages.stages import before_after
 from sparse_adapt.report.html import svg_file
 
 RUN = Path("../runs/gatrocraptic")
@@ -98,7 +98,7 @@ Three kinds of queries, none of which was trained on: *semantic* ones mean the w
 where it is said and where it is meant, and weigh nothing elsewhere. The costs are queries that activate the word by
 mistake, the size of a document's vector, and how much of the scores comes from punctuation and stop words."""
     ),
-    CODE("""show(bought(demo["columns"]))"""),
+    CODE("""show(before_after(demo["columns"]))"""),
     CODE(
         """for criterion in demo["criteria"]:
     print("holds      " if criterion["holds"] else "falls short", criterion["number"], criterion["name"])
