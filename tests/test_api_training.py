@@ -181,7 +181,7 @@ def test_an_adaptation_from_memory(tiny_model, documents, teacher, tmp_path, mon
 def test_an_adaptation_refuses_settings_that_there_are_not(tiny_model, documents, tmp_path):
     for given, said in (
         ({"until": "term"}, "unknown until 'term'; did you mean 'terms'"),
-        ({"stages": ["extnd"]}, "unknown stage 'extnd'; did you mean 'extend'"),
+        ({"stages": ["extnd"]}, "unknown stages 'extnd'; did you mean 'extend'"),
         ({"stps": 3}, "unknown key 'stps'; did you mean 'steps'"),
         ({"rank": {"stps": 3}}, "unknown key 'stps'; did you mean 'steps'"),
         ({"documents": 3}, "adapt: documents"),

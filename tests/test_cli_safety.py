@@ -122,9 +122,7 @@ def test_words_that_are_no_unicode_are_refused(sparse_adapt, tiny_model, corpus,
         )
     )
     assert "half of a surrogate pair" in said
-    assert "no such model folder" in refused(
-        sparse_adapt("search", "backup", "--model", "a" * 5000)
-    )
+    assert "no such model folder" in refused(sparse_adapt("search", "backup", "--model", "a" * 5000))
     assert "less than or equal to 1000000" in refused(
         sparse_adapt("encode", *files, "-o", tmp_path / "v", "--shard", 10**30)
     )
