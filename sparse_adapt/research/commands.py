@@ -203,10 +203,8 @@ def _recovery_table(result: "CoinedResult", title: str) -> Table:
 
 
 def _regained(measured: "Recovery") -> Row:
-    share = measured.recovery
     figures = {key: getattr(measured, key) for key in ("queries", "floor", "adapted", "ceiling")}
-    bounds = {"low": None, "high": None} if share is None else {"low": share.low, "high": share.high}
-    return {**figures, "recovery": None if share is None else share.value, **bounds}
+    return {**figures, **measured.share()}
 
 
 # -- contradictions -------------------------------------------------------------------------------------

@@ -37,6 +37,12 @@ class Recovery:
     ceiling: float
     recovery: Interval | None
 
+    def share(self) -> dict[str, float | None]:
+        """The share and its bounds as cells of a table; None where there was no loss to regain."""
+        found = self.recovery
+        low, value, high = (None, None, None) if found is None else (found.low, found.value, found.high)
+        return {"recovery": value, "low": low, "high": high}
+
 
 def recovered(adapted: Values, floor: Values, ceiling: Values, *, seed: int = 0) -> Recovery:
     """Compare a measure of the same queries (Q) in three settings.

@@ -123,19 +123,13 @@ def recovery_table(outcome: MeasuredSuite) -> Table:
     )
     rows: list[Row] = []
     for (row, collection), found in outcome.recoveries.items():
-        share = found.recovery
         numbers = {
             "queries": found.queries,
             "floor": found.floor,
             "reached": found.adapted,
             "ceiling": found.ceiling,
         }
-        shares = {
-            "recovery": None if share is None else share.value,
-            "low": None if share is None else share.low,
-            "high": None if share is None else share.high,
-        }
-        rows.append({"collection": collection, "row": row, **numbers, **shares})
+        rows.append({"collection": collection, "row": row, **numbers, **found.share()})
     note = "queries that carried a coined word; floor and ceiling: the baseline, on coined and original documents"
     return Table("Coined terms", columns, rows, note)
 
