@@ -47,7 +47,7 @@ ROWS = {
 def definitions(folder: Path) -> Iterator[Document]:
     """The entries of all glossaries in a folder, each a document. An entry that is there twice is read twice."""
     for path in sorted(folder.glob("*.jsonl")):
-        for number, entry in enumerate(map(definition_of, read_objects(path))):
+        for number, entry in enumerate(filter(None, map(definition_of, read_objects(path)))):
             yield Document(f"{path.stem}-{number}", entry.definition, entry.term)
 
 

@@ -63,6 +63,9 @@ def problem_of(read, path, *arguments, **options) -> str:
     return message.removeprefix(str(path))
 
 
+NAMED = "name them in a first row, or by --columns"
+
+
 class TestDocuments:
     def test_beir_folder_and_its_file(self, folder):
         assert list(read_documents(folder)) == DOCUMENTS
@@ -206,10 +209,14 @@ class TestDocuments:
         ("content", "problem"),
         [
             ("", ": holds no documents; check that it is the file you mean"),
-            ("d1\n", ":1: needs columns with tabs between: id, text or id, title, text (found: 1)"),
-            ("d1\ta\tb\tc\n", ":1: needs columns with tabs between: id, text or id, title, text (found: 4)"),
-            ("d1\ta\nd2\tT\tb\n", ":2: has 3 columns, the lines before it 2; make them alike"),
-            ("d1\ta\n\td2\n", ":2: holds an empty id; give every line an id"),
+            ("d1\n", f":1: needs columns: id, text or id, title, text (found: 1); {NAMED}"),
+            ("d1\ta\tb\tc\n", f":1: needs columns: id, text or id, title, text (found: 4); {NAMED}"),
+            (
+                "d1\ta\nd2\tT\tb\n",
+                ":2: has 3 cells for 2 columns; make them alike, or put a cell with separators in quotes",
+            ),
+            ("d1\ta\nd2\n", ':2: needs a string "text" (keys found: _id)'),
+            ("d1\ta\n\td2\n", ':2: "_id" holds an empty id; give every entry an id'),
             (
                 "d1\ta\nd1\tb\n",
                 ':2: duplicate document id "d1" (first on line 1); remove or rename one of them',
@@ -303,7 +310,7 @@ class TestQueries:
                 '{"_id": "1", "text": "a"}\n{"_id": "1", "text": "b"}',
                 ':2: duplicate query id "1" (first on line 1); remove or rename one of them',
             ),
-            ("q.tsv", "1\n", ":1: needs columns with tabs between: id, text (found: 1)"),
+            ("q.tsv", "1\n", f":1: needs columns: id, text (found: 1); {NAMED}"),
             ("q.tsv", "1\t\n", ':1: "text" is empty; fill it in or remove the line'),
             (
                 "q.trec",

@@ -6,7 +6,6 @@ import zipfile
 import pytest
 from office import Rows, frame, pdf, workbook
 
-from sparse_adapt.collection import tables
 from sparse_adapt.collection.glossary import Definition, read_dictionary
 from sparse_adapt.collection.readers import Document, Query, read_documents, read_queries
 from sparse_adapt.collection.texts import read_loose
@@ -42,17 +41,22 @@ def test_a_column_of_lists_holds_examples(tmp_path):
     assert read_dictionary(frame(tmp_path / "g.parquet", rows)) == [Definition("a", "b", ("c; d", "e"))]
 
 
-def test_of_several_sheets_the_first_is_read_and_that_is_said(tmp_path, capfd):
-    path = workbook(tmp_path / "g.xlsx", [[None], ["term", "definition"], ["a", 2.0]], [["other"]])
+def test_the_sheet_and_the_row_where_the_table_begins_are_found_and_named(tmp_path, capfd):
+    cover: Rows = [["Terms of the house"], [None], ["version", 3]]
+    table: Rows = [[None], [None, "Our glossary"], [None, "Begriff", "Nr", "Bedeutung"], [None, "a", 7, 2.0]]
+    path = workbook(tmp_path / "g.xlsx", cover, table)
     assert read_dictionary(path) == [Definition("a", "2")]
-    assert capfd.readouterr().err == f"{path}: of 2 sheets the first is read (sheet 0)\n"
+    assert capfd.readouterr().err == (
+        f"{path}: sheet 'sheet 1': line 3 taken for headings ('Begriff' as term, 'Bedeutung' as definition); "
+        "left out: the columns 'Nr' and 1 rows above\n"
+    )
 
 
 @each_kind
 def test_mistakes_are_named_by_their_row(tmp_path, ending):
-    path = WRITE[ending](tmp_path / f"g{ending}", [["term", "definition"], ["a", "b"], ["c", None]])
-    with pytest.raises(InputError, match=rf':{3 if ending == ".xlsx" else 2}: needs a string "definition"'):
-        read_dictionary(path)
+    path = WRITE[ending](tmp_path / f"g{ending}", [["id", "text"], ["a", "b"], [None, "c"]])
+    with pytest.raises(InputError, match=rf':{3 if ending == ".xlsx" else 2}: "_id" holds an empty id'):
+        list(read_documents(path))
 
 
 @each_kind
@@ -67,16 +71,62 @@ def test_what_is_none_is_refused_in_one_line(tmp_path, ending, content):
     assert "\n" not in str(caught.value)
 
 
-def test_a_workbook_that_stands_for_gigabytes_is_not_unpacked(tmp_path, monkeypatch):
-    path = workbook(tmp_path / "corpus.xlsx", [["_id", "text"], ["a", "b"]])
+def packed_with(path, name, content):
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as packed:
-        packed.writestr("xl/more.xml", b" " * 3_000_000)
-    assert path.stat().st_size < 20_000
-    monkeypatch.setattr(tables, "LARGEST", 1_000_000)
-    with pytest.raises(
-        InputError, match=r"is 3,\d+,\d+ bytes when unpacked, of at most 1,000,000; save it as CSV"
-    ):
+        packed.writestr(name, content)
+    return path
+
+
+def sheet_of(path, rows):
+    """A workbook whose sheet says what it wants: cells by their places, in rows of any numbers."""
+    workbook(path, [["_id", "text"]])
+    with zipfile.ZipFile(path) as packed:
+        parts = {name: packed.read(name) for name in packed.namelist()}
+    cells = "".join(
+        f'<row r="{number}">'
+        + "".join(f'<c r="{c}{number}" t="inlineStr"><is><t>{t}</t></is></c>' for c, t in row.items())
+        + "</row>"
+        for number, row in rows.items()
+    )
+    begin = '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>'
+    parts["xl/worksheets/sheet1.xml"] = f"{begin}{cells}</sheetData></worksheet>".encode()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, content in parts.items():
+            packed.writestr(name, content)
+    return path
+
+
+HEAD, FIRST = {"A": "_id", "B": "text"}, {"A": "a", "B": "b"}
+
+
+def test_a_workbook_that_stands_for_gigabytes_is_not_unpacked(tmp_path):
+    path = workbook(tmp_path / "corpus.xlsx", [["_id", "text"], ["a", "b"]])
+    packed_with(path, "xl/more.xml", b" " * 20_000_000)
+    assert path.stat().st_size < 30_000
+    bound = "of at most 134,217,728 and 100 times its own size; save it as CSV, which has no bound"
+    with pytest.raises(InputError, match=rf"unfolds to 20,\d+,\d+ bytes, {bound}"):
         list(read_documents(path))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        {1: HEAD, 2: FIRST, 1_048_577: FIRST},
+        {1: HEAD, 2: FIRST, 10**12: FIRST},
+        {1: {**HEAD, "ALM": "far"}, 2: FIRST},
+    ],
+    ids=["a row too many", "a row that no sheet has", "a column far out"],
+)
+def test_what_stands_far_out_is_refused_with_the_bound(tmp_path, rows):
+    with pytest.raises(InputError, match="sheet 'sheet 0' has over 1,048,576 rows or 1,000 columns; delete"):
+        list(read_documents(sheet_of(tmp_path / "corpus.xlsx", rows)))
+
+
+def test_rows_and_columns_within_the_bounds_may_be_far_apart(tmp_path):
+    path = sheet_of(tmp_path / "c.xlsx", {1: HEAD, 5: FIRST, 1_048_576: {"A": "z", "B": "y"}})
+    assert list(read_documents(path)) == [Document("a", "b"), Document("z", "y")]
+    with pytest.raises(InputError, match=":5: has 27 cells for 2 columns"):
+        list(read_documents(sheet_of(path, {1: HEAD, 5: {**FIRST, "AA": "far"}})))
 
 
 def test_pdf_files_among_texts(tmp_path, capfd):

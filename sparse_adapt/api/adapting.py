@@ -12,6 +12,7 @@ from sparse_adapt.api.options import (
     TEACHER,
     TRAINING,
     CandidatesGiven,
+    Columns,
     CorpusAtPlace,
     Generator,
     Glossary,
@@ -154,6 +155,7 @@ def adapt(
         "ModelGiven | None", Option(MODEL_HELP, metavar="MODEL", check=a_model, shown="splade-tiny")
     ] = None,
     glossary: Glossary = None,
+    columns: Columns = (),
     queries: Annotated[
         "QueriesGiven | None",
         Option(
@@ -194,6 +196,7 @@ def adapt(
     model: what is adapted; by default splade-tiny.
     glossary: terms and their definitions, a path (JSONL, CSV, TSV) or a dictionary. Its words get a token and are
     taught by their definitions; words that nothing defines keep their pieces.
+    columns: which columns of a table are what, where their headings don't say it (`{"text": "Inhalt", "id": "Nr"}`).
     queries: what users asked, to learn from beside synthetic queries.
     candidates: queries with scored documents, to learn from instead of synthetic ones.
     teacher: ensemble (by default), bm25, a dense model, a cross-encoder, or a file of scores.
@@ -222,14 +225,21 @@ def adapt(
     seed = settings.pop("seed", None)
     chosen = chosen_settings(before, {"stages": stages, **settings}, seed)
     from sparse_adapt.api.inputs import InputFolder
-    from sparse_adapt.collection.given import Corpus
+    from sparse_adapt.collection.given import Corpus, chooses_definitions, definitions_of
     from sparse_adapt.files.place import Place
     from sparse_adapt.pipeline.adapt import Stopped
     from sparse_adapt.pipeline.adapt import adapt as carry_out
     from sparse_adapt.pipeline.plan import BASE_MODEL
 
     inputs = InputFolder(folder, overwrite=overwrite, resume=resume)
-    files = {"corpus": Corpus.of(corpus), "glossary": glossary, "queries": queries, "candidates": candidates}
+    if glossary is not None and chooses_definitions(columns):
+        glossary = definitions_of(glossary, columns)
+    files = {
+        "corpus": Corpus.of(corpus, columns),
+        "glossary": glossary,
+        "queries": queries,
+        "candidates": candidates,
+    }
     named = {
         name: inputs.place(KEYS.get(name, name), given) for name, given in files.items() if given is not None
     }

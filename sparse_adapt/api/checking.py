@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from sparse_adapt.api.checks import a_folder
-from sparse_adapt.api.following import line
-from sparse_adapt.api.options import CorpusNamed, Option, declared
+from sparse_adapt.api.following import column_words, line
+from sparse_adapt.api.options import Columns, CorpusNamed, Option, declared
 from sparse_adapt.api.results import After, Told
 from sparse_adapt.errors import InputError
 from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Row
 
 if TYPE_CHECKING:
+    from sparse_adapt.collection.columns import ColumnsGiven
     from sparse_adapt.collection.readers import Judgements
 
 
@@ -24,6 +25,7 @@ class Checked(Told):
     corpus: str
     counts: dict[str, int]
     remarks: list[str]
+    columns: "ColumnsGiven" = ()
 
     @property
     def headline(self) -> str:
@@ -45,11 +47,11 @@ class Checked(Told):
     def after(self) -> After:
         """What the owner should know, and how to adapt a model to the corpus."""
         notes = [f"{self.corpus}: {remark}" for remark in self.remarks]
-        return After(notes=notes, next_steps=[line("adapt", self.corpus)])
+        return After(notes=notes, next_steps=[line("adapt", self.corpus, *column_words(self.columns))])
 
 
 @declared
-def check(corpus: CorpusNamed) -> Checked:
+def check(corpus: CorpusNamed, *, columns: Columns = ()) -> Checked:
     """Read a corpus and the files beside it, and report mistakes.
 
     The check ends at the first bad line.
@@ -64,11 +66,12 @@ def check(corpus: CorpusNamed) -> Checked:
         read_pairs,
         read_triplets,
     )
+    from sparse_adapt.collection.given import Corpus
     from sparse_adapt.collection.glossary import DICTIONARY_FILES, read_dictionary
-    from sparse_adapt.collection.readers import QUERY_FILES, read_documents, read_judgements, read_queries
+    from sparse_adapt.collection.readers import QUERY_FILES, read_judgements, read_queries
     from sparse_adapt.terms.mining import read_terms
 
-    texts = {document.document_id: document.full_text for document in read_documents(corpus)}
+    texts = {each.document_id: each.full_text for each in Corpus.of(corpus, columns).read()}
     counts, remarks = {"documents": len(texts)}, list[str]()
     if wordless := sum(not text.strip() for text in texts.values()):
         remarks.append(f"{wordless:,} of {len(texts):,} documents hold no text, and so nothing finds them")
@@ -91,7 +94,7 @@ def check(corpus: CorpusNamed) -> Checked:
     for name, (files, read) in others.items():
         if (path := _first(corpus, files)) is not None:
             counts[name] = len(read(path))
-    return Checked(corpus, counts, remarks)
+    return Checked(corpus, counts, remarks, columns)
 
 
 def _first(corpus: str, names: Sequence[str]) -> Path | None:

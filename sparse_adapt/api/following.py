@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sparse_adapt.files.place import free as free
 
 if TYPE_CHECKING:
+    from sparse_adapt.collection.columns import ColumnsGiven
     from sparse_adapt.stages.inputs import Input
 
 FLAGS = {"dictionary": "--glossary", "before": "--baseline"}  # of inputs, where it isn't the input's key
@@ -24,6 +25,16 @@ DENSE_FLOW = (
 def line(*words: object) -> str:
     """A command, ready to be copied."""
     return shlex.join(["sparse-adapt", *map(str, words)])
+
+
+def column_words(columns: "ColumnsGiven") -> list[str]:
+    """The option that chooses columns once more."""
+    pairs = (
+        [f"{field}={column}" for field, column in columns.items()]
+        if isinstance(columns, Mapping)
+        else columns
+    )
+    return ["--columns", ",".join(pairs)] if columns else []
 
 
 def flag_of(key: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from sparse_adapt.api.checks import a_folder, check_output
 from sparse_adapt.api.following import a_query, free, line
 from sparse_adapt.api.options import (
+    Columns,
     Device,
     Documents,
     Model,
@@ -37,6 +38,7 @@ def encode(
     corpus: Documents,
     out: Out,
     *,
+    columns: Columns = (),
     device: Device = "auto",
     overwrite: Overwrite = False,
     resume: Resume = False,
@@ -73,10 +75,11 @@ def encode(
     from sparse_adapt.retrieve.vectors.cluster import connected, on_cluster
     from sparse_adapt.retrieve.vectors.shards import encode_corpus
 
-    given = Corpus.of(corpus)
+    given = Corpus.of(corpus, columns)
     total = given.count()
     held, encoder = load_sparse(model, device, **reading)
-    reads = [held.source] if given.place is None else [documents_at(given.place), held.source]
+    place_of_texts = given.place or given.table
+    reads = [held.source, *([documents_at(place_of_texts)] if place_of_texts else [])]
     with connected(workers) if engine == "ray" else nullcontext() as cluster, watching(progress) as bars:
         heard = bars.count("documents", total)
         read = Reading(**reading, device=device)

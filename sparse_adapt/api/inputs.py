@@ -83,7 +83,7 @@ class InputFolder:
 
 def _write(key: str, given: Any, path: Path) -> None:  # noqa: ANN401 - of the kind that its reader checks
     if key == "corpus":
-        write_documents(path, Corpus.of(given).held)
+        write_documents(path, Corpus.of(given).read())
     elif key == "terms":
         write_terms(path, terms_of(given))
     elif key == "dictionary":

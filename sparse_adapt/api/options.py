@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from sparse_adapt.api.inputs import Given
     from sparse_adapt.api.models import ModelGiven
+    from sparse_adapt.collection.columns import ColumnsGiven
     from sparse_adapt.collection.given import DefinitionsGiven, DocumentsGiven, QueriesGiven
 
 P = ParamSpec("P")
@@ -300,6 +301,18 @@ Glossary = Annotated[
         "model learns what it means.",
         metavar="FILE",
         check=a_file_or_folder,
+    ),
+]
+Columns = Annotated[
+    "ColumnsGiven",
+    Option(
+        "Columns of a table as FIELD=COLUMN, with commas between them: of documents id, title and text, of a glossary "
+        "term, definition, expansion and examples. COLUMN is a heading, or a number in a table without headings. "
+        "Usual headings are known, in several languages.",
+        metavar="FIELD=COLUMN",
+        commas=True,
+        many=True,
+        shown="by the headings",
     ),
 ]
 CandidatesGiven = Annotated[

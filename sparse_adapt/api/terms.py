@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, overload
 
 from sparse_adapt.api.checks import check_free_file
-from sparse_adapt.api.following import free, line
-from sparse_adapt.api.options import CorpusAtPlace, Model, Option, Overwrite, declared, out_option
+from sparse_adapt.api.following import column_words, free, line
+from sparse_adapt.api.options import Columns, CorpusAtPlace, Model, Option, Overwrite, declared, out_option
 from sparse_adapt.api.results import After, Told
 from sparse_adapt.errors import InputError, OutputError
 from sparse_adapt.report.progress import watching
@@ -146,6 +146,7 @@ def mine_terms(
         ),
     ] = GAIN,
     out: Annotated[str | Path | None, out_option("Write the words to this file, terms.json.")] = None,
+    columns: Columns = (),
     overwrite: Overwrite = False,
     progress: bool | None = None,
 ) -> MinedTerms:
@@ -170,7 +171,7 @@ def mine_terms(
     from sparse_adapt.terms.mining import mine_terms as mine
     from sparse_adapt.terms.mining import paying
 
-    given, tokenizer, criterion = Corpus.of(corpus), tokenizer_of(str(model)), ""
+    given, tokenizer, criterion = Corpus.of(corpus, columns), tokenizer_of(str(model)), ""
     with watching(progress) as bars:
         watched = bars.watch(given.read(), "documents")
         trained = by == WORDPIECE
@@ -178,7 +179,12 @@ def mine_terms(
     found, criterion = (best, "") if trained or top is not None else paying(best, share)
     if not found:
         _refuse_without_words(given.name, some=top is None and bool(mine(given.read(), tokenizer, 1)))
-    mined = MinedTerms(tuple(found), criterion, place, _command(given.name, str(model), top, share, by))
+    mined = MinedTerms(
+        tuple(found),
+        criterion,
+        place,
+        (*_command(given.name, str(model), top, share, by), *column_words(columns)),
+    )
     if place is not None:
         mined.save(place, overwrite=overwrite)
     return mined

@@ -1,54 +1,162 @@
-"""Files of columns: TSV, judgements as BEIR and TREC write them, TREC runs. Rows carry their line number.
+"""Fields by the names that their columns have elsewhere, and files of fixed columns: judgements, TREC runs, TSV.
 
-Fields and columns have other names elsewhere: those of each field of ours are listed here, the usual one first.
+Of each field the names are listed here, the usual one first: where a table has two of them, the earlier one counts, in
+all rows. Rows carry their line number.
 """
 
 import math
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from sparse_adapt.collection.lines import JsonLine, read_lines, say_taken
-from sparse_adapt.errors import InputError, OutputError
+from sparse_adapt.collection.lines import read_lines, say_taken
+from sparse_adapt.errors import ConfigError, InputError, OutputError, unknown
 from sparse_adapt.files.folders import open_output
 
 Names = Mapping[str, Sequence[str]]
+ColumnsGiven = Mapping[str, str | int] | Sequence[str]
 
+IDS = ("sku", "key", "code", "uid", "uuid", "nr", "no", "number", "nummer", "numéro", "número", "numero")
+TITLES = ("headline", "heading", "subject", "name", "titel", "titre", "título", "titulo", "titolo")
+TEXTS = ("description", "beschreibung", "inhalt", "texte", "texto", "testo", "descripción", "descrizione")
 OF_DOCUMENTS: Names = {
-    "_id": ("_id", "id", "doc_id", "docid", "docno", "document_id", "corpus_id", "pid", "passage_id"),
-    "title": ("title", "doc_title", "headline"),
-    "text": ("text", "doc_text", "contents", "content", "body", "passage", "passage_text", "document"),
+    "_id": ("_id", "id", "doc_id", "docid", "docno", "document_id", "corpus_id", "pid", "passage_id", *IDS),
+    "title": ("title", "doc_title", *TITLES),
+    "text": (
+        *("text", "doc_text", "contents", "content", "body", "passage", "passage_text", "document"),
+        *TEXTS,
+    ),
     "keywords": ("keywords", "author_keywords", "index_terms"),
     "journal": ("journal", "journal_title", "venue"),
 }
 OF_QUERIES: Names = {
     "_id": ("_id", "id", "query_id", "qid", "queryid", "topic_id", "topic", "number"),
     "text": ("text", "query", "query_text", "question", "title"),
+    "kind": ("kind",),
 }
 OF_JUDGEMENTS: Names = {
     "query_id": ("query_id", "qid", "queryid", "query", "topic", "topic_id"),
     "doc_id": ("doc_id", "corpus_id", "docid", "docno", "document_id", "document", "pid", "passage_id"),
     "grade": ("grade", "score", "relevance", "rel", "label", "judgement", "judgment", "relevance_grade"),
 }
+EXPANSIONS = (
+    *("expansion", "long_form", "full_form", "full_name", "stands_for", "langform", "ausschreibung"),
+    *("bedeutet", "développement", "forma_completa"),
+)
+OF_GLOSSARIES: Names = {
+    "term": (
+        *("term", "terms", "word", "phrase", "headword", "entry", "name", "title", "label", "concept"),
+        *("acronym", "abbreviation", "abbr", "short_form", "initialism"),
+        *("begriff", "wort", "stichwort", "benennung", "fachbegriff", "fachwort", "ausdruck", "bezeichnung"),
+        *("abkürzung", "akronym", "kürzel", "kurzform"),
+        *("terme", "mot", "sigle", "acronyme", "abréviation"),
+        *("término", "termino", "palabra", "sigla", "siglas", "acrónimo", "abreviatura", "termine", "parola"),
+        *(
+            "termo",
+            "palavra",
+            "acronimo",
+            "begrip",
+            "woord",
+            "afkorting",
+            "用語",
+            "术语",
+            "術語",
+            "略語",
+            "缩写",
+        ),
+    ),
+    "definition": (
+        *("definition", "definitions", "meaning", "description", "explanation", "gloss"),
+        *("definitionen", "beschreibung", "bedeutung", "erklärung", "erläuterung"),
+        *("définition", "signification", "explication", "definición", "significado", "descripción"),
+        *("definizione", "significato", "descrizione", "definição", "descrição", "definitie", "betekenis"),
+        *("omschrijving", "定義", "定义", "意味", "説明", "说明", *EXPANSIONS),
+    ),
+    "examples": ("examples", "example", "usage", "beispiel", "beispiele", "exemple", "exemples", "ejemplo"),
+    "expansion": EXPANSIONS,
+}
+
+
+class Layout(NamedTuple):
+    """What a table of some kind holds: the names of its fields, the fields that it can't lack, and their order.
+
+    `orders`: the fields of columns without headings, by the number of columns. `numbered`: the field that is the row's
+    number in a table without a column for it.
+    """
+
+    names: Names
+    needed: tuple[str, ...]
+    orders: Mapping[int, tuple[str, ...]]
+    numbered: str = ""
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The fields whose columns somebody has to name where nothing says which they are."""
+        return (self.numbered, *self.needed) if self.numbered else self.needed
+
+
+DOCUMENTS = Layout(OF_DOCUMENTS, ("text",), {2: ("_id", "text"), 3: ("_id", "title", "text")}, "_id")
+QUERIES = Layout(OF_QUERIES, ("text",), {2: ("_id", "text")}, "_id")
+GLOSSARIES = Layout(
+    OF_GLOSSARIES,
+    ("term", "definition"),
+    {2: ("term", "definition"), 3: ("term", "definition", "examples")},
+)
+ASIDE = re.compile(r"[,(/:]")  # what a heading says beside its name
+LAYOUTS = (DOCUMENTS, GLOSSARIES)  # of tables whose columns may be chosen
 SHORT = 40
 OF_BEIR = ("query-id", "corpus-id", "score")
 
 
+def chosen_columns(given: ColumnsGiven) -> dict[str, str]:
+    """The column of each field that somebody named: `text=Inhalt`, or a dictionary. Raises ConfigError for others."""
+    known = {bare_name(field): field for layout in LAYOUTS for field in layout.names}
+    if isinstance(given, str) or not isinstance(given, Mapping | Sequence):
+        raise ConfigError(f"columns: needs FIELD=COLUMN, or a dictionary (found: {given!r})")
+    if not isinstance(given, Mapping):
+        pairs = [str(each).partition("=") for each in given]
+        given = {field.strip(): column.strip() for field, _, column in pairs}
+    for field, column in given.items():
+        if field not in known:
+            raise ConfigError(f"columns: {unknown('field', str(field), tuple(known))}")
+        if not isinstance(column, str | int) or not str(column):
+            raise ConfigError(f"columns: {field} needs a heading, or a number from 1 on (found: {column!r})")
+        if str(column).isdecimal() and int(column) == 0:
+            raise ConfigError(f"columns: {field}={column}; columns are counted from 1")
+    return {known[field]: str(column) for field, column in given.items()}
+
+
 def plain(heading: str) -> str:
     """A heading as the names here are spelt: in small letters, with `_` for a hyphen or a space."""
-    return re.sub(r"[\s-]+", "_", heading.strip().lstrip("# ").lower())
+    return re.sub(r"[\s-]+", "_", unicodedata.normalize("NFC", heading).strip().lstrip("# ").casefold())
 
 
-def columns_of(cells: Iterable[str], names: Names, needed: Sequence[str]) -> dict[str, int]:
-    """Where each field stands in a row of headings; nothing where the row isn't one, lacking a needed name."""
+def columns_of(
+    cells: Iterable[str], names: Names, needed: Sequence[str], chosen: Mapping[str, str] | None = None
+) -> dict[str, int]:
+    """Where each field stands in a row of headings; nothing where the row isn't one, lacking a needed name.
+
+    chosen: the heading of a field, whatever it is called elsewhere. No column stands for two fields.
+    """
     headings = [plain(cell) for cell in cells]
-    firsts = {field: [name for name in names[field] if name in headings] for field in names}
-    found = {field: known[0] for field, known in firsts.items() if known}
-    if not all(field in found for field in needed) or len(set(found.values())) < len(needed):
-        return {}
-    return {field: headings.index(heading) for field, heading in found.items()}
+    short = [ASIDE.split(heading)[0].strip("_") for heading in headings]
+    own = {field: (plain(heading),) for field, heading in (chosen or {}).items() if field in names}
+    found: dict[str, int] = {}
+    for field in sorted(names, key=lambda field: field not in own):
+        wanted = own.get(field, names[field])
+        places = [row.index(name) for row in (headings, short) for name in wanted if name in row]
+        free = [place for place in places if place not in found.values()]
+        if free:
+            found[field] = free[0]
+    lacks = any(field not in found for field in (*needed, *own))
+    return {} if lacks else {field: found[field] for field in names if field in found}
+
+
+def bare_name(field: str) -> str:
+    """A field as people call it."""
+    return field.lstrip("_")
 
 
 def usual_key(fields: Mapping[str, Any], names: Sequence[str]) -> str:
@@ -56,48 +164,21 @@ def usual_key(fields: Mapping[str, Any], names: Sequence[str]) -> str:
     return next((name for name in names if fields.get(name) is not None), names[0])
 
 
-def read_tsv(path: str | Path, widths: tuple[int, ...], layout: str) -> Iterator[tuple[int, list[str]]]:
-    """Each line's columns, parted by tabs: one of `widths`, and as many as in the first line."""
-    return _alike(path, _filled(path), widths, layout)
+def taken_for(cells: Sequence[str], columns: Mapping[str, int]) -> str:
+    """Which heading stands for which field, in words."""
+    return ", ".join(f"{cells[place].strip()!r} as {bare_name(field)}" for field, place in columns.items())
 
 
-def _alike(
-    path: str | Path, rows: Iterable[tuple[int, str]], widths: tuple[int, ...], layout: str, *, place: int = 0
-) -> Iterator[tuple[int, list[str]]]:
-    """The columns of lines that have all as many, with an id in the column of that place."""
-    width = 0
-    for line, text in rows:
+def read_tsv(path: str | Path, width: int, layout: str) -> Iterator[tuple[int, list[str]]]:
+    """Each line's columns, parted by tabs: so many, of which the first is filled. `layout`: what they are."""
+    for line, text in _filled(path):
         columns = text.split("\t")
-        width = width or len(columns)
-        if len(columns) not in widths:
+        if len(columns) != width:
             problem = f"needs columns with tabs between: {layout} (found: {len(columns)})"
             raise InputError(path, problem, line=line)
-        if len(columns) != width:
-            problem = f"has {len(columns)} columns, the lines before it {width}; make them alike"
-            raise InputError(path, problem, line=line)
-        if not columns[place].strip():
-            raise InputError(path, "holds an empty id; give every line an id", line=line)
+        if not columns[0].strip():
+            raise InputError(path, "the first column is empty; fill it in or remove the line", line=line)
         yield line, columns
-
-
-def read_table(path: str | Path, fields: Mapping[int, tuple[str, ...]], names: Names) -> Iterator[JsonLine]:
-    """Each line's cells by field, parted by tabs; under the first line's headings where it is one.
-
-    fields: what the columns are without headings, by their number. With headings the columns may come in any
-    order, and those of other names are passed over; which were taken is said.
-    """
-    layout = " or ".join(", ".join(field.lstrip("_") for field in order) for order in fields.values())
-    rows = _filled(path)
-    for line, text in rows:
-        columns = columns_of(text.split("\t"), names, ("_id", "text"))
-        if not columns:
-            for number, row in _alike(path, chain([(line, text)], rows), tuple(fields), layout):
-                yield JsonLine(path, number, dict(zip(fields[len(row)], row, strict=True)))
-            return
-        cells = text.split("\t")
-        _say_columns(path, line, columns, cells)
-        for number, row in _alike(path, rows, (len(cells),), layout, place=columns["_id"]):
-            yield JsonLine(path, number, {field: row[place] for field, place in columns.items()})
 
 
 def read_qrels(path: str | Path) -> Iterator[tuple[int, str, str, int]]:
@@ -110,7 +191,7 @@ def read_qrels(path: str | Path) -> Iterator[tuple[int, str, str, int]]:
             say_taken(str(path), f"line {line} taken for a comment")
             continue
         named = columns_of(columns, OF_JUDGEMENTS, ("query_id", "doc_id"))
-        if named and not _is_number(columns[-1]):
+        if named and not is_number(columns[-1]):
             headed, width = (named, len(columns)) if "grade" in named else ({}, 0)
             _say_columns(path, line, named, columns)
             continue
@@ -138,7 +219,7 @@ def read_results(path: str | Path) -> Iterator[tuple[int, str, str, float]]:
         columns = text.split()
         is_heading = len(columns) == 6 and columns_of(columns, OF_JUDGEMENTS, ("query_id", "doc_id"))
         is_comment = columns[0].startswith("#") and len(columns) != 6
-        if is_comment or (is_heading and not _is_number(columns[4])):
+        if is_comment or (is_heading and not is_number(columns[4])):
             say_taken(str(path), f"line {line} taken for a heading or a comment")
             continue
         if len(columns) != 6:
@@ -182,11 +263,12 @@ def _is_comment(columns: list[str], *, tabs: bool) -> bool:
     """
     if not columns[0].startswith("#") or columns_of(columns, OF_JUDGEMENTS, ("query_id", "doc_id")):
         return False
-    is_row = len(columns) in (3, 4) and _is_number(columns[-1])
+    is_row = len(columns) in (3, 4) and is_number(columns[-1])
     return not is_row or (columns[0] == "#" and not tabs)
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a text is a number."""
     try:
         float(text)
     except ValueError:
@@ -198,8 +280,7 @@ def _say_columns(path: str | Path, line: int, columns: Mapping[str, int], cells:
     """Say that a line was taken for headings, and for which; those that BEIR prescribes go without saying."""
     if tuple(cell.strip() for cell in cells) == OF_BEIR:
         return
-    taken = ", ".join(f"{cells[place].strip()!r} as {field.lstrip('_')}" for field, place in columns.items())
-    say_taken(str(path), f"line {line} taken for headings ({taken})")
+    say_taken(str(path), f"line {line} taken for headings ({taken_for(cells, columns)})")
 
 
 def _finite(text: str, kind: str, path: str | Path, line: int) -> float:

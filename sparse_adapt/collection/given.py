@@ -7,12 +7,20 @@ raises InputError that names the item, counted from 1 as lines of a file are: `d
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sparse_adapt.collection.columns import OF_JUDGEMENTS, usual_key
-from sparse_adapt.collection.glossary import Definition, definition_of, read_dictionary
+from sparse_adapt.collection.columns import (
+    OF_DOCUMENTS,
+    OF_GLOSSARIES,
+    OF_JUDGEMENTS,
+    ColumnsGiven,
+    Names,
+    chosen_columns,
+    usual_key,
+)
+from sparse_adapt.collection.glossary import Definition, definitions_in, read_dictionary
 from sparse_adapt.collection.lines import JsonLine
 from sparse_adapt.collection.readers import (
     Document,
@@ -27,7 +35,7 @@ from sparse_adapt.collection.readers import (
     write_documents,
 )
 from sparse_adapt.collection.streams import Unique, at_least_one
-from sparse_adapt.errors import InputError
+from sparse_adapt.errors import ConfigError, InputError
 
 ATTRIBUTES = (
     "id",
@@ -49,18 +57,29 @@ DefinitionsGiven = Place | Iterable[Mapping[str, Any] | tuple[str, str] | Defini
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """A corpus that was resolved: a place that is read anew each time, or documents in memory."""
+    """A corpus that was resolved: a place that is read anew each time, or documents in memory.
+
+    A table whose columns somebody chose has no place for others, who would read it otherwise.
+    """
 
     place: str | None
     held: tuple[Document, ...] = ()
+    table: str = ""
+    chosen: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, given: "DocumentsGiven") -> "Corpus":
-        """Resolve what a caller gives. Things in memory are read once, here; a place is read when asked for."""
+    def of(cls, given: "DocumentsGiven", columns: ColumnsGiven = ()) -> "Corpus":
+        """Resolve what a caller gives. Things in memory are read once, here; a place is read when asked for.
+
+        columns: those of a table, by their fields.
+        """
+        chosen = _of_fields(columns, OF_DOCUMENTS)
+        if chosen and not isinstance(given, str | Path):
+            raise ConfigError("columns: are chosen of a table in a file; documents in memory have keys")
         if isinstance(given, Corpus):
             return given
         if isinstance(given, str | Path):
-            return cls(str(given))
+            return cls(None, table=str(given), chosen=chosen) if chosen else cls(str(given))
         held = [_document(number, item) for number, item in _numbered(given, "documents")]
         _check_ids("documents", "document id", (document.document_id for document in held))
         return cls(None, tuple(held))
@@ -68,21 +87,23 @@ class Corpus:
     @property
     def name(self) -> str:
         """What messages and records call it."""
-        return self.place if self.place is not None else f"{len(self.held):,} documents in memory"
+        return self.place or self.table or f"{len(self.held):,} documents in memory"
 
     def read(self) -> Iterator[Document]:
         """Every document in its order. Raises InputError for the first thing that is wrong with a file."""
+        if self.table:
+            return read_documents(self.table, self.chosen)
         return iter(self.held) if self.place is None else read_documents(self.place)
 
     def count(self) -> int | None:
         """How many documents there are; None where they would be fetched twice to be counted."""
-        return len(self.held) if self.place is None else count_documents(self.place)
+        return sum(1 for _ in self.read()) if self.place is None else count_documents(self.place)
 
     def placed(self, folder: Path) -> str:
-        """A place that holds the corpus: its own, or `corpus.jsonl` in a folder, written there from memory."""
+        """A place that holds the corpus: its own, or `corpus.jsonl` in a folder, written there."""
         if self.place is not None:
             return self.place
-        write_documents(folder / "corpus.jsonl", self.held)
+        write_documents(folder / "corpus.jsonl", self.read())
         return str(folder)
 
 
@@ -122,11 +143,24 @@ def judgements_of(given: JudgementsGiven, split: str = "test") -> Judgements:
     return judgements
 
 
-def definitions_of(given: DefinitionsGiven) -> list[Definition]:
-    """Definitions from a place or from memory: a dictionary from terms to definitions, pairs, dictionaries."""
+def definitions_of(given: DefinitionsGiven, columns: ColumnsGiven = ()) -> list[Definition]:
+    """Definitions from a place or from memory: a dictionary from terms to definitions, pairs, dictionaries.
+
+    columns: those of a table, by their fields.
+    """
     if isinstance(given, str | Path):
-        return read_dictionary(given)
-    return [_definition(number, item) for number, item in _numbered(given, "definitions")]
+        return read_dictionary(given, _of_fields(columns, OF_GLOSSARIES))
+    records = (_defining(number, item) for number, item in _numbered(given, "definitions"))
+    return list(definitions_in(records, "definitions"))
+
+
+def chooses_definitions(columns: ColumnsGiven) -> bool:
+    """Whether columns are those of a glossary, or some of them."""
+    return bool(_of_fields(columns, OF_GLOSSARIES))
+
+
+def _of_fields(columns: ColumnsGiven, names: Names) -> dict[str, str]:
+    return {name: column for name, column in chosen_columns(columns).items() if name in names}
 
 
 # -- items ----------------------------------------------------------------------------------------
@@ -169,10 +203,10 @@ def _query(number: int, item: object) -> Query:
     return query_of(_record("queries", number, fields), str(number))
 
 
-def _definition(number: int, item: object) -> Definition:
+def _defining(number: int, item: object) -> JsonLine:
     if isinstance(item, Definition):
-        return item
-    return definition_of(_record("definitions", number, _keyed(item, "term", "definition")))
+        item = {"term": item.term, "definition": item.definition, "examples": item.examples}
+    return _record("definitions", number, _keyed(item, "term", "definition"))
 
 
 def _keyed(item: object, *names: str) -> object:

@@ -1,29 +1,28 @@
 """What the words of a domain mean, as sentences that a model can learn from.
 
 `dictionary.jsonl` holds a `term`, its `definition` and optional `examples` (a list) a line. A glossary may also be a
-table (CSV, TSV, XLSX, Parquet) with columns of these names; without headings they come in this order, and examples in
-one cell have semicolons between them. TBX, SKOS (RDF/XML) and OBO files are read as well (`terminologies`).
+table (CSV, TSV, XLSX, Parquet) with columns of these names or of others that mean the same; without headings they come
+in this order, and examples in one cell have semicolons between them. An abbreviation with an expansion and a
+description has two definitions. TBX, SKOS (RDF/XML) and OBO files are read as well.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sparse_adapt.collection.columns import GLOSSARIES, OF_GLOSSARIES, usual_key
 from sparse_adapt.collection.lines import JsonLine, read_lines, read_objects, say_taken, write_objects
 from sparse_adapt.collection.opening import Location, bare, open_bytes, variants
+from sparse_adapt.collection.sheets import is_table
 from sparse_adapt.collection.sources import file_of
-from sparse_adapt.collection.streams import Unique, at_least_one
-from sparse_adapt.collection.tables import is_sheet, read_sheet
-from sparse_adapt.errors import InputError, MissingExtraError, first_line
+from sparse_adapt.collection.streams import at_least_one
+from sparse_adapt.collection.tables import NONE, read_sheet
+from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, first_line
 
 DICTIONARY_FILES = variants("dictionary.jsonl")
-COLUMNS = {
-    "term": ("word", "name"),
-    "definition": ("meaning", "description"),
-    "examples": ("example",),
-}  # of a table, with other headings for them
+SHOWN = 3  # lines that a message names
 STOPS = (".", "!", "?", "…", "\u3002", "\uff01", "\uff1f")  # the last three are full-width
 LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 ENGLISH = "en"
@@ -41,19 +40,43 @@ class Definition:
     examples: tuple[str, ...] = ()
 
 
-def read_dictionary(source: str | Path) -> list[Definition]:
+def read_dictionary(source: str | Path, chosen: Mapping[str, str] = NONE) -> list[Definition]:
     """Every definition of `dictionary.jsonl` or a table, of a folder that holds the first, or of a bundled corpus.
 
-    Raises InputError with file and line for whatever is wrong, a definition that occurs twice included.
+    chosen: the columns of a table by their fields. Entries without a term or a meaning are left out, and those that
+    come again; that is said. Raises InputError with file and line for whatever else is wrong.
     """
     path = file_of(source, DICTIONARY_FILES)
-    unique = Unique(path, "definition of")
-    definitions = []
-    for record in at_least_one(_entries(path), path, "definitions"):
+    if chosen and not is_table(path):
+        raise ConfigError(f"{source}: is no table (CSV, TSV, XLSX, Parquet), so its columns can't be chosen")
+    return list(definitions_in(_entries(path, chosen), path))
+
+
+def definitions_in(records: Iterable[JsonLine], source: str | Path) -> Iterator[Definition]:
+    """Each definition once, of at least one. Says which records have none, and which have one that was there."""
+    found = set[tuple[str, str]]()
+    without, again = list[JsonLine](), list[JsonLine]()
+    for record in records:
         definition = definition_of(record)
-        unique.add(f"{definition.term}\t= {definition.definition}", record.line)
-        definitions.append(definition)
-    return definitions
+        if definition is None:
+            without.append(record)
+        elif (pair := (definition.term, definition.definition)) in found:
+            again.append(record)
+        else:
+            found.add(pair)
+            yield definition
+    if without and not found:
+        raise without[0].needs("a string", "definition" if without[0].fields.get("term") else "term")
+    list(at_least_one(found, source, "definitions"))
+    _say_left_out(source, without, "have no term with a definition")
+    _say_left_out(source, again, "come again")
+
+
+def _say_left_out(source: str | Path, records: Sequence[JsonLine], fault: str) -> None:
+    lines = [str(record.line) for record in records]
+    if lines:
+        named = ", ".join(lines[:SHOWN]) + (", ..." if len(lines) > SHOWN else "")
+        say_taken(str(source), f"{len(lines):,} entries {fault}, and are left out (on line {named})")
 
 
 def write_dictionary(path: str | Path, definitions: Iterable[Definition]) -> int:
@@ -81,26 +104,36 @@ def sentence(definition: Definition) -> str:
     return f"{first} " + _stopped(f"{term} is used in contexts such as {'; '.join(examples)}")
 
 
-def _entries(path: Location) -> Iterator[JsonLine]:
+def _entries(path: Location, chosen: Mapping[str, str]) -> Iterator[JsonLine]:
     if Path(bare(path.name)).suffix.lower() in TERMINOLOGIES:
         yield from _read_terminology(path)
-        return
-    if not is_sheet(path):
+    elif is_table(path):
+        for record in read_sheet(path, GLOSSARIES, chosen):
+            yield from _of_row(record)
+    else:
         yield from read_objects(path)
-        return
-    for record in read_sheet(path, COLUMNS):
-        if isinstance(examples := record.fields.get("examples"), str):
-            parts = (part.strip() for part in examples.split(";"))
-            record.fields["examples"] = [part for part in parts if part]
+
+
+def _of_row(record: JsonLine) -> Iterator[JsonLine]:
+    """What a row of a table defines: an abbreviation by what it stands for, and any term by what it means."""
+    examples, expansion = (record.fields.pop(field, None) for field in ("examples", "expansion"))
+    if isinstance(examples, str):
+        examples = [part for each in examples.split(";") if (part := each.strip())]
+    record.fields["examples"] = examples
+    if expansion:
+        yield JsonLine(record.path, record.line, {**record.fields, "definition": expansion})
+    if not expansion or record.fields.get("definition"):
         yield record
 
 
-def definition_of(record: JsonLine) -> Definition:
-    """One entry of a glossary. Raises InputError, with the entry's place, where the term or its meaning is missing."""
+def definition_of(record: JsonLine) -> Definition | None:
+    """One entry of a glossary, None where it lacks the term or its meaning. Raises InputError for what is no text."""
+    keys = (usual_key(record.fields, OF_GLOSSARIES[field]) for field in ("term", "definition"))
+    term, definition = (record.string(key, default="") for key in keys)
     examples = record.strings("examples")
     if not all(example.strip() for example in examples):
         raise record.error('"examples" holds an empty text; fill it in or remove it')
-    return Definition(record.words("term").strip(), record.words("definition"), examples)
+    return Definition(term.strip(), definition, examples) if term.strip() and definition.strip() else None
 
 
 def _one_line(text: str) -> str:
@@ -143,18 +176,8 @@ class _Concept:
 
 def _read_terminology(path: Location) -> Iterator[JsonLine]:
     """Each term of a file with its definition. Raises InputError for a file that is broken."""
-    ending = Path(bare(path.name)).suffix.lower()
-    without, given = 0, set[tuple[str, str]]()
-    for concept in TERMINOLOGIES[ending](path):
-        records = list(concept.records(path))
-        without += not records
-        for record in records:
-            pair = record.fields["term"], record.fields["definition"]
-            if pair not in given:
-                given.add(pair)
-                yield record
-    if without:
-        say_taken(str(path), f"{without:,} entries have no term with a definition, and are left out")
+    for concept in TERMINOLOGIES[Path(bare(path.name)).suffix.lower()](path):
+        yield from list(concept.records(path)) or [JsonLine(path, concept.line, {})]
 
 
 def _obo(path: Location) -> Iterator[_Concept]:

@@ -25,24 +25,26 @@ from pathlib import Path
 from typing import Any
 
 from sparse_adapt.collection.columns import (
+    DOCUMENTS,
     OF_BEIR,
     OF_DOCUMENTS,
     OF_QUERIES,
-    Names,
+    QUERIES,
+    Layout,
     read_qrels,
     read_results,
-    read_table,
     usual_key,
     write_columns,
 )
 from sparse_adapt.collection.lines import JsonLine, read_lines, read_objects, say_taken, write_objects
 from sparse_adapt.collection.opening import Address, Location, bare, place_of, reachable, variants
+from sparse_adapt.collection.sheets import is_table
 from sparse_adapt.collection.sources import Dataset, bundled, is_folder, lies_at, locate, split_file
 from sparse_adapt.collection.streams import Unique, UniqueAmongMany, at_least_one
-from sparse_adapt.collection.tables import is_table, read_sheet
+from sparse_adapt.collection.tables import NONE, read_sheet
 from sparse_adapt.collection.texts import is_page, read_loose, text_of_page
 from sparse_adapt.collection.trec import read_topics, read_trec_documents
-from sparse_adapt.errors import InputError
+from sparse_adapt.errors import ConfigError, InputError
 
 DOCUMENT_FILES = (*variants("corpus.jsonl", "corpus.tsv", "corpus.csv"), "corpus.parquet", "corpus.xlsx")
 QUERY_FILES = (*variants("queries.jsonl", "queries.tsv", "queries.csv"), "queries.parquet", "queries.xlsx")
@@ -80,12 +82,17 @@ Run = dict[str, dict[str, float]]
 # -- documents -----------------------------------------------------------------------------------
 
 
-def read_documents(source: str | Path) -> Iterator[Document]:
-    """Every document of a corpus in its order. Each id occurs once, and there is at least one document."""
+def read_documents(source: str | Path, chosen: Mapping[str, str] = NONE) -> Iterator[Document]:
+    """Every document of a corpus in its order. Each id occurs once, and there is at least one document.
+
+    chosen: the columns of a table by their fields.
+    """
     place = locate(source, DOCUMENT_FILES)
+    if chosen and (isinstance(place, Dataset) or not is_table(place)):
+        raise ConfigError(f"{source}: is no table (CSV, TSV, XLSX, Parquet), so its columns can't be chosen")
     if isinstance(place, Path) and place.is_dir():
         say_taken(str(place), "no corpus.jsonl, so its text, Markdown, HTML and PDF files are read")
-    return _unique_documents(partial(_numbered_documents, place), _name(place))
+    return _unique_documents(partial(_numbered_documents, place, chosen), _name(place))
 
 
 def documents_at(source: str | Path) -> Location | None:
@@ -130,7 +137,9 @@ def _unique_documents(
     unique.settle()
 
 
-def _numbered_documents(place: Location | Dataset) -> Iterator[tuple[int, Document]]:
+def _numbered_documents(
+    place: Location | Dataset, chosen: Mapping[str, str]
+) -> Iterator[tuple[int, Document]]:
     """Each document with its line, or its number where no line holds it."""
     if isinstance(place, Dataset):
         for number, row in enumerate(place.rows("docs"), start=1):
@@ -142,7 +151,7 @@ def _numbered_documents(place: Location | Dataset) -> Iterator[tuple[int, Docume
         for line, *fields in read_trec_documents(place):
             yield line, Document(*fields)
     else:
-        for record in _records(place, {2: ("_id", "text"), 3: ("_id", "title", "text")}, OF_DOCUMENTS):
+        for record in _records(place, DOCUMENTS, chosen):
             yield record.line, document_of(record)
 
 
@@ -188,7 +197,7 @@ def read_questions(source: str | Path) -> list[Query]:
     InputError with file and line for what is neither, and for a file without queries.
     """
     place = locate(source, QUERY_FILES)
-    if isinstance(place, Dataset) or is_table(place) or bare(place.name).endswith((".jsonl", ".tsv")):
+    if isinstance(place, Dataset) or is_table(place) or bare(place.name).endswith(".jsonl"):
         return list(read_queries(source))
     lines = list(read_lines(place))
     first = next((text.lstrip(" ") for _, text in lines if text.strip()), "")
@@ -219,7 +228,7 @@ def _numbered_queries(place: Location | Dataset) -> Iterator[tuple[int, Query]]:
         for line, query_id, text in read_topics(place):
             yield line, Query(query_id, text)
     else:
-        for record in _records(place, {2: ("_id", "text")}, OF_QUERIES):
+        for record in _records(place, QUERIES):
             yield record.line, query_of(record)
 
 
@@ -329,18 +338,15 @@ def _name(place: Location | Dataset) -> str | Path:
     return place.name if isinstance(place, Dataset) else place
 
 
-def _records(place: Location, orders: Mapping[int, tuple[str, ...]], names: Names) -> Iterator[JsonLine]:
-    """Each entry of a table or of JSON lines by its fields. `orders`: those of columns without headings."""
-    if is_table(place):
-        return read_sheet(place, names)
-    if bare(place.name).endswith(".tsv") or _first_character(place) not in "{<[":
-        return read_table(place, orders, names)
+def _records(place: Location, layout: Layout, chosen: Mapping[str, str] = NONE) -> Iterator[JsonLine]:
+    """Each entry of a table or of JSON lines by its fields."""
+    if is_table(place) or _first_character(place) not in "{<[":
+        return read_sheet(place, layout, chosen)
     return read_objects(place)
 
 
 def _is_markup(place: Location) -> bool:
-    name = bare(place.name)
-    return not (is_table(place) or name.endswith((".tsv", ".jsonl"))) and _first_character(place) == "<"
+    return not (is_table(place) or bare(place.name).endswith(".jsonl")) and _first_character(place) == "<"
 
 
 def _first_character(place: Location) -> str:

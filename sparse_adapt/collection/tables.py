@@ -1,148 +1,181 @@
-"""Tables, each row under the names of its columns: CSV with commas or semicolons, TSV, XLSX and Parquet."""
+"""Tables, each row under our names of its columns, wherever in a file the table begins.
 
-import csv
-import zipfile
+A row of headings is known by the names in it, in several languages; a first row that is unlike the others, but has
+none of these names, is refused, so that headings never become data. One column stands for a field in all rows. What
+was taken for what is said, and what was left out; `--columns` says it otherwise.
+"""
+
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, NamedTuple
 
-from sparse_adapt.collection.columns import plain
-from sparse_adapt.collection.lines import JsonLine, read_lines, say_taken
-from sparse_adapt.collection.opening import bare, open_bytes, place_of
-from sparse_adapt.errors import InputError, MissingExtraError, SparseAdaptError, first_line
+from sparse_adapt.collection.columns import Layout, bare_name, columns_of, is_number, taken_for
+from sparse_adapt.collection.lines import JsonLine, say_taken
+from sparse_adapt.collection.sheets import SAMPLE, Rows, Sheet, sheets_of
+from sparse_adapt.errors import InputError
 
-CSV, TSV = ".csv", ".tsv"
-WORKBOOKS, FRAMES = (".xlsx", ".xlsm"), ".parquet"
-LARGEST = 1 << 29  # unpacked bytes of a workbook: a few bytes of one may stand for gigabytes
-ROWS_AT_ONCE = 1 << 10
+EMPTY = ("", None)
+DEEPEST = 20  # rows among which the headings are looked for
+FEWEST = 3  # rows below a first one that is judged by them
+WORDS = 4  # of a heading, at most
+MOST = 0.9
+NONE: Mapping[str, str] = {}
 
-Rows = Iterator[tuple[int, list[Any]]]
-"""The cells of each row and its number, the first row being the headings of a data frame. An empty cell is None."""
-
-
-def is_sheet(path: str | Path) -> bool:
-    """Whether a file is a table by its name, compressed or not."""
-    return is_table(path) or _is_tsv(path)
+Row = tuple[int, list[Any]]
 
 
-def is_table(path: str | Path) -> bool:
-    """Whether a file is a table of another kind than TSV by its name, a CSV compressed or not."""
-    name = place_of(path).name.lower()
-    return name.endswith((*WORKBOOKS, FRAMES)) or bare(name).endswith(CSV)
+class _Table(NamedTuple):
+    """A table that was found: its rows, where each field stands in them, and the row of its headings if it has one."""
+
+    sheet: Sheet
+    rows: Rows
+    columns: Mapping[str, int]
+    width: int
 
 
-def read_sheet(path: str | Path, columns: Mapping[str, Sequence[str]]) -> Iterator[JsonLine]:
-    """Each row that isn't empty, under our names of the columns; a cell without words is left out.
+def read_sheet(path: str | Path, layout: Layout, chosen: Mapping[str, str] = NONE) -> Iterator[JsonLine]:
+    """Each row that isn't empty, under our names of the columns.
 
-    Cells are texts, but for those of a data frame, which are what they are.
+    Cells are texts, but for those of a data frame, which are what they are; a row of a text file that is cut short
+    lacks the fields behind.
 
-    columns: our names, each with the headings that stand for it in small letters. Without any known heading the
-    first line is a row too, and the columns come in the order of `columns`. Raises InputError for a row that has
-    more cells than there are columns, and for quotes that don't close.
+    chosen: the heading of a field's column, or its number from 1 on. Raises InputError for headings that aren't
+    known, for a row that has more cells than there are columns, and for quotes that don't close; ConfigError for a
+    chosen column that isn't there.
     """
-    names: list[str] = []
-    for line, cells in _rows(path):
-        if not names:
-            if not any(cells):
-                continue
-            names = _headings(list(map(str, cells)), columns)
-            if names:
-                continue
-            names = list(columns)
-        while len(cells) > len(names) and cells[-1] is None:
-            cells.pop()  # a workbook fills its rows up
-        if len(cells) > len(names):
-            problem = f"has {len(cells)} cells for {len(names)} columns; put a cell with commas in quotes"
-            raise InputError(path, problem, line=line)
-        given = ((name, _stripped(cell)) for name, cell in zip(names, cells, strict=False))
-        fields = {name: cell for name, cell in given if cell not in ("", None)}
-        if fields:
-            yield JsonLine(path, line, fields)
+    sheets = sheets_of(path)  # whose file is open as long as this is held
+    table = _found(path, sheets, layout, chosen)
+    for line, cells in table.rows:
+        _check_width(path, line, cells, table.width)
+        fields: dict[str, Any] = {layout.numbered: line} if layout.numbered else {}
+        for name, place in table.columns.items():
+            if place < len(cells) or not table.sheet.is_text:
+                fields[name] = _stripped(cells[place]) if place < len(cells) else ""
+        yield JsonLine(path, line, fields)
 
 
-def _headings(cells: Sequence[str], columns: Mapping[str, Sequence[str]]) -> list[str]:
-    """Our names of the columns where a row is the headings, unknown ones as they are; nothing where it isn't."""
-    ours = {heading: name for name, headings in columns.items() for heading in (name, *headings)}
-    found = [ours.get(plain(cell), cell.strip()) for cell in cells]
-    return found if any(name in columns for name in found) else []
+def _check_width(path: str | Path, line: int, cells: Sequence[object], width: int) -> None:
+    filled = max((place for place, cell in enumerate(cells, start=1) if cell not in EMPTY), default=0)
+    if filled > width:
+        problem = f"has {filled} cells for {width} columns; make them alike, or put a cell with separators in quotes"
+        raise InputError(path, problem, line=line)
 
 
 def _stripped(cell: object) -> object:
-    return cell.strip() if isinstance(cell, str) else cell
+    return "" if cell is None else cell.strip() if isinstance(cell, str) else cell
 
 
-def _is_tsv(path: str | Path) -> bool:
-    return bare(place_of(path).name).lower().endswith(TSV)
+def _found(path: str | Path, sheets: Iterator[Sheet], layout: Layout, chosen: Mapping[str, str]) -> _Table:
+    """The first table of a file that has the headings, or else the first that has rows, without any."""
+    first: tuple[Sheet, list[Row], Rows] | None = None
+    for sheet in sheets:
+        rows = (row for row in sheet.rows if any(cell not in EMPTY for cell in row[1]))
+        head = list(islice(rows, SAMPLE))
+        table = None if _numbers(chosen, layout) else _headed(path, sheet, head, rows, layout, chosen)
+        if table is not None:
+            return table
+        first = first or ((sheet, head, rows) if head else None)
+    return _Table(Sheet(""), iter(()), {}, 0) if first is None else _plain(path, *first, layout, chosen)
 
 
-def _rows(path: str | Path) -> Rows:
-    """Every row of a table: of a workbook those of the first sheet.
+def _headed(
+    path: str | Path, sheet: Sheet, head: Sequence[Row], rows: Rows, layout: Layout, chosen: Mapping[str, str]
+) -> _Table | None:
+    """The table below the first row that has the headings needed; None where there is none."""
+    for place, (line, cells) in enumerate(head[: 1 if sheet.is_headed else DEEPEST]):
+        headings = _texts(cells)
+        columns = columns_of(headings, layout.names, layout.needed, chosen)
+        title = all(_filled(above) < _filled(cells) for _, above in head[:place])
+        if not columns or not title or any(map(is_number, headings)):
+            continue
+        if (
+            layout.numbered
+            and layout.numbered not in columns
+            and len(columns) < _filled(cells)
+            and not chosen
+        ):
+            raise _unknown_headings(path, line, headings, layout)
+        _say(path, sheet, line, headings, columns, place)
+        return _Table(sheet, chain(head[place + 1 :], rows), columns, len(headings))
+    return None
 
-    Raises InputError for a file that is broken, MissingExtraError without the package that reads it.
+
+def _plain(
+    path: str | Path, sheet: Sheet, head: Sequence[Row], rows: Rows, layout: Layout, chosen: Mapping[str, str]
+) -> _Table:
+    """A table without headings. Raises InputError for one whose first row is unlike the others, or of other widths."""
+    line, cells = head[0]
+    width = len(cells) if sheet.is_text else max(len(_texts(row)) for _, row in head)
+    first, numbers = _texts(cells), _numbers(chosen, layout)
+    if not numbers and (sheet.is_headed or any(field in layout.names for field in chosen) or is_unlike(head)):
+        raise _unknown_headings(path, line, first, layout)
+    columns = numbers or {field: place for place, field in enumerate(layout.orders.get(width, ()))}
+    if not columns or max(columns.values()) >= width:
+        orders = " or ".join(", ".join(map(bare_name, order)) for order in layout.orders.values())
+        problem = f"needs columns: {orders} (found: {width}); name them in a first row, or by --columns"
+        raise InputError(path, problem, line=line)
+    taken = ", ".join(f"column {place + 1} as {bare_name(field)}" for field, place in columns.items())
+    say_taken(str(path), f"{sheet.called}no headings ({taken}); --columns names others")
+    return _Table(sheet, chain(head, rows), columns, width)
+
+
+def _numbers(chosen: Mapping[str, str], layout: Layout) -> dict[str, int]:
+    """Where fields of a table without headings stand, of which somebody gave the numbers."""
+    own = {field: column for field, column in chosen.items() if field in layout.names}
+    return {field: int(column) - 1 for field, column in own.items() if column.isdecimal()}
+
+
+def is_unlike(head: Sequence[Row]) -> bool:
+    """Whether the first of some rows has the look of headings, and of some column all below look otherwise.
+
+    Headings are a few words each, without numbers.
     """
-    name = place_of(path).name.lower()
-    if not name.endswith((*WORKBOOKS, FRAMES)):
-        yield from _of_text(path)
-        return
-    rows, kind = (_of_frame, "Parquet file") if name.endswith(FRAMES) else (_of_workbook, "workbook")
-    try:
-        with open_bytes(path) as file:
-            yield from rows(path, file)
-    except SparseAdaptError:
-        raise
-    except Exception as error:  # both libraries raise errors of all kinds for a file that isn't one
-        raise InputError(path, f"broken {kind} ({first_line(error)}); save or copy it again") from error
+    (_, first), *others = head
+    texts = _texts(first)
+    if len(others) < FEWEST or len({*texts}) < len(texts) or "" in texts:
+        return False
+    if any(len(text.split()) > WORDS or any(map(str.isdigit, text)) for text in texts):
+        return False
+    below = [[str(cells[place]) for _, cells in others if place < len(cells)] for place in range(len(texts))]
+    return any(_differ(text, column) for text, column in zip(texts, below, strict=True))
 
 
-def _of_text(path: str | Path) -> Rows:
-    """Of a CSV or a TSV, each row with the line that it begins on.
-
-    Tabs part the cells of a TSV, else whichever of comma and semicolon the first line has more of.
-    """
-    lines = [text for _, text in read_lines(path)]
-    first = next((text for text in lines if text.strip()), "")
-    delimiter = "\t" if _is_tsv(path) else max(",;", key=first.count)
-    rows = csv.reader((f"{text}\n" for text in lines), delimiter=delimiter, strict=True)
-    line = 1
-    try:
-        for cells in rows:
-            yield line, cells
-            line = rows.line_num + 1
-    except csv.Error as error:
-        raise InputError(path, f"a broken table ({error}); check the quotes", line=line) from error
+def _differ(heading: str, cells: Sequence[str]) -> bool:
+    """Whether all cells have digits, or nearly all are sentences where the heading is a word or two."""
+    long = sum(len(cell.split()) > WORDS for cell in cells)
+    all_numbered = all(any(map(str.isdigit, cell)) for cell in cells)
+    return bool(cells) and (all_numbered or (len(heading.split()) <= WORDS // 2 and long > MOST * len(cells)))
 
 
-def _of_workbook(path: str | Path, file: IO[bytes]) -> Rows:
-    try:
-        import openpyxl
-    except ImportError as error:
-        raise MissingExtraError("openpyxl", "files") from error
-    with zipfile.ZipFile(file) as packed:
-        unpacked = sum(part.file_size for part in packed.infolist())
-    if unpacked > LARGEST:
-        raise InputError(path, f"is {unpacked:,} bytes when unpacked, of at most {LARGEST:,}; save it as CSV")
-    book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-    if not book.worksheets:
-        raise InputError(path, "holds no sheet of cells; save it again")
-    sheet = book.worksheets[0]
-    if len(book.worksheets) > 1:
-        say_taken(str(path), f"of {len(book.worksheets)} sheets the first is read ({sheet.title})")
-    for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
-        yield number, [None if cell is None else _text(cell) for cell in row]
+def _texts(cells: Sequence[object]) -> list[str]:
+    """Cells as texts, up to the last that is filled."""
+    texts = ["" if cell is None else str(cell).strip() for cell in cells]
+    while texts and not texts[-1]:
+        texts.pop()
+    return texts
 
 
-def _of_frame(path: str | Path, file: IO[bytes]) -> Rows:
-    try:
-        from pyarrow.parquet import ParquetFile
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", "files") from error
-    frame = ParquetFile(file)
-    yield 0, list(frame.schema_arrow.names)
-    rows = (row for batch in frame.iter_batches(batch_size=ROWS_AT_ONCE) for row in batch.to_pylist())
-    for number, row in enumerate(rows, start=1):
-        yield number, list(row.values())
+def _filled(cells: Sequence[object]) -> int:
+    return sum(cell not in EMPTY for cell in cells)
 
 
-def _text(cell: object) -> str:
-    """A cell as the spreadsheet shows it, whole numbers without a point."""
-    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
+def _unknown_headings(path: str | Path, line: int, headings: Sequence[str], layout: Layout) -> InputError:
+    fields = ",".join(f"{bare_name(field)}=..." for field in layout.asked)
+    problem = (
+        f"the row {', '.join(map(repr, headings))} looks like headings, and doesn't say which columns are needed; "
+        f"name them: --columns {fields}, each by its heading, or by its number where the row is no headings"
+    )
+    return InputError(path, problem, line=line)
+
+
+def _say(
+    path: str | Path, sheet: Sheet, line: int, headings: Sequence[str], columns: Mapping[str, int], above: int
+) -> None:
+    """Say what was taken for headings, which columns stand for what, and what is left out."""
+    others = [repr(text) for place, text in enumerate(headings) if text and place not in columns.values()]
+    left = [f"the columns {', '.join(others)}"] if others else []
+    left += [f"{above} rows above"] if above else []
+    place = "columns" if sheet.is_headed else f"line {line} taken for headings"
+    taken = f"{sheet.called}{place} ({taken_for(headings, columns)})"
+    say_taken(str(path), f"{taken}; left out: {' and '.join(left)}" if left else taken)

@@ -51,7 +51,7 @@ class Correlation(NamedTuple):
 def read_likenesses(path: str | Path) -> Iterator[Likeness]:
     """Every pair of a TSV file, with or without a header. Raises InputError with the line."""
     place = reachable(path)
-    for line, columns in at_least_one(read_tsv(place, (3,), LAYOUT), place, "pairs"):
+    for line, columns in at_least_one(read_tsv(place, 3, LAYOUT), place, "pairs"):
         if line == 1 and columns[0].strip().lower() in HEADERS:
             continue
         similarity = _number(columns[0])
