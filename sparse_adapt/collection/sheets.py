@@ -23,7 +23,7 @@ TAB, COMMA = "\t", ","
 DELIMITERS = (TAB, ";", "|", COMMA)  # the first of several that part rows as well
 NAMED_DELIMITER = re.compile(r"sep=(.)")  # as spreadsheets write it before the first row
 SAMPLE = 100  # rows by which a table is judged
-UNPACKED, UNFOLDING = 1 << 27, 100  # bytes of a workbook; of one byte of its file, where there are many
+UNPACKED, UNFOLDING = 1 << 26, 100  # bytes of a workbook; of one byte of its file, where there are many
 MOST_ROWS, MOST_COLUMNS = 1 << 20, 1_000  # of a sheet: as many rows as Excel has
 ROWS_AT_ONCE = 1 << 10
 
@@ -146,7 +146,7 @@ def _of_workbook(path: str | Path, file: IO[bytes]) -> Iterator[Sheet]:
     with zipfile.ZipFile(file) as packed:
         parts = packed.infolist()
     unpacked, size = (sum(getattr(part, kind) for part in parts) for kind in ("file_size", "compress_size"))
-    if unpacked > UNPACKED or unpacked > max(UNFOLDING * size, UNPACKED >> 3):
+    if unpacked > UNPACKED or unpacked > max(UNFOLDING * size, UNPACKED >> 2):
         problem = f"unfolds to {unpacked:,} bytes, of at most {UNPACKED:,} and {UNFOLDING} times its own size"
         raise InputError(path, f"{problem}; save it as CSV, which has no bound")
     book = openpyxl.load_workbook(file, read_only=True, data_only=True)

@@ -37,8 +37,7 @@ class _Table(NamedTuple):
 def read_sheet(path: str | Path, layout: Layout, chosen: Mapping[str, str] = NONE) -> Iterator[JsonLine]:
     """Each row that isn't empty, under our names of the columns.
 
-    Cells are texts, but for those of a data frame, which are what they are; a row of a text file that is cut short
-    lacks the fields behind.
+    Cells are texts, but for those of a data frame, which are what they are. A cell that isn't there gives no field.
 
     chosen: the heading of a field's column, or its number from 1 on. Raises InputError for headings that aren't
     known, for a row that has more cells than there are columns, and for quotes that don't close; ConfigError for a
@@ -46,12 +45,13 @@ def read_sheet(path: str | Path, layout: Layout, chosen: Mapping[str, str] = NON
     """
     sheets = sheets_of(path)  # whose file is open as long as this is held
     table = _found(path, sheets, layout, chosen)
+    is_numbered = bool(layout.numbered) and layout.numbered not in table.columns
     for line, cells in table.rows:
         _check_width(path, line, cells, table.width)
-        fields: dict[str, Any] = {layout.numbered: line} if layout.numbered else {}
+        fields: dict[str, Any] = {layout.numbered: line} if is_numbered else {}
         for name, place in table.columns.items():
-            if place < len(cells) or not table.sheet.is_text:
-                fields[name] = _stripped(cells[place]) if place < len(cells) else ""
+            if place < len(cells) and cells[place] is not None:
+                fields[name] = cells[place].strip() if isinstance(cells[place], str) else cells[place]
         yield JsonLine(path, line, fields)
 
 
@@ -60,10 +60,6 @@ def _check_width(path: str | Path, line: int, cells: Sequence[object], width: in
     if filled > width:
         problem = f"has {filled} cells for {width} columns; make them alike, or put a cell with separators in quotes"
         raise InputError(path, problem, line=line)
-
-
-def _stripped(cell: object) -> object:
-    return "" if cell is None else cell.strip() if isinstance(cell, str) else cell
 
 
 def _found(path: str | Path, sheets: Iterator[Sheet], layout: Layout, chosen: Mapping[str, str]) -> _Table:
