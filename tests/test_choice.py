@@ -1,5 +1,6 @@
 """Which of a run's models is kept, by queries set aside."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -8,11 +9,13 @@ import torch
 from torch.testing import assert_close
 
 from sparse_adapt.collection.examples import Candidates
-from sparse_adapt.collection.readers import Document
+from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.retrieve.evaluate import Result
+from sparse_adapt.selection.asked import Taught, keep_or_refuse
 from sparse_adapt.selection.models import (
+    RANKING,
     Choice,
     Maker,
     Tried,
@@ -67,6 +70,50 @@ BEST = tried("rank", "token scales", 0.0, 0.5)
 )
 def test_the_least_changed_of_the_best_is_kept(others, kept):
     assert choose([BASE, BEST, *others]) == kept
+
+
+def test_a_model_without_the_words_that_were_asked_for_is_no_choice():
+    alone = tried(RANKING, "token scales", None, 0.6)
+    words = tried("dictionary and ranking", "", 0.0, 0.4)
+    assert choose([BASE, alone, words], taught=True) == 2 and choose([BASE, alone, words]) == 1
+
+
+@pytest.mark.parametrize(
+    ("others", "place"),
+    [
+        ([], 0),
+        ([tried(RANKING, "", None, 0.4), tried(RANKING, "idf", None, 0.5)], 1),
+        ([tried(RANKING, "", None, 0.4), tried(RANKING, "token scales", None, 0.5)], 2),
+    ],
+)
+def test_ranking_alone_counts_as_it_stands(others, place):
+    assert Choice((BASE, *others), 0).place_of(RANKING) == place
+
+
+def test_ranking_alone_is_kept_where_words_cost_every_other_query(tiny_model, tmp_path):
+    base, ranked, words = (SparseEncoder.load(tiny_model) for _ in range(3))
+    extend(words, [Term("zorvex", "jargon")])
+    with torch.no_grad():
+        ranked.output_bias.add_(0.5)
+    makers = [Maker("base", None, lambda: base), Maker(RANKING, None, lambda: ranked)]
+    makers.append(Maker("dictionary", None, lambda: words))
+    results = [
+        tried(name, "", None, value) for name, value in (("base", 0.3), (RANKING, 0.5), ("dictionary", 0.4))
+    ]
+    results = [
+        replace(each, result=replace(each.result, queries=(Query("q", "who signs"),) * QUERIES))
+        for each in results
+    ]
+    documents = [Document(f"d{n}", f"Zorvex number {n} and a server of the team.") for n in range(8)]
+    folder = tmp_path / "kept"
+    chosen, told = keep_or_refuse(Choice(tuple(results), 2), makers, documents, Taught(), 0, folder)
+    assert chosen.best.name == RANKING and told["best"] == 2
+    assert told["refused"].startswith(
+        "a gain that costs others: synthetic queries, beside ranking alone -10.0"
+    )
+    kept = SparseEncoder.load(folder)
+    assert not kept.new_tokens
+    assert_close(kept.output_bias, ranked.output_bias)
 
 
 @pytest.fixture

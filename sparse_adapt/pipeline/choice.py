@@ -30,6 +30,7 @@ from sparse_adapt.retrieve.touched import ids_saying, write_ids
 from sparse_adapt.selection.asked import Judged, Taught, judged_evidence, keep_or_refuse
 from sparse_adapt.selection.evidence import MEANT, Evidence
 from sparse_adapt.selection.models import (
+    RANKING,
     Maker,
     added,
     compare_as_they_are,
@@ -102,6 +103,7 @@ def makers_of(
         def both(back: float) -> SparseEncoder:
             return added(load(last), load(plan.model), load(ranked), 1 - back)
 
+        makers.insert(1, Maker(RANKING, None, partial(load, ranked)))
         return [*makers, *_on_the_way(f"{stage} and ranking", interpolations, both)]
     if len(plan.stages) > 1:
         makers.append(Maker(plan.stages[-2], None, partial(load, before)))
@@ -151,6 +153,8 @@ def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
                 choice, makers, list(documents.values()), _taught(work, plan), settings.seed, partial_folder
             )
             tried = record(choice) | told
+            if choice.best.name == RANKING and work.ranked is not None:  # which was weighed before
+                tried |= {"evidence": _evidence_of(work.ranked.parent), "meaning": {}}
         about = _record_of(work, outcomes, tried)
         with vouching(partial_folder):
             write_card(partial_folder, with_record(about))
@@ -162,6 +166,12 @@ def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
 
     work.step("choice", sources, [CHOICE_FILE, "model"], do)
     _list_what_to_encode(work, plan)
+
+
+def _evidence_of(folder: Path) -> list[dict[str, Any]]:
+    """The evidence that a choice in a folder went by. Raises InputError for a file that somebody damaged."""
+    made = read_record(folder / CHOICE_FILE, ChoiceMade, MAKE_AGAIN)
+    return list((made.model_extra or {}).get("evidence", []))
 
 
 def _taught(work: Work, plan: Plan) -> Taught:
@@ -273,7 +283,7 @@ def verdict(report: Mapping[str, Any]) -> list[str]:
         if found["terms"]
         else "no terms added: the vocabulary stays as it is"
     )
-    if found["terms"] and kept["name"].startswith("base"):
+    if found["terms"] and kept["name"].startswith(("base", RANKING)):
         added = f"{found['terms']:,} terms tried, none added: the base model's own vocabulary ranks better"
     rows = [Evidence(**row) for row in choice.get("evidence", ())]
     falls = list(falls_of_choice(rows))
@@ -305,10 +315,12 @@ def verdict(report: Mapping[str, Any]) -> list[str]:
 
 
 def _first(choice: Mapping[str, Any]) -> Iterator[str]:
-    """That the base model is kept, and why."""
+    """That the base model is kept, or the one that learnt no words, and why."""
+    refused = choice.get("refused")
+    best = choice["tried"][choice.get("best", 0)]["name"]
+    if choice["kept"] != 0 and refused:
+        yield f"{RANKING}, without new words, is kept: {best} shows {refused}"
     if choice["kept"] == 0:
-        refused = choice.get("refused")
-        best = choice["tried"][choice.get("best", 0)]["name"]
         why = (
             f"{best} shows {refused}" if refused else "no model ranks the queries that were set aside better"
         )

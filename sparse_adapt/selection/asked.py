@@ -36,9 +36,9 @@ from sparse_adapt.selection.evidence import (
     by_error,
     by_resampling,
 )
-from sparse_adapt.selection.models import Choice, Maker, keep
+from sparse_adapt.selection.models import RANKING, Choice, Maker, keep
 from sparse_adapt.selection.retention import DEPTH, background_false_activations, known_of, new_terms, say_new
-from sparse_adapt.selection.rule import decide
+from sparse_adapt.selection.rule import BESIDE_RANKING, decide
 from sparse_adapt.synthetic.labels import Reworded, reworded
 from sparse_adapt.synthetic.queries import HELD
 
@@ -89,15 +89,18 @@ def weigh(
     documents: Sequence[Document],
     taught: Taught,
     seed: int,
+    ranked: Result | None = None,
 ) -> Weighed:
     """The evidence for the second of two models, beside the first, the base model.
 
-    `results`: on the synthetic queries that were set aside. `taught`: what the second was taught; without a semantic
-    labeller nobody tells whether other words mean the same.
+    `results`: on the synthetic queries that were set aside, `ranked` those of a model that learnt to rank and no words.
+    `taught`: what the second was taught; without a semantic labeller nobody tells whether other words mean the same.
     """
     base, model = results
     both = encoded(*models, evenly(documents, DOCUMENTS))
     rows = [*of_synthetic(model, base), *of_known_items(both)]
+    if ranked is not None:
+        rows.append(by_error(BESIDE_RANKING, *(each.values[SYNTHETIC.measure] for each in (model, ranked))))
     asks = taught.definitions and taught.labeller != "none"
     meant, meaning = of_meaning(both, taught, seed) if asks else ([], {})
     rows += meant
@@ -112,17 +115,22 @@ def keep_or_refuse(
     seed: int,
     folder: Path,
 ) -> tuple[Choice, dict[str, Any]]:
-    """Save the best model, or the base model where no gain shows beyond chance. What shows, as JSON holds it."""
+    """Save the best model; where it is refused, one that learnt to rank and no words, or else the base model.
+
+    What shows, as JSON holds it.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     best = keep(choice, makers, documents, folder)
     if choice.kept == 0:
         return choice, {}
     models, results = (makers[0].make(), best), (choice.tried[0].result, choice.best.result)
-    found = weigh(models, results, documents, taught, seed)
+    instead = choice.place_of(RANKING)
+    ranked = choice.tried[instead].result if instead else None
+    found = weigh(models, results, documents, taught, seed, ranked)
     told = {**found.plain(), "best": choice.kept}
     if found.refused is not None:
         shutil.rmtree(folder)
-        choice = Choice(choice.tried, 0)
+        choice = Choice(choice.tried, instead)
         keep(choice, makers, None, folder)
     return choice, told
 

@@ -27,6 +27,9 @@ from sparse_adapt.retrieve.significance import randomisation_test
 
 MEASURE = "ndcg@10"
 GRADES = 10  # documents of a query that are to be found
+RANKING = (
+    "ranking alone"  # a model beside those that learnt words, which stands in for them where they are refused
+)
 LONGER = 1.1  # documents may have at most so many times the base model's non-zero weights
 Weighed = Literal["", "idf", "token scales", "token scales^3/4", "token scales^1/2", "token scales^1/4"]
 POWERS: dict[Weighed, float] = {
@@ -79,6 +82,11 @@ class Choice:
     def best(self) -> Tried:
         """What is kept."""
         return self.tried[self.kept]
+
+    def place_of(self, name: str) -> int:
+        """The place of a model as it stands, token scales and all; 0, the base model, where it wasn't tried."""
+        places = [place for place, each in enumerate(self.tried) if each.name == name]
+        return max(places, key=lambda place: self.tried[place].weighed == "token scales", default=0)
 
 
 def merge(towards: SparseEncoder, model: SparseEncoder, back: float) -> SparseEncoder:
@@ -140,7 +148,7 @@ def try_models(
     """Measure every model with and without token scales, and choose. The first has to be the base model.
 
     `taught`: whether the others have what was asked for and the base model lacks: what terms mean, of which synthetic
-    queries say nothing, or a table for queries. The base model isn't kept then.
+    queries say nothing, or a table for queries. The base model isn't kept then, nor one that learnt to rank alone.
     """
     tried: list[Tried] = []
     for number, maker in enumerate(makers):
@@ -191,7 +199,8 @@ def compare_as_they_are(
 def choose(tried: Sequence[Tried], *, taught: bool = False) -> int:
     """The place of the one to keep; the first of `tried` is the base model as it is, which isn't kept if `taught`."""
     most = LONGER * tried[0].figures["nonzero_document"]
-    able = [place for place, each in enumerate(tried) if not (taught and each.name == tried[0].name)]
+    lacking = (tried[0].name, RANKING) if taught else ()
+    able = [place for place, each in enumerate(tried) if each.name not in lacking]
     short = [place for place in able if tried[place].figures["nonzero_document"] <= most] or able
     best = max(short, key=lambda place: tried[place].figures[MEASURE])
     if tried[best].back is None:

@@ -3,7 +3,8 @@
 The queries that decide have to show a gain beyond chance: definitions in other words where they were asked, for
 synthetic queries say nothing of meaning; elsewhere all queries together. None of their kinds may fall beyond chance,
 nor may known items: synthetic queries share words with the documents that they were made from, each kind in its own
-way.
+way. Where definitions decide, synthetic queries together may not fall beyond chance, neither beside the base model nor
+beside one that learnt to rank and no words: what words bring is no use where it costs every other query.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,11 +16,15 @@ from sparse_adapt.selection.evidence import (
     KNOWN_ITEMS,
     MEANT,
     RETAINED,
+    SYNTHETIC,
     Evidence,
 )
 
 MAY_LOSE = 0.005  # of a measure, without a word
 ACTIVATIONS_ENOUGH = 0.05  # share of general questions that activate a new term
+
+BESIDE_RANKING = f"{SYNTHETIC.name}, beside ranking alone"
+TOGETHER = (SYNTHETIC.name, BESIDE_RANKING)
 
 Figures = Mapping[str, Any]
 
@@ -46,7 +51,8 @@ class Decision(NamedTuple):
 def decide(rows: Sequence[Evidence]) -> Decision:
     """The decision by some evidence, of which the first is of all queries together."""
     deciding = next((row for row in rows if row.kind == MEANT.name), rows[0])
-    fallen = [row for row in rows if row.high < 0.0 and row is not deciding and deciding.kind != MEANT.name]
+    others = rows if deciding.kind != MEANT.name else [row for row in rows if row.kind in TOGETHER]
+    fallen = [row for row in others if row.high < 0.0 and row is not deciding]
     return Decision(deciding, tuple(fallen))
 
 
