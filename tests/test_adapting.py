@@ -219,7 +219,7 @@ def test_another_request_is_refused(request_, tmp_path):
     with pytest.raises(Stopped):
         adapt(request_, Place(tmp_path / "run"), Heard(), until="terms")
     other = Request(corpus=request_.corpus, model=request_.model, teacher="other.run")
-    with pytest.raises(ConfigError, match=r"begun with another teacher \(.+\); go on with the same"):
+    with pytest.raises(ConfigError, match=r"made with another teacher \(.+\); go on with the same"):
         adapt(other, Place(tmp_path / "run", resume=True), Heard())
 
 

@@ -122,7 +122,7 @@ def test_what_goes_on_goes_on_with_the_same_things_in_memory(tmp_path, twelve_do
     place = begun.place("corpus", twelve_documents)
     again = InputFolder(tmp_path / "out", overwrite=False, resume=True)
     assert again.place("corpus", list(twelve_documents)) == place
-    with pytest.raises(ConfigError, match="begun with another corpus"):
+    with pytest.raises(ConfigError, match="made with other corpus"):
         again.place("corpus", twelve_documents[:6])
     assert list(read_documents(place)) == twelve_documents
 
@@ -155,7 +155,7 @@ def test_an_adaptation_from_memory(tiny_model, documents, teacher, tmp_path, mon
         _ = stopped.model
     with pytest.raises(OutputError, match="unfinished run"):
         sa.adapt(rows, out, **asked)
-    with pytest.raises(ConfigError, match="begun with another corpus"):
+    with pytest.raises(ConfigError, match="made with other corpus"):
         sa.adapt(rows[:20], out, resume=True)
     done = sa.adapt(iter(rows), out, resume=True)
     assert done.model.terms == ["zorvex"], "what a glossary defines is taught, and kept"

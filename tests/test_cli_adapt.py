@@ -91,8 +91,8 @@ def test_what_is_asked_otherwise_is_refused_and_loses_nothing(sparse_adapt, tiny
     (tmp_path / "other.jsonl").write_text('{"term": "pump", "definition": "what moves water"}\n')
     for other in (["--glossary", "other.jsonl"], ["--seed", "9"], ["--teacher", "ensemble"]):
         said = refused(sparse_adapt(*words, *other))
-        assert "begun with" in said
-        assert "start again, which loses what is there, with --overwrite" in said
+        assert "made with" in said
+        assert "start again, which loses what is there: pass --overwrite without --resume" in said
     assert (tmp_path / "run.partial" / "terms.json").is_file()
 
 

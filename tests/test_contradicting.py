@@ -320,7 +320,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(generator, zorvex_collection, tm
     killed_in(work, 3, asked, out)
     killed_in(work, 6, asked, out)
     done = len(noted(work / "sentences.jsonl"))
-    with pytest.raises(ConfigError, match=r"begun with another seed \(0\); go on with the same"):
+    with pytest.raises(ConfigError, match=r"made with another seed \(0\); go on with the same"):
         write(asked._replace(seed=1), out, resume=True)
     with pytest.raises(OutputError, match=r"an unfinished run is in .*; pass --resume"):
         write(asked, out)

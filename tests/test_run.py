@@ -194,9 +194,7 @@ def test_a_file_that_changed_since_stops_a_resumed_run(tmp_path, zorvex_collecti
     with pytest.raises(Interrupted):
         run(plan, Place(tmp_path / "run"), Watcher("warmup", 2))
     (folder / "terms.json").write_text('{"coined": ["zorvex", "kubectl"]}')
-    with pytest.raises(
-        ConfigError, match=r"1-extend: made with other terms \(.*\), or with one that changed since"
-    ):
+    with pytest.raises(ConfigError, match=r"1-extend: made with the terms .*, which changed since"):
         run(plan, Place(tmp_path / "run", resume=True))
 
 
@@ -273,19 +271,6 @@ def test_a_stage_never_replaces_the_model_that_it_begins_with(tmp_path, plan, do
     assert not (tmp_path / "out").exists()
 
 
-def test_records_from_before_paths_were_near_are_read(tmp_path, plan, done):
-    """As older versions wrote them: the model as a whole path, files with whole paths, a corpus's own sum."""
-    for folder in done.folder.glob("[1-9]-*"):
-        record = json.loads((folder / "stage.json").read_text())
-        record["model"] = str((folder / record["model"]["path"]).resolve())
-        (folder / "stage.json").write_text(json.dumps(record))
-    assert run(plan, Place(tmp_path / "run", resume=True)).model == done.model
-    assert extended_from(str(done.model)) == plan.model
-    (done.folder).rename(tmp_path / "moved")
-    with pytest.raises(ConfigError, match="2-warmup: made with another model"):
-        run(plan, Place(tmp_path / "moved", resume=True))
-
-
 @pytest.mark.parametrize(
     "content", ["", "{", "[]", "null", '{"stage": 3, "model": "m"}', '{"stage": "warmup"}', "\ud800"]
 )
@@ -302,9 +287,7 @@ def test_a_model_that_was_replaced_since_stops_a_resumed_run(tmp_path, plan, tin
     with pytest.raises(Interrupted):
         run(own, Place(tmp_path / "run"), Watcher("warmup", 2))
     (tmp_path / "model" / name).write_bytes((tiny_model / name).read_bytes() + b"\n")
-    with pytest.raises(
-        ConfigError, match=r"1-extend: made with another model \(.*\), or with one that changed since"
-    ):
+    with pytest.raises(ConfigError, match=r"1-extend: made with the model .*, which changed since"):
         run(own, Place(tmp_path / "run", resume=True))
 
 

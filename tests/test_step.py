@@ -13,21 +13,22 @@ from office import frame, workbook
 
 from sparse_adapt.collection.examples import CANDIDATE_FILES
 from sparse_adapt.collection.readers import DOCUMENT_FILES, QUERY_FILES
+from sparse_adapt.collection.sources import of_collection
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.marker import checksum_of_bytes
 from sparse_adapt.files.place import absolute, found, portable
-from sparse_adapt.pipeline.step import Step, carry_out
-from sparse_adapt.stages.made_from import (
+from sparse_adapt.files.steps import (
     Source,
+    Step,
+    carry_out,
     changed,
+    from_record,
     is_same,
-    kept,
-    of_collection,
-    of_model,
     of_path,
-    read,
     stamp,
+    to_record,
 )
+from sparse_adapt.model.folder import of_model
 
 PACKED = {
     "": bytes,
@@ -197,12 +198,11 @@ def test_a_renamed_run_is_done_still(tmp_path):
     assert "partial" not in (tmp_path / "run" / "steps" / "work.json").read_text()
 
 
-def test_records_of_older_runs_are_understood(tmp_path):
+def test_a_stamp_is_the_same_by_its_checksum_else_by_its_path(tmp_path):
     (tmp_path / "file").write_text("text")
     now = stamp(of_path(tmp_path / "file"))
-    for before in (now["sha256"], str(tmp_path / "file"), {"path": str(tmp_path / "file")}):
-        assert is_same(before, now), before
-    for before in (None, "0" * 64, str(tmp_path / "other"), {"path": str(tmp_path / "other")}, {}, 3):
+    assert is_same({"path": str(tmp_path / "file")}, now)
+    for before in (None, now["sha256"], {"path": str(tmp_path / "other")}, {}, 3):
         assert not is_same(before, now), before
     assert is_same({"path": "owner/name", "sha256": "of the cache"}, {"path": "owner/name"})
 
@@ -211,6 +211,8 @@ def test_what_changed_is_said_in_words(tmp_path):
     before = {"model": {"path": "m", "sha256": "1"}, "settings": {"seed": 1, "steps": 2}}
     assert changed(before, before) == ""
     assert changed(before, {**before, "model": {"path": "n", "sha256": "2"}}) == "another model (m)"
+    again = {**before, "model": {"path": "m", "sha256": "2"}}
+    assert changed(before, again) == "the model m, which changed since"
     assert changed(before, {**before, "settings": {"seed": 3, "steps": 2}}) == "other settings (seed)"
     assert changed(before, {**before, "corpus": {"path": "c"}}) == "no corpus"
     assert changed({**before, "corpus": {"path": "c"}}, before) == "other corpus (c)"
@@ -228,4 +230,4 @@ def test_paths_within_a_run_are_told_from_the_record(tmp_path):
     for source in (model, str(folder), "splade-tiny", "hub:owner/name", str(tmp_path / "elsewhere")):
         assert found(portable(source, folder, run), folder) == absolute(source)
         stamps = {"model": {"path": absolute(source), "sha256": "1"}, "seed": 3}
-        assert read(kept(stamps, folder, run), folder) == stamps
+        assert from_record(to_record(stamps, folder, run), folder) == stamps

@@ -22,9 +22,10 @@ from sparse_adapt.collection.glossary import write_dictionary
 from sparse_adapt.collection.lines import write_objects
 from sparse_adapt.collection.readers import write_documents, write_queries
 from sparse_adapt.collection.streams import at_least_one
-from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.errors import InputError
 from sparse_adapt.files.folders import check_free
 from sparse_adapt.files.place import Place
+from sparse_adapt.files.steps import made_from_same, of_path, stamp
 from sparse_adapt.terms.mining import terms_of, write_terms
 
 Given = str | Path | Iterable[Any] | Mapping[Any, Any]
@@ -66,10 +67,12 @@ class InputFolder:
         new = path.with_name(f"new-{path.name}")
         self.folder.mkdir(parents=True, exist_ok=True)
         _write(key, given, new)
-        if self.resume and path.is_file() and path.read_bytes() != new.read_bytes():
-            new.unlink()
-            raise ConfigError(f"{path}: begun with another {key}; go on with the same, or start again")
-        new.replace(path)
+        try:
+            if self.resume and path.is_file():
+                made_from_same(path, {key: stamp(of_path(path))}, {key: stamp(of_path(new))})
+            new.replace(path)
+        finally:
+            new.unlink(missing_ok=True)
         return str(path)
 
     def model(self, given: ModelGiven) -> str:

@@ -15,6 +15,7 @@ from sparse_adapt.collection.opening import (
     COMPRESSED,
     Address,
     Location,
+    fingerprint,
     names_in,
     place_of,
     reachable,
@@ -22,6 +23,8 @@ from sparse_adapt.collection.opening import (
 )
 from sparse_adapt.collection.texts import loose_files
 from sparse_adapt.errors import InputError, first_line
+from sparse_adapt.files.marker import checksum
+from sparse_adapt.files.steps import Source
 
 TABLES = (".tsv", ".csv", ".xlsx", ".xlsm", ".parquet")
 READ_AS = (".jsonl", *TABLES, ".txt", ".json", ".trec", ".xml", *COMPRESSED)
@@ -65,6 +68,19 @@ def lies_at(source: str | Path, names: Sequence[str]) -> Location | None:
     found = locate(source, names)
     assert not isinstance(found, Dataset), "names that exist are no data sets"
     return found
+
+
+def of_collection(named: str | Path, names: Sequence[str]) -> Source:
+    """What a step reads: a file, the first of `names` or the loose texts in a folder, an address or a name.
+
+    At an address, what the file system tells a change of the file by stands for the checksum.
+    """
+    place = lies_at(named, names)
+    if isinstance(place, Address):
+        return Source(str(named), place, lambda: fingerprint(place))
+    if place is not None and place.is_dir():
+        return Source(str(named), place, lambda: checksum(place, loose_files(place)))
+    return Source(str(named), place)
 
 
 def bundled(source: str | Path) -> Path:

@@ -17,6 +17,7 @@ from typing import NamedTuple, Union
 from sparse_adapt.errors import ModelError, first_line
 from sparse_adapt.files.marker import checksum
 from sparse_adapt.files.place import is_there
+from sparse_adapt.files.steps import Source
 
 
 class Bundled(NamedTuple):
@@ -127,6 +128,12 @@ class ModelFolder:
     def checksum(self) -> str:
         """The SHA-256 of the files that loading reads. Raises OSError where one can't be read."""
         return checksum(self.local or self.path)
+
+
+def of_model(named: ModelSource) -> Source:
+    """What a step reads: a model folder, an alias or `hub:owner/name`."""
+    model = ModelFolder.of(named)
+    return Source(model.source, model.local, lambda: model.checksum)
 
 
 class ModelOrigin(NamedTuple):

@@ -31,6 +31,7 @@ from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.folders import output_folder, tidy
 from sparse_adapt.files.marker import marker_of, remove
 from sparse_adapt.files.place import Place, absolute
+from sparse_adapt.files.steps import STEPS_FOLDER
 from sparse_adapt.model.kinds import open_sparse
 from sparse_adapt.pipeline.choice import choice_made, choose_model, evidence_for_kept, kept_made, measure_kept
 from sparse_adapt.pipeline.estimate import expected
@@ -47,7 +48,6 @@ from sparse_adapt.pipeline.preparing import (
 )
 from sparse_adapt.pipeline.request import REQUEST_FILE, WITH_WORDS, Request
 from sparse_adapt.pipeline.run import Finished, is_whole, read_finished, run_stages, write_report
-from sparse_adapt.pipeline.step import STEPS_FOLDER
 from sparse_adapt.pipeline.work import RANKING, Watcher, Work, same_request
 from sparse_adapt.stages.inputs import PAIRS
 from sparse_adapt.stages.record import RECORD_FILE

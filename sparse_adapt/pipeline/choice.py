@@ -19,6 +19,8 @@ from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.marker import vouching
 from sparse_adapt.files.place import absolute
 from sparse_adapt.files.records import read_record
+from sparse_adapt.files.steps import of_path, stamp
+from sparse_adapt.model.folder import of_model
 from sparse_adapt.model.kinds import open_sparse
 from sparse_adapt.model.reading import Reading
 from sparse_adapt.model.sparse import SparseEncoder
@@ -44,7 +46,6 @@ from sparse_adapt.selection.retention import measure_retention
 from sparse_adapt.selection.rule import MAY_LOSE, falls_of_choice, retention_lines
 from sparse_adapt.stages.card import in_short, with_record, write_card
 from sparse_adapt.stages.dictionary import Dictionary
-from sparse_adapt.stages.made_from import of_model, of_path, stamp
 from sparse_adapt.stages.record import write_record
 from sparse_adapt.stages.runner import Outcome
 from sparse_adapt.synthetic.queries import read_synthetic_queries

@@ -22,13 +22,15 @@ from pathlib import Path
 from typing import Any
 
 from sparse_adapt.collection.readers import DOCUMENT_FILES, Document, read_documents, write_documents
+from sparse_adapt.collection.sources import of_collection
 from sparse_adapt.collection.streams import evenly, sample
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.folders import output_folder, tidy
-from sparse_adapt.files.journal import check_same
 from sparse_adapt.files.place import Place, absolute
+from sparse_adapt.files.steps import Source, Step, check_request, of_path
 from sparse_adapt.files.writing import write_json
 from sparse_adapt.model.dense import SMALL
+from sparse_adapt.model.folder import of_model
 from sparse_adapt.model.grafting import check_tokens, graft_body
 from sparse_adapt.model.head.filter import exact_precision
 from sparse_adapt.model.reading import choose_device
@@ -45,10 +47,8 @@ from sparse_adapt.pipeline.run import (
     write_report,
 )
 from sparse_adapt.pipeline.settings import GraftSettings
-from sparse_adapt.pipeline.step import Step
 from sparse_adapt.pipeline.work import RANKING, Watcher, carry_out_and_tell
 from sparse_adapt.selection.models import merge
-from sparse_adapt.stages.made_from import Source, of_collection, of_model, of_path
 from sparse_adapt.stages.runner import Outcome
 from sparse_adapt.stages.stage import UNUSUAL
 from sparse_adapt.synthetic.background import general_pairs
@@ -141,13 +141,13 @@ def graft(request: GraftRequest, place: Place, watcher: Watcher) -> Finished:
     """
     if is_whole(place):
         tidy(place.folder)
-        check_same(place.folder / REQUEST_FILE, request.plain())
+        check_request(place.folder / REQUEST_FILE, request.plain())
         return read_finished(place.folder)
     request.check()
     sources = request.sources()
     reads = [source.place for source in sources.values()]
     with output_folder(place.reading(reads)) as folder:
-        check_same(folder / REQUEST_FILE, request.plain())
+        check_request(folder / REQUEST_FILE, request.plain())
         write_json(folder / REQUEST_FILE, request.plain())
         said = _told(_steps(request, sources, folder), folder, watcher)
         watcher.expect(_expected(request, folder))

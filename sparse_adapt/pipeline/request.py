@@ -12,13 +12,15 @@ from pydantic import ValidationError
 from sparse_adapt.collection.examples import CANDIDATE_FILES
 from sparse_adapt.collection.glossary import DICTIONARY_FILES
 from sparse_adapt.collection.readers import DOCUMENT_FILES, QUERY_FILES
+from sparse_adapt.collection.sources import of_collection
 from sparse_adapt.errors import ConfigError, InputError, unknown
 from sparse_adapt.files.place import absolute
+from sparse_adapt.files.steps import Source, of_path
+from sparse_adapt.model.folder import of_model
 from sparse_adapt.model.reading import Reading, choose_device
 from sparse_adapt.pipeline.plan import first_error, merged, settings_for
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.stages.inputs import CANDIDATES, DICTIONARY, PAIRS
-from sparse_adapt.stages.made_from import Source, of_collection, of_model, of_path
 from sparse_adapt.stages.table import OF_ADAPT, STAGES, find_stage
 from sparse_adapt.teachers.settings import ENSEMBLE
 from sparse_adapt.training.settings import Training

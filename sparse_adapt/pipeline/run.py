@@ -17,17 +17,17 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sparse_adapt import __version__
-from sparse_adapt.collection.opening import Location
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import tidy
 from sparse_adapt.files.marker import remove
 from sparse_adapt.files.place import Place, absolute, found, is_there, portable
 from sparse_adapt.files.processes import common_folder, is_main
+from sparse_adapt.files.steps import made_from_same, stamp, to_record
 from sparse_adapt.files.writing import write_json, write_text
+from sparse_adapt.model.folder import of_model
 from sparse_adapt.pipeline.plan import Plan, plan_text
 from sparse_adapt.stages.inputs import Inputs
-from sparse_adapt.stages.made_from import changed, kept, of_model, stamp
 from sparse_adapt.stages.record import made_from, read_record, source_of, sources
 from sparse_adapt.stages.runner import Outcome, carry_out
 from sparse_adapt.stages.runner import found as files_for_stage
@@ -115,7 +115,7 @@ def check_files(plan: Plan) -> None:
         inputs.read(each for each in find_stage(stage).reads if each.needed or each.key == "corpus")
 
 
-def read_by(plan: Plan) -> list[Location | None]:
+def read_by(plan: Plan) -> list[str | Path | None]:
     """Where all that a plan reads lies, of what has a place."""
     given = {"corpus": plan.corpus} if plan.corpus is not None else {}
     read = [of_model(plan.model), *(source_of(key, path) for key, path in {**given, **plan.files}.items())]
@@ -190,7 +190,7 @@ def write_report(work: Path, plan: Plan, outcomes: Sequence[Outcome], more: Mapp
 
 def _told_of(outcome: Outcome, work: Path) -> dict[str, Any]:
     record, entries = outcome.record, {"": outcome.record["model"], **outcome.record["files"]}
-    near = kept(entries, work, work)
+    near = to_record(entries, work, work)
     told = {"folder": str(outcome.folder.relative_to(work)), "said": outcome.said}
     return {**told, **record, "model": near.pop(""), "files": near}
 
@@ -264,10 +264,5 @@ def done_before(stage: str, plan: Plan, model: str, folder: Path, *, again: bool
     settings = plan.settings[stage].model_dump(mode="json") if stage in plan.settings else {}
     files = files_for_stage(find_stage(stage), model, plan.files_of(stage))
     asked = {key: stamp(source) for key, source in sources(stage, model, files, settings).items()}
-    differs = changed(made_from(record), asked)
-    if differs and not again:
-        raise ConfigError(
-            f"{folder}: made with {differs}, or with one that changed since; "
-            "pass --overwrite without --resume to start again"
-        )
-    return None if differs else Outcome(folder, "done before", record)
+    same = made_from_same(folder, made_from(record), asked, again=again)
+    return Outcome(folder, "done before", record) if same else None

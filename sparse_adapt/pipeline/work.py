@@ -7,13 +7,11 @@ from typing import Protocol
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.files.folders import write_json
-from sparse_adapt.files.journal import check_same
+from sparse_adapt.files.steps import Done, Source, Step, carry_out, check_request, of_path
 from sparse_adapt.pipeline.estimate import Expected
-from sparse_adapt.pipeline.request import Request, read_request
+from sparse_adapt.pipeline.request import Request
 from sparse_adapt.pipeline.run import Listener
-from sparse_adapt.pipeline.step import Done, Step, carry_out
 from sparse_adapt.report.progress import Heard
-from sparse_adapt.stages.made_from import Source, of_path
 from sparse_adapt.teachers.teacher import Teacher
 
 RANKING = (
@@ -35,7 +33,7 @@ class Watcher(Listener, Protocol):
 
 
 def carry_out_and_tell(step: Step, folder: Path, watcher: Watcher, home: Path | None = None) -> Done:
-    """Do a step in a run's folder unless it is done, and tell what came of it. `home`: as in `step.carry_out`."""
+    """Do a step in a run's folder unless it is done, and tell what came of it. `home`: as in `steps.carry_out`."""
     done, before = carry_out(step, folder, home)
     watcher.tell(step.name, f"{done.said} (done before)" if before else done.said)
     return done
@@ -84,7 +82,5 @@ class Work:
 def same_request(path: Path, request: Request) -> None:
     """Write what was asked for; an unfinished run goes on only with the same."""
     asked = request.plain()
-    if path.is_file():
-        write_json(path, read_request(path).plain())  # as it reads now
-    check_same(path, asked)
+    check_request(path, asked)
     write_json(path, asked)

@@ -14,13 +14,13 @@ from huggingface_hub import ModelCardData
 
 from sparse_adapt import __version__
 from sparse_adapt.files.records import toml
+from sparse_adapt.files.steps import PATH
 from sparse_adapt.files.writing import write_text
 from sparse_adapt.model.encoder import NewToken, read_vocabulary
 from sparse_adapt.model.folder import CARD_FILE, UNKNOWN, ModelOrigin, origin_of
 from sparse_adapt.model.idf import TOKEN_SCALES_FILE
 from sparse_adapt.model.layout import is_dense
 from sparse_adapt.report.tables import Column, Table, to_markdown
-from sparse_adapt.stages.made_from import PATH
 from sparse_adapt.stages.record import read_record
 from sparse_adapt.stages.table import find_stage, names
 

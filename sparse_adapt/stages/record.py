@@ -13,23 +13,14 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
+from sparse_adapt.collection.sources import of_collection
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.records import parse_record
+from sparse_adapt.files.steps import PATH, SHA256, Source, from_record, is_same, of_path, stamp, to_record
 from sparse_adapt.files.writing import write_json
+from sparse_adapt.model.folder import of_model
 from sparse_adapt.stages import inputs
 from sparse_adapt.stages.inputs import Input
-from sparse_adapt.stages.made_from import (
-    PATH,
-    SHA256,
-    Source,
-    is_same,
-    kept,
-    of_collection,
-    of_model,
-    of_path,
-    read,
-    stamp,
-)
 
 RECORD_FILE = "stage.json"
 EXTENDING = ("extend", "unpack")  # what gives a model tokens: a stage, or term packs put into it
@@ -48,12 +39,12 @@ Stamp = Annotated[dict[str, str], AfterValidator(_with_path)]
 
 
 class _Record(BaseModel):
-    """What a record has at least; `model` was a path alone once."""
+    """What a record has at least."""
 
     model_config = ConfigDict(extra="allow")
 
     stage: str
-    model: Stamp | str
+    model: Stamp
     files: dict[str, Stamp] = {}
     settings: dict[str, Any] = {}
     seconds: float = 0.0
@@ -96,8 +87,8 @@ def source_of(key: str, path: str) -> Source:
 def write_record(folder: Path, record: Mapping[str, Any], home: Path | None = None) -> None:
     """Write the record of a model folder, which belongs to the run in `home`."""
     near = {
-        "model": kept({"": record["model"]}, folder, home)[""],
-        "files": kept(record["files"], folder, home),
+        "model": to_record({"": record["model"]}, folder, home)[""],
+        "files": to_record(record["files"], folder, home),
     }
     write_json(folder / RECORD_FILE, {**record, **near})
 
@@ -110,8 +101,7 @@ def read_record(folder: str | Path) -> dict[str, Any] | None:
     except OSError:
         return None
     record = parse_record(content, path, _Record, "make the model again")
-    model = {PATH: record.model} if isinstance(record.model, str) else record.model
-    found = read({"model": model, **record.files}, path.parent)
+    found = from_record({"model": record.model, **record.files}, path.parent)
     return {**record.model_dump(), "model": found.pop("model"), "files": found}
 
 

@@ -15,13 +15,14 @@ from sparse_adapt.errors import ConfigError, SparseAdaptError
 from sparse_adapt.files.marker import empty, remove
 from sparse_adapt.files.place import Place
 from sparse_adapt.files.processes import common_folder, is_main
+from sparse_adapt.files.steps import PATH, made_from_same, stamp
 from sparse_adapt.files.writing import sync_all
+from sparse_adapt.model.folder import of_model
 from sparse_adapt.model.kinds import EitherEncoder, load_encoder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.settings import Settings
 from sparse_adapt.stages.card import with_record, write_card
 from sparse_adapt.stages.inputs import Inputs
-from sparse_adapt.stages.made_from import PATH, changed, of_model, stamp
 from sparse_adapt.stages.record import (
     RECORD_FILE,
     extended_from,
@@ -204,14 +205,16 @@ def _begun_before(work: Path, begun: Mapping[str, Any], place: Place) -> dict[st
     Raises ConfigError for one that was begun with something else, unless that may go.
     """
     before = read_record(work)
-    differs = "" if before is None else changed(made_from(before), made_from(begun))
-    if not differs and before is not None and EXTENDED in before and "steps" not in before:
-        differs = changed({EXTENDED: before[EXTENDED]}, {EXTENDED: _extended(begun)})
-    if differs and not place.again:
-        raise ConfigError(f"{work / RECORD_FILE}: begun with {differs}; pass --overwrite to start again")
-    if differs and is_main():
+    if before is None:
+        return None
+    was, now = made_from(before), made_from(begun)
+    if EXTENDED in before and "steps" not in before:
+        was[EXTENDED], now[EXTENDED] = before[EXTENDED], _extended(begun)
+    if made_from_same(work / RECORD_FILE, was, now, again=place.again):
+        return before
+    if is_main():
         empty(work)
-    return None if differs else before
+    return None
 
 
 def _extended(begun: Mapping[str, Any]) -> dict[str, str] | None:

@@ -9,12 +9,12 @@ from typing import Any
 from sparse_adapt import __version__
 from sparse_adapt.errors import ConfigError, ModelError, unknown
 from sparse_adapt.files.place import absolute
+from sparse_adapt.files.steps import PATH
 from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.folder import UNKNOWN, origin_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import entries_of, pieces_of
 from sparse_adapt.stages.card import in_short
-from sparse_adapt.stages.made_from import PATH
 from sparse_adapt.stages.record import read_record
 from sparse_adapt.term_packs.base import check_takes_packs, difference, rows_at
 from sparse_adapt.term_packs.pack import (

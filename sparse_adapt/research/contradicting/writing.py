@@ -8,8 +8,9 @@ from sparse_adapt.collection.examples import write_triplets
 from sparse_adapt.collection.sentences import check_language
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.folders import check_free, output_folder, way_to_file, write_json
-from sparse_adapt.files.journal import check_same, noted
+from sparse_adapt.files.journal import noted
 from sparse_adapt.files.place import Place
+from sparse_adapt.files.steps import check_request
 from sparse_adapt.model.folder import ModelFolder
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.report.progress import Before, Watch, unwatched
@@ -74,7 +75,7 @@ def write(
         check_language(asked.language)
     tally = Tally()
     with way_to_file(Place(out, overwrite=overwrite, resume=resume)) as work:
-        check_same(work / ASKED_FILE, asked._asdict())
+        check_request(work / ASKED_FILE, asked._asdict())
         parser = Parser(asked.language)
         tuned_here = work / TUNED
         source = tuned_here if tuned_here.is_dir() else asked.generator
