@@ -271,7 +271,9 @@ def _contradict(sentences: int, request: Request, seed: int, partial: Path) -> N
             resume=True,
         )
         settings = Triplets(steps=100, seed=seed)
-        runner.carry_out("triplets", str(before), {"triplets": file}, Place(taught, resume=True), settings)
+        runner.carry_out_stage(
+            "triplets", str(before), {"triplets": file}, Place(taught, resume=True), settings
+        )
     shutil.copytree(taught, before, dirs_exist_ok=True, ignore=shutil.ignore_patterns(RECORD_FILE))
 
 

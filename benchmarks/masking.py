@@ -32,7 +32,7 @@ from sparse_adapt.objectives.sentences import Sentences
 from sparse_adapt.retrieve.evaluate import read_collection
 from sparse_adapt.stages.dynamic import Dynamic
 from sparse_adapt.stages.pairs import Contrast
-from sparse_adapt.stages.runner import carry_out
+from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.synthetic.queries import HELD
 
 ASIDE = 10  # of so many documents one is set aside
@@ -89,7 +89,7 @@ def teach(
         place = place / ("-".join(map(str, row.dynamic.values())) or "dynamic")
         if not (place / "model").is_dir():
             settings = Dynamic.model_validate({**given["dynamic"], **row.dynamic})
-            carry_out("dynamic", model, {"corpus": kept}, Place(place / "model", resume=True), settings)
+            carry_out_stage("dynamic", model, {"corpus": kept}, Place(place / "model", resume=True), settings)
         model = str(place / "model")
         records.append(json.loads((place / "model" / "stage.json").read_text()))
     if row.contrast:
@@ -97,7 +97,7 @@ def teach(
         if not made.is_dir():
             wanted = Contrast.model_validate({**given["contrast"], **NT_XENT})
             place = Place(made, resume=True)
-            carry_out("contrast", model, {"pairs": kept / "pairs.jsonl", "corpus": kept}, place, wanted)
+            carry_out_stage("contrast", model, {"pairs": kept / "pairs.jsonl", "corpus": kept}, place, wanted)
         model = str(made)
         records.append(json.loads((made / "stage.json").read_text()))
     return model, records

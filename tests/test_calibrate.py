@@ -9,13 +9,13 @@ import pytest
 from sparse_adapt.api.calibrating import calibrate
 from sparse_adapt.errors import ConfigError, ModelError
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.before_after import DEPTH, Scales, Texts, background_queries, raw_logits
+from sparse_adapt.pipeline.before_after import DEPTH, EncodedTexts, Scales, background_queries, raw_logits
 from sparse_adapt.pipeline.calibrate import (
     amounts_for,
     amounts_of,
     check_calibrates,
     save_calibrated,
-    tabulate,
+    tabulate_before_after,
 )
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import evaluate_vectors, read_collection
@@ -40,7 +40,7 @@ def same(one, other):
 @pytest.mark.parametrize("amount", [0.0, 1.5, -2.0])
 def test_lowered_vectors_are_those_of_the_saved_model(tmp_path, model, amount):
     model.token_scales = np.linspace(0.5, 1.5, model.vocabulary_size).astype(np.float32)
-    texts = Texts.of(model, TEXTS, "document")
+    texts = EncodedTexts.of(model, TEXTS, "document")
     amounts = amounts_of(model, {"Zorvex": amount})
     save_calibrated(model, "here", amounts, [], tmp_path / "model")
     saved = SparseEncoder.load(tmp_path / "model")
@@ -52,10 +52,10 @@ def test_lowered_vectors_are_those_of_the_saved_model(tmp_path, model, amount):
 def test_vectors_that_are_there_lower_as_texts_do(model, activation):
     model.form = replace(model.form, activation=activation)
     model.token_scales = np.linspace(0.5, 1.5, model.vocabulary_size).astype(np.float32)
-    there = Texts.encoded(model, encode(model, TEXTS, "document"))
+    there = EncodedTexts.encoded(model, encode(model, TEXTS, "document"))
     for amount in (0.0, 0.7, 100.0):
         amounts = amounts_of(model, {"zorvex": amount})
-        same(there.lowered(amounts), Texts.of(model, TEXTS, "document").lowered(amounts))
+        same(there.lowered(amounts), EncodedTexts.of(model, TEXTS, "document").lowered(amounts))
 
 
 def test_only_the_biases_of_new_tokens_change(tmp_path, model):
@@ -111,7 +111,7 @@ def test_what_it_buys_and_costs(model, zorvex_collection):
     assert {"  control", "  explicit", "  semantic", "judged queries, nDCG@10"} <= set(before_after)
     nothing = scales.before_after(amounts_of(model, {}))
     assert all(each.before == each.after for each in nothing)
-    assert len(tabulate(nothing).rows) == len(nothing)
+    assert len(tabulate_before_after(nothing).rows) == len(nothing)
 
 
 @pytest.mark.parametrize("amount", [0.4, -3.0])

@@ -12,7 +12,7 @@ from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
-from sparse_adapt.retrieve.evaluate import Result
+from sparse_adapt.retrieve.evaluate import ModelResult
 from sparse_adapt.selection.asked import Taught, keep_or_refuse
 from sparse_adapt.selection.models import (
     RANKING,
@@ -33,7 +33,7 @@ NOISE = np.tile([0.2, -0.2], QUERIES // 2)  # between two that differ by it, a s
 
 def tried(name, weighed, back, values, nonzero=10.0):
     values = {"ndcg@10": np.broadcast_to(values, QUERIES), "nonzero_document": np.full(3, nonzero)}
-    return Tried(name, weighed, back, Result((), values))
+    return Tried(name, weighed, back, ModelResult((), values))
 
 
 BASE = tried("base", "", None, 0.3)

@@ -64,10 +64,10 @@ TRAINING = {
 def extended(tmp_path_factory, tiny_model, zorvex_collection):
     """The tiny model with a token for "zorvex"."""
     from sparse_adapt.files.place import Place
-    from sparse_adapt.stages.runner import carry_out
+    from sparse_adapt.stages.runner import carry_out_stage
 
     folder = tmp_path_factory.mktemp("extended") / "model"
-    carry_out("extend", str(tiny_model), {"terms": zorvex_collection / "terms.json"}, Place(folder))
+    carry_out_stage("extend", str(tiny_model), {"terms": zorvex_collection / "terms.json"}, Place(folder))
     return folder
 
 

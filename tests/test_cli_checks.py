@@ -14,7 +14,7 @@ STAGES = ("preserve", "warmup", "dynamic")  # which read nothing but a corpus
 STAGE = ("--model", "splade-tiny", "--corpus", "gatrocraptic", "-o", "x")
 MISTAKES = [
     # what is missing
-    *([name] for name in app.names() if name not in NEED_NOTHING),
+    *([name] for name in app.command_names() if name not in NEED_NOTHING),
     ["terms", "--corpus"],
     # what isn't there
     ["demo", "nowhere"],

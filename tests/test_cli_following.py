@@ -8,7 +8,7 @@ import shutil
 import pytest
 import typer
 
-from sparse_adapt.api.following import measured
+from sparse_adapt.api.following import lines_to_measure
 from sparse_adapt.cli.app import every_command
 
 QUICK = ("--epochs", "1", "--device", "cpu", "--labeller", "none")
@@ -48,9 +48,9 @@ def check(words: list[str]) -> None:
 
 def test_where_nothing_is_judged_nothing_is_evaluated(places, tmp_path, tiny_model):
     shutil.copy(f"{places['corpus']}/corpus.jsonl", tmp_path)
-    alone = measured("splade-tiny", tiny_model, str(tmp_path))
+    alone = lines_to_measure("splade-tiny", tiny_model, str(tmp_path))
     assert [words.split()[1] for words in alone] == ["export"]
-    beside = measured("splade-tiny", tiny_model, places["corpus"])
+    beside = lines_to_measure("splade-tiny", tiny_model, places["corpus"])
     assert [words.split()[1] for words in beside] == ["evaluate", "export"]
 
 

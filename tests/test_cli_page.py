@@ -28,7 +28,7 @@ COMMAND = [sys.executable, "-c", "from sparse_adapt.cli import main; main()"]
 
 
 def names() -> list[str]:
-    return sorted(app.names())
+    return sorted(app.command_names())
 
 
 @pytest.fixture

@@ -19,10 +19,10 @@ from sparse_adapt.training.settings import Training
 def extended(tmp_path_factory, tiny_model, zorvex_collection):
     """The tiny model with a token for "zorvex"."""
     from sparse_adapt.files.place import Place
-    from sparse_adapt.stages.runner import carry_out
+    from sparse_adapt.stages.runner import carry_out_stage
 
     folder = tmp_path_factory.mktemp("extended") / "model"
-    carry_out("extend", str(tiny_model), {"terms": zorvex_collection / "terms.json"}, Place(folder))
+    carry_out_stage("extend", str(tiny_model), {"terms": zorvex_collection / "terms.json"}, Place(folder))
     return folder
 
 
@@ -31,7 +31,7 @@ def shown(sparse_adapt, monkeypatch, command: str) -> str:
     return " ".join(sparse_adapt(command, "--help").out.split())
 
 
-@pytest.mark.parametrize("name", table.names())
+@pytest.mark.parametrize("name", table.stage_names())
 def test_a_stage_takes_all_that_it_reads_and_all_its_settings(sparse_adapt, monkeypatch, name):
     text, stage = shown(sparse_adapt, monkeypatch, name), table.find_stage(name)
     for each in stage.reads:

@@ -21,7 +21,7 @@ from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.stages import table
 from sparse_adapt.stages.distill import Distill, DistillWeights
-from sparse_adapt.stages.runner import carry_out
+from sparse_adapt.stages.runner import carry_out_stage
 
 PAGE = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
 PLACED = re.compile(r"`sparse_adapt/[\w/]+/(\w+)\.py`:\n\n```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -58,9 +58,9 @@ def test_each_file_is_under_thirty_lines():
 def test_a_stage_is_added(added, tmp_path, monkeypatch, tiny_model, zorvex_collection):
     monkeypatch.setattr(table, "STAGES", (*table.STAGES, row_of("quiet", table.Row)))
     inputs = {"terms": zorvex_collection}
-    carry_out("extend", str(tiny_model), inputs, Place(tmp_path / "extended"))
+    carry_out_stage("extend", str(tiny_model), inputs, Place(tmp_path / "extended"))
     settings = settings_for("quiet", overrides={"steps": 5, "train": "all"})
-    done = carry_out("quiet", str(tmp_path / "extended"), {}, Place(tmp_path / "quiet"), settings)
+    done = carry_out_stage("quiet", str(tmp_path / "extended"), {}, Place(tmp_path / "quiet"), settings)
     assert done.record["stage"] == "quiet"
     assert "false_activations" in done.said
 
@@ -91,9 +91,9 @@ def test_a_loss_term_is_added(added, tmp_path, tiny_model, zorvex_collection):
         weights: kind = kind()
 
     given = Longer(steps=2, labeller="none")
-    carry_out("extend", str(tiny_model), {"terms": zorvex_collection}, Place(tmp_path / "extended"))
+    carry_out_stage("extend", str(tiny_model), {"terms": zorvex_collection}, Place(tmp_path / "extended"))
     inputs = {"corpus": zorvex_collection, "candidates": zorvex_collection}
-    done = carry_out("distill", str(tmp_path / "extended"), inputs, Place(tmp_path / "taught"), given)
+    done = carry_out_stage("distill", str(tmp_path / "extended"), inputs, Place(tmp_path / "taught"), given)
     assert ", length " in done.said
 
 

@@ -12,7 +12,7 @@ from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline import demo as scorecard
 from sparse_adapt.pipeline.demo import function_share, measure, read_scene, run_demo
-from sparse_adapt.pipeline.demo_report import criteria, tabulate, verdict_lines
+from sparse_adapt.pipeline.demo_report import criteria, tabulate_demo, verdict_lines
 from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.pipeline.run import run
 from sparse_adapt.report.tables import to_json
@@ -244,7 +244,7 @@ def test_every_model_is_a_column(tmp_path, plan):
             "known items",
         }
 
-    table = to_json(tabulate(done.report))
+    table = to_json(tabulate_demo(done.report))
     rows = {row["figure"].strip(): row for row in table}
     assert [rows["d06"][name] for name in NAMES] == [
         str(column["hard_queries"]["q3"]["ranks"]["d06"] or "-") for column in columns
@@ -284,7 +284,7 @@ def test_a_demo_goes_on_where_it_stopped(tmp_path, plan, monkeypatch):
     assert figures[0] == figures[1]
     assert [stage["said"] for stage in done.report["stages"]] == ["done before"] * 4
     assert [column["name"] for column in done.report["demo"]["columns"]] == [n for n in NAMES if n != "alone"]
-    assert "alone" not in to_json(tabulate(done.report))[0]
+    assert "alone" not in to_json(tabulate_demo(done.report))[0]
     with pytest.raises(ConfigError, match="finished without fine-tuning alone"):
         run_demo(plan, Place(tmp_path / "run", resume=True), alone=True)
 

@@ -17,7 +17,7 @@ from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.objectives.dense_scores import SCALE, DenseScores
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.stages.distill import Distill
-from sparse_adapt.stages.runner import carry_out
+from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training import losses
 from sparse_adapt.training.loop import random_at, train
@@ -76,8 +76,8 @@ def test_terms_are_those_of_cosines_times_a_constant(encoder):
     teacher, scores = torch.tensor([[9.0, 7.0, -8.0], [8.0, -8.0, 0.0]]), SCALE * cosines(encoder)
     wanted = {
         "kd": losses.kl(scores, teacher, present, 2.0),
-        "rank": losses.rank(scores, teacher, present, 1.0),
-        "contrast": losses.contrast(scores, positive, present, 5.0),
+        "rank": losses.rank_loss(scores, teacher, present, 1.0),
+        "contrast": losses.contrast_loss(scores, positive, present, 5.0),
     }
     with torch.no_grad():
         terms = stage.terms(encoder, stage.batch(random_at(0, 0)))
@@ -122,10 +122,10 @@ def test_a_step_leaves_a_dense_model_and_holds_what_the_base_model_said(base, tm
     write_documents(tmp_path / "corpus.jsonl", documents)
     write_candidates(tmp_path / "candidates.jsonl", CANDIDATES)
     write_terms(tmp_path / "terms.json", [Term("zorvex", "jargon")])
-    carry_out("extend", str(base), {"terms": tmp_path / "terms.json"}, Place(tmp_path / "extended"))
+    carry_out_stage("extend", str(base), {"terms": tmp_path / "terms.json"}, Place(tmp_path / "extended"))
     settings = settings_for("rank").model_copy(update=QUICK)
     named = {"candidates": tmp_path / "candidates.jsonl", "corpus": tmp_path / "corpus.jsonl"}
-    carry_out("rank", str(tmp_path / "extended"), named, Place(tmp_path / "taught"), settings)
+    carry_out_stage("rank", str(tmp_path / "extended"), named, Place(tmp_path / "taught"), settings)
     taught = load_encoder(tmp_path / "taught")
     assert isinstance(taught, SentenceEncoder)
     assert [token.term for token in taught.new_tokens] == ["zorvex"]

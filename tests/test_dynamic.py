@@ -26,7 +26,7 @@ from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.pipeline.run import run
 from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.stages.dynamic import Dynamic, HardestWords
-from sparse_adapt.stages.runner import carry_out
+from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training.loop import Progress, random_at, train
 
@@ -63,7 +63,7 @@ def files(base: Path, tmp_path: Path) -> Path:
     write_documents(folder / "corpus.jsonl", [Document(f"d{n}", text) for n, text in enumerate(TEXTS)])
     write_pairs(folder / "pairs.jsonl", [Pair("zorvex reports", "d0"), Pair("a nightly copy", "d2")])
     write_terms(folder / "terms.json", TERMS)
-    carry_out("extend", str(base), {"terms": folder / "terms.json"}, Place(folder / "model"))
+    carry_out_stage("extend", str(base), {"terms": folder / "terms.json"}, Place(folder / "model"))
     return folder
 
 
@@ -76,7 +76,9 @@ def teach(
 ) -> Path:
     settings = Dynamic.model_validate({**QUICK, **given})
     place = Place(files / name, resume=resume)
-    carry_out("dynamic", str(files / "model"), {"corpus": files / "corpus.jsonl"}, place, settings, progress)
+    carry_out_stage(
+        "dynamic", str(files / "model"), {"corpus": files / "corpus.jsonl"}, place, settings, progress
+    )
     return files / name
 
 

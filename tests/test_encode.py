@@ -10,7 +10,7 @@ from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.model import threads
 from sparse_adapt.model.head import cpu
 from sparse_adapt.model.head.filter import error_bound, exact_precision, positive_logits, rough_largest
-from sparse_adapt.model.head.pooling import pack, plain_splade_pool
+from sparse_adapt.model.head.pooling import pack_rows, plain_splade_pool
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.messages import forget_unread, tell_unread
 from sparse_adapt.retrieve.encode import encode
@@ -100,7 +100,7 @@ def test_the_filter_keeps_every_logit_above_zero(scale):
     mask = torch.ones(4, 37).long()
     mask[1, 20:] = 0
     mask[2] = 0
-    rows = pack(hidden, mask)
+    rows = pack_rows(hidden, mask)
     result = positive_logits(rows.states, rows.starts, weight, bias)
     expected = plain_splade_pool(hidden, weight, bias, mask)[0]
     assert 0.2 < (expected > 0).float().mean() < 0.8

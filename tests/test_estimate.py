@@ -16,7 +16,7 @@ DOCUMENTS = [Document(f"d{number}", "a text of some words") for number in range(
 @pytest.fixture(autouse=True)
 def speeds(monkeypatch):
     found = Speeds(encoding=0.1, learning=0.3, judging=0.2)
-    monkeypatch.setattr(estimate, "measured", lambda *given, **named: found)
+    monkeypatch.setattr(estimate, "measure_speeds", lambda *given, **named: found)
 
 
 def told(done=(), **settings) -> dict[str, float]:

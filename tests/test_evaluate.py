@@ -20,7 +20,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.evaluate import (
     MEASURES,
     Collection,
-    Result,
+    ModelResult,
     compare,
     evaluate_model,
     evaluate_run,
@@ -192,9 +192,9 @@ def test_evaluate_vectors_by_hand(small):
     assert "nonzero_document" not in result.means("odd")
 
 
-def result_of(queries: tuple[Query, ...], ndcg: list[float], documents: list[float]) -> Result:
+def result_of(queries: tuple[Query, ...], ndcg: list[float], documents: list[float]) -> ModelResult:
     measured = dict.fromkeys((*MEASURES, "nonzero_query"), np.array(ndcg))
-    return Result(queries, {**measured, "nonzero_document": np.array(documents)})
+    return ModelResult(queries, {**measured, "nonzero_document": np.array(documents)})
 
 
 def test_compare_by_hand(small):
@@ -276,7 +276,7 @@ def test_a_split_that_measures_nothing_is_refused(folder):
 def test_p_values_of_an_evaluation_are_corrected_over_all_its_tests(tiny_model, zorvex_collection):
     model = SparseEncoder.load(tiny_model)
     result = evaluate_model(model, zorvex_collection)
-    worse = Result(result.queries, {name: values * 0.5 for name, values in result.values.items()})
+    worse = ModelResult(result.queries, {name: values * 0.5 for name, values in result.values.items()})
     content = evaluation(result, worse)
     groups = [content, *content["kinds"].values()]
     plain = [value for group in groups for value in group["p_value"].values()]

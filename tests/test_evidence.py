@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sparse_adapt.collection.readers import Query
-from sparse_adapt.retrieve.evaluate import Result
+from sparse_adapt.retrieve.evaluate import ModelResult
 from sparse_adapt.selection.asked import of_synthetic
 from sparse_adapt.selection.evidence import KNOWN_ITEMS, MEANT, SYNTHETIC, by_error
 from sparse_adapt.selection.rule import BESIDE_RANKING, decide
@@ -54,7 +54,9 @@ def test_a_single_query_shows_nothing():
 
 
 def result(kinds, values):
-    return Result(tuple(Query(str(row), "text", kind) for row, kind in enumerate(kinds)), {"ndcg@10": values})
+    return ModelResult(
+        tuple(Query(str(row), "text", kind) for row, kind in enumerate(kinds)), {"ndcg@10": values}
+    )
 
 
 def test_each_kind_with_enough_queries_speaks_for_itself():

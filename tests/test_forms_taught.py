@@ -22,7 +22,7 @@ from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.stages.preserve import Preserve, PreserveBatch, SparsePreserve
-from sparse_adapt.stages.runner import carry_out
+from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.terms.mining import Term
 
 FORMS = {
@@ -52,17 +52,17 @@ def folders(tiny_model, tmp_path_factory):
 @pytest.mark.parametrize("name", TAUGHT)
 def test_taught_it_keeps_its_form(name, folders, zorvex_collection, tmp_path):
     files = {key: zorvex_collection / f"{key}.json" for key in ("terms",)}
-    carry_out("extend", str(folders[name]), files, Place(tmp_path / "1"))
+    carry_out_stage("extend", str(folders[name]), files, Place(tmp_path / "1"))
     quick = {"steps": 2, "batch_size": 4, "device": "cpu"}
     corpus = {"corpus": zorvex_collection}
-    carry_out(
+    carry_out_stage(
         "preserve",
         str(tmp_path / "1"),
         corpus,
         Place(tmp_path / "2"),
         settings_for("preserve", overrides=quick),
     )
-    carry_out(
+    carry_out_stage(
         "rank",
         str(tmp_path / "2"),
         corpus,

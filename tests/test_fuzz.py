@@ -54,7 +54,7 @@ from sparse_adapt.research.suite.settings import read_suite
 from sparse_adapt.retrieve.vectors.folder import open_vectors, read_vectors
 from sparse_adapt.retrieve.vectors.shards import encode_corpus
 from sparse_adapt.stages.record import extended_from, read_before
-from sparse_adapt.stages.record import read_record as read_stage
+from sparse_adapt.stages.record import read_stage_record as read_stage
 from sparse_adapt.synthetic.queries import read_synthetic_queries
 from sparse_adapt.teachers.teacher import is_cross_encoder
 from sparse_adapt.term_packs.pack import read_pack

@@ -24,7 +24,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import BASE_MODEL
 from sparse_adapt.pipeline.settings import GraftSettings
 from sparse_adapt.stages.logits import Logits, TokenLogits
-from sparse_adapt.stages.runner import carry_out
+from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training.loop import random_at, train
 
@@ -156,13 +156,13 @@ def test_logits_come_nearer_to_the_teachers(wide, sparse, tmp_path):
 def test_the_stage_needs_a_teacher_with_the_same_tokens(tiny_model, zorvex_collection, tmp_path):
     place, corpus = Place(tmp_path / "out"), {"corpus": zorvex_collection}
     with pytest.raises(ConfigError, match="needs the model whose logits it learns; name it with --baseline"):
-        carry_out("logits", str(tiny_model), corpus, place)
+        carry_out_stage("logits", str(tiny_model), corpus, place)
     write_terms(tmp_path / "terms.json", [Term("zorvex", "coined")])
-    extended = carry_out(
+    extended = carry_out_stage(
         "extend", str(tiny_model), {"terms": tmp_path / "terms.json"}, Place(tmp_path / "more")
     )
     with pytest.raises(ConfigError, match="their vocabularies differ; name another --baseline"):
-        carry_out("logits", str(tiny_model), {**corpus, "before": extended.folder}, place)
+        carry_out_stage("logits", str(tiny_model), {**corpus, "before": extended.folder}, place)
     assert not place.folder.exists()
 
 

@@ -14,7 +14,7 @@ from torch.testing import assert_close
 
 from sparse_adapt.model import threads
 from sparse_adapt.model.head import cpu, dense, device, pooling
-from sparse_adapt.model.head.pooling import activate, pack, plain_splade_pool, splade_pool
+from sparse_adapt.model.head.pooling import activate, pack_rows, plain_splade_pool, splade_pool
 from sparse_adapt.model.threads import share_out
 
 SIZES = [(1, 1, 1, 1), (1, 1, 257, 3), (3, 7, 501, 5), (5, 33, 1031, 16), (2, 130, 2049, 8)]
@@ -299,7 +299,7 @@ def test_nothing_is_kept_for_the_backward_pass_but_inputs_and_positions():
 def test_the_way_of_other_devices_agrees(sizes, small_blocks):
     hidden, weight, _, mask = inputs(*sizes, dtype=torch.float64)
     mask[0] *= int(sizes[0] == 1)  # a text without tokens, where another is left
-    rows = pack(hidden, mask)
+    rows = pack_rows(hidden, mask)
     for result, expected in zip(device.pool(*rows, weight), cpu.pool(*rows, weight), strict=True):
         assert_close(result, expected)
 

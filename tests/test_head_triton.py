@@ -17,7 +17,7 @@ SIZES = [(1, 1, 1, 1), (2, 5, 40, 16), (5, 300, 131, 70), (3, 140, 257, 64)]
 def check(sizes: tuple[int, int, int, int], dtype: torch.dtype, device: str) -> None:
     """Maxima and places of one seeded problem with holes in its mask and a text without tokens."""
     from sparse_adapt.model.head import triton
-    from sparse_adapt.model.head.pooling import pack, plain_splade_pool
+    from sparse_adapt.model.head.pooling import pack_rows, plain_splade_pool
 
     texts, length, vocabulary, units = sizes
     generator = torch.Generator().manual_seed(length)
@@ -25,7 +25,7 @@ def check(sizes: tuple[int, int, int, int], dtype: torch.dtype, device: str) -> 
     weight = torch.randint(-4, 5, (vocabulary, units), generator=generator).to(device, dtype)
     mask = (torch.rand(texts, length, generator=generator) < 0.7).to(device)
     mask[-1] = texts == 1
-    maximum, position = triton.pool(*pack(hidden, mask), weight)
+    maximum, position = triton.pool(*pack_rows(hidden, mask), weight)
     expected, expected_position = plain_splade_pool(hidden.float(), weight.float(), None, mask)
     assert torch.equal(maximum, expected)  # whole numbers: sums are exact, and ties are many
     assert torch.equal(position, expected_position)

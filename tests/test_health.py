@@ -14,7 +14,7 @@ from sparse_adapt.model.health import Head, sickness, unreachable
 from sparse_adapt.model.query_side import idf_side
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
-from sparse_adapt.stages.runner import carry_out
+from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.synthetic.background import check_head, head_of
 from sparse_adapt.terms.mining import Term
 
@@ -81,5 +81,5 @@ def test_a_stage_stops_before_it_teaches_a_sick_model(tiny_model, zorvex_collect
         ("query-table", {"corpus": zorvex_collection}),
     ):
         with pytest.raises(ModelError, match="dead"):
-            carry_out(stage, str(tmp_path / "dead"), files, Place(tmp_path / stage))
+            carry_out_stage(stage, str(tmp_path / "dead"), files, Place(tmp_path / stage))
         assert not (tmp_path / stage).exists() and not (tmp_path / f"{stage}.partial").exists()

@@ -29,8 +29,8 @@ def real(seed: int, queries: int = 4, candidates: int = 5) -> torch.Tensor:
 
 PER_QUERY = {
     **losses.KD,
-    "rank": lambda student, teacher, present: losses.rank(student, teacher, present, 1.0),
-    "contrast": lambda student, teacher, present: losses.contrast(student, teacher > 4.0, present, 3.0),
+    "rank": lambda student, teacher, present: losses.rank_loss(student, teacher, present, 1.0),
+    "contrast": lambda student, teacher, present: losses.contrast_loss(student, teacher > 4.0, present, 3.0),
 }
 
 
@@ -147,40 +147,42 @@ def test_losses_are_float32_whatever_the_scores_are(name):
 def test_rank_by_hand():
     student = tensor([[math.log(2.0), 0.0, 0.0]])  # softmax 1/2, 1/4, 1/4
     teacher = tensor([[1.0, 7.0, 2.0]])
-    assert_close(losses.rank(student, teacher, ALL, 1.0), tensor(math.log(4.0)))
+    assert_close(losses.rank_loss(student, teacher, ALL, 1.0), tensor(math.log(4.0)))
     # at tau 1/2 the logits double: 4, 1, 1 of 6
-    assert_close(losses.rank(student, teacher, ALL, 0.5), tensor(math.log(6.0)))
+    assert_close(losses.rank_loss(student, teacher, ALL, 0.5), tensor(math.log(6.0)))
 
 
 def test_rank_passes_over_a_best_candidate_that_is_not_there():
     student, teacher = tensor([[math.log(3.0), 0.0, 0.0]]), tensor([[1.0, 7.0, 2.0]])
     present = tensor([[True, False, True]])  # softmax 3/4, 1/4 and the best is the third
-    assert_close(losses.rank(student, teacher, present, 1.0), tensor(math.log(4.0)))
+    assert_close(losses.rank_loss(student, teacher, present, 1.0), tensor(math.log(4.0)))
 
 
 def test_rank_does_not_change_with_a_shift_and_sharpens_with_tau():
     student, teacher, present = scores(1), scores(2), real(3)
-    assert_close(losses.rank(student + 4, teacher, present, 1.0), losses.rank(student, teacher, present, 1.0))
+    assert_close(
+        losses.rank_loss(student + 4, teacher, present, 1.0), losses.rank_loss(student, teacher, present, 1.0)
+    )
     right = teacher.clone()
-    assert losses.rank(right, teacher, present, 0.5) < losses.rank(right, teacher, present, 1.0)
+    assert losses.rank_loss(right, teacher, present, 0.5) < losses.rank_loss(right, teacher, present, 1.0)
 
 
 def test_contrast_by_hand():
     student = tensor([[6.0, 2.0, 4.0]])
     positive = tensor([[True, False, False]])
     # gaps 4 and 2; margin 5 leaves 1 and 3
-    assert_close(losses.contrast(student, positive, ALL, 5.0), tensor(2.0))
+    assert_close(losses.contrast_loss(student, positive, ALL, 5.0), tensor(2.0))
     positive = tensor([[True, False, True]])  # pairs 6-2 and 4-2: 1 and 3
-    assert_close(losses.contrast(student, positive, ALL, 5.0), tensor(2.0))
-    assert losses.contrast(student, positive, ALL, 2.0).item() == 0.0
+    assert_close(losses.contrast_loss(student, positive, ALL, 5.0), tensor(2.0))
+    assert losses.contrast_loss(student, positive, ALL, 2.0).item() == 0.0
 
 
 def test_contrast_compares_within_a_query_only():
     student = tensor([[6.0, 0.0], [100.0, 100.0]])
     positive = tensor([[True, False], [True, True]])  # the second query has no negative
-    assert_close(losses.contrast(student, positive, positive | True, 7.0), tensor(1.0))
+    assert_close(losses.contrast_loss(student, positive, positive | True, 7.0), tensor(1.0))
     nothing = torch.zeros_like(positive)
-    assert losses.contrast(student, nothing, positive | True, 7.0).item() == 0.0
+    assert losses.contrast_loss(student, nothing, positive | True, 7.0).item() == 0.0
 
 
 def test_scores_by_hand():
@@ -196,11 +198,11 @@ def test_scores_by_hand():
 def test_scale_by_hand():
     scale = losses.Scale.between([-8.0, 10.0], [2.0, 11.0])  # spreads 9 and 4.5, means 1 and 6.5
     assert scale == pytest.approx((0.5, 6.0))
-    assert_close(losses.calibrate(tensor([-8.0, 10.0, 1.0]), scale), tensor([2.0, 11.0, 6.5]))
+    assert_close(losses.scaled(tensor([-8.0, 10.0, 1.0]), scale), tensor([2.0, 11.0, 6.5]))
 
 
 def test_calibrated_scores_are_never_negative():
-    assert_close(losses.calibrate(tensor([-20.0, 0.0]), losses.Scale(0.5, 6.0)), tensor([0.0, 6.0]))
+    assert_close(losses.scaled(tensor([-20.0, 0.0]), losses.Scale(0.5, 6.0)), tensor([0.0, 6.0]))
 
 
 @settings(max_examples=50, deadline=None)
@@ -217,7 +219,7 @@ def test_calibration_gives_the_teacher_the_students_mean_and_spread(teacher, see
 
 def test_a_teacher_without_an_opinion_maps_to_the_students_mean():
     scale = losses.Scale.between([8.3, 8.3, 8.3], [1.0, 2.0, 6.0])
-    assert_close(losses.calibrate(tensor([8.3]), scale), tensor([3.0]))
+    assert_close(losses.scaled(tensor([8.3]), scale), tensor([3.0]))
 
 
 # -- sparsity ------------------------------------------------------------------------------------
@@ -329,19 +331,19 @@ def test_hinge_below_by_hand():
 def test_expand_by_hand():
     values = tensor([[0.0, math.log(3.0)]])  # sigmoid 1/2, 3/4
     both = tensor([[True, True]])
-    assert_close(losses.expand(values, both), tensor((math.log(2.0) + math.log(4 / 3)) / 2))
-    assert_close(losses.expand(values, ~both[:, :1] | tensor([[False, True]])), tensor(math.log(4 / 3)))
-    assert losses.expand(values, ~both).item() == 0.0
+    assert_close(losses.expand_loss(values, both), tensor((math.log(2.0) + math.log(4 / 3)) / 2))
+    assert_close(losses.expand_loss(values, ~both[:, :1] | tensor([[False, True]])), tensor(math.log(4 / 3)))
+    assert losses.expand_loss(values, ~both).item() == 0.0
 
 
 def test_expand_falls_as_values_rise_and_reaches_dead_tokens():
     values = tensor([[-30.0, -1.0, 4.0]], requires_grad=True)
     everywhere = torch.ones(1, 3, dtype=torch.bool)
-    loss = losses.expand(values, everywhere)
+    loss = losses.expand_loss(values, everywhere)
     loss.backward()
     assert (values.grad < 0).all()
     assert values.grad[0, 0].item() == pytest.approx(-1 / 3, abs=1e-4)
-    assert losses.expand(values + 1, everywhere) < loss
+    assert losses.expand_loss(values + 1, everywhere) < loss
 
 
 def test_distance_by_hand():

@@ -17,7 +17,7 @@ from sparse_adapt.model.folder import ModelFolder, resolve
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.retrieve.vectors.manifest import stamp
+from sparse_adapt.retrieve.vectors.manifest import stamp_of_model
 from sparse_adapt.terms.mining import Term
 
 TEXTS = ["who signs for zorvex", "the server", "A nightly backup copies the database. " * 20, ""]
@@ -246,14 +246,14 @@ def test_a_model_is_refused_when_its_parts_do_not_fit(encoder):
 def test_scales_multiply_weights_and_survive_a_reload(tiny_model, tmp_path):
     encoder, texts = SparseEncoder.load(tiny_model), ["the server logs", "a saw", ""]
     plain = encode(encoder, texts, "document").toarray()
-    before = stamp(encoder)
+    before = stamp_of_model(encoder)
     encoder.token_scales = np.linspace(0.0, 2.0, encoder.vocabulary_size, dtype=np.float32)
     encoder.save(tmp_path / "weighed")
     loaded = SparseEncoder.load(tmp_path / "weighed")
     np.testing.assert_allclose(
         encode(loaded, texts, "document").toarray(), plain * np.linspace(0.0, 2.0, plain.shape[1]), atol=1e-4
     )
-    assert not before.fits(stamp(loaded))
+    assert not before.fits(stamp_of_model(loaded))
     assert (encode(loaded, texts, "document").data > 0).all()
 
 

@@ -18,7 +18,7 @@ from sparse_adapt.errors import MissingExtraError, ModelError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.vectors.folder import Vectors
-from sparse_adapt.retrieve.vectors.manifest import stamp, token_names
+from sparse_adapt.retrieve.vectors.manifest import stamp_of_model, token_names
 from sparse_adapt.retrieve.vectors.shards import encode_queries
 
 
@@ -31,7 +31,7 @@ ASKED = [Query("q1", "a backup of the database"), Query("q2", "zorvex reports"),
 
 
 def source_of(model):
-    return ExportSource(Vectors(stamp(model), token_names(model), ()), encoder=model)
+    return ExportSource(Vectors(stamp_of_model(model), token_names(model), ()), encoder=model)
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.pipeline.run import run
 from sparse_adapt.pipeline.runfile import read_plan
-from sparse_adapt.stages.runner import carry_out
+from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.stages.triplets import Contradictions, Triplets, dropping_out
 from sparse_adapt.training import losses
 from sparse_adapt.training.loop import random_at, train
@@ -175,7 +175,7 @@ def teach(base: Path, folder: Path, resume: bool = False, **given: object) -> Pa
     write_triplets(folder / "triplets.jsonl", TRIPLETS)
     settings = Triplets.model_validate({**QUICK, **given})
     place = Place(folder / "out", resume=resume)
-    carry_out("triplets", str(base), {"triplets": folder / "triplets.jsonl"}, place, settings)
+    carry_out_stage("triplets", str(base), {"triplets": folder / "triplets.jsonl"}, place, settings)
     return folder / "out"
 
 
@@ -195,7 +195,7 @@ def test_a_stopped_stage_goes_on_to_the_same_bits(base, tmp_path):
     place = Place(tmp_path / "parts" / "out")
     with pytest.raises(Stopped):
         named = {"triplets": tmp_path / "parts" / "triplets.jsonl"}
-        carry_out("triplets", str(base), named, place, settings, stop)
+        carry_out_stage("triplets", str(base), named, place, settings, stop)
     parts = teach(base, tmp_path / "parts", resume=True)
     assert (whole / "history.jsonl").read_text() == (parts / "history.jsonl").read_text()
     for name, tensor in load_file(whole / "model.safetensors").items():

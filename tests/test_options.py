@@ -11,11 +11,11 @@ from typer.exceptions import TyperException
 
 from sparse_adapt.api.options import Model, Option, Options, Out, Words, declared, options_of
 from sparse_adapt.api.results import Written
-from sparse_adapt.cli.commands import Row, command_of
+from sparse_adapt.cli.commands import CommandRow, command_of
 from sparse_adapt.errors import ConfigError, InputError, ModelError
 from tools import pages
 
-ROW = Row("polish", f"{__name__}:polish")
+ROW = CommandRow("polish", f"{__name__}:polish")
 
 
 @declared

@@ -28,7 +28,7 @@ from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.pipeline.run import run
 from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.stages.pairs import Contrast, Joint, PairBatch, Pairing
-from sparse_adapt.stages.runner import carry_out
+from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.stages.warmup import Warmup
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training import losses
@@ -74,7 +74,7 @@ def files(base: Path, tmp_path: Path) -> Path:
     write_documents(folder / "corpus.jsonl", [Document(name, text, "") for name, text in DOCUMENTS.items()])
     write_pairs(folder / "pairs.jsonl", PAIRS)
     write_terms(folder / "terms.json", TERMS)
-    carry_out("extend", str(base), {"terms": folder / "terms.json"}, Place(folder / "model"))
+    carry_out_stage("extend", str(base), {"terms": folder / "terms.json"}, Place(folder / "model"))
     return folder
 
 
@@ -107,7 +107,7 @@ def teach(
     settings = kind.model_validate({**QUICK, **given})
     place = Place(files / name, resume=resume)
     named = {"pairs": files / "pairs.jsonl", "corpus": files / "corpus.jsonl"}
-    carry_out(stage, str(files / "model"), named, place, settings, progress)
+    carry_out_stage(stage, str(files / "model"), named, place, settings, progress)
     return files / name
 
 
@@ -567,11 +567,11 @@ def test_a_model_without_new_words_has_nothing_to_mask(base, files):
     settings = Joint.model_validate(QUICK)
     given = "joint", str(base), {"pairs": files / "pairs.jsonl", "corpus": files / "corpus.jsonl"}
     with pytest.raises(ConfigError, match="no new tokens to mask; extend it first"):
-        carry_out(*given, Place(files / "joint"), settings)
+        carry_out_stage(*given, Place(files / "joint"), settings)
     assert not (files / "joint").exists()
     assert not (files / "joint.partial").exists()
     everything = settings.model_copy(update={"masked": "all"})
-    carry_out(*given, Place(files / "joint"), everything)
+    carry_out_stage(*given, Place(files / "joint"), everything)
 
 
 def test_a_pair_of_no_document_is_named_before_anything_is_written(files):
@@ -586,5 +586,5 @@ def test_stages_of_sparse_models_refuse_a_dense_one(files):
     settings = Warmup.model_validate({**QUICK})
     with pytest.raises(ModelError, match="is a dense model, where a SPLADE model is needed"):
         named = {"corpus": files / "corpus.jsonl"}
-        carry_out("warmup", str(files / "model"), named, Place(files / "warmup"), settings)
+        carry_out_stage("warmup", str(files / "model"), named, Place(files / "warmup"), settings)
     assert not list(files.glob("warmup*"))

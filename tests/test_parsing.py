@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from sparse_adapt.errors import ConfigError, MissingExtraError
-from sparse_adapt.research.parsing import Parser, Sentence
+from sparse_adapt.research.parsing import ParsedSentence, Parser
 
 ENGLISH = [
     "We found that the inductive properties of a saw (n = 8) depend on John Smith's team. It was raining.",
@@ -18,7 +18,7 @@ JAPANESE = [
 ]
 
 
-def parts(sentence: Sentence, kind: str = "chunks") -> list[str]:
+def parts(sentence: ParsedSentence, kind: str = "chunks") -> list[str]:
     return [sentence.text[part.start : part.end] for part in getattr(sentence, kind)]
 
 

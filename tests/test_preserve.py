@@ -14,7 +14,7 @@ from sparse_adapt.model.sparse import Pooled, SparseEncoder
 from sparse_adapt.objectives.balance import balanced
 from sparse_adapt.stages.preserve import DensePreserve, Preserve, PreserveBatch, SparsePreserve, reaching
 from sparse_adapt.stages.record import extended_from
-from sparse_adapt.stages.runner import carry_out
+from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training.loop import random_at, train
 
@@ -136,12 +136,14 @@ def test_a_dense_encoder_learns_to_say_what_it_said_before(tiny_model, texts, tm
 
 def test_what_stands_before_a_sparse_model_is_sparse(tiny_model, zorvex_collection, tmp_path):
     write_terms(tmp_path / "terms.json", [Term("zorvex", "coined")])
-    carry_out("extend", str(tiny_model), {"terms": tmp_path / "terms.json"}, Place(tmp_path / "extended"))
+    carry_out_stage(
+        "extend", str(tiny_model), {"terms": tmp_path / "terms.json"}, Place(tmp_path / "extended")
+    )
     dense = str(tiny_dense(tiny_model, tmp_path / "dense"))
     place = Place(tmp_path / "out")
     with pytest.raises(ConfigError, match="one is sparse, the other dense; name another --baseline"):
         named = {"corpus": zorvex_collection, "before": dense}
-        carry_out("preserve", str(tmp_path / "extended"), named, place)
+        carry_out_stage("preserve", str(tmp_path / "extended"), named, place)
     assert not place.folder.exists()
 
 
@@ -154,15 +156,17 @@ def test_a_model_without_new_tokens_is_refused(tiny_model, texts):
 def test_the_model_before_is_found_behind_the_folder(tiny_model, zorvex_collection, tmp_path):
     settings = Preserve(steps=1, batch_size=2, device="cpu")
     write_terms(tmp_path / "terms.json", [Term("zorvex", "coined")])
-    carry_out("extend", str(tiny_model), {"terms": tmp_path / "terms.json"}, Place(tmp_path / "extended"))
+    carry_out_stage(
+        "extend", str(tiny_model), {"terms": tmp_path / "terms.json"}, Place(tmp_path / "extended")
+    )
     corpus = str(zorvex_collection)
     out = Place(tmp_path / "preserve")
-    outcome = carry_out("preserve", str(tmp_path / "extended"), {"corpus": corpus}, out, settings)
+    outcome = carry_out_stage("preserve", str(tmp_path / "extended"), {"corpus": corpus}, out, settings)
     assert outcome.record["steps"] == 1
     assert extended_from(str(tmp_path / "preserve")) == str(tiny_model)
     assert json.loads((tmp_path / "preserve" / "stage.json").read_text())["stage"] == "preserve"
     with pytest.raises(ConfigError, match="nothing says which model was extended to this one"):
-        carry_out("preserve", str(tiny_model), {"corpus": corpus}, Place(tmp_path / "other"), settings)
+        carry_out_stage("preserve", str(tiny_model), {"corpus": corpus}, Place(tmp_path / "other"), settings)
     assert not (tmp_path / "other").exists()
 
 

@@ -98,7 +98,7 @@ def test_sparsity_is_the_cross_term_alone(encoder):
     candidates = [{"plan": 2.0}, {"saw": 5.0, "zorvex": 9.0}, {"the": 3.0}, {"saw": 2.5}]
     # five candidates, a of both queries: plan 4 / 5, saw 7.5 / 5; the new token and `the` have no part
     read = reading(encoder, queries, candidates)
-    assert_close(published.sparsity(read), tensor(0.7 * 0.8 + 1.05 * 1.5))
+    assert_close(published.published_sparsity(read), tensor(0.7 * 0.8 + 1.05 * 1.5))
 
 
 def test_the_default_sparsity_would_say_839_for_3150():
@@ -121,7 +121,7 @@ def test_domain_is_divided_by_all_domain_tokens():
 def test_domain_counts_queries_and_candidates(encoder):
     read = reading(encoder, [{}, {"zorvex": 1.5}], [{"zorvex": 1.0}, {}, {"zorvex": 3.0}, {}])
     # one of two queries misses .5; of five candidates a misses 1, twice
-    assert_close(published.domain(read), tensor(0.5 / 2 + (1.0 + 1.0) / 5))
+    assert_close(published.published_domain(read), tensor(0.5 / 2 + (1.0 + 1.0) / 5))
 
 
 def test_a_term_that_is_a_token_already_is_a_domain_token(encoder):
@@ -129,9 +129,9 @@ def test_a_term_that_is_a_token_already_is_a_domain_token(encoder):
     assert published.domain_tokens(encoder, ["Saw", "zorvex", "plan of a saw"]).tolist() == [old, new]
     assert published.domain_tokens(encoder, []).tolist() == [new]
     read = reading(encoder, [{}, {"saw": 1.0}], [{}, {}, {}, {"saw": 1.0, "plan": 1.0}], ["saw", "zorvex"])
-    assert published.sparsity(read) == 0.0  # nothing but domain tokens in queries
+    assert published.published_sparsity(read) == 0.0  # nothing but domain tokens in queries
     # the query misses 1 of saw and 2 of zorvex, of two tokens and two queries; a, c, a and d miss 2, 2, 2 and 1
-    assert_close(published.domain(read), tensor(3 / 4 + 7 / 10))
+    assert_close(published.published_domain(read), tensor(3 / 4 + 7 / 10))
 
 
 def test_expand_is_a_mean_of_each_query_first():
@@ -139,7 +139,7 @@ def test_expand_is_a_mean_of_each_query_first():
     one, two, three = (math.log1p(math.exp(-weight)) for weight in (1.44, 0.0, 0.2))
     assert losses.expand_by_query(weights, wanted) == pytest.approx(0.429, abs=5e-4)
     assert_close(losses.expand_by_query(weights, wanted), tensor((one + (two + three) / 2) / 2))
-    assert losses.expand(weights, wanted) == pytest.approx(0.501, abs=5e-4)
+    assert losses.expand_loss(weights, wanted) == pytest.approx(0.501, abs=5e-4)
     assert losses.expand_by_query(weights, torch.zeros_like(wanted)) == 0.0
 
 
@@ -155,7 +155,7 @@ def test_a_query_wants_the_terms_of_what_scores_above_zero(encoder):
     task = PublishedTerms(encoder, CANDIDATES, DOCUMENTS, Published())
     assert task.wanted.tolist() == [[True], [False]]
     read = reading(encoder, [{"zorvex": 1.0}, {}], [{}, {}, {}, {}])
-    assert_close(published.expand(read), tensor(math.log1p(math.exp(-1.0))))
+    assert_close(published.published_expand(read), tensor(math.log1p(math.exp(-1.0))))
 
 
 @pytest.mark.parametrize("extended", [True, False])

@@ -20,7 +20,7 @@ from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.selection.models import merge
 from sparse_adapt.stages.query_table import QueryTable, TableReading, TokenWeights, hold
-from sparse_adapt.stages.runner import carry_out
+from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.training.loop import train
 
 QUERY = "the server"  # of its two tokens, the first stands in what the teacher likes, the second in what it doesn't
@@ -83,13 +83,13 @@ def test_the_stage_leaves_the_model_as_it_is_and_others_read_the_table(
 ):
     settings = settings_for("query-table", overrides={"steps": 3, "batch_size": 4, "device": "cpu"})
     inputs = {"corpus": zorvex_collection}
-    done = carry_out("query-table", str(tiny_model), inputs, Place(tmp_path / "out"), settings)
+    done = carry_out_stage("query-table", str(tiny_model), inputs, Place(tmp_path / "out"), settings)
     before, after = SparseEncoder.load(tiny_model), SparseEncoder.load(tmp_path / "out")
     for name, value in before.masked_lm.state_dict().items():
         assert torch.equal(value, after.masked_lm.state_dict()[name]), name
     assert after.query_side is not None and "3 steps" in done.said
     check_same(after, Theirs(str(tmp_path / "out"), device="cpu"))
-    again = carry_out("query-table", str(tmp_path / "out"), inputs, Place(tmp_path / "more"), settings)
+    again = carry_out_stage("query-table", str(tmp_path / "out"), inputs, Place(tmp_path / "more"), settings)
     assert again.record["tokens_said"] == done.record["tokens_said"]  # a table that is there learns further
 
 

@@ -12,7 +12,7 @@ from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.evaluate import Collection, read_collection
 from sparse_adapt.selection.retention import (
-    Encoded,
+    EncodedCollection,
     activates,
     encode_collection,
     evaluate_and_keep,
@@ -29,12 +29,12 @@ def vectors(*rows):
     return csr_matrix(np.array(rows, np.float32))
 
 
-DOMAIN = Encoded(
+DOMAIN = EncodedCollection(
     Collection((Document("1", "x"),), (Query("q", "x", "semantic"),), {"q": {"1": 1}}),
     vectors([0, 0, 1]),
     vectors([2, 0, 1]),
 )
-GENERAL = Encoded(
+GENERAL = EncodedCollection(
     Collection(
         (Document("1", "a"), Document("2", "b")),
         (Query("q", "a"), Query("r", "b")),

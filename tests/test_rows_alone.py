@@ -119,11 +119,11 @@ def test_stages_without_a_fit_refuse_it(stage):
 @pytest.mark.parametrize("given", [{"labeller": "none"}, {"weights": {"recall": 0.0}}])
 def test_without_a_judge_or_its_lessons_it_is_refused(given, tiny_model, zorvex_collection, tmp_path):
     from sparse_adapt.files.place import Place
-    from sparse_adapt.stages.runner import carry_out
+    from sparse_adapt.stages.runner import carry_out_stage
 
     settings = settings_for("dictionary", overrides={"train": "rows", **given})
     with pytest.raises(ConfigError, match="name a labeller"):
-        carry_out(
+        carry_out_stage(
             "dictionary",
             str(tiny_model),
             {"dictionary": zorvex_collection},
@@ -144,17 +144,17 @@ def test_the_command_writes_a_model_that_a_pack_can_be_made_of(
     sparse_adapt, tiny_model, zorvex_collection, tmp_path
 ):
     from sparse_adapt.files.place import Place
-    from sparse_adapt.stages.record import read_record
-    from sparse_adapt.stages.runner import carry_out
+    from sparse_adapt.stages.record import read_stage_record
+    from sparse_adapt.stages.runner import carry_out_stage
 
-    carry_out(
+    carry_out_stage(
         "extend", str(tiny_model), {"terms": zorvex_collection / "terms.json"}, Place(tmp_path / "extended")
     )
     given = ["--model", tmp_path / "extended", "--glossary", zorvex_collection, "--train", "rows"]
     ran = sparse_adapt("dictionary", *given, "-o", tmp_path / "taught")
     assert ran.status == 0, ran.err
     assert "1 of 1 new tokens fitted to" in ran.err.replace("\n", " ")
-    record = read_record(tmp_path / "taught")
+    record = read_stage_record(tmp_path / "taught")
     assert record is not None
     assert (record["taught"], record["settings"]["train"]) == (["zorvex"], "rows")
     before, after = (SparseEncoder.load(str(tmp_path / name)) for name in ("extended", "taught"))

@@ -23,7 +23,7 @@ from sparse_adapt.pipeline.run import latest_run, read_finished, run
 from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.stages import record as stage_record
 from sparse_adapt.stages.record import extended_from, read_before
-from sparse_adapt.stages.runner import carry_out
+from sparse_adapt.stages.runner import carry_out_stage
 
 QUICK = {"steps": 4, "batch_size": 4, "checkpoint_every": 1, "device": "cpu", "labeller": "none"}
 
@@ -258,7 +258,7 @@ def test_a_stage_never_replaces_the_model_that_it_begins_with(tmp_path, plan, do
     model, corpus = str(done.folder / "1-extend"), {"corpus": str(zorvex_collection)}
     before = weights(done.folder / "1-extend")
     with pytest.raises(OutputError, match="1-extend: is what this command reads"):
-        carry_out("warmup", model, corpus, Place(Path(model), overwrite=True), plan.settings["warmup"])
+        carry_out_stage("warmup", model, corpus, Place(Path(model), overwrite=True), plan.settings["warmup"])
     assert weights(done.folder / "1-extend") == before
     record = json.loads((done.model / "stage.json").read_text())
     (done.model / "stage.json").write_text(json.dumps({**record, "model": {"path": "."}}))
@@ -267,7 +267,7 @@ def test_a_stage_never_replaces_the_model_that_it_begins_with(tmp_path, plan, do
     )
     (done.model / "stage.json").write_text(json.dumps({**record, "model": {"path": "../2-warmup"}}))
     with pytest.raises(ConfigError, match="its record says that it was made from itself"):
-        carry_out("preserve", str(done.model), corpus, Place(tmp_path / "out"))
+        carry_out_stage("preserve", str(done.model), corpus, Place(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 

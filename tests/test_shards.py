@@ -22,7 +22,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors import shards
 from sparse_adapt.retrieve.vectors.folder import open_vectors, read_manifest, read_vectors
-from sparse_adapt.retrieve.vectors.manifest import read_format, read_tokens, stamp, token_names
+from sparse_adapt.retrieve.vectors.manifest import read_format, read_tokens, stamp_of_model, token_names
 from sparse_adapt.retrieve.vectors.shards import check_encoded, encode_corpus, encode_vectors
 
 
@@ -189,17 +189,19 @@ def test_finished_vectors_are_taken_for_a_corpus_only_if_they_are_of_it(
 ):
     heard: list[int] = []
     assert (
-        check_encoded(whole, stamp(model), twelve_documents, progress=heard.append).rows == sum(heard) == 12
+        check_encoded(whole, stamp_of_model(model), twelve_documents, progress=heard.append).rows
+        == sum(heard)
+        == 12
     )
     more = [*twelve_documents, *(Document(f"x{number}", "more") for number in range(3))]
     for others in (twelve_documents[:10], twelve_documents[1:], more, []):
         with pytest.raises(InputError, match="encoded other documents"):
-            check_encoded(whole, stamp(model), others)
+            check_encoded(whole, stamp_of_model(model), others)
     other = SparseEncoder.load(tiny_model)
     with torch.no_grad():
         other.output_bias[7] += 0.5
     with pytest.raises(InputError, match=r"manifest\.json: these vectors are of another model"):
-        check_encoded(whole, stamp(other), twelve_documents)
+        check_encoded(whole, stamp_of_model(other), twelve_documents)
 
 
 def test_a_run_with_other_shards_is_not_continued(model, twelve_documents, unfinished):
@@ -321,13 +323,13 @@ def test_an_empty_corpus_leaves_nothing(model, tmp_path):
 
 def test_a_stamp_follows_weights_and_vocabulary_and_nothing_else(model, tiny_model, tmp_path):
     model.save(tmp_path / "saved")
-    assert stamp(SparseEncoder.load(tmp_path / "saved")).fits(stamp(model))
-    assert stamp(model, "mine").name == "mine"
+    assert stamp_of_model(SparseEncoder.load(tmp_path / "saved")).fits(stamp_of_model(model))
+    assert stamp_of_model(model, "mine").name == "mine"
     other = SparseEncoder.load(tiny_model)
     other.tokenizer.add_tokens(["zorvex"])
-    assert stamp(other).fits(stamp(model))  # no row for it, so no dimension
+    assert stamp_of_model(other).fits(stamp_of_model(model))  # no row for it, so no dimension
     other.masked_lm.resize_token_embeddings(201, mean_resizing=False)
-    assert stamp(other).vocabulary_sha256 != stamp(model).vocabulary_sha256
+    assert stamp_of_model(other).vocabulary_sha256 != stamp_of_model(model).vocabulary_sha256
 
 
 def test_a_row_without_a_token_has_a_name(tiny_model):

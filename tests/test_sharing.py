@@ -19,7 +19,7 @@ from sparse_adapt.files.place import Place
 from sparse_adapt.files.processes import common_folder
 from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.distill import Distill
-from sparse_adapt.stages.runner import carry_out
+from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.stages.warmup import Warmup
 from sparse_adapt.synthetic import labelled
 from sparse_adapt.synthetic.background import like_queries
@@ -66,13 +66,13 @@ def three_stages(model: Path, collection: Path, out: Path, before: Path | None =
         2_000,
     )  # what is labelled takes minutes, and is the same in every process
     labelled.like_queries = lambda: like_queries()[::10]  # type: ignore[assignment]
-    carry_out("extend", str(model), {"terms": source + "/terms.json"}, Place(out / "extend"))
+    carry_out_stage("extend", str(model), {"terms": source + "/terms.json"}, Place(out / "extend"))
     warmup = Warmup.model_validate(GIVEN)
-    carry_out("warmup", str(before / "extend"), {"corpus": source}, Place(out / "warmup"), warmup)
+    carry_out_stage("warmup", str(before / "extend"), {"corpus": source}, Place(out / "warmup"), warmup)
     dictionary = Dictionary.model_validate({**GIVEN, "gradient_accumulation": 2})
     named = {"dictionary": source, "candidates": source, "corpus": source}
-    carry_out("dictionary", str(before / "warmup"), named, Place(out / "dictionary"), dictionary)
-    carry_out("distill", str(before / "dictionary"), named, Place(out / "distill"), DISTILL)
+    carry_out_stage("dictionary", str(before / "warmup"), named, Place(out / "dictionary"), dictionary)
+    carry_out_stage("distill", str(before / "dictionary"), named, Place(out / "distill"), DISTILL)
 
 
 def distill_again(_: Path, collection: Path, out: Path, before: Path) -> None:
@@ -85,9 +85,9 @@ def distill_again(_: Path, collection: Path, out: Path, before: Path) -> None:
     named = {"candidates": collection, "corpus": collection}
     given = "distill", str(before / "dictionary"), named
     with suppress(KeyboardInterrupt):
-        carry_out(*given, Place(out / "stopped"), DISTILL, stop)
+        carry_out_stage(*given, Place(out / "stopped"), DISTILL, stop)
     assert (out / "stopped.partial" / "state.safetensors").is_file()
-    carry_out(*given, Place(out / "stopped", resume=True), DISTILL)
+    carry_out_stage(*given, Place(out / "stopped", resume=True), DISTILL)
 
 
 def history(folder: Path) -> list[dict[str, float]]:
@@ -129,7 +129,7 @@ def test_two_processes_train_every_stage_as_one_does(tiny_model, zorvex_collecti
 
 @pytest.mark.nightly
 def test_a_launched_command_speaks_and_writes_once(tiny_model, zorvex_collection, tmp_path):
-    carry_out(
+    carry_out_stage(
         "extend", str(tiny_model), {"terms": zorvex_collection / "terms.json"}, Place(tmp_path / "extend")
     )
     command = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2"]

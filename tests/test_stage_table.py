@@ -12,13 +12,13 @@ from sparse_adapt.files.place import Place
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.stages import inputs
 from sparse_adapt.stages.inputs import CANDIDATES, CORPUS, DICTIONARY, Inputs
-from sparse_adapt.stages.runner import carry_out, found
-from sparse_adapt.stages.table import OF_ADAPT, find_stage, names
+from sparse_adapt.stages.runner import carry_out_stage, files_of_stage
+from sparse_adapt.stages.table import OF_ADAPT, find_stage, stage_names
 
 MADE_BY_ADAPT = {"terms", "corpus", "dictionary", "candidates", "pairs", "before"}
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", stage_names())
 def test_each_stage_has_inputs_and_settings(name):
     stage = find_stage(name)
     assert stage.name == name
@@ -28,9 +28,7 @@ def test_each_stage_has_inputs_and_settings(name):
 
 
 def test_a_row_loads_no_torch():
-    code = (
-        f"import sys; from sparse_adapt.stages.table import find_stage; [find_stage(n) for n in {names()}]; "
-    )
+    code = f"import sys; from sparse_adapt.stages.table import find_stage; [find_stage(n) for n in {stage_names()}]; "
     code += "print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
@@ -42,7 +40,7 @@ def test_an_unknown_stage_is_named():
 
 
 def test_adapt_takes_the_stages_whose_inputs_it_makes():
-    fed = [name for name in names() if {each.key for each in find_stage(name).reads} <= MADE_BY_ADAPT]
+    fed = [name for name in stage_names() if {each.key for each in find_stage(name).reads} <= MADE_BY_ADAPT]
     apart = ("logits", "published", "distill")  # a graft's, and those for queries that somebody has scored
     fed = [name for name in fed if name not in apart]
     assert tuple(fed) == OF_ADAPT
@@ -51,15 +49,15 @@ def test_adapt_takes_the_stages_whose_inputs_it_makes():
 def test_an_input_is_named_or_lies_in_the_corpus_folder(tmp_path, zorvex_collection):
     folder, other = str(zorvex_collection), str(tmp_path / "other.jsonl")
     distill = find_stage("distill")
-    assert found(distill, "model", {"corpus": folder}) == {
+    assert files_of_stage(distill, "model", {"corpus": folder}) == {
         "candidates": str(zorvex_collection / "candidates.jsonl"),
         "corpus": folder,
     }
-    assert found(distill, "model", {"corpus": folder, "candidates": other})["candidates"] == other
+    assert files_of_stage(distill, "model", {"corpus": folder, "candidates": other})["candidates"] == other
     with pytest.raises(ConfigError, match=r"the stage distill needs candidates \(queries and documents"):
-        found(distill, "model", {"corpus": str(tmp_path)})
+        files_of_stage(distill, "model", {"corpus": str(tmp_path)})
     with pytest.raises(ConfigError, match=r"needs corpus \(documents"):
-        found(distill, "model", {"candidates": other})
+        files_of_stage(distill, "model", {"candidates": other})
 
 
 def test_an_input_is_inherited_from_the_stage_before(tmp_path, zorvex_collection):
@@ -70,10 +68,10 @@ def test_an_input_is_inherited_from_the_stage_before(tmp_path, zorvex_collection
     }
     (tmp_path / "stage.json").write_text(json.dumps(record))
     definitions = {"dictionary": str(zorvex_collection)}
-    places = found(find_stage("dictionary"), str(tmp_path), definitions)
+    places = files_of_stage(find_stage("dictionary"), str(tmp_path), definitions)
     assert list(places) == ["dictionary", "corpus", "candidates"]
     assert places["corpus"] == str(zorvex_collection)
-    assert "corpus" not in found(find_stage("dictionary"), "splade-tiny", definitions)
+    assert "corpus" not in files_of_stage(find_stage("dictionary"), "splade-tiny", definitions)
 
 
 def test_inputs_are_read_once_and_candidates_with_the_ids_of_the_corpus(zorvex_collection, monkeypatch):
@@ -87,4 +85,4 @@ def test_inputs_are_read_once_and_candidates_with_the_ids_of_the_corpus(zorvex_c
 def test_a_stage_is_refused_before_its_model_is_loaded(tmp_path):
     write_documents(tmp_path / "corpus.jsonl", [Document("a", "text")])
     with pytest.raises(ConfigError, match="needs pairs"):
-        carry_out("contrast", "no such model", {"corpus": tmp_path}, Place(tmp_path / "out"))
+        carry_out_stage("contrast", "no such model", {"corpus": tmp_path}, Place(tmp_path / "out"))

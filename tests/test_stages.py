@@ -16,7 +16,7 @@ from sparse_adapt.model.idf import fourth_root, shares_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.objectives import meanings
 from sparse_adapt.objectives.anchor import SparseBackground, anchor
-from sparse_adapt.objectives.matching import Reading, penalty, sparsity
+from sparse_adapt.objectives.matching import StepReading, penalty, sparsity
 from sparse_adapt.objectives.meanings import AnsweredQuery, Sources, asked
 from sparse_adapt.objectives.targets import Targets
 from sparse_adapt.objectives.texts import GENERAL, Remembered, Texts, general_passages, some_passages
@@ -324,7 +324,7 @@ def test_sparsity_weighs_a_small_batch_less(encoder):
     documents = encoder.weights(stage.matched.documents.ids).detach()
     queries = encoder.weights(stage.matched.queries.ids).detach()
     drawn = stage.batch(random_at(0, 0))
-    parts = (Reading(stage, encoder, drawn, queries[:count], documents) for count in (8, 4))
+    parts = (StepReading(stage, encoder, drawn, queries[:count], documents) for count in (8, 4))
     whole, half = (float(sparsity(read)) for read in parts)
     assert half == pytest.approx(whole / 2)  # the same query again and again: the same mean
 

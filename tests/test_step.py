@@ -16,7 +16,7 @@ from sparse_adapt.collection.readers import DOCUMENT_FILES, QUERY_FILES
 from sparse_adapt.collection.sources import of_collection
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.marker import checksum_of_bytes
-from sparse_adapt.files.place import absolute, found, portable
+from sparse_adapt.files.place import absolute, portable, source_in
 from sparse_adapt.files.steps import (
     Source,
     Step,
@@ -228,6 +228,6 @@ def test_paths_within_a_run_are_told_from_the_record(tmp_path):
     assert portable(model, folder, None) == portable(model, folder, folder) == model
     assert portable("splade-tiny", folder, run) == "splade-tiny"
     for source in (model, str(folder), "splade-tiny", "hub:owner/name", str(tmp_path / "elsewhere")):
-        assert found(portable(source, folder, run), folder) == absolute(source)
+        assert source_in(portable(source, folder, run), folder) == absolute(source)
         stamps = {"model": {"path": absolute(source), "sha256": "1"}, "seed": 3}
         assert from_record(to_record(stamps, folder, run), folder) == stamps

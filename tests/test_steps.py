@@ -22,7 +22,7 @@ from sparse_adapt.objectives.targets import Targets
 from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.record import read_before
-from sparse_adapt.stages.runner import Outcome, carry_out
+from sparse_adapt.stages.runner import Outcome, carry_out_stage
 from sparse_adapt.stages.warmup import Warmup
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training.loop import HISTORY_FILE
@@ -41,14 +41,14 @@ def files(tmp_path, tiny_model) -> Path:
     """A folder with an extended model, `model`, and a corpus, `corpus.jsonl`."""
     write_documents(tmp_path / "corpus.jsonl", [Document(name, text, "") for name, text in DOCUMENTS.items()])
     write_terms(tmp_path / "terms.json", [Term("zorvex", "jargon"), Term("kubectl", "jargon")])
-    carry_out("extend", str(tiny_model), {"terms": tmp_path / "terms.json"}, Place(tmp_path / "model"))
+    carry_out_stage("extend", str(tiny_model), {"terms": tmp_path / "terms.json"}, Place(tmp_path / "model"))
     return tmp_path
 
 
 def run(files: Path, name: str, **place: bool) -> Outcome:
     settings = Warmup.model_validate(QUICK)
     named = {"corpus": files / "corpus.jsonl"}
-    return carry_out("warmup", str(files / "model"), named, Place(files / name, **place), settings)
+    return carry_out_stage("warmup", str(files / "model"), named, Place(files / name, **place), settings)
 
 
 def test_a_step_leaves_a_model_its_history_and_a_record(files):
@@ -132,7 +132,9 @@ def test_files_that_outgrow_their_limit_are_one_line(files, size):
 
 def test_terms_that_are_tokens_already_are_skipped_and_named_once(tiny_model, tmp_path):
     (tmp_path / "terms.json").write_text('{"jargon": ["zorvex", "server", "database"]}')
-    done = carry_out("extend", str(tiny_model), {"terms": tmp_path / "terms.json"}, Place(tmp_path / "model"))
+    done = carry_out_stage(
+        "extend", str(tiny_model), {"terms": tmp_path / "terms.json"}, Place(tmp_path / "model")
+    )
     assert done.said.startswith(
         "1 new tokens, 201 in all; 2 terms are tokens already and were skipped: server, database"
     )
@@ -158,12 +160,12 @@ def test_what_lies_beside_or_was_read_before_tells_what_means_a_term(files):
     taught = files / "dictionary"
     settings = Dictionary.model_validate(quick)
     named = {"dictionary": definitions, "corpus": corpus}
-    carry_out("dictionary", str(files / "model"), named, Place(taught), settings)
+    carry_out_stage("dictionary", str(files / "model"), named, Place(taught), settings)
     assert set(read_before(str(taught))) == {"dictionary", "corpus", "candidates"}
     candidates, last = files / "candidates.jsonl", files / "distill"
     scored = {"candidates": candidates, "corpus": corpus}
-    carry_out("distill", str(taught), scored, Place(last), Distill.model_validate(quick))
+    carry_out_stage("distill", str(taught), scored, Place(last), Distill.model_validate(quick))
     assert read_before(str(last))["dictionary"] == str(definitions)
     (files / "candidates.jsonl").unlink()
-    carry_out("dictionary", str(files / "model"), named, Place(files / "alone"), settings)
+    carry_out_stage("dictionary", str(files / "model"), named, Place(files / "alone"), settings)
     assert set(read_before(str(files / "alone"))) == {"dictionary", "corpus"}

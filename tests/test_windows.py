@@ -20,7 +20,7 @@ from sparse_adapt.model.windows import _begins, _spans, cut_up, heaviest
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.retrieve.vectors.manifest import ModelStamp, stamp
+from sparse_adapt.retrieve.vectors.manifest import ModelStamp, stamp_of_model
 from sparse_adapt.retrieve.vectors.shards import encode_corpus
 
 LONG = "the server logs what the client of the database sees, and a backup copies it every night. " * 6
@@ -104,10 +104,10 @@ def test_the_heaviest_of_several_rows_by_hand():
 
 def test_vectors_say_by_what_windows_they_were_read(tiny_model, tmp_path):
     model = SparseEncoder.load(tiny_model)
-    plain = stamp(model)
+    plain = stamp_of_model(model)
     assert "windows" not in plain.model_dump()  # as folders were before there were any
     model.read_by(Windows(24, 6))
-    read = stamp(model)
+    read = stamp_of_model(model)
     assert read.model_dump()["windows"] == "24/6" and ModelStamp.model_validate(read.model_dump()) == read
     assert read.fits(plain) and not read.reads_as(plain)  # queries meet them; shards don't mix
     documents = [Document(str(row), text) for row, text in enumerate(TEXTS)]

@@ -17,7 +17,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sparse_adapt.pipeline.demo_report import tabulate
+from sparse_adapt.pipeline.demo_report import tabulate_demo
 from sparse_adapt.report.tables import to_markdown
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -109,7 +109,7 @@ def _columns(words: str) -> str:
         report = json.loads((ROOT / folder / "report.json").read_text(encoding="utf-8"))
         found = next(each for each in report["demo"]["columns"] if each["name"] == column)
         columns.append({**found, "name": name})
-    return to_markdown(tabulate({**report, "demo": {**report["demo"], "columns": columns}}))
+    return to_markdown(tabulate_demo({**report, "demo": {**report["demo"], "columns": columns}}))
 
 
 if __name__ == "__main__":

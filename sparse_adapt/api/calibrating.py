@@ -52,9 +52,9 @@ class Calibration(Told):
 
     def sections(self) -> Sequence[Section]:
         """Both tables."""
-        from sparse_adapt.pipeline.calibrate import tabulate
+        from sparse_adapt.pipeline.calibrate import tabulate_before_after
 
-        return untitled(self.terms, tabulate(self.before_after))
+        return untitled(self.terms, tabulate_before_after(self.before_after))
 
     def after(self) -> After:
         """The model, and how its vectors are written."""

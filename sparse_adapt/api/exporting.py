@@ -239,11 +239,11 @@ def _quantisation(scale: float | None, largest: int | None) -> "Quantisation | N
 def _ready(encoder: "SparseEncoder | None", name: str, corpus: "DocumentsGiven | None") -> "EncodedVectors":
     """Vectors that were encoded before, or none of them and who would have made them."""
     from sparse_adapt.retrieve.vectors.folder import Vectors as EncodedVectors
-    from sparse_adapt.retrieve.vectors.manifest import stamp, token_names
+    from sparse_adapt.retrieve.vectors.manifest import stamp_of_model, token_names
 
     if corpus is None:
         assert encoder is not None, "checked before"
-        return EncodedVectors(stamp(encoder, name), token_names(encoder), ())
+        return EncodedVectors(stamp_of_model(encoder, name), token_names(encoder), ())
     assert isinstance(corpus, str | Path), "checked before"
     return vectors_at(Path(corpus), encoder, name)
 
@@ -324,14 +324,14 @@ def check_export(
     from sparse_adapt.engines.manifest import read_export_manifest
     from sparse_adapt.engines.parity import check_engine
     from sparse_adapt.retrieve.vectors.folder import join_blocks
-    from sparse_adapt.retrieve.vectors.manifest import stamp
+    from sparse_adapt.retrieve.vectors.manifest import stamp_of_model
     from sparse_adapt.retrieve.vectors.shards import encode_queries
 
     place = Path(folder)
     manifest, asked = read_export_manifest(place), queries_of(queries)
     judged = None if qrels is None else judgements_of(qrels, split)
     held, encoder = load_sparse(model, device, **reading)
-    if not manifest.model.fits(stamp(encoder)):
+    if not manifest.model.fits(stamp_of_model(encoder)):
         raise InputError(folder, f"was made by another model ({manifest.model.name}), not by {held.source}")
     if vectors is not None:
         blocks = vectors_at(Path(vectors), encoder, held.source).blocks

@@ -58,10 +58,10 @@ def after_stage(name: str, model: str, out: Path, files: Mapping[str, str]) -> l
         given = _given(corpus, [each for each in find_stage(stage).reads if each.needed])
         if given is not None:
             return [line(stage, "--model", out, *given, "-o", free(out.with_name(stage)))]
-    return measured(model, out, corpus)
+    return lines_to_measure(model, out, corpus)
 
 
-def measured(before: str, model: Path, corpus: str) -> list[str]:
+def lines_to_measure(before: str, model: Path, corpus: str) -> list[str]:
     """How to measure a model where its corpus has judgements, and how to write the vectors of a sparse one."""
     from sparse_adapt.collection.sources import judged_split
     from sparse_adapt.model.layout import is_dense
@@ -98,9 +98,9 @@ def a_query(corpus: str | None) -> str | None:
 def _later(name: str, model: Path) -> list[str]:
     """The stages that follow one on the main path of a model's kind."""
     from sparse_adapt.model.layout import is_dense
-    from sparse_adapt.stages.table import names, usual_stages
+    from sparse_adapt.stages.table import stage_names, usual_stages
 
-    flow, order = DENSE_FLOW if is_dense(model) else usual_stages(), names()
+    flow, order = DENSE_FLOW if is_dense(model) else usual_stages(), stage_names()
     return [later for later in order[order.index(name) + 1 :] if later in flow]
 
 

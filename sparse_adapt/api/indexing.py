@@ -163,9 +163,9 @@ def is_vectors(place: str | Path) -> bool:
 def vectors_at(folder: Path, encoder: "SparseEncoder | None", name: str) -> "Vectors":
     """The vectors in a folder. Raises InputError for those of another model than `encoder`, which is called `name`."""
     from sparse_adapt.retrieve.vectors.folder import open_vectors
-    from sparse_adapt.retrieve.vectors.manifest import stamp
+    from sparse_adapt.retrieve.vectors.manifest import stamp_of_model
 
     opened = open_vectors(folder)
-    if encoder is not None and not opened.model.fits(stamp(encoder)):
+    if encoder is not None and not opened.model.fits(stamp_of_model(encoder)):
         raise InputError(folder, f"was encoded by another model ({opened.model.name}), not by {name}")
     return opened

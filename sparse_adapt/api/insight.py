@@ -233,7 +233,7 @@ class Looked(Told):
 
 
 @declared
-def look_at(
+def diagnose_either(
     term: Annotated[
         str | None,
         Option("A word or a token; without one, the whole model is looked at.", metavar="TERM", place=True),

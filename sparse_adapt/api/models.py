@@ -23,7 +23,7 @@ from sparse_adapt.pipeline.run import REPORT_FILE, read_finished
 from sparse_adapt.report.progress import Heard, watching
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.stages.card import making_of, with_record, write_card
-from sparse_adapt.stages.record import new_record, read_record, write_record
+from sparse_adapt.stages.record import new_record, read_stage_record, write_record
 from sparse_adapt.terms.mining import TermsGiven, terms_of
 from sparse_adapt.training.loop import HISTORY_FILE, read_history
 
@@ -61,7 +61,7 @@ class Model:
     @property
     def record(self) -> dict[str, Any]:
         """What the stage that wrote the model's folder read, and with which settings; empty where none did."""
-        return read_record(self.source) or {}
+        return read_stage_record(self.source) or {}
 
     @property
     def history(self) -> list[dict[str, float]]:

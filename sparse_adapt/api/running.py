@@ -14,7 +14,7 @@ from sparse_adapt.api.checks import (
     run_file,
     some_queries,
 )
-from sparse_adapt.api.following import exported, line, measured
+from sparse_adapt.api.following import exported, line, lines_to_measure
 from sparse_adapt.api.options import (
     MODEL_HELP,
     TRAINING,
@@ -66,15 +66,15 @@ class Demo(Told):
 
     def rows(self) -> Sequence[Row]:
         """Each model that was measured."""
-        from sparse_adapt.pipeline.demo_report import tabulate
+        from sparse_adapt.pipeline.demo_report import tabulate_demo
 
-        return tabulate(self.report).rows
+        return tabulate_demo(self.report).rows
 
     def sections(self) -> Sequence[Section]:
         """The table of what each stage gained, and the verdict."""
-        from sparse_adapt.pipeline.demo_report import tabulate, verdict_lines
+        from sparse_adapt.pipeline.demo_report import tabulate_demo, verdict_lines
 
-        return untitled(tabulate(self.report), *verdict_lines(self.report))
+        return untitled(tabulate_demo(self.report), *verdict_lines(self.report))
 
     def after(self) -> After:
         """What was written; a term and a question to ask the model, and how its vectors are written."""
@@ -176,7 +176,7 @@ def run(
     with watching(progress) as bars:
         done = carry_out(plan, Place(folder, overwrite, resume), bars)
     wrote = [(folder, f"{len(plan.stages)} stages, the last model in {done.model}")]
-    steps = [] if done.corpus is None else measured(plan.model, done.model, done.corpus)
+    steps = [] if done.corpus is None else lines_to_measure(plan.model, done.model, done.corpus)
     lines = retention_lines(done.report.get("retention", {}))
     ending = After(wrote=wrote, run=done.folder, next_steps=steps, shows=bool(lines))
     return Tables(done.report, list(lines), ending)

@@ -11,7 +11,7 @@ from sparse_adapt.errors import ConfigError, unknown
 from sparse_adapt.files.place import Place
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.report.progress import watching
-from sparse_adapt.stages.runner import carry_out
+from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.stages.table import find_stage
 
 
@@ -63,7 +63,7 @@ def train(
         named["before"] = load(given["before"]).source
     place = Place(folder, overwrite, resume)
     with watching(progress) as bars:
-        outcome = carry_out(stage, inputs.model(model), named, place, chosen, bars.begin(stage))
+        outcome = carry_out_stage(stage, inputs.model(model), named, place, chosen, bars.begin(stage))
         bars.end(stage, outcome)
     was = model if isinstance(model, Model) else None
     device = "auto" if was is None else str(was.encoder.device)

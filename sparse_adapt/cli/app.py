@@ -18,7 +18,7 @@ from typer.main import get_command
 
 from sparse_adapt import research
 from sparse_adapt.api.options import WITH, options_of
-from sparse_adapt.cli.commands import Row, command_of
+from sparse_adapt.cli.commands import CommandRow, command_of
 from sparse_adapt.cli.page import Page
 from sparse_adapt.cli.stages import stage_command
 from sparse_adapt.errors import ConfigError, SparseAdaptError
@@ -30,48 +30,48 @@ from sparse_adapt.stages.table import STAGES
 STAGE_ROWS = {row.name: row for row in STAGES}
 MAIN_PATH = tuple(row.name for row in STAGES if not row.is_research)
 API = "sparse_adapt.api"
-PANELS: dict[str, tuple[Row | str, ...]] = {  # a stage stands by its name
+PANELS: dict[str, tuple[CommandRow | str, ...]] = {  # a stage stands by its name
     "Start": (
-        Row("demo", f"{API}.running:demo"),
-        Row("adapt", f"{API}.adapting:adapt"),
-        Row("check", f"{API}.checking:check"),
+        CommandRow("demo", f"{API}.running:demo"),
+        CommandRow("adapt", f"{API}.adapting:adapt"),
+        CommandRow("check", f"{API}.checking:check"),
     ),
     "Prepare": (
-        Row("terms", f"{API}.terms:mine_terms"),
-        *(Row(name, f"{API}.preparing:{name}") for name in ("queries", "candidates", "pairs")),
-        Row("graft", f"{API}.grafting:graft", f"{API}.grafting:grafted"),
+        CommandRow("terms", f"{API}.terms:mine_terms"),
+        *(CommandRow(name, f"{API}.preparing:{name}") for name in ("queries", "candidates", "pairs")),
+        CommandRow("graft", f"{API}.grafting:graft", f"{API}.grafting:grafted"),
     ),
-    "Stages": (*MAIN_PATH, Row("run", f"{API}.running:run")),
-    "Term packs": tuple(Row(name, f"{API}.packing:{name}") for name in ("pack", "unpack", "packs")),
+    "Stages": (*MAIN_PATH, CommandRow("run", f"{API}.running:run")),
+    "Term packs": tuple(CommandRow(name, f"{API}.packing:{name}") for name in ("pack", "unpack", "packs")),
     "Understand": (
-        Row("diagnose", f"{API}.insight:look_at"),
-        Row("explain", f"{API}.insight:look_for"),
-        Row("evaluate", "sparse_adapt.cli.measuring:evaluate"),
-        Row("verify", f"{API}.checking:verify"),
-        *(Row(name, f"{API}.running:{name}") for name in ("report", "explore")),
-        Row("calibrate", f"{API}.calibrating:calibrate"),
+        CommandRow("diagnose", f"{API}.insight:diagnose_either"),
+        CommandRow("explain", f"{API}.insight:look_for"),
+        CommandRow("evaluate", "sparse_adapt.cli.measuring:evaluate_or_save"),
+        CommandRow("verify", f"{API}.checking:verify"),
+        *(CommandRow(name, f"{API}.running:{name}") for name in ("report", "explore")),
+        CommandRow("calibrate", f"{API}.calibrating:calibrate"),
     ),
     "Search": (
-        *(Row(name, f"{API}.indexing:{name}") for name in ("encode", "index")),
-        Row("search", f"{API}.searching:search"),
+        *(CommandRow(name, f"{API}.indexing:{name}") for name in ("encode", "index")),
+        CommandRow("search", f"{API}.searching:search"),
     ),
     "Engines": (
-        Row("export", f"{API}.exporting:export"),
-        Row("check-export", f"{API}.exporting:check_export"),
+        CommandRow("export", f"{API}.exporting:export"),
+        CommandRow("check-export", f"{API}.exporting:check_export"),
     ),
     "Research": (
         *(row.name for row in STAGES if row.is_research),
-        *(Row(name, place) for name, place in research.COMMANDS.items()),
+        *(CommandRow(name, place) for name, place in research.COMMANDS.items()),
     ),
 }
-ROWS = {each.name: each for commands in PANELS.values() for each in commands if isinstance(each, Row)}
+ROWS = {each.name: each for commands in PANELS.values() for each in commands if isinstance(each, CommandRow)}
 MISTAKE, INTERRUPTED, TERMINATED = 2, 130, 143  # exit status
 M_MMAP_THRESHOLD, M_TRIM_THRESHOLD = -3, -1  # of mallopt; glibc raises both by itself until one is set
 LARGE_BLOCK = 32 << 20  # bytes; from 8 MiB on a step takes a tenth longer, fetching its pages anew
 KEPT = 64 << 20  # bytes free at the heap's end; with glibc's first 128 KiB a step takes a tenth longer again
 
 
-def names() -> tuple[str, ...]:
+def command_names() -> tuple[str, ...]:
     """The names of all commands in the order of the help."""
     return tuple(name for names in Commands.panels.values() for name in names)
 
@@ -214,13 +214,13 @@ def _terminating() -> Iterator[list[int]]:
 
 
 def _help() -> str:
-    named = [word for word in sys.argv[1:2] if word in names()]
+    named = [word for word in sys.argv[1:2] if word in command_names()]
     return shlex.join(["sparse-adapt", *named, "--help"])
 
 
 def _interrupted(words: list[str]) -> str:
     """What a command leaves that was stopped, and how to go on."""
-    if not words or words[0] not in names() or not _resumable(words):
+    if not words or words[0] not in command_names() or not _resumable(words):
         return "stopped; nothing was written"
     again = words if "--resume" in words else [*words, "--resume"]
     return f"stopped; go on with: {shlex.join(['sparse-adapt', *again])}"

@@ -35,7 +35,7 @@ MARKS = {int: "N", float: "X", str: "NAME"}
 CHECKS = {"device": a_device, "labeller": a_model_or_none}  # of settings that name what may not be there
 
 
-class Row(NamedTuple):
+class CommandRow(NamedTuple):
     """A command by its function, named as `module:function`.
 
     `told`: the function that makes words of what it gives back, where that is a model.
@@ -57,18 +57,18 @@ class Row(NamedTuple):
         return paragraphs_of(self.function)[0]
 
 
-class Choice(NamedTuple):
+class OptionField(NamedTuple):
     """One option of a command: the name of its parameter, its type with what typer knows of it, its default."""
 
     name: str
     kind: Any
     default: Any = Parameter.empty
 
-    def open(self) -> "Choice":
+    def open(self) -> "OptionField":
         """The same option without a default; a switch is off."""
         return self if isinstance(self.default, bool) else self._replace(default=None)
 
-    def in_panel(self, panel: str) -> "Choice":
+    def in_panel(self, panel: str) -> "OptionField":
         """The same option in a panel of the help."""
         (option,) = self.kind.__metadata__
         option.rich_help_panel = panel
@@ -78,7 +78,7 @@ class Choice(NamedTuple):
 JSON = Option("Print JSON instead of tables.")
 
 
-def command_of(row: Row) -> TyperCommand:
+def command_of(row: CommandRow) -> TyperCommand:
     """The command of a function."""
     function = row.function
     options = options_of(function)
@@ -98,7 +98,7 @@ def command_of(row: Row) -> TyperCommand:
 def typer_command(
     name: str,
     told: str,
-    choices: Sequence[Choice],
+    choices: Sequence[OptionField],
     carry_out: Callable[[typer.Context, Mapping[str, Any]], None],
 ) -> TyperCommand:
     """A command that has these options; `carry_out` gets its context and their values."""
@@ -106,7 +106,7 @@ def typer_command(
     def callback(invocation: typer.Context, **given: object) -> None:
         carry_out(invocation, given)
 
-    choices = [Choice("invocation", typer.Context), *choices]
+    choices = [OptionField("invocation", typer.Context), *choices]
     callback.__doc__ = told
     callback.__annotations__ = {each.name: each.kind for each in choices}
     callback.__signature__ = Signature(  # type: ignore[attr-defined]
@@ -128,7 +128,7 @@ def paragraphs_of(function: Callable[..., object]) -> list[str]:
 # -- options ----------------------------------------------------------------------------------------
 
 
-def choice_of(declared: Declared) -> Choice:
+def choice_of(declared: Declared) -> OptionField:
     """A declared option as typer has it."""
     option = declared.option
     kind: Any = declared.kind if declared.kind is not Path else str
@@ -145,16 +145,16 @@ def choice_of(declared: Declared) -> Choice:
     if default in (Parameter.empty, None, ()) and not needed:
         kind, default = kind | None, None
     if option.place:
-        return Choice(declared.name, Annotated[kind, typer.Argument(**named)], default)
+        return OptionField(declared.name, Annotated[kind, typer.Argument(**named)], default)
     flags = (option.flag or declared.flag).split()
     if kind is bool:
         named["metavar"] = None
-    return Choice(declared.name, Annotated[kind, typer.Option(*flags, **named)], default)
+    return OptionField(declared.name, Annotated[kind, typer.Option(*flags, **named)], default)
 
 
 def settings_choices(
     kind: "type[BaseModel]", names: Sequence[str] = (), panel: str = "", without: Collection[str] = ()
-) -> Iterator[Choice]:
+) -> Iterator[OptionField]:
     """An option for each key of a table of settings, or for those named."""
     for name, field in kind.model_fields.items():
         if name not in without and (name in names or (not names and _is_simple(field))):
@@ -167,14 +167,14 @@ def _is_simple(field: "FieldInfo") -> bool:
     return kind in (bool, *MARKS) or hasattr(kind, "model_fields")
 
 
-def _setting(name: str, field: "FieldInfo", panel: str) -> Choice:
+def _setting(name: str, field: "FieldInfo", panel: str) -> OptionField:
     """The option of one setting; those of a table within are given as KEY=VALUE, any number of times."""
     name = _extra(field, "option") or name
     kind, flag, told = _scalar(field.annotation), f"--{name.replace('_', '-')}", _told(name, field)
     in_panel: dict[str, Any] = {"rich_help_panel": panel or None}
     if kind is bool:
         flags = f"{flag}/--no-{name.replace('_', '-')}" if field.default else flag
-        return Choice(name, Annotated[bool, typer.Option(flags, help=told, **in_panel)], field.default)
+        return OptionField(name, Annotated[bool, typer.Option(flags, help=told, **in_panel)], field.default)
     if kind in MARKS:
         shown = _extra(field, "shown") or True
         option = typer.Option(
@@ -185,14 +185,14 @@ def _setting(name: str, field: "FieldInfo", panel: str) -> Choice:
             callback=_checking(CHECKS[name]) if name in CHECKS else None,
             **in_panel,
         )
-        return Choice(name, Annotated[kind | None, option], field.default)
+        return OptionField(name, Annotated[kind | None, option], field.default)
     keys = ", ".join(
         key if each.default is None else f"{key} {each.default:g}" for key, each in kind.model_fields.items()
     )
     option = typer.Option(
         flag, metavar="KEY=VALUE", help=f"{told} Keys, with their defaults: {keys}.", **in_panel
     )
-    return Choice(name, Annotated[list[str] | None, option], None)
+    return OptionField(name, Annotated[list[str] | None, option], None)
 
 
 def _checking(check: Callable[[str], object]) -> Callable[[typer.Context, str | None], str | None]:
@@ -261,7 +261,7 @@ def _table(name: str, words: Sequence[str]) -> dict[str, Any]:
 
 
 def _carry_out(
-    row: Row, function: Callable[..., object], context: typer.Context, given: Mapping[str, Any]
+    row: CommandRow, function: Callable[..., object], context: typer.Context, given: Mapping[str, Any]
 ) -> None:
     """Check what stands on the command line, call the function, and show what it gives back."""
     values = fixed_of(function)

@@ -31,7 +31,7 @@ OF_SUITE = f"{WITH}--suite"
 
 
 @declared
-def evaluate(
+def evaluate_or_save(
     model: SomeModel = None,
     collection: Annotated[
         "DocumentsGiven | None", Option(COLLECTION_HELP, metavar="DIR", check=a_corpus)

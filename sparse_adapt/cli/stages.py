@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand
 
 from sparse_adapt.api.checks import a_corpus, a_file_or_folder, a_model, check_output
-from sparse_adapt.api.following import after_stage, flag_of, measured
+from sparse_adapt.api.following import after_stage, flag_of, lines_to_measure
 from sparse_adapt.api.options import (
     CORPUS_HELP,
     Declared,
@@ -117,13 +117,13 @@ def _carry_out(stage: "Stage[Any]", options: Mapping[str, Any], given: dict[str,
         _teach_both(options, given)
         return
     from sparse_adapt.files.place import Place
-    from sparse_adapt.stages.runner import carry_out
+    from sparse_adapt.stages.runner import carry_out_stage
 
     named = {each.key: options[each.key] for each in stage.reads if options[each.key] is not None}
     with Bars() as bars:
         progress = bars.begin(name) if stage.trains else None
         place = Place(out, options["overwrite"], options["resume"])
-        outcome = carry_out(name, options["model"], named, place, settings, progress)
+        outcome = carry_out_stage(name, options["model"], named, place, settings, progress)
     say(outcome.said)
     steps = after_stage(name, options["model"], outcome.folder, named | outcome.files)
     present(Written(outcome.folder, WROTE, steps), json=False)
@@ -151,6 +151,6 @@ def _teach_both(options: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     with Bars() as bars:
         place = Place(Path(options["out"]), options["overwrite"], options["resume"])
         finished = run(plan, place, bars)
-    steps = measured(options["model"], finished.model, options["corpus"])
+    steps = lines_to_measure(options["model"], finished.model, options["corpus"])
     told = f"a folder a stage; the model is in {finished.model}"
     present(Written(finished.folder, told, steps), json=False)

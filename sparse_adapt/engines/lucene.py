@@ -40,7 +40,13 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, open_vectors
-from sparse_adapt.retrieve.vectors.manifest import ModelStamp, read_format, read_tokens, stamp, write_tokens
+from sparse_adapt.retrieve.vectors.manifest import (
+    ModelStamp,
+    read_format,
+    read_tokens,
+    stamp_of_model,
+    write_tokens,
+)
 
 CARD_FILE = "index.json"
 ANY_NUMBER_OF_TOKENS = 2**31 - 1
@@ -193,7 +199,7 @@ def verify_index(folder: Path) -> int:
 
 def look_up(query: str, model: SparseEncoder, index: LuceneIndex, k: int = 10) -> list[LuceneHit]:
     """The k best documents for a query in words. Raises InputError when the index is of another model."""
-    index.check_model(stamp(model))
+    index.check_model(stamp_of_model(model))
     return index.search(encode(model, [query], "query"), k)
 
 

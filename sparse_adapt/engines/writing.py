@@ -22,7 +22,7 @@ from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors, open_vectors
-from sparse_adapt.retrieve.vectors.manifest import MANIFEST_FILE, stamp, token_names, write_tokens
+from sparse_adapt.retrieve.vectors.manifest import MANIFEST_FILE, stamp_of_model, token_names, write_tokens
 from sparse_adapt.retrieve.vectors.shards import DOCUMENTS_A_SHARD, check_encoded, encode_corpus
 
 ReadDocuments = Callable[[], Iterable[Document]]
@@ -100,7 +100,7 @@ def export_corpus(
     what the engine can't take, InputError for a token that it can't hold and for shards of a killed export that are of
     another model or corpus, OutputError for a place that is taken.
     """
-    row, made_by = find_engine(name), stamp(encoder, model_name)
+    row, made_by = find_engine(name), stamp_of_model(encoder, model_name)
     check_takes(row, queries=queries is not None, texts=with_texts, scaled=quantisation is not None)
     module_of(row).layout(ExportSource(Vectors(made_by, token_names(encoder), ()), queries, encoder))
     with _interim_shards(place) as shards:

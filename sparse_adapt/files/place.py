@@ -56,7 +56,7 @@ def portable(source: str, folder: Path, home: Path | None) -> str:
     return near if near.startswith("../") else f"./{near}"
 
 
-def found(stored: str, folder: Path) -> str:
+def source_in(stored: str, folder: Path) -> str:
     """The source that a record in `folder` names: a path from here, or a name."""
     return str((folder / stored).resolve()) if stored.startswith(NEAR) else stored
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.marker import checksum
-from sparse_adapt.files.place import absolute, found, is_path, portable
+from sparse_adapt.files.place import absolute, is_path, portable, source_in
 from sparse_adapt.files.writing import write_json
 
 STEPS_FOLDER = "steps"
@@ -135,7 +135,7 @@ def to_record(stamps: Mapping[str, Any], folder: Path, home: Path | None) -> dic
 def from_record(stamps: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """The stamps that a record in `folder` keeps, with paths from here."""
     return {
-        key: {**value, PATH: found(value[PATH], folder)} if _is_stamp(value) else value
+        key: {**value, PATH: source_in(value[PATH], folder)} if _is_stamp(value) else value
         for key, value in stamps.items()
     }
 

@@ -37,7 +37,7 @@ class Head:
 
 
 @torch.no_grad()
-def look_at(encoder: SparseEncoder, passages: Sequence[str], questions: Sequence[str]) -> Head:
+def measure_head(encoder: SparseEncoder, passages: Sequence[str], questions: Sequence[str]) -> Head:
     """What an encoder makes of some general passages and questions."""
     read = [ids[:LONGEST] for ids in encoder.tokenize(passages)]
     asked = encoder.tokenize(questions, "query")

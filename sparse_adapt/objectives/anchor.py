@@ -22,7 +22,7 @@ from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import TokenIds
 from sparse_adapt.objectives.masked import unmasked
-from sparse_adapt.objectives.matching import Matching, Reading
+from sparse_adapt.objectives.matching import Matching, StepReading
 from sparse_adapt.objectives.scores import CandidateBatch
 from sparse_adapt.objectives.texts import GENERAL, Remembered, Texts, vectors
 from sparse_adapt.objectives.token_scales import LearntScales
@@ -224,7 +224,7 @@ class BackgroundTask(Matching, Protocol):
 
 
 @dataclass
-class BackgroundReading(Reading):
+class BackgroundReading(StepReading):
     """What one step has read, with rows of background texts beside it."""
 
     task: BackgroundTask

@@ -20,7 +20,7 @@ from sparse_adapt.model.tokens import cut
 from sparse_adapt.objectives.anchor import background_for
 from sparse_adapt.objectives.loss_terms import functions
 from sparse_adapt.objectives.masked import unmasked
-from sparse_adapt.objectives.scores import CandidateBatch, Compared, Comparison, Scored
+from sparse_adapt.objectives.scores import CandidateBatch, Compared, ScoreComparison, Scored
 from sparse_adapt.objectives.scoring import SparseScoring
 from sparse_adapt.settings import Settings
 from sparse_adapt.training import losses
@@ -60,7 +60,7 @@ class DenseScores:
         self.queries = cut(encoder.tokenize([entry.query for entry in candidates], "query"), settings.longest)
         self.documents = cut(encoder.tokenize(list(documents.values())), settings.longest)
         self.background = background_for(encoder, before, settings.seed) if anchored else None
-        comparison = Comparison(settings.kd, settings.temperature, None, tau, margin)
+        comparison = ScoreComparison(settings.kd, settings.temperature, None, tau, margin)
         self.comparison = replace(comparison, scale=self._scale(encoder) if settings.calibrate else None)
 
     def batch(self, random: Generator) -> CandidateBatch:

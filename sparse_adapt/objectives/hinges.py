@@ -16,7 +16,7 @@ from torch import Tensor
 from sparse_adapt.model.forms import Form
 from sparse_adapt.model.tokens import TokenIds
 from sparse_adapt.objectives.anchor import CorpusAnchor, HeldTexts
-from sparse_adapt.objectives.matching import Matching, Reading
+from sparse_adapt.objectives.matching import Matching, StepReading
 from sparse_adapt.objectives.meanings import new_logits, recall
 from sparse_adapt.objectives.scores import CandidateBatch
 from sparse_adapt.objectives.targets import Targets
@@ -62,7 +62,7 @@ class Teaching(Matching, Protocol):
 
 
 @dataclass
-class TermReading(Reading):
+class TermReading(StepReading):
     """What one step has read, synthetic texts too.
 
     short: (S, V) weights of the synthetic texts that the anchor holds; maximum: (Q + B + S, V) largest raw logits;
@@ -129,7 +129,7 @@ def expand(read: TermReading) -> Tensor:
     """A query activates the terms that its relevant documents say."""
     hinges, (queries, _) = read.task.hinges, read.held
     wanted = marks(hinges.wanted[read.drawn.queries], queries)
-    return losses.expand(queries - hinges.targets.meaning, wanted)
+    return losses.expand_loss(queries - hinges.targets.meaning, wanted)
 
 
 def recall_term(read: TermReading) -> Tensor:

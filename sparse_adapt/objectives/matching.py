@@ -17,7 +17,7 @@ from torch import Tensor
 from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.model.idf import TokenScales, scaled, shares_of
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.objectives.scores import Compared, Comparison, Drawn, Scored
+from sparse_adapt.objectives.scores import Compared, Drawn, ScoreComparison, Scored
 from sparse_adapt.objectives.scoring import Penalised
 from sparse_adapt.objectives.texts import Texts, vectors
 from sparse_adapt.objectives.token_scales import LearntScales
@@ -133,7 +133,7 @@ class Matching(Protocol):
         """Queries and documents as token ids."""
 
     @property
-    def comparison(self) -> Comparison:
+    def comparison(self) -> ScoreComparison:
         """How their scores are held against the teacher's."""
 
     @property
@@ -146,7 +146,7 @@ class Matching(Protocol):
 
 
 @dataclass
-class Reading:
+class StepReading:
     """What one step of a task has read: weights of its queries (Q, V) and of its documents (B, V)."""
 
     task: Matching
@@ -172,7 +172,7 @@ class Reading:
         return weights if self.task.token_scales is None else self.task.token_scales(weights)
 
 
-def sparsity(read: Reading) -> Tensor:
+def sparsity(read: StepReading) -> Tensor:
     """What a match costs on old tokens, and the squared means of queries and documents.
 
     The mean of a sparse weight over few texts has the larger square, about as many fold as they are fewer.

@@ -98,7 +98,7 @@ class Scored:
         teacher = [score for row in drawn.queries for score in self.candidates[row].teacher_scores]
         return losses.Scale.between(teacher, scores[drawn.present].tolist())
 
-    def compared(self, scores: Tensor, drawn: Drawn, comparison: "Comparison") -> "Compared":
+    def compared(self, scores: Tensor, drawn: Drawn, comparison: "ScoreComparison") -> "Compared":
         """A student's scores (Q, N) beside the teacher's, where the student is."""
         device = scores.device
         positive = self.relevant(drawn).to(device)
@@ -106,7 +106,7 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ScoreComparison:
     """How scores are held against a teacher's: see the settings of these names."""
 
     kd: Literal["mse", "margin_mse", "kl"]
@@ -120,7 +120,7 @@ class Comparison:
 class Compared:
     """The scores of one step: the student's and the teacher's, all (Q, N), and how they are compared."""
 
-    comparison: Comparison
+    comparison: ScoreComparison
     student: Tensor
     teacher: Tensor
     present: Tensor  # False where a query has fewer candidates
@@ -140,7 +140,7 @@ def kd(read: Scores) -> Tensor:
     found = read.compared
     how, wanted = found.comparison, found.teacher
     if how.scale is not None:
-        wanted = losses.calibrate(wanted, how.scale)
+        wanted = losses.scaled(wanted, how.scale)
     if how.kd == "kl":
         return losses.kl(found.student, wanted, found.present, how.temperature)
     return losses.KD[how.kd](found.student, wanted, found.present)
@@ -149,13 +149,13 @@ def kd(read: Scores) -> Tensor:
 def rank(read: Scores) -> Tensor:
     """The teacher's best candidate before the others."""
     found = read.compared
-    return losses.rank(found.student, found.teacher, found.present, found.comparison.tau)
+    return losses.rank_loss(found.student, found.teacher, found.present, found.comparison.tau)
 
 
 def contrast(read: Scores) -> Tensor:
     """Relevant candidates a margin above the others."""
     found = read.compared
-    return losses.contrast(found.student, found.positive, found.present, found.comparison.margin)
+    return losses.contrast_loss(found.student, found.positive, found.present, found.comparison.margin)
 
 
 def relevant_to(entry: Candidates) -> NDArray[np.bool_]:

@@ -42,7 +42,7 @@ class Texts:
         self.pieces = {token.token_id: token.pieces for token in encoder.new_tokens}
         self.ids = cut(encoder.tokenize(texts, side), longest)
         self.old_ids = [encoder.old_tokenization(ids) for ids in self.ids]
-        self.says = says(self.ids, self.first, self.new)
+        self.says = says(self.ids, np.arange(self.first, self.first + self.new))
         self.saying = np.flatnonzero(self.says.any(axis=1))
 
     def __len__(self) -> int:
@@ -87,10 +87,11 @@ def some_passages(general: Texts, random: Generator) -> list[int]:
     return list(range(block * GENERAL, (block + 1) * GENERAL))
 
 
-def says(token_ids: Sequence[TokenIds], first: int, count: int) -> NDArray[np.bool_]:
-    """Which new tokens each text holds: (B, D) booleans."""
-    new = np.arange(first, first + count)
-    return np.array([np.isin(new, ids) for ids in token_ids], dtype=bool).reshape(len(token_ids), count)
+def says(token_ids: Sequence[TokenIds], tokens: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of some tokens each text holds: (B, D) booleans."""
+    return np.array([np.isin(tokens, ids) for ids in token_ids], dtype=bool).reshape(
+        len(token_ids), len(tokens)
+    )
 
 
 def marks(array: NDArray[np.bool_], beside: Tensor) -> Tensor:

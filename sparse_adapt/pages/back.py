@@ -11,7 +11,7 @@ from sparse_adapt.pipeline.demo_report import has_alone
 from sparse_adapt.pipeline.run import PLAN_FILE
 from sparse_adapt.report.sections import CommandText, Facts, Fold, Part, Prose, Section, TableRows
 from sparse_adapt.report.tables import Column, Row, Table
-from sparse_adapt.stages.record import read_record
+from sparse_adapt.stages.record import read_stage_record
 
 COLUMNS = (
     Column("stage", "stage", "text"),
@@ -36,7 +36,7 @@ def back_section(subject: RunSubject) -> Section:
 
 def _command(subject: RunSubject) -> str:
     """The command of an adaptation, of the demo, or of the run file."""
-    record = read_record(subject.run.model) or {}
+    record = read_stage_record(subject.run.model) or {}
     if record.get("command"):
         return str(record["command"])
     report = subject.report

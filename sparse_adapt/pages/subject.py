@@ -13,12 +13,12 @@ from scipy.sparse import csr_matrix
 from sparse_adapt.collection.glossary import Definition, read_dictionary
 from sparse_adapt.collection.readers import Document, Query, read_queries
 from sparse_adapt.errors import InputError
-from sparse_adapt.files.place import found
+from sparse_adapt.files.place import source_in
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.run import Finished, read_finished
 from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors
+from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_vectors
 from sparse_adapt.retrieve.search import Searcher
 from sparse_adapt.selection.asked import Judged
 from sparse_adapt.selection.retention import BACKGROUND_SEED
@@ -70,7 +70,7 @@ class RunSubject:
     @cached_property
     def base(self) -> EncodedSubject:
         """The model that the run began with."""
-        return self._encoded(found(str(self.report["model"]), self.run.folder))
+        return self._encoded(source_in(str(self.report["model"]), self.run.folder))
 
     @cached_property
     def final(self) -> EncodedSubject:
@@ -78,7 +78,7 @@ class RunSubject:
         return self._encoded(str(self.run.model))
 
     @cached_property
-    def results(self) -> tuple[Result, Result] | None:
+    def results(self) -> tuple[ModelResult, ModelResult] | None:
         """What both models reach on the judged queries, the base model first."""
         if self.judged is None:
             return None
@@ -137,7 +137,7 @@ class RunSubject:
         for stage in reversed(self.stages):
             entry = stage.get("files", {}).get(key)
             if entry is not None:
-                path = Path(found(str(entry["path"]), self.run.folder))
+                path = Path(source_in(str(entry["path"]), self.run.folder))
                 if path.exists():
                     return path
         return None

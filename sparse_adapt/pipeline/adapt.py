@@ -44,7 +44,7 @@ from sparse_adapt.pipeline.preparing import (
     prepare_dictionary,
     prepare_pairs,
     prepare_terms,
-    tokenizer_of,
+    tokenizer_to_teach,
 )
 from sparse_adapt.pipeline.request import REQUEST_FILE, WITH_WORDS, Request
 from sparse_adapt.pipeline.run import Finished, is_whole, read_finished, run_stages, write_report
@@ -78,7 +78,7 @@ def adapt(
             f"--until {until}: no word gets a token without a glossary; name --glossary, or --stages "
             f"{','.join(WITH_WORDS)}"
         )
-    tokenizer_of(request.model)  # a model that can't be taught is refused before anything is made
+    tokenizer_to_teach(request.model)  # a model that can't be taught is refused before anything is made
     total = sum(1 for _ in read_documents(request.corpus))
     documents = sample(read_documents(request.corpus), request.settings.documents, request.settings.seed)
     watcher.tell("plan", said_plan(request))

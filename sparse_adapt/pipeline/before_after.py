@@ -23,7 +23,7 @@ from sparse_adapt.model.tokens import group_by_length, pad
 from sparse_adapt.model.windows import cut_up
 from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors
+from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_vectors
 from sparse_adapt.selection.retention import BACKGROUND_SEED, known_of
 from sparse_adapt.synthetic.background import LIKE_QUERIES, synthetic
 
@@ -69,7 +69,7 @@ def raw_logits(model: SparseEncoder, texts: Sequence[str], side: Side, heard: He
 
 
 @dataclass(frozen=True)
-class Texts:
+class EncodedTexts:
     """Texts of one side: their vectors (N, V), and the largest logits of the new terms (N, T)."""
 
     model: SparseEncoder
@@ -77,13 +77,15 @@ class Texts:
     logits: Logits
 
     @classmethod
-    def of(cls, model: SparseEncoder, texts: Sequence[str], side: Side, heard: Heard = silent) -> "Texts":
+    def of(
+        cls, model: SparseEncoder, texts: Sequence[str], side: Side, heard: Heard = silent
+    ) -> "EncodedTexts":
         """Encode texts once for every amount."""
         vectors = encode(model, texts, side, progress=heard)
         return cls(model, vectors, raw_logits(model, texts, side))
 
     @classmethod
-    def encoded(cls, model: SparseEncoder, vectors: csr_matrix) -> "Texts":
+    def encoded(cls, model: SparseEncoder, vectors: csr_matrix) -> "EncodedTexts":
         """Texts whose vectors are there: logits of 0 and less are told as 0, which is enough to lower terms."""
         ids = _ids(model)
         weights = vectors[:, ids].toarray() / np.maximum(
@@ -134,17 +136,19 @@ class Asked:
     name: str
     measure: str
     collection: Collection
-    texts: Texts
+    texts: EncodedTexts
     documents: csr_matrix
 
     @classmethod
-    def of(cls, name: str, measure: str, collection: Collection, documents: Texts) -> "Asked":
+    def of(cls, name: str, measure: str, collection: Collection, documents: EncodedTexts) -> "Asked":
         """Encode the queries once for every amount."""
         asked = [query.text for query in collection.queries]
-        return cls(name, measure, collection, Texts.of(documents.model, asked, "query"), documents.vectors)
+        return cls(
+            name, measure, collection, EncodedTexts.of(documents.model, asked, "query"), documents.vectors
+        )
 
     @cached_property
-    def before(self) -> Result:
+    def before(self) -> ModelResult:
         """The measures of the queries with no term moved."""
         return evaluate_vectors(self.texts.vectors, self.documents, self.collection, DEPTH)
 
@@ -181,7 +185,7 @@ class Scales:
 
     background: Logits
     own: Logits | None = None
-    documents: Texts | None = None
+    documents: EncodedTexts | None = None
     said: NDArray[np.bool_] | None = None
     asked: Sequence[Asked] = ()
 
@@ -198,11 +202,11 @@ class Scales:
         mine = raw_logits(model, own, "query") if own else None
         if not documents:
             return cls(raw_logits(model, background_queries(), "query"), mine)
-        texts = Texts.of(model, [document.full_text for document in documents], "document", heard)
+        texts = EncodedTexts.of(model, [document.full_text for document in documents], "document", heard)
         return replace(cls.over(texts, documents, judged), own=mine)
 
     @classmethod
-    def over(cls, texts: Texts, documents: Sequence[Document], judged: Collection | None) -> "Scales":
+    def over(cls, texts: EncodedTexts, documents: Sequence[Document], judged: Collection | None) -> "Scales":
         """The same for documents that are encoded."""
         model = texts.model
         said = model.new_tokens_in([document.full_text for document in documents])

@@ -19,7 +19,7 @@ from sparse_adapt.pipeline.before_after import Amounts, BeforeAfter, background_
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.selection.retention import BACKGROUND_SEED
 from sparse_adapt.stages.card import making_of, write_card
-from sparse_adapt.stages.record import read_record, write_record
+from sparse_adapt.stages.record import read_stage_record, write_record
 
 CALIBRATION_FILE = "calibration.json"
 CHOOSING_SEED = BACKGROUND_SEED + 1  # of those that amounts are chosen by; others measure them
@@ -68,7 +68,7 @@ def amounts_for(model: SparseEncoder, target: float, texts: Sequence[str] | None
 # -- tables and models ----------------------------------------------------------------------------
 
 
-def tabulate(before_after: Sequence[BeforeAfter]) -> Table:
+def tabulate_before_after(before_after: Sequence[BeforeAfter]) -> Table:
     """What amounts change, before and after, a row a figure; a share is a percentage, so cells are text."""
     columns = (
         Column("name", "", "text"),
@@ -134,7 +134,7 @@ def save_calibrated(
             with torch.no_grad():
                 model.output_bias[ids] = before
         write_card(work, making_of(source))
-        record = read_record(source)
+        record = read_stage_record(source)
         if record is not None:
             write_record(work, {**record, "calibrated": terms})
         write_json(work / CALIBRATION_FILE, told)

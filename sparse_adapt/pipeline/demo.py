@@ -42,7 +42,7 @@ from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_co
 from sparse_adapt.retrieve.search import top_k
 from sparse_adapt.selection.asked import Judged, judged_evidence
 from sparse_adapt.selection.retention import (
-    Encoded,
+    EncodedCollection,
     activates,
     background_false_activations,
     encode_collection,
@@ -134,7 +134,7 @@ def measure(model: SparseEncoder, scene: Scene) -> dict[str, Any]:
         for split, collection in scene.splits.items()
     }
     return {
-        "general": _kept(model, scene, Encoded(scene.splits["test"], queries["test"], documents)),
+        "general": _kept(model, scene, EncodedCollection(scene.splits["test"], queries["test"], documents)),
         "hard_queries": _ranks(scene, queries["train"], documents),
         "terms": [_term_figures(model, scene, texts, documents, queries) for texts in scene.terms],
         "ndcg@10": {
@@ -149,7 +149,7 @@ def measure(model: SparseEncoder, scene: Scene) -> dict[str, Any]:
     }
 
 
-def _kept(model: SparseEncoder, scene: Scene, domain: Encoded) -> dict[str, dict[str, float]]:
+def _kept(model: SparseEncoder, scene: Scene, domain: EncodedCollection) -> dict[str, dict[str, float]]:
     """What the model keeps of what it knew, and both sides in a mixed index: the mean of each measure, by kind."""
     general = encode_collection(model, scene.general)
     kept = kept_figures(keeping(model, domain, general, scene.known, _terms(model, scene)))

@@ -107,7 +107,7 @@ def _stays_small(base: Figures, final: Figures) -> Criterion:
 # -- the table ------------------------------------------------------------------------------------
 
 
-def tabulate(report: Figures) -> Table:
+def tabulate_demo(report: Figures) -> Table:
     """A row a figure, a column a model. A column holds ranks, weights and shares, so its cells are text."""
     columns = report["demo"]["columns"]
     names = [each["name"] for each in columns]

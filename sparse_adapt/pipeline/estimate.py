@@ -46,7 +46,7 @@ def expected(
     `documents`: those looked at; `total`: those of the corpus; `done`: steps and stages that were done before.
     """
     settings = request.settings
-    speeds = measured(
+    speeds = measure_speeds(
         request.model,
         documents,
         reading=request.reading,
@@ -106,7 +106,7 @@ def stage_expected(
     return Expected(f"{steps:,} steps of {name}", steps * texts * speeds.learning)
 
 
-def measured(
+def measure_speeds(
     model: str,
     documents: Sequence[Document],
     *,

@@ -35,7 +35,7 @@ from sparse_adapt.model.grafting import check_tokens, graft_body
 from sparse_adapt.model.head.filter import exact_precision
 from sparse_adapt.model.reading import choose_device
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.estimate import Expected, measured, stage_expected
+from sparse_adapt.pipeline.estimate import Expected, measure_speeds, stage_expected
 from sparse_adapt.pipeline.plan import BASE_MODEL, Plan, merged, settings_for
 from sparse_adapt.pipeline.preparing import prepare_candidates, prepare_collection
 from sparse_adapt.pipeline.run import (
@@ -222,7 +222,9 @@ def _expected(request: GraftRequest, folder: Path) -> list[Expected]:
     if not left:
         return []
     documents = list(read_documents(folder / "text"))
-    speeds = measured(str(folder / "grafted"), documents, precision=request.settings_of(left[0]).precision)
+    speeds = measure_speeds(
+        str(folder / "grafted"), documents, precision=request.settings_of(left[0]).precision
+    )
     rows = []
     for stage in left:
         if stage == RANK and not (folder / RANKING / CANDIDATES).is_file():

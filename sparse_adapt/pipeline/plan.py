@@ -17,7 +17,7 @@ from sparse_adapt.errors import ConfigError, unknown
 from sparse_adapt.files.place import absolute, portable
 from sparse_adapt.files.records import toml
 from sparse_adapt.settings import AUTO, Settings
-from sparse_adapt.stages.table import find_stage, names, usual_stages
+from sparse_adapt.stages.table import find_stage, stage_names, usual_stages
 from sparse_adapt.training.settings import Training
 
 BASE_MODEL = "splade-tiny"
@@ -68,7 +68,7 @@ def settings_for(stage: str, preset: str = "default", overrides: Mapping[str, An
 
 def presets() -> tuple[str, ...]:
     """The names of all presets. A stage without settings under a name takes its defaults."""
-    named = [name for stage in map(find_stage, names()) for name in stage.presets]
+    named = [name for stage in map(find_stage, stage_names()) for name in stage.presets]
     return ("default", *dict.fromkeys(named))
 
 
@@ -89,7 +89,7 @@ def files_for(
     Raises ConfigError, with `place` before it, for a file or a corpus that a stage needs and nobody names.
     """
     files = {}
-    for name in names():
+    for name in stage_names():
         for each in find_stage(name).named if name in stages else ():
             held = None if corpus is None or not each.needed else file_beside(corpus, each.file)
             source = named.get(each.key) or held

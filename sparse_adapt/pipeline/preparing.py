@@ -43,14 +43,14 @@ def prepare_terms(corpus: str, model: str, share: float, path: Path) -> tuple[li
 
     Nothing is written where there are none.
     """
-    tokenizer = tokenizer_of(model)
+    tokenizer = tokenizer_to_teach(model)
     chosen, said = paying(mine_terms(read_documents(corpus), tokenizer), share)
     if chosen:
         write_terms(path, chosen)
     return chosen, said
 
 
-def tokenizer_of(model: str) -> PreTrainedTokenizerFast:
+def tokenizer_to_teach(model: str) -> PreTrainedTokenizerFast:
     """The tokenizer of a model. Raises ConfigError for a model that no stage can teach."""
     encoder = SparseEncoder.load(model)
     if encoder.query_encoder is not None:
@@ -65,7 +65,7 @@ def prepare_defined_terms(corpus: str, model: str, glossary: str, path: Path) ->
 
     Raises InputError where there is none, for then the glossary would be of no use.
     """
-    tokenizer = tokenizer_of(model)
+    tokenizer = tokenizer_to_teach(model)
     names = {definition.term.casefold(): definition.term for definition in read_dictionary(glossary)}
     mined = mine_terms(read_documents(corpus), tokenizer)
     chosen = [term for term in mined if term.text.casefold() in names]

@@ -21,16 +21,16 @@ from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import tidy
 from sparse_adapt.files.marker import remove
-from sparse_adapt.files.place import Place, absolute, found, is_there, portable
+from sparse_adapt.files.place import Place, absolute, is_there, portable, source_in
 from sparse_adapt.files.processes import common_folder, is_main
 from sparse_adapt.files.steps import made_from_same, stamp, to_record
 from sparse_adapt.files.writing import write_json, write_text
 from sparse_adapt.model.folder import of_model
 from sparse_adapt.pipeline.plan import Plan, plan_text
 from sparse_adapt.stages.inputs import Inputs
-from sparse_adapt.stages.record import made_from, read_record, source_of, sources
-from sparse_adapt.stages.runner import Outcome, carry_out
-from sparse_adapt.stages.runner import found as files_for_stage
+from sparse_adapt.stages.record import made_from, read_stage_record, source_of, sources
+from sparse_adapt.stages.runner import Outcome, carry_out_stage
+from sparse_adapt.stages.runner import files_of_stage as files_for_stage
 from sparse_adapt.stages.table import find_stage
 from sparse_adapt.training.loop import Progress
 
@@ -167,7 +167,7 @@ def run_stage(
         if again and folder.is_dir() and is_main():
             remove(folder)
         place = Place(folder, resume=True, home=home or folder.parent, again=again)
-        outcome = carry_out(stage, model, plan.files_of(stage), place, settings, progress)
+        outcome = carry_out_stage(stage, model, plan.files_of(stage), place, settings, progress)
     listener.end(name or stage, outcome)
     return outcome
 
@@ -228,7 +228,7 @@ def read_finished(folder: Path) -> Finished:
         raise InputError(folder, f"no {REPORT_FILE} here; a run that isn't whole has none") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(path, f"not the report of a run ({error!r}); name --model and --corpus") from error
-    return Finished(folder, folder / final, None if corpus is None else found(corpus, folder), report)
+    return Finished(folder, folder / final, None if corpus is None else source_in(corpus, folder), report)
 
 
 def latest_run(runs: Path) -> Finished | None:
@@ -258,7 +258,7 @@ def done_before(stage: str, plan: Plan, model: str, folder: Path, *, again: bool
 
     Raises ConfigError if it was made from something else, unless it is to be made `again`.
     """
-    record = read_record(folder)
+    record = read_stage_record(folder)
     if record is None:
         return None
     settings = plan.settings[stage].model_dump(mode="json") if stage in plan.settings else {}

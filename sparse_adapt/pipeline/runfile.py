@@ -62,7 +62,7 @@ from sparse_adapt.pipeline.plan import (
     settings_for,
 )
 from sparse_adapt.settings import Settings, setting
-from sparse_adapt.stages.table import find_stage, names, usual_stages
+from sparse_adapt.stages.table import find_stage, stage_names, usual_stages
 from sparse_adapt.training.settings import Training
 
 Keys = tuple[str, ...]
@@ -97,7 +97,7 @@ def read_plan(path: str | Path, overrides: Mapping[str, Any] | None = None) -> P
     Raises InputError where the file is no TOML, ConfigError with the line for a key or value that can't be.
     """
     file = TomlFile(path)
-    known = names()
+    known = stage_names()
     tables = {name: file.table(name) for name in known}
     top = file.validate(Top, file.content, (), also=known)
     stages = usual_stages(top.preset) if top.stages is None else tuple(top.stages)

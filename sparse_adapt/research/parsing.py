@@ -28,7 +28,7 @@ class Phrase(NamedTuple):
     speech: str
 
 
-class Sentence(NamedTuple):
+class ParsedSentence(NamedTuple):
     """A sentence with its noun chunks, its content words, all of its words, and how many tokens it has."""
 
     text: str
@@ -58,20 +58,20 @@ class Parser:
         except (ImportError, ValueError) as error:  # GiNZA's own components, or its dictionary
             raise MissingExtraError(f"what {name} needs ({first_line(error)[:80]})", "spacy") from error
 
-    def sentences(self, texts: Iterable[str]) -> Iterator[list[Sentence]]:
+    def sentences(self, texts: Iterable[str]) -> Iterator[list[ParsedSentence]]:
         """The sentences of each text, those with nothing but spaces left out."""
         cut = (text[:LONGEST] for text in texts)
         for document in self.pipeline.pipe(cut, batch_size=TEXTS_AT_ONCE):
             yield [_sentence(span) for span in document.sents if span.text.strip()]
 
-    def whole(self, texts: Iterable[str]) -> Iterator[Sentence]:
+    def whole(self, texts: Iterable[str]) -> Iterator[ParsedSentence]:
         """Each text as one sentence."""
         cut = (text[:LONGEST] for text in texts)
         for document in self.pipeline.pipe(cut, batch_size=TEXTS_AT_ONCE):
             yield _sentence(document[:])
 
 
-def _sentence(span: Any) -> Sentence:  # noqa: ANN401 - spaCy's span
+def _sentence(span: Any) -> ParsedSentence:  # noqa: ANN401 - spaCy's span
     text = span.text.strip()
     first = span.start_char + len(span.text) - len(span.text.lstrip())
     every = [
@@ -82,7 +82,7 @@ def _sentence(span: Any) -> Sentence:  # noqa: ANN401 - spaCy's span
     words = [word for word in every if word.speech in CONTENT]
     tokens = sum(not token.is_space for token in span)
     chunks = [part for chunk in span.noun_chunks if (part := _chunk(chunk, first)) is not None]
-    return Sentence(text, tuple(dict.fromkeys(chunks)), tuple(words), tuple(every), tokens)
+    return ParsedSentence(text, tuple(dict.fromkeys(chunks)), tuple(words), tuple(every), tokens)
 
 
 def _parts(token: Any) -> bool:  # noqa: ANN401

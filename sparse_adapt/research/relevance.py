@@ -18,7 +18,7 @@ from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.report.tables import Column, Table
 from sparse_adapt.research.drawing import empty_figure
-from sparse_adapt.research.parsing import CONTENT, Parser, Phrase, Sentence
+from sparse_adapt.research.parsing import CONTENT, ParsedSentence, Parser, Phrase
 from sparse_adapt.research.similarity import Likeness, cosines
 
 NAMES = {
@@ -122,7 +122,7 @@ def find_relevant_words(
     return Relevance(tuple(words), dict(content))
 
 
-def _choices(sentence: Sentence, *, every: bool) -> list[tuple[Phrase, ...]]:
+def _choices(sentence: ParsedSentence, *, every: bool) -> list[tuple[Phrase, ...]]:
     """What goes at once: each content word, or each word with all of its occurrences."""
     if not every:
         return [(word,) for word in sentence.words]
@@ -132,7 +132,7 @@ def _choices(sentence: Sentence, *, every: bool) -> list[tuple[Phrase, ...]]:
     return [tuple(words) for words in same.values()]
 
 
-def _without(sentence: Sentence, gone: Sequence[Phrase], between: str) -> str:
+def _without(sentence: ParsedSentence, gone: Sequence[Phrase], between: str) -> str:
     text = sentence.text
     for word in reversed(gone):
         before, after = text[: word.start], text[word.end :]

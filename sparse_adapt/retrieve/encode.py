@@ -18,7 +18,7 @@ from scipy.sparse import csr_matrix
 from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.model.forms import Side
 from sparse_adapt.model.head.filter import Precision, exact_precision, positive_logits
-from sparse_adapt.model.head.pooling import pack, splade_pool
+from sparse_adapt.model.head.pooling import pack_rows, splade_pool
 from sparse_adapt.model.head.summing import splade_sum
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.threads import compiled, share_out
@@ -126,7 +126,7 @@ def _encode_group(
         if model.form.pooling == "sum":
             found = splade_sum(hidden, model.output_rows, model.output_bias, mask, model.form.activation)
         elif low and on_processor:
-            rows = pack(hidden, mask)
+            rows = pack_rows(hidden, mask)
             found = positive_logits(rows.states, rows.starts, model.output_rows, model.output_bias)
         else:
             found, _ = splade_pool(hidden, model.output_rows, model.output_bias, mask)

@@ -76,7 +76,7 @@ class Collection:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ModelResult:
     """What one model reached on one collection.
 
     `values` holds every measure and `nonzero_query` as (queries,), `nonzero_document` as (documents,).
@@ -222,7 +222,7 @@ def evaluate_model(
     split: str = "test",
     *,
     progress: Heard = silent,
-) -> Result:
+) -> ModelResult:
     """Encode a collection, search it exactly, and measure. `progress` hears how many texts are done."""
     if not isinstance(collection, Collection):
         collection = read_collection(collection, split)
@@ -237,7 +237,7 @@ def evaluate_model(
 
 def evaluate_vectors(
     queries: csr_matrix, documents: csr_matrix, collection: Collection, depth: int = DEPTH
-) -> Result:
+) -> ModelResult:
     """The same for vectors that are there already: queries (queries, V), documents (documents, V).
 
     `depth`: how many documents of a query are looked at.
@@ -251,7 +251,7 @@ def evaluate_vectors(
 
 def evaluate_dense(
     queries: NDArray[np.float32], documents: NDArray[np.float32], collection: Collection
-) -> Result:
+) -> ModelResult:
     """The same for dense vectors: queries (queries, H), documents (documents, H), every entry one that counts."""
     document_ids = [document.document_id for document in collection.documents]
     run: Run = {}
@@ -263,17 +263,19 @@ def evaluate_dense(
     return _measured(run, sizes, collection)
 
 
-def _measured(run: Run, sizes: Sequence[Values], collection: Collection) -> Result:
+def _measured(run: Run, sizes: Sequence[Values], collection: Collection) -> ModelResult:
     """Measures of a run over a collection; sizes: non-zero weights of each document, then of each query."""
     query_ids = [query.query_id for query in collection.queries]
     measured = evaluate_run(run, {query_id: collection.judgements[query_id] for query_id in query_ids})
-    return Result(collection.queries, {**measured.values, **dict(zip(SIZES, sizes, strict=True))}, run)
+    return ModelResult(collection.queries, {**measured.values, **dict(zip(SIZES, sizes, strict=True))}, run)
 
 
 # -- against a baseline -----------------------------------------------------------------------
 
 
-def compare(result: Result, baseline: Result, kind: str | None = None, *, seed: int = 0) -> Comparison:
+def compare(
+    result: ModelResult, baseline: ModelResult, kind: str | None = None, *, seed: int = 0
+) -> Comparison:
     """Two models on the same queries and documents. A `p_value` comes from `randomisation_test`."""
     assert result.queries == baseline.queries, "two results can be compared on the same queries only"
     ours, theirs = result.select(kind), baseline.select(kind)
@@ -289,7 +291,7 @@ def compare(result: Result, baseline: Result, kind: str | None = None, *, seed: 
     )
 
 
-def evaluation(result: Result, baseline: Result | None = None) -> dict[str, Any]:
+def evaluation(result: ModelResult, baseline: ModelResult | None = None) -> dict[str, Any]:
     """The object that `sparse-adapt evaluate --json` prints: means, differences, then kinds and queries.
 
     `adjusted` holds the p-values after Holm's correction over every test of the object.
@@ -307,7 +309,7 @@ def evaluation(result: Result, baseline: Result | None = None) -> dict[str, Any]
     return content
 
 
-def _figures(result: Result, baseline: Result | None, kind: str | None = None) -> dict[str, Any]:
+def _figures(result: ModelResult, baseline: ModelResult | None, kind: str | None = None) -> dict[str, Any]:
     if baseline is None:
         return {"model": result.means(kind)}
     compared = compare(result, baseline, kind)
@@ -324,7 +326,7 @@ def _correct(groups: Sequence[dict[str, Any]]) -> None:
         group["adjusted"][name] = value
 
 
-def _query_figures(row: int, result: Result, baseline: Result | None) -> dict[str, dict[str, Any]]:
+def _query_figures(row: int, result: ModelResult, baseline: ModelResult | None) -> dict[str, dict[str, Any]]:
     named = {"model": result} if baseline is None else {"model": result, "baseline": baseline}
     names = (*MEASURES, "nonzero_query")
     return {

@@ -21,7 +21,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import (
     Collection,
-    Result,
+    ModelResult,
     evaluate_model,
     evaluate_vectors,
     read_collection,
@@ -48,7 +48,7 @@ JUDGED = 500  # judged queries, at the most
 BACKGROUND_TEXTS = 1_000  # texts that mean anything, half of them like queries
 
 
-def of_synthetic(model: Result, base: Result) -> list[Evidence]:
+def of_synthetic(model: ModelResult, base: ModelResult) -> list[Evidence]:
     """A row for all synthetic queries, and one for each kind of which there are enough, where there are several."""
     ours, theirs = (result.values[SYNTHETIC.measure] for result in (model, base))
     kinds = np.array([query.kind or "" for query in model.queries])
@@ -85,7 +85,7 @@ class Weighed(NamedTuple):
 
 def weigh(
     models: tuple[SparseEncoder, SparseEncoder],
-    results: tuple[Result, Result],
+    results: tuple[ModelResult, ModelResult],
     documents: Sequence[Document],
     taught: Taught,
     seed: int,
@@ -217,7 +217,7 @@ def _saying(model: SparseEncoder, documents: Sequence[Document]) -> dict[str, li
     }
 
 
-def _found(both: Encoded, collection: Collection) -> Iterator[Result]:
+def _found(both: Encoded, collection: Collection) -> Iterator[ModelResult]:
     """What the base model and the adapted one find."""
     for model, vectors in zip(both.models, both.vectors, strict=True):
         asked = encode(model, [query.text for query in collection.queries], "query")
@@ -282,7 +282,7 @@ def judged_evidence(base: SparseEncoder, model: SparseEncoder, judged: Judged) -
     }
 
 
-def _of_judged(base: Result, model: Result) -> list[Evidence]:
+def _of_judged(base: ModelResult, model: ModelResult) -> list[Evidence]:
     """A row for all queries, then one for each kind."""
     return [
         by_resampling(kind or ALL, *(each.select(kind)[SYNTHETIC.measure] for each in (model, base)))

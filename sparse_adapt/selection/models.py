@@ -22,7 +22,7 @@ from sparse_adapt.model.idf import TokenScales, fourth_root, rows_for_idf, scale
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_model, evaluate_vectors
+from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_model, evaluate_vectors
 from sparse_adapt.retrieve.significance import randomisation_test
 
 MEASURE = "ndcg@10"
@@ -58,7 +58,7 @@ class Tried:
     name: str
     weighed: Weighed
     back: float | None
-    result: Result
+    result: ModelResult
 
     @property
     def label(self) -> str:
@@ -216,7 +216,7 @@ def choose(tried: Sequence[Tried], *, taught: bool = False) -> int:
     return max(as_good, key=lambda place: (tried[place].back or 0.0, -POWERS.get(tried[place].weighed, 0.0)))
 
 
-def _is_worse(result: Result, best: Result) -> bool:
+def _is_worse(result: ModelResult, best: ModelResult) -> bool:
     """Whether a mean is below another by more than a standard error of the difference."""
     gaps = best.values[MEASURE] - result.values[MEASURE]
     return bool(gaps.mean() > gaps.std() / np.sqrt(max(1, len(gaps))))

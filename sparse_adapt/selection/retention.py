@@ -27,7 +27,7 @@ from sparse_adapt.collection.streams import evenly
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors, read_collection
+from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_vectors, read_collection
 from sparse_adapt.retrieve.significance import Values, holm, randomisation_test
 from sparse_adapt.selection.evidence import BACKGROUND, KNOWN_ITEMS
 from sparse_adapt.synthetic.background import LIKE_QUERIES, general_pairs, synthetic
@@ -53,7 +53,7 @@ TWO_WORDS = KINDS[0]
 Groups = dict[str, dict[str, Values]]  # kind of query -> measure -> a value for each query
 
 
-class Encoded(NamedTuple):
+class EncodedCollection(NamedTuple):
     """A collection with its vectors under one model: queries (queries, V), documents (documents, V)."""
 
     collection: Collection
@@ -74,11 +74,13 @@ def general_collection(source: str = GENERAL, split: str = "test", most: int | N
     return Collection(passages, questions, {query.query_id: {query.query_id: 1} for query in questions})
 
 
-def encode_collection(model: SparseEncoder, collection: Collection, progress: Heard = silent) -> Encoded:
+def encode_collection(
+    model: SparseEncoder, collection: Collection, progress: Heard = silent
+) -> EncodedCollection:
     """Vectors of a collection's queries and documents."""
     queries = encode(model, [query.text for query in collection.queries], "query", progress=progress)
     texts = [document.full_text for document in collection.documents]
-    return Encoded(collection, queries, encode(model, texts, "document", progress=progress))
+    return EncodedCollection(collection, queries, encode(model, texts, "document", progress=progress))
 
 
 def new_terms(model: SparseEncoder) -> list[list[int]]:
@@ -105,8 +107,8 @@ def background_false_activations(
 
 def keeping(
     model: SparseEncoder,
-    domain: Encoded,
-    general: Encoded,
+    domain: EncodedCollection,
+    general: EncodedCollection,
     known: Collection | None,
     terms: Sequence[Sequence[int]],
 ) -> Groups:
@@ -124,7 +126,7 @@ def keeping(
 
 def evaluate_and_keep(
     models: Sequence[SparseEncoder], domain: Collection, general: Collection, heard: Sequence[Heard]
-) -> Iterator[tuple[Result, Groups]]:
+) -> Iterator[tuple[ModelResult, Groups]]:
     """What each model reaches on a domain's collection, and what it keeps beside it; every text is encoded once.
 
     `heard`: who hears how many texts a model has encoded.
@@ -142,7 +144,7 @@ def texts_in(*collections: Collection) -> int:
     return sum(len(each.documents) + len(each.queries) for each in collections)
 
 
-def _in_mixed_index(domain: Encoded, general: Encoded) -> Groups:
+def _in_mixed_index(domain: EncodedCollection, general: EncodedCollection) -> Groups:
     """nDCG@10 of either side's queries over the documents of both, and which top tens the domain enters."""
     documents = vstack([domain.documents, general.documents], format="csr")
     ours, theirs = _named(domain.collection, "domain"), _named(general.collection, GENERAL)
@@ -163,7 +165,7 @@ def _in_mixed_index(domain: Encoded, general: Encoded) -> Groups:
     return groups
 
 
-def _enters(found: Result, query_id: str) -> bool:
+def _enters(found: ModelResult, query_id: str) -> bool:
     return any(name.startswith("domain ") for name in list(found.run[query_id])[:FIRST])
 
 

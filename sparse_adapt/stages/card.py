@@ -21,8 +21,8 @@ from sparse_adapt.model.folder import CARD_FILE, UNKNOWN, ModelOrigin, origin_of
 from sparse_adapt.model.idf import TOKEN_SCALES_FILE
 from sparse_adapt.model.layout import is_dense
 from sparse_adapt.report.tables import Column, Table, to_markdown
-from sparse_adapt.stages.record import read_record
-from sparse_adapt.stages.table import find_stage, names
+from sparse_adapt.stages.record import read_stage_record
+from sparse_adapt.stages.table import find_stage, stage_names
 
 FIRST = 20  # terms that are named
 TAGS = ("sentence-transformers", "sparse-adapt", "domain-adaptation")
@@ -51,7 +51,7 @@ class Making(NamedTuple):
 
 def making_of(source: str | Path) -> Making:
     """What the records of a model folder, and of those that it was made from, tell; of anything else, its name."""
-    record = read_record(source)
+    record = read_stage_record(source)
     return Making(str(source), []) if record is None else with_record(record)
 
 
@@ -63,10 +63,10 @@ def with_record(record: Mapping[str, Any]) -> Making:
     while before is not None and base not in seen:
         seen.add(base)
         base = str(before["model"][PATH])
-        if before["stage"] not in names():  # `adapt`, whose record holds all of its stages
+        if before["stage"] not in stage_names():  # `adapt`, whose record holds all of its stages
             return _adapted(base, before, records)
         records.insert(0, before)
-        before = read_record(base) if Path(base).is_dir() else None
+        before = read_stage_record(base) if Path(base).is_dir() else None
     return Making(base, records)
 
 

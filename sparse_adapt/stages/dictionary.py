@@ -96,7 +96,7 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Dictionary) -> Ter
     if settings.train == "rows":
         check_lessons(settings)
     documents = {each.document_id: each.full_text for each in inputs.get(CORPUS) or ()}
-    asked = queries(inputs, documents)
+    asked = queries_with_answers(inputs, documents)
     others = [] if masked_words_alone(settings) else list(documents.values())
     if settings.train == "rows":
         return teach_rows(encoder, inputs[DEFINITIONS], others, settings, asked)
@@ -169,7 +169,7 @@ def masked_words_alone(settings: Dictionary) -> bool:
     return not any(weight for key, weight in settings.weights.model_dump().items() if key != "mlm")
 
 
-def queries(inputs: Inputs, documents: dict[str, str]) -> "list[AnsweredQuery]":
+def queries_with_answers(inputs: Inputs, documents: dict[str, str]) -> "list[AnsweredQuery]":
     """Queries with the documents that their teacher finds relevant."""
     from sparse_adapt.objectives.meanings import AnsweredQuery
     from sparse_adapt.objectives.scores import relevant_to, with_theirs

@@ -164,7 +164,7 @@ class SixTerms:
         from sparse_adapt.objectives.hinges import Hinges
         from sparse_adapt.objectives.loss_terms import functions
         from sparse_adapt.objectives.matching import Cost, Matched, penalty
-        from sparse_adapt.objectives.scores import Comparison
+        from sparse_adapt.objectives.scores import ScoreComparison
         from sparse_adapt.objectives.texts import general_passages
         from sparse_adapt.objectives.token_scales import LearntScales
 
@@ -184,7 +184,7 @@ class SixTerms:
         self.token_scales = None if own is None else LearntScales(own, 0.0)
         self.beside = self.token_scales
         scale = first.scale(own)
-        self.comparison = Comparison(
+        self.comparison = ScoreComparison(
             settings.kd,
             settings.temperature,
             scale if settings.calibrate else None,

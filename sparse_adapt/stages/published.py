@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from sparse_adapt.collection.examples import Candidates
     from sparse_adapt.model.kinds import EitherEncoder
     from sparse_adapt.model.sparse import SparseEncoder
-    from sparse_adapt.model.tokens import TokenIds
     from sparse_adapt.objectives.scores import Compared, Drawn
     from sparse_adapt.objectives.token_scales import LearntScales
 
@@ -38,10 +37,12 @@ class PublishedWeights(Settings):
     sparsity: float = term(
         1e-4,
         "Mean query weight times mean document weight, summed over all but domain tokens.",
-        "sparse_adapt.stages.published:sparsity",
+        "sparse_adapt.stages.published:published_sparsity",
     )
     domain: float = term(
-        10.0, "A domain token has weight where a text holds it.", "sparse_adapt.stages.published:domain"
+        10.0,
+        "A domain token has weight where a text holds it.",
+        "sparse_adapt.stages.published:published_domain",
     )
     contrast: float = term(
         5.0, "Relevant candidates score a margin above the others.", f"{OBJECTIVES}.scores:contrast"
@@ -49,7 +50,7 @@ class PublishedWeights(Settings):
     expand: float = term(
         10.0,
         "A query has the domain tokens that its relevant documents hold.",
-        "sparse_adapt.stages.published:expand",
+        "sparse_adapt.stages.published:published_expand",
     )
 
 
@@ -97,14 +98,15 @@ class PublishedTerms:
 
         from sparse_adapt.objectives.loss_terms import functions
         from sparse_adapt.objectives.matching import Cost, Matched
-        from sparse_adapt.objectives.scores import Comparison
+        from sparse_adapt.objectives.scores import ScoreComparison
+        from sparse_adapt.objectives.texts import says
 
         self.settings = settings
         self.steps = settings.steps_for(len(candidates))
         self.weights: Mapping[str, float] = settings.weights.model_dump()
         self.functions = functions(type(settings.weights))
         self.matched = Matched(encoder, candidates, documents, None)
-        self.comparison = Comparison("mse", 1.0, None, settings.tau, settings.margin)
+        self.comparison = ScoreComparison("mse", 1.0, None, settings.tau, settings.margin)
         self.domain = domain_tokens(encoder, terms)
         self.cost = Cost(0.0, 0.0, 0.0, None, encoder.old_size)
         self.queries_say = says(self.matched.queries.ids, self.domain)
@@ -161,7 +163,7 @@ class PublishedReading:
         return torch.from_numpy(self.task.domain).to(self.encoder.device)
 
 
-def sparsity(read: PublishedReading) -> "Tensor":
+def published_sparsity(read: PublishedReading) -> "Tensor":
     """Mean query weight times mean candidate weight, over all tokens but those of the domain."""
     import torch
 
@@ -172,7 +174,7 @@ def sparsity(read: PublishedReading) -> "Tensor":
     return losses.cross_sparsity(read.queries, read.candidates, old)
 
 
-def domain(read: PublishedReading) -> "Tensor":
+def published_domain(read: PublishedReading) -> "Tensor":
     """Domain tokens have the weight of the floor where a query or a candidate holds them."""
     import numpy as np
 
@@ -187,7 +189,7 @@ def domain(read: PublishedReading) -> "Tensor":
     return losses.hinge_share(queries, asked, floor) + losses.hinge_share(candidates, said, floor)
 
 
-def expand(read: PublishedReading) -> "Tensor":
+def published_expand(read: PublishedReading) -> "Tensor":
     """A query has the domain tokens that its relevant documents hold."""
     from sparse_adapt.objectives.texts import marks
     from sparse_adapt.training import losses
@@ -205,15 +207,6 @@ def domain_tokens(encoder: "SparseEncoder", terms: Sequence[str]) -> "NDArray[np
     pieces = encoder.tokenizer(inside, add_special_tokens=False)["input_ids"] if inside else []
     single = {ids[0] for ids in pieces if len(ids) == 1} - {encoder.tokenizer.unk_token_id}
     return np.array(sorted(new | single), dtype=np.int64)
-
-
-def says(token_ids: "Sequence[TokenIds]", tokens: "NDArray[np.int64]") -> "NDArray[np.bool_]":
-    """Which of some tokens each text holds: (B, D) booleans."""
-    import numpy as np
-
-    return np.array([np.isin(tokens, ids) for ids in token_ids], dtype=bool).reshape(
-        len(token_ids), len(tokens)
-    )
 
 
 def relevant_of(entry: "Candidates") -> list[str]:

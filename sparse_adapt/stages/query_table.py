@@ -102,7 +102,7 @@ class TokenWeights:
         import numpy as np
 
         from sparse_adapt.objectives.loss_terms import functions
-        from sparse_adapt.objectives.scores import Comparison, Scored
+        from sparse_adapt.objectives.scores import ScoreComparison, Scored
         from sparse_adapt.objectives.token_scales import TokenGains
 
         self.settings = settings
@@ -122,7 +122,7 @@ class TokenWeights:
         self.held = self._at_tokens(encoder, token_ids)
         self.beside = TokenGains(encoder.input_rows.detach().cpu(), settings.new_learning_rate)
         scale = self._first_scale() if settings.calibrate else None
-        self.comparison = Comparison(settings.kd, settings.temperature, scale)
+        self.comparison = ScoreComparison(settings.kd, settings.temperature, scale)
 
     def batch(self, random: "Generator") -> Questions:
         """Queries drawn without repetition, each with all of its candidates."""

@@ -101,7 +101,7 @@ class RankTask:
         from sparse_adapt.objectives.anchor import SparseBackground
         from sparse_adapt.objectives.loss_terms import functions
         from sparse_adapt.objectives.matching import Cost, Matched, penalty
-        from sparse_adapt.objectives.scores import Comparison
+        from sparse_adapt.objectives.scores import ScoreComparison
         from sparse_adapt.objectives.token_scales import LearntScales, first_scales
 
         self.settings = settings
@@ -121,7 +121,9 @@ class RankTask:
         self.token_scales = None if begun is None else LearntScales(begun, rate)
         self.beside = self.token_scales
         scale = first.scale(begun)
-        self.comparison = Comparison(settings.kd, settings.temperature, scale if settings.calibrate else None)
+        self.comparison = ScoreComparison(
+            settings.kd, settings.temperature, scale if settings.calibrate else None
+        )
         costly = penalty(settings.penalised, encoder, first.share)
         first_new = self.matched.documents.first
         self.cost = Cost(settings.flops_query, settings.flops_document, settings.common, costly, first_new)

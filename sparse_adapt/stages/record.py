@@ -93,7 +93,7 @@ def write_record(folder: Path, record: Mapping[str, Any], home: Path | None = No
     write_json(folder / RECORD_FILE, {**record, **near})
 
 
-def read_record(folder: str | Path) -> dict[str, Any] | None:
+def read_stage_record(folder: str | Path) -> dict[str, Any] | None:
     """The record of a model folder; None where no stage made it. Raises InputError for one that is damaged."""
     path = Path(folder) / RECORD_FILE
     try:
@@ -107,7 +107,7 @@ def read_record(folder: str | Path) -> dict[str, Any] | None:
 
 def read_before(model: str) -> dict[str, str]:
     """Files that the stage behind a model folder read, those that are as they were, under the names of its inputs."""
-    record = read_record(model)
+    record = read_stage_record(model)
     files = {} if record is None else record["files"]
     return {key: entry[PATH] for key, entry in files.items() if _is_unchanged(key, entry)}
 
@@ -118,7 +118,7 @@ def extended_from(model: str) -> str | None:
     Raises ConfigError for a model whose record leads back to itself.
     """
     place, seen = model, set[str]()
-    while (record := read_record(place)) is not None:
+    while (record := read_stage_record(place)) is not None:
         place = str(record["model"][PATH])
         if record["stage"] in EXTENDING:
             return place

@@ -29,7 +29,7 @@ from sparse_adapt.stages.record import (
     made_from,
     new_record,
     read_before,
-    read_record,
+    read_stage_record,
     source_of,
     write_record,
 )
@@ -66,7 +66,7 @@ class Outcome:
         return {key: entry["path"] for key, entry in self.record["files"].items()}
 
 
-def carry_out(
+def carry_out_stage(
     name: str,
     model: str,
     named: Mapping[str, str | Path],
@@ -81,7 +81,7 @@ def carry_out(
     """
     started, stage = time.monotonic(), find_stage(name)
     settings = stage.settings() if settings is None else settings
-    files = found(stage, model, named)
+    files = files_of_stage(stage, model, named)
     inputs = Inputs(model, files)
     inputs.read(stage.reads)
     encoder = _load(stage, model, settings)
@@ -95,7 +95,7 @@ def carry_out(
     return _teach(encoder, made, settings, begun, place, started, progress)
 
 
-def found(stage: Stage[Any], model: str, named: Mapping[str, str | Path]) -> dict[str, str]:
+def files_of_stage(stage: Stage[Any], model: str, named: Mapping[str, str | Path]) -> dict[str, str]:
     """Where each input of a stage is: named, in the corpus folder, or what the stage before read."""
     inherits = any(each.source == "inherited" for each in stage.reads)
     before, places = read_before(model) if inherits else {}, dict[str, str]()
@@ -204,7 +204,7 @@ def _begun_before(work: Path, begun: Mapping[str, Any], place: Place) -> dict[st
 
     Raises ConfigError for one that was begun with something else, unless that may go.
     """
-    before = read_record(work)
+    before = read_stage_record(work)
     if before is None:
         return None
     was, now = made_from(before), made_from(begun)

@@ -142,17 +142,17 @@ def row_of(name: str) -> Row:
     for row in STAGES:
         if row.name == name:
             return row
-    raise ConfigError(unknown("stage", name, names()))
+    raise ConfigError(unknown("stage", name, stage_names()))
 
 
-def names() -> tuple[str, ...]:
+def stage_names() -> tuple[str, ...]:
     """The names of all stages in their order."""
     return tuple(row.name for row in STAGES)
 
 
 def trained() -> tuple[str, ...]:
     """The names of the stages that train, and have settings."""
-    return tuple(name for name in names() if find_stage(name).trains)
+    return tuple(name for name in stage_names() if find_stage(name).trains)
 
 
 def find_stage(name: str) -> "Stage[Any]":

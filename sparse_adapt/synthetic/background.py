@@ -86,10 +86,10 @@ def _window(words: list[str], random: Generator) -> str:
 
 def head_of(encoder: "SparseEncoder") -> "Head":
     """What an encoder makes of some of the general passages and questions that come with the package."""
-    from sparse_adapt.model.health import look_at
+    from sparse_adapt.model.health import measure_head
 
     some = general_pairs("teaches")[:: len(general_pairs("teaches")) // PASSAGES][:PASSAGES]
-    return look_at(
+    return measure_head(
         encoder, [passage.full_text for passage, _ in some], [question.text for _, question in some]
     )
 

@@ -15,7 +15,7 @@ from sparse_adapt.model.folder import UNKNOWN, origin_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import entries_of, pieces_of
 from sparse_adapt.stages.card import in_short
-from sparse_adapt.stages.record import read_record
+from sparse_adapt.stages.record import read_stage_record
 from sparse_adapt.term_packs.base import check_takes_packs, difference, rows_at
 from sparse_adapt.term_packs.pack import (
     FORMAT,
@@ -114,7 +114,7 @@ def _tokens(encoder: SparseEncoder, base: SparseEncoder, chosen: Sequence[NewTok
 def _stages(model: str, base: str) -> list[dict[str, Any]]:
     """The stages between a base and a model, by the records in their folders, without a path of this machine."""
     told, seen = list[dict[str, Any]](), {base}
-    while model not in seen and (record := read_record(model)) is not None:
+    while model not in seen and (record := read_stage_record(model)) is not None:
         told = [*map(in_short, record.get("stages", [record])), *told]
         seen.add(model)
         model = str(record["model"][PATH])

@@ -25,7 +25,7 @@ from sparse_adapt.model.vocabulary import TermError, check_kept, is_wordpiece, w
 from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.touched import touched_by, write_ids
 from sparse_adapt.stages.card import making_of, with_record, write_card
-from sparse_adapt.stages.record import new_record, read_record, write_record
+from sparse_adapt.stages.record import new_record, read_stage_record, write_record
 from sparse_adapt.term_packs.base import check_takes_packs, checksum_of_weights, rows_of
 from sparse_adapt.term_packs.pack import AGAIN, TermPack, read_pack, write_pack
 
@@ -250,7 +250,7 @@ def _write_about(work: Path, plan: Unpacking, name: str, started: float) -> None
     """The record and the card: how the model was made of its base; without packs those of the base itself."""
     base = plan.before.model
     if not plan.packs:
-        record = read_record(base)
+        record = read_stage_record(base)
         write_card(work, making_of(base))
     else:
         files = [pack.source.name for pack in plan.packs]

@@ -39,7 +39,7 @@ def scores(queries: Tensor, documents: Tensor) -> Tensor:
         return queries.float() @ documents.float().T
 
 
-def calibrate(teacher: Tensor, scale: Scale) -> Tensor:
+def scaled(teacher: Tensor, scale: Scale) -> Tensor:
     """Teacher scores on the student's scale, nothing below zero.
 
     A SPLADE score is never negative, so a teacher's -8 would leave a squared error that no training removes.
@@ -82,13 +82,13 @@ def kl(student: Tensor, teacher: Tensor, present: Tensor, temperature: float = 1
 KD = {"mse": mse, "margin_mse": margin_mse, "kl": kl}
 
 
-def rank(student: Tensor, teacher: Tensor, present: Tensor, tau: float) -> Tensor:
+def rank_loss(student: Tensor, teacher: Tensor, present: Tensor, tau: float) -> Tensor:
     """-log softmax(student / tau) at the teacher's best candidate; tau below 1 sharpens."""
     best = teacher.masked_fill(~present, float("-inf")).argmax(dim=1)
     return functional.cross_entropy(student.float().masked_fill(~present, -1e9) / tau, best)
 
 
-def contrast(student: Tensor, positive: Tensor, present: Tensor, margin: float) -> Tensor:
+def contrast_loss(student: Tensor, positive: Tensor, present: Tensor, margin: float) -> Tensor:
     """Mean over positive x negative of max(0, margin - (s_pos - s_neg)); `positive` (Q, N) marks the relevant."""
     pairs = (positive & present).unsqueeze(2) & (~positive & present).unsqueeze(1)
     if not pairs.any():
@@ -167,7 +167,7 @@ def graded(
     return math.pow(count, 0.25) * above + inactive_weight * (far * ~active).sum() / texts / math.sqrt(count)
 
 
-def expand(values: Tensor, where: Tensor) -> Tensor:
+def expand_loss(values: Tensor, where: Tensor) -> Tensor:
     """Mean over the domain tokens of a query's relevant documents of -log sigmoid(its value in the query)."""
     return -functional.logsigmoid(values.float())[where].mean() if where.any() else values.sum() * 0.0
 

@@ -79,7 +79,7 @@ class Rows(NamedTuple):
     places: Tensor
 
 
-def pack(hidden: Tensor, attention_mask: Tensor) -> Rows:
+def pack_rows(hidden: Tensor, attention_mask: Tensor) -> Rows:
     """Drop what is masked: (B, L, H) states and their (B, L) mask become rows."""
     mask = attention_mask != 0
     starts = torch.nn.functional.pad(mask.sum(dim=1).cumsum(dim=0), (1, 0))
@@ -109,7 +109,7 @@ class _Pool(torch.autograd.Function):
         asked: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         precision = product_precision(hidden, weight)
-        rows = pack(hidden.to(precision), attention_mask)
+        rows = pack_rows(hidden.to(precision), attention_mask)
         if asked is not None and precision == torch.float32 and exact_precision(weight.device) == "bfloat16":
             maximum, position = positive_pool(*rows, weight.to(precision), bias, asked)
         else:

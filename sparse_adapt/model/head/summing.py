@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 from sparse_adapt.model.head.device import tiles
-from sparse_adapt.model.head.pooling import Activation, activate, pack
+from sparse_adapt.model.head.pooling import Activation, activate, pack_rows
 
 
 def plain_splade_sum(
@@ -97,7 +97,7 @@ class _Sum(torch.autograd.Function):
 
 def _packed(hidden: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor]:
     """Unmasked states (T, H) in float32, and the text of each (T)."""
-    rows = pack(hidden, attention_mask)
+    rows = pack_rows(hidden, attention_mask)
     texts = torch.arange(len(hidden), device=hidden.device).repeat_interleave(rows.starts.diff())
     return rows.states.float(), texts
 

@@ -13,12 +13,12 @@ from sparse_adapt.collection.glossary import Definition, read_dictionary
 from sparse_adapt.collection.readers import Document, read_documents
 from sparse_adapt.collection.sources import file_beside, judged_split
 from sparse_adapt.errors import InputError, ModelError
-from sparse_adapt.files.place import found
+from sparse_adapt.files.place import source_in
 from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.layout import is_dense
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pages.subject import EncodedSubject
-from sparse_adapt.pipeline.before_after import Amounts, Scales, Texts, background_queries, raw_logits
+from sparse_adapt.pipeline.before_after import Amounts, EncodedTexts, Scales, background_queries, raw_logits
 from sparse_adapt.pipeline.run import REPORT_FILE, read_finished
 from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.encode import encode
@@ -84,7 +84,7 @@ class Explored:
     @cached_property
     def scales(self) -> Scales:
         """What an amount is weighed by that lowers a term; the documents' vectors are those that are there already."""
-        texts = Texts.encoded(self.main.model, self.main.documents)
+        texts = EncodedTexts.encoded(self.main.model, self.main.documents)
         return Scales.over(texts, self.documents, self.judged)
 
     @cached_property
@@ -109,7 +109,9 @@ def find_places(source: str, against: str | None, corpus: str | None) -> Explore
     folder = Path(source)
     if (folder / REPORT_FILE).is_file() and not (folder / "config.json").is_file():
         run = read_finished(folder)
-        base = found(str(run.report["model"]), folder) if isinstance(run.report.get("model"), str) else None
+        base = (
+            source_in(str(run.report["model"]), folder) if isinstance(run.report.get("model"), str) else None
+        )
         if corpus is None and run.corpus is None:
             raise InputError(source, "a run without a corpus; name one: --corpus CORPUS")
         places = ExploredPlaces(str(run.model), against or base, corpus or str(run.corpus))

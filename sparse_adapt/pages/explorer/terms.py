@@ -15,8 +15,8 @@ from sparse_adapt.pages.explorer.views import Addresses, Missing
 from sparse_adapt.pages.queries import TOP
 from sparse_adapt.pages.states import heat_of
 from sparse_adapt.pages.terms import nearest_tokens
-from sparse_adapt.pipeline.before_after import Amounts, Texts
-from sparse_adapt.pipeline.calibrate import check_calibrates, tabulate
+from sparse_adapt.pipeline.before_after import Amounts, EncodedTexts
+from sparse_adapt.pipeline.calibrate import check_calibrates, tabulate_before_after
 from sparse_adapt.report.sections import (
     Bar,
     BarList,
@@ -127,7 +127,7 @@ def _slider(
         Field("q", "Rankings for", text),
     ]
     parts: list[Part] = [WebForm(at.term(token.token_id), fields, "Show")]
-    parts.append(TableRows(tabulate(explored.scales_for(amounts).before_after(amounts))))
+    parts.append(TableRows(tabulate_before_after(explored.scales_for(amounts).before_after(amounts))))
     if text.strip():
         parts.append(
             Rankings([_with(explored, at, each, text) for each in (np.zeros_like(amounts), amounts)])
@@ -147,7 +147,7 @@ def _with(explored: Explored, at: Addresses, amounts: Amounts, text: str) -> Ran
     """What the model finds for a query with its terms lowered by some amounts."""
     documents = explored.scales_for(amounts).documents
     assert documents is not None, "scales of a corpus"
-    query = Texts.of(explored.main.model, [text], "query").lowered(amounts)
+    query = EncodedTexts.of(explored.main.model, [text], "query").lowered(amounts)
     rows, scores = Searcher(documents.lowered(amounts)).top_k(query, TOP)[0]
     found = []
     for row, score in zip(rows, scores, strict=True):

@@ -20,7 +20,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.research.coin.coining import CARRIED, TYPED_FILE, read_coined
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.retrieve.evaluate import Collection, Result, evaluate_vectors, read_collection
+from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_vectors, read_collection
 from sparse_adapt.retrieve.significance import Interval, Values, bounds, resampled_means
 
 MEASURE = "ndcg@10"
@@ -115,7 +115,7 @@ def measure_recovery(
 ) -> CoinedResult:
     """Rank with the unadapted `base` on both collections and with `model` on the coined one."""
 
-    def rank(encoder: SparseEncoder, collection: Collection) -> list[Result]:
+    def rank(encoder: SparseEncoder, collection: Collection) -> list[ModelResult]:
         documents = encode(
             encoder, [each.full_text for each in collection.documents], "document", progress=heard
         )
@@ -131,7 +131,7 @@ def measure_recovery(
     adapted, adapted_typed = rank(model, trial.coined)
     carried = np.array([query.kind == CARRIED for query in trial.coined.queries])
 
-    def compare(adapted: Result, floor: Result, chosen: NDArray[np.bool_]) -> Recovery:
+    def compare(adapted: ModelResult, floor: ModelResult, chosen: NDArray[np.bool_]) -> Recovery:
         ours, low, high = (each.values[MEASURE][chosen] for each in (adapted, floor, ceiling))
         return recovered(ours, low, high)
 

@@ -25,7 +25,7 @@ from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.journal import note, noted
 from sparse_adapt.files.records import Record, parse_record
 from sparse_adapt.research.contradicting.generator import Filler, Gaps, compared_as
-from sparse_adapt.research.parsing import Parser, Sentence
+from sparse_adapt.research.parsing import ParsedSentence, Parser
 
 EACH = 5  # contradictions of a sentence, at most; published are 4 to 6
 SHORTEST = 5  # tokens of a sentence, as published
@@ -105,7 +105,7 @@ class _Line(Record):
     duplicates: int
 
 
-def read_sentences(source: str, parser: Parser, seed: int = 0) -> Iterator[Sentence]:
+def read_sentences(source: str, parser: Parser, seed: int = 0) -> Iterator[ParsedSentence]:
     """The sentences of a corpus, its documents in a drawn order, or the lines of a text file in theirs.
 
     Raises InputError for what can't be read.
@@ -120,12 +120,12 @@ def read_sentences(source: str, parser: Parser, seed: int = 0) -> Iterator[Sente
 
 
 def fit(
-    sentences: Iterable[Sentence],
+    sentences: Iterable[ParsedSentence],
     filler: Filler,
     tally: Tally,
     shortest: int = SHORTEST,
     language: str | None = None,
-) -> Iterator[Sentence]:
+) -> Iterator[ParsedSentence]:
     """The sentences of enough tokens that something can be replaced in, each once; the others are counted.
 
     `language`: the only one that sentences may be in, as a detector tells it.
@@ -150,14 +150,14 @@ def fit(
             yield sentence
 
 
-def admit(sentences: Sequence[Sentence], filler: Filler) -> None:
+def admit(sentences: Sequence[ParsedSentence], filler: Filler) -> None:
     """Have a generator write what the noun chunks of these sentences are made of."""
     chunks = [each.text[part.start : part.end] for each in sentences for part in each.chunks]
     filler.admit(chunks, [each.text for each in sentences])
 
 
 def contradictions(
-    sentences: Sequence[Sentence],
+    sentences: Sequence[ParsedSentence],
     filler: Filler,
     *,
     each: int = EACH,
@@ -186,7 +186,7 @@ def contradictions(
 
 
 def _ways(
-    sentence: Sentence, filler: Filler, each: int, chosen: Sequence[int], *, at_once: bool
+    sentence: ParsedSentence, filler: Filler, each: int, chosen: Sequence[int], *, at_once: bool
 ) -> Iterator[tuple[Gaps, tuple[str, ...]]]:
     """Ways to fill gaps of a sentence: of all together, or the best of each chosen one, then the second best, ..."""
     if at_once:
@@ -198,13 +198,13 @@ def _ways(
         yield from ((gaps, fill) for gaps, fill in zip(single, rank, strict=True) if fill is not None)
 
 
-def _drawn(sentence: Sentence, most: int, random: Generator) -> list[int]:
+def _drawn(sentence: ParsedSentence, most: int, random: Generator) -> list[int]:
     """The numbers of a sentence's noun chunks, of some that are drawn where there are more than that."""
     rows = range(len(sentence.chunks))
     return sorted(random.choice(len(rows), most, replace=False)) if len(rows) > most else list(rows)
 
 
-def _gaps(sentence: Sentence, rows: Iterable[int]) -> Gaps:
+def _gaps(sentence: ParsedSentence, rows: Iterable[int]) -> Gaps:
     """A sentence with a gap for some of its noun chunks."""
     between, chunks, place = list[str](), list[str](), 0
     for part in (sentence.chunks[row] for row in rows):
@@ -214,7 +214,9 @@ def _gaps(sentence: Sentence, rows: Iterable[int]) -> Gaps:
     return Gaps((*between, sentence.text[place:]), tuple(chunks))
 
 
-def _written(sentence: Sentence, ways: Iterable[tuple[Gaps, tuple[str, ...]]], each: int) -> Contradicted:
+def _written(
+    sentence: ParsedSentence, ways: Iterable[tuple[Gaps, tuple[str, ...]]], each: int
+) -> Contradicted:
     """The sentence with its gaps filled, the best ways first, until there are enough."""
     found: dict[str, tuple[str, str]] = {}
     unchanged = duplicates = 0

@@ -26,7 +26,7 @@ from sparse_adapt.research.contradicting.contradict import (
 from sparse_adapt.research.contradicting.generator import Filler, tune
 from sparse_adapt.research.contradicting.masked import MaskedFiller
 from sparse_adapt.research.contradicting.spans import SpanFiller, is_sequence_to_sequence
-from sparse_adapt.research.parsing import Parser, Sentence
+from sparse_adapt.research.parsing import ParsedSentence, Parser
 
 ASKED_FILE, JOURNAL_FILE, TUNED = "asked.json", "sentences.jsonl", "generator"
 SENTENCES = 2_000
@@ -120,7 +120,7 @@ def write(
 
 def _read(
     asked: ContradictRequest, parser: Parser, filler: Filler, tally: Tally, watch: Watch
-) -> list[Sentence]:
+) -> list[ParsedSentence]:
     """The sentences that something can be replaced in."""
     heard, found = watch("sentences read", None), []
     language = asked.language if asked.detect else None

@@ -24,7 +24,7 @@ from sparse_adapt.research.suite.settings import SuiteRanker
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import DEPTH, Collection
 from sparse_adapt.retrieve.search import Found, Searcher, expected_products
-from sparse_adapt.retrieve.vectors.manifest import stamp, token_names
+from sparse_adapt.retrieve.vectors.manifest import stamp_of_model, token_names
 from sparse_adapt.teachers.bm25 import Bm25
 from sparse_adapt.teachers.teacher import Scores, add_z_scores
 
@@ -105,7 +105,7 @@ class Workshop:
         """A model and the checksum of its weights, vocabulary and length of texts."""
         if source not in self.loaded:
             encoder = SparseEncoder.load(source, self.device)
-            made = stamp(encoder)
+            made = stamp_of_model(encoder)
             parts = [made.weights_sha256, made.vocabulary_sha256, str(made.max_tokens)]
             if made.windows is not None:
                 parts.append(made.windows)

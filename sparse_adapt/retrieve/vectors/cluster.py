@@ -24,7 +24,7 @@ from sparse_adapt.model.reading import Reading
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.retrieve.vectors.shards import Chunk, Encoded, Work
+from sparse_adapt.retrieve.vectors.shards import Chunk, EncodedChunk, Work
 
 ATTEMPTS = 4  # at one shard, before its workers are taken to die of it
 
@@ -110,7 +110,7 @@ def on_cluster(
     files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(files_at(folder))}
     task = ray.remote(num_cpus=1, num_gpus=1 if cluster.gpus else 0, max_retries=ATTEMPTS - 1)(_encode_chunk)
 
-    def work(chunks: Iterator[Chunk]) -> Iterator[Encoded]:
+    def work(chunks: Iterator[Chunk]) -> Iterator[EncodedChunk]:
         shipped = ray.put(files)
         running: dict[Any, Chunk] = {}
         try:
@@ -128,7 +128,7 @@ def on_cluster(
     return work
 
 
-def _next_done(running: dict[Any, Chunk], progress: Heard) -> Encoded:
+def _next_done(running: dict[Any, Chunk], progress: Heard) -> EncodedChunk:
     import ray
     from ray.exceptions import RayError, RayTaskError
 
@@ -147,7 +147,7 @@ def _next_done(running: dict[Any, Chunk], progress: Heard) -> Encoded:
             f"{first!r} (killed, or out of memory?); the other shards are kept, see the log of Ray and pass --resume"
         ) from error
     progress(len(chunk.documents))
-    return Encoded(chunk, vectors)
+    return EncodedChunk(chunk, vectors)
 
 
 def _encode_chunk(

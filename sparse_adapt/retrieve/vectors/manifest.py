@@ -51,7 +51,7 @@ class ModelStamp(Record):
         )
 
 
-def stamp(model: SparseEncoder, name: str = "") -> ModelStamp:
+def stamp_of_model(model: SparseEncoder, name: str = "") -> ModelStamp:
     """The model's name (by default where it was loaded from), checksums of its weights and vocabulary."""
     digest = hashlib.sha256()
     for key, values in sorted(model.masked_lm.state_dict().items()):
@@ -60,7 +60,7 @@ def stamp(model: SparseEncoder, name: str = "") -> ModelStamp:
     if model.token_scales is not None:
         digest.update(model.token_scales.tobytes())
     if model.query_encoder is not None:
-        digest.update(stamp(model.query_encoder).weights_sha256.encode())
+        digest.update(stamp_of_model(model.query_encoder).weights_sha256.encode())
     return ModelStamp(
         name=name or str(getattr(model.masked_lm.config, "_name_or_path", "")),
         weights_sha256=digest.hexdigest(),

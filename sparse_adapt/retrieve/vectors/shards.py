@@ -32,7 +32,7 @@ from sparse_adapt.retrieve.vectors.folder import (
 from sparse_adapt.retrieve.vectors.manifest import (
     MANIFEST_FILE,
     ModelStamp,
-    stamp,
+    stamp_of_model,
     token_names,
     write_tokens,
 )
@@ -48,14 +48,14 @@ class Chunk(NamedTuple):
     documents: list[Document]
 
 
-class Encoded(NamedTuple):
+class EncodedChunk(NamedTuple):
     """A chunk and its vectors (rows, V)."""
 
     chunk: Chunk
     vectors: csr_matrix
 
 
-Work = Callable[[Iterator[Chunk]], Iterator[Encoded]]
+Work = Callable[[Iterator[Chunk]], Iterator[EncodedChunk]]
 
 
 # -- from texts -----------------------------------------------------------------------------------
@@ -83,13 +83,13 @@ def encode_corpus(
     another shard size, or when its shards are damaged.
     """
 
-    def here(chunks: Iterator[Chunk]) -> Iterator[Encoded]:
+    def here(chunks: Iterator[Chunk]) -> Iterator[EncodedChunk]:
         for chunk in chunks:
             texts = [document.full_text for document in chunk.documents]
-            yield Encoded(chunk, encode(model, texts, "document", progress=progress))
+            yield EncodedChunk(chunk, encode(model, texts, "document", progress=progress))
 
     with output_folder(Place(folder, resume=resume, overwrite=overwrite, reads=reads)) as place:
-        manifest = _begun(place, stamp(model, model_name), documents_a_shard)
+        manifest = _begun(place, stamp_of_model(model, model_name), documents_a_shard)
         shards = {_number(shard): shard for shard in manifest.shards}
         missing = _missing(documents, manifest, place, progress)
         for chunk, vectors in (work or here)(missing):
@@ -140,7 +140,7 @@ def encode_vectors(
                 encode(model, texts, "document", progress=progress),
             )
 
-    return Vectors(stamp(model, model_name), token_names(model), blocks())
+    return Vectors(stamp_of_model(model, model_name), token_names(model), blocks())
 
 
 def encode_queries(model: SparseEncoder, queries: Iterable[Query]) -> EncodedBatch:
