@@ -186,7 +186,7 @@ def test_a_graft_copies_the_sparse_model(wide, tiny_model, zorvex_collection, tm
     report = json.loads((out / "report.json").read_text())
     assert [stage["stage"] for stage in report["stages"]] == ["logits", "preserve"]
     assert sa.graft([zorvex_collection, "gatrocraptic"], out, resume=True, **given).source == model.source
-    with pytest.raises(ConfigError, match="made with other corpora"):
+    with pytest.raises(ConfigError, match=r"request\.json: made with another corpora"):
         sa.graft([zorvex_collection], out, resume=True, **given)
 
 

@@ -89,7 +89,7 @@ def weigh(
     documents: Sequence[Document],
     taught: Taught,
     seed: int,
-    ranked: Result | None = None,
+    ranked: ModelResult | None = None,
 ) -> Weighed:
     """The evidence for the second of two models, beside the first, the base model.
 
