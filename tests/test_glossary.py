@@ -86,8 +86,8 @@ class TestReading:
         path = put(tmp_path, GOOD, *bare, GOOD, {**GOOD, "definition": "signing"})
         assert [entry.definition for entry in read_dictionary(path)] == ["deciding", "signing"]
         assert capfd.readouterr().err.splitlines() == [
-            f"{path}: 4 entries have no term with a definition, and are left out (on line 2, 3, 4, ...)",
-            f"{path}: 1 entries come again, and are left out (on line 6)",
+            f"{path}: 4 entries have no term with a definition, and are left out (a, line 3, line 4, ...)",
+            f"{path}: 1 entries come again, and are left out (Zorvex)",
         ]
 
     def test_bundled(self):

@@ -3,31 +3,27 @@
 `dictionary.jsonl` holds a `term`, its `definition` and optional `examples` (a list) a line. A glossary may also be a
 table (CSV, TSV, XLSX, Parquet) with columns of these names or of others that mean the same; without headings they come
 in this order, and examples in one cell have semicolons between them. An abbreviation with an expansion and a
-description has two definitions. TBX, SKOS (RDF/XML) and OBO files are read as well.
+description has two definitions. TBX, SKOS and OBO files are read as well
+(`terminologies`).
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from sparse_adapt.collection.columns import GLOSSARIES, OF_GLOSSARIES, usual_key
-from sparse_adapt.collection.lines import JsonLine, read_lines, read_objects, say_taken, write_objects
-from sparse_adapt.collection.opening import Location, bare, open_bytes, variants
+from sparse_adapt.collection.lines import JsonLine, read_objects, say_taken, write_objects
+from sparse_adapt.collection.opening import Location, variants
 from sparse_adapt.collection.sheets import is_table
 from sparse_adapt.collection.sources import file_of
 from sparse_adapt.collection.streams import at_least_one
 from sparse_adapt.collection.tables import NONE, read_sheet
-from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, first_line
+from sparse_adapt.collection.terminologies import is_terminology, read_terminology
+from sparse_adapt.errors import ConfigError
 
 DICTIONARY_FILES = variants("dictionary.jsonl")
-SHOWN = 3  # lines that a message names
+SHOWN = 3  # entries that a message names
 STOPS = (".", "!", "?", "…", "\u3002", "\uff01", "\uff1f")  # the last three are full-width
-LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
-ENGLISH = "en"
-OBO_TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"')
-TBX_ENTRIES, TBX_LANGUAGES = ("termEntry", "conceptEntry"), ("langSet", "langSec")
 CLOSING = "\"'”\u2019»)]"
 
 
@@ -73,10 +69,10 @@ def definitions_in(records: Iterable[JsonLine], source: str | Path) -> Iterator[
 
 
 def _say_left_out(source: str | Path, records: Sequence[JsonLine], fault: str) -> None:
-    lines = [str(record.line) for record in records]
-    if lines:
-        named = ", ".join(lines[:SHOWN]) + (", ..." if len(lines) > SHOWN else "")
-        say_taken(str(source), f"{len(lines):,} entries {fault}, and are left out (on line {named})")
+    if records:
+        shown = [str(each.fields.get("term", "")).strip() or f"line {each.line}" for each in records[:SHOWN]]
+        named = ", ".join([*shown, *(["..."] if len(records) > SHOWN else [])])
+        say_taken(str(source), f"{len(records):,} entries {fault}, and are left out ({named})")
 
 
 def write_dictionary(path: str | Path, definitions: Iterable[Definition]) -> int:
@@ -105,8 +101,8 @@ def sentence(definition: Definition) -> str:
 
 
 def _entries(path: Location, chosen: Mapping[str, str]) -> Iterator[JsonLine]:
-    if Path(bare(path.name)).suffix.lower() in TERMINOLOGIES:
-        yield from _read_terminology(path)
+    if is_terminology(path):
+        yield from read_terminology(path)
     elif is_table(path):
         for record in read_sheet(path, GLOSSARIES, chosen):
             yield from _of_row(record)
@@ -146,113 +142,3 @@ def _stopped(text: str) -> str:
 
 def _unstopped(text: str) -> str:
     return text if text.endswith("..") else text.removesuffix(".")
-
-
-# -- of terminology tools ------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Concept:
-    """One entry: where it begins, and its terms and definitions, each with its language."""
-
-    line: int
-    terms: list[tuple[str, str]] = field(default_factory=list)
-    definitions: list[tuple[str, str]] = field(default_factory=list)
-
-    def records(self, path: str | Path) -> Iterator[JsonLine]:
-        """Each term with its definition, in one language."""
-        language = self._language()
-        terms = dict.fromkeys(text for of, text in self.terms if of == language)
-        said = [text for of, text in self.definitions if of in (language, "")]
-        definition = next(iter(said or [text for _, text in self.definitions]), "")
-        for term in terms if definition else ():
-            yield JsonLine(path, self.line, {"term": term, "definition": definition})
-
-    def _language(self) -> str:
-        languages = [language for language, _ in self.terms]
-        english = next((each for each in languages if each.split("-")[0] == ENGLISH), None)
-        return english if english is not None else next(iter(languages), "")
-
-
-def _read_terminology(path: Location) -> Iterator[JsonLine]:
-    """Each term of a file with its definition. Raises InputError for a file that is broken."""
-    for concept in TERMINOLOGIES[Path(bare(path.name)).suffix.lower()](path):
-        yield from list(concept.records(path)) or [JsonLine(path, concept.line, {})]
-
-
-def _obo(path: Location) -> Iterator[_Concept]:
-    concept: _Concept | None = None
-    for line, text in read_lines(path):
-        if text.startswith("["):
-            if concept is not None:
-                yield concept
-            concept = _Concept(line) if text.strip() == "[Term]" else None
-            continue
-        key, _, value = text.partition(":")
-        if concept is None or key not in ("name", "def", "synonym"):
-            continue
-        quoted = OBO_TEXT.match(value.strip())
-        found = value.strip() if key == "name" else re.sub(r"\\(.)", r"\1", quoted[1]) if quoted else ""
-        if found:
-            (concept.definitions if key == "def" else concept.terms).append(("", found))
-    if concept is not None:
-        yield concept
-
-
-def _tbx(path: Location) -> Iterator[_Concept]:
-    for entry in (each for each in _elements(path) if _name(each) in TBX_ENTRIES):
-        concept = _Concept(entry.sourceline)
-        for element in entry.iter():
-            near = (entry, *element.iterancestors())
-            of = next((each.get(LANGUAGE, "") for each in near if _name(each) in TBX_LANGUAGES), "")
-            if _name(element) == "term":
-                concept.terms += [(of, text)] if (text := _text(element)) else []
-            elif _name(element) == "descrip" and element.get("type") == "definition":
-                concept.definitions += [(of, text)] if (text := _text(element)) else []
-        yield concept
-
-
-def _skos(path: Location) -> Iterator[_Concept]:
-    labels, definitions = ("prefLabel", "altLabel"), ("definition", "scopeNote")
-    for entry in _elements(path):
-        children = {_name(child) for child in entry}
-        if not children & {*labels}:
-            continue
-        concept = _Concept(entry.sourceline)
-        for name in (*labels, *definitions):
-            held = concept.terms if name in labels else concept.definitions
-            held += [
-                (child.get(LANGUAGE, ""), text)
-                for child in entry
-                if _name(child) == name and (text := _text(child))
-            ]
-        yield concept
-
-
-def _elements(path: Location) -> Iterator[Any]:
-    """Every element of an XML file; nothing outside the file is read."""
-    try:
-        from lxml import etree
-    except ImportError as error:
-        raise MissingExtraError("lxml", "files") from error
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True)
-    try:
-        with open_bytes(path) as file:
-            yield from etree.parse(file, parser).getroot().iter(etree.Element)
-    except (etree.XMLSyntaxError, OSError, EOFError, ValueError) as error:
-        line = getattr(error, "lineno", None)
-        raise InputError(
-            path, f"broken XML ({first_line(error)}); mend it or export it again", line=line
-        ) from error
-
-
-def _name(element: Any) -> str:  # noqa: ANN401 - an element of lxml
-    """The name of an element without its namespace."""
-    return str(element.tag).rpartition("}")[2]
-
-
-def _text(element: Any) -> str:  # noqa: ANN401
-    return " ".join("".join(element.itertext()).split())
-
-
-TERMINOLOGIES = {".tbx": _tbx, ".obo": _obo, ".skos": _skos, ".rdf": _skos, ".xml": _tbx}
