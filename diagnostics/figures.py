@@ -15,7 +15,6 @@ from transformers import PreTrainedTokenizerFast
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import names_of
 from sparse_adapt.report.tables import Column, Row, Table
-from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.search import expected_products
 
 IMPACT_BITS = 8  # a quantised weight in an impact index
@@ -283,14 +282,11 @@ class Drift:
         return asdict(self)
 
 
-def measure_drift(before: SparseEncoder, after: SparseEncoder, texts: Sequence[str], top: int = 20) -> Drift:
-    """Compare two models over texts; `after` may have more tokens, its first ones being those of `before`."""
-    assert texts, "drift needs at least one text"
-    return compare_vectors(encode(before, texts, "document"), encode(after, texts, "document"), top)
-
-
 def compare_vectors(before: csr_matrix, after: csr_matrix, top: int = 20) -> Drift:
-    """The same for vectors that are there already: before (texts, V), after (texts, V or more)."""
+    """Compare two models by their vectors of the same texts: before (texts, V), after (texts, V or more).
+
+    The second may have more tokens, its first ones being those of the first.
+    """
     old = after[:, : before.shape[1]]
     cosines = _cosines(before, old)
     sizes = [np.diff(vectors.indptr) for vectors in (before, after)]

@@ -8,7 +8,6 @@ import pytest
 from sparse_adapt.collection.given import (
     Corpus,
     definitions_of,
-    documents_of,
     judgements_of,
     queries_of,
 )
@@ -40,21 +39,21 @@ class Row:
     ids=["dictionaries", "a data frame", "documents, once", "objects", "a corpus"],
 )
 def test_documents_in_memory_are_the_same_as_in_a_file(given):
-    assert documents_of(given) == PAIR
+    assert list(Corpus.of(given).read()) == PAIR
 
 
 def test_texts_are_counted_and_a_dictionary_has_ids():
-    assert documents_of(["A saw.", ""]) == [Document("1", "A saw."), Document("2", "")]
-    assert documents_of({"a": "A saw.", 7: "A plane."}) == [
+    assert list(Corpus.of(["A saw.", ""]).read()) == [Document("1", "A saw."), Document("2", "")]
+    assert list(Corpus.of({"a": "A saw.", 7: "A plane."}).read()) == [
         Document("a", "A saw."),
         Document("7", "A plane."),
     ]
-    assert documents_of([{"text": "A saw."}]) == [Document("1", "A saw.")]
+    assert list(Corpus.of([{"text": "A saw."}]).read()) == [Document("1", "A saw.")]
 
 
 def test_integers_of_a_data_frame_are_ids():
     assert [
-        each.document_id for each in documents_of(pandas.DataFrame({"id": [4, 9], "text": ["x", "y"]}))
+        each.document_id for each in Corpus.of(pandas.DataFrame({"id": [4, 9], "text": ["x", "y"]})).read()
     ] == [
         "4",
         "9",
@@ -77,7 +76,7 @@ def test_integers_of_a_data_frame_are_ids():
 )
 def test_a_bad_document_is_named_by_its_place(given, said):
     with pytest.raises(InputError) as raised:
-        documents_of(given)
+        list(Corpus.of(given).read())
     assert str(raised.value).startswith(said)
 
 
@@ -86,7 +85,7 @@ def test_a_place_is_read_anew_and_things_in_memory_are_held(zorvex_collection, t
     assert (named.name, named.placed(tmp_path)) == (str(zorvex_collection), str(zorvex_collection))
     held = Corpus.of(iter(twelve_documents))
     assert list(held.read()) == list(held.read()) == twelve_documents
-    assert documents_of(held.placed(tmp_path / "given")) == twelve_documents
+    assert list(Corpus.of(held.placed(tmp_path / "given")).read()) == twelve_documents
 
 
 def test_queries_are_texts_pairs_or_dictionaries(zorvex_collection):

@@ -110,11 +110,6 @@ class Corpus:
 DocumentsGiven = Place | Iterable[str | Mapping[str, Any] | Document] | Mapping[str, str] | Corpus
 
 
-def documents_of(given: DocumentsGiven) -> list[Document]:
-    """All documents of what a caller gives."""
-    return list(Corpus.of(given).read())
-
-
 def queries_of(given: QueriesGiven) -> list[Query]:
     """Queries from a place or from memory: texts, a dictionary from ids to texts, dictionaries, `Query`."""
     if isinstance(given, str | Path):

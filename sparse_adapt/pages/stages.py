@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from sparse_adapt.pages.subject import RunSubject
+from sparse_adapt.pipeline.choice import tabulate
 from sparse_adapt.pipeline.demo_report import has_alone
 from sparse_adapt.report.charts import lines
 from sparse_adapt.report.sections import Fold, Part, Picture, Pictures, Prose, Section, TableRows
@@ -32,7 +33,7 @@ def stages_section(subject: RunSubject) -> Section:
         parts.append(Pictures(before_after(columns), note))
     tried = subject.report.get("adapt", {}).get("choice", {}).get("tried", [])
     if tried:
-        parts.append(TableRows(_tried(tried, int(subject.report["adapt"]["choice"]["kept"]))))
+        parts.append(TableRows(tabulate(subject.report)))
     if not columns and not tried:
         parts.append(Prose("Nothing was measured between the stages of this run.", "quiet"))
     parts.append(TableRows(Table("Stages", STAGE_COLUMNS, [_stage(each) for each in subject.stages])))
@@ -103,25 +104,6 @@ def _number(value: object) -> str:
 def _stage(stage: Mapping[str, Any]) -> Row:
     does = {row.name: row.summary for row in STAGES}.get(str(stage.get("stage")), "")
     return {"does": does, **{key: stage.get(key) for key in ("stage", "steps", "seconds")}}
-
-
-def _tried(tried: Sequence[Mapping[str, Any]], kept: int) -> Table:
-    columns = (
-        Column("kept", "kept", "text"),
-        Column("name", "model", "text"),
-        Column("ndcg@10", "nDCG@10", decimals=4),
-        Column("difference", "to base", decimals=4, signed=True),
-        Column("p_value", "p", decimals=3),
-        Column("nonzero_document", "weights of a document", decimals=1),
-    )
-    rows: list[Row] = [
-        {
-            **{key: row.get(key) for key in ("name", "ndcg@10", "difference", "p_value", "nonzero_document")},
-            "kept": "kept" if place == kept else "",
-        }
-        for place, row in enumerate(tried)
-    ]
-    return Table("Models that were tried on queries set aside", columns, rows)
 
 
 def _losses(run: Path, stage: Mapping[str, Any]) -> Picture | None:
