@@ -362,7 +362,7 @@ def coined(collection: str, terms: int, seed: int, asked: Asked) -> str:
     folder = asked.work / "coined" / name
     if not folder.is_dir():
         settings = coining.CoinSettings(collection=str(asked.data / collection), terms=terms, seed=seed)
-        coining.replace_words(settings, set(tokenizer_of(asked.model).get_vocab()), folder)
+        coining.replace_words(settings, set(tokenizer_of(asked.model).get_vocab()), Place(folder))
     return name
 
 

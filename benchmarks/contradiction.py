@@ -115,7 +115,7 @@ def prepare(collection: str, data: Path, work: Path, sentences: int, pretraining
         generator = str(folder / "sparse" / "base") if japanese else ENGLISH["sparse"]
         steps = 0 if japanese else TUNING
         asked = ContradictRequest(source, generator, language, sentences, tune=steps, at_once=False)
-        tally = write(asked, folder / "triplets.jsonl", resume=True)
+        tally = write(asked, Place(folder / "triplets.jsonl", resume=True))
         tell(f"{collection}: {tally.to_json()}, {time.monotonic() - started:.0f} s")
     if not (folder / "others.jsonl").is_file():
         write_triplets(folder / "others.jsonl", others(list(read_triplets(folder / "triplets.jsonl"))))

@@ -18,6 +18,7 @@ from typing import Any
 from benchmarks.streaming import generate
 from benchmarks.tables import RESULTS
 from sparse_adapt.collection.readers import Document, read_documents
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.vectors.cluster import Cluster, connected, on_cluster
 from sparse_adapt.retrieve.vectors.shards import encode_corpus
@@ -78,7 +79,12 @@ def _timed(
         load, started, worked = os.getloadavg()[0], time.perf_counter(), time.process_time()
         work = on_cluster(cluster, model)
         manifest = encode_corpus(
-            encoder, texts, Path(folder) / "vectors", documents_a_shard=shard, work=work, model_name=model
+            encoder,
+            texts,
+            Place(Path(folder) / "vectors", resume=True),
+            documents_a_shard=shard,
+            work=work,
+            model_name=model,
         )
         return {
             "seconds": round(time.perf_counter() - started, 2),

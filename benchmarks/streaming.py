@@ -130,12 +130,13 @@ def read(path: Path) -> Iterator[None]:
 def encode(model: str, corpus: Path, vectors: Path) -> Iterator[None]:
     """Shards of vectors."""
     from sparse_adapt.collection.readers import read_documents
+    from sparse_adapt.files.place import Place
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.retrieve.vectors.shards import encode_corpus
 
     encoder = SparseEncoder.load(model)
     yield
-    encode_corpus(encoder, read_documents(corpus), vectors)
+    encode_corpus(encoder, read_documents(corpus), Place(vectors, resume=True))
 
 
 def export(vectors: Path, folder: Path) -> Iterator[None]:

@@ -16,6 +16,7 @@ from scipy.sparse import issparse
 import sparse_adapt as sa
 from sparse_adapt.collection.readers import Query, read_documents, read_judgements, read_queries
 from sparse_adapt.errors import ConfigError, InputError, MissingPackageError, ModelError, OutputError
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.vocabulary import TermError
 
 HEAVY = ("torch", "transformers", "scipy", "pydantic", "numpy", "rich")
@@ -248,7 +249,7 @@ def test_a_model_keeps_the_vectors_of_the_last_corpus(tiny_model, twelve_documen
 def test_searching_vectors_that_were_encoded(model, zorvex_collection, tmp_path):
     from sparse_adapt.retrieve.vectors.shards import encode_corpus
 
-    encode_corpus(model.encoder, read_documents(zorvex_collection), tmp_path / "vectors")
+    encode_corpus(model.encoder, read_documents(zorvex_collection), Place(tmp_path / "vectors", resume=True))
     found = sa.search(model, tmp_path / "vectors", "who owns the server")
     assert found.run == sa.search(model, zorvex_collection, "who owns the server").run
     made = sa.export("qdrant", None, tmp_path / "vectors", tmp_path / "export")
@@ -278,7 +279,7 @@ def test_exporting_from_memory_is_exporting_a_folder(model, zorvex_collection, f
 def test_an_export_stores_the_texts_of_its_documents(model, frame, zorvex_collection, tmp_path):
     from sparse_adapt.retrieve.vectors.shards import encode_corpus
 
-    encode_corpus(model.encoder, read_documents(zorvex_collection), tmp_path / "vectors")
+    encode_corpus(model.encoder, read_documents(zorvex_collection), Place(tmp_path / "vectors", resume=True))
     sa.export("opensearch", model, frame, tmp_path / "a", texts=True)
     sa.export("opensearch", None, tmp_path / "vectors", tmp_path / "b", texts=frame)
     parts = [(tmp_path / name / "documents/part-00000.ndjson").read_text() for name in ("a", "b")]

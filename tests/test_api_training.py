@@ -12,6 +12,7 @@ from sparse_adapt.collection.examples import Candidates, read_candidates
 from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.errors import ConfigError, InputError, OutputError
+from sparse_adapt.files.place import Place
 from sparse_adapt.selection import rule
 from tests.test_adapting import SHORT, SUBJECTS, document, scores
 
@@ -118,9 +119,9 @@ def test_what_a_stage_cannot_take_is_an_error_of_ours(tiny_model, twelve_documen
 def test_what_goes_on_goes_on_with_the_same_things_in_memory(tmp_path, twelve_documents):
     from sparse_adapt.api.inputs import InputFolder
 
-    begun = InputFolder(tmp_path / "out", overwrite=False, resume=False)
+    begun = InputFolder(Place(tmp_path / "out"))
     place = begun.place("corpus", twelve_documents)
-    again = InputFolder(tmp_path / "out", overwrite=False, resume=True)
+    again = InputFolder(Place(tmp_path / "out", resume=True))
     assert again.place("corpus", list(twelve_documents)) == place
     with pytest.raises(ConfigError, match="made with other corpus"):
         again.place("corpus", twelve_documents[:6])
@@ -166,7 +167,13 @@ def test_an_adaptation_from_memory(tiny_model, documents, teacher, tmp_path, mon
     kept = json.loads((ranked / "choice.json").read_text())["kept"]
     assert kept and done.report["stages"][0]["folder"] == "ranking/1-rank"
     tried = [row["name"] for row in done.rows() if row["weighed"] == ""]
-    assert tried == ["base", "dictionary", "dictionary and ranking at 50%", "dictionary and ranking"]
+    assert tried == [
+        "base",
+        "ranking alone",
+        "dictionary",
+        "dictionary and ranking at 50%",
+        "dictionary and ranking",
+    ]
     left = [path for path in out.rglob("*.json") if f"{out}.partial" in path.read_text()]
     assert not left, "the run may be renamed"
     assert done.model.source == str(out / "model") and sa.load(out).source == str(out / "model")
@@ -196,7 +203,7 @@ def test_an_adaptation_refuses_settings_that_there_are_not(tiny_model, documents
 def test_records_of_ours_are_written_as_they_are(tmp_path, documents):
     from sparse_adapt.api.inputs import InputFolder
 
-    inputs = InputFolder(tmp_path / "out", overwrite=False, resume=False)
+    inputs = InputFolder(Place(tmp_path / "out"))
     entry = Candidates("q", "who signs", ("d1", "d2"), (1.0, 0.0))
     assert list(read_candidates(inputs.place("candidates", [entry]))) == [entry]
     assert inputs.place("dictionary", [Definition("zorvex", "how")]).endswith("out-inputs/dictionary.jsonl")

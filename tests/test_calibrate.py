@@ -8,6 +8,7 @@ import pytest
 
 from sparse_adapt.api.calibrating import calibrate
 from sparse_adapt.errors import ConfigError, ModelError
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.before_after import DEPTH, EncodedTexts, Scales, background_queries, raw_logits
 from sparse_adapt.pipeline.calibrate import (
@@ -42,7 +43,7 @@ def test_lowered_vectors_are_those_of_the_saved_model(tmp_path, model, amount):
     model.token_scales = np.linspace(0.5, 1.5, model.vocabulary_size).astype(np.float32)
     texts = EncodedTexts.of(model, TEXTS, "document")
     amounts = amounts_of(model, {"Zorvex": amount})
-    save_calibrated(model, "here", amounts, [], tmp_path / "model")
+    save_calibrated(model, "here", amounts, [], Place(tmp_path / "model"))
     saved = SparseEncoder.load(tmp_path / "model")
     same(texts.lowered(amounts), encode(saved, TEXTS, "document"))
     same(texts.lowered(np.zeros_like(amounts)), encode(model, TEXTS, "document"))  # which stayed as it was
@@ -59,7 +60,7 @@ def test_vectors_that_are_there_lower_as_texts_do(model, activation):
 
 
 def test_only_the_biases_of_new_tokens_change(tmp_path, model):
-    save_calibrated(model, "here", amounts_of(model, {"zorvex": 2.0}), [], tmp_path / "model")
+    save_calibrated(model, "here", amounts_of(model, {"zorvex": 2.0}), [], Place(tmp_path / "model"))
     saved = SparseEncoder.load(tmp_path / "model").masked_lm.state_dict()
     new = model.new_tokens[0].token_id
     for name, before in model.masked_lm.state_dict().items():

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.vectors.shards import encode_corpus
 
@@ -11,7 +12,10 @@ from sparse_adapt.retrieve.vectors.shards import encode_corpus
 @pytest.fixture
 def vectors(tiny_model, twelve_documents, tmp_path):
     encode_corpus(
-        SparseEncoder.load(tiny_model), twelve_documents, tmp_path / "vectors", model_name=str(tiny_model)
+        SparseEncoder.load(tiny_model),
+        twelve_documents,
+        Place(tmp_path / "vectors", resume=True),
+        model_name=str(tiny_model),
     )
     return tmp_path / "vectors"
 

@@ -17,6 +17,7 @@ import pytest
 
 from sparse_adapt.collection.readers import Document, write_documents
 from sparse_adapt.errors import MissingExtraError, ModelError, OutputError
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.vectors import cluster
 from sparse_adapt.retrieve.vectors.cluster import SIGACTION_SIZE, connected, handlers_kept, on_cluster
@@ -46,7 +47,9 @@ def documents(twelve_documents) -> list[Document]:
 @pytest.fixture(scope="module")
 def local(tiny_model, documents, tmp_path_factory) -> dict[str, bytes]:
     folder = tmp_path_factory.mktemp("local") / "vectors"
-    encode_corpus(SparseEncoder.load(tiny_model), documents, folder, documents_a_shard=SHARD)
+    encode_corpus(
+        SparseEncoder.load(tiny_model), documents, Place(folder, resume=True), documents_a_shard=SHARD
+    )
     return content(folder)
 
 
@@ -69,7 +72,13 @@ def content(folder: Path) -> dict[str, bytes]:
 def encode_there(model: Path, documents: list[Document], folder: Path, workers: int = 2) -> None:
     with connected(workers) as there:
         work = on_cluster(there, str(model))
-        encode_corpus(SparseEncoder.load(model), documents, folder, documents_a_shard=SHARD, work=work)
+        encode_corpus(
+            SparseEncoder.load(model),
+            documents,
+            Place(folder, resume=True),
+            documents_a_shard=SHARD,
+            work=work,
+        )
 
 
 def busy() -> list[psutil.Process]:
@@ -113,7 +122,9 @@ def test_a_cluster_writes_the_bytes_of_a_local_run(two_workers, tiny_model, docu
         assert there == (2, False)
         work = on_cluster(there, str(tiny_model), progress=heard.append)
         model = SparseEncoder.load(tiny_model)
-        encode_corpus(model, documents, tmp_path / "vectors", documents_a_shard=SHARD, work=work)
+        encode_corpus(
+            model, documents, Place(tmp_path / "vectors", resume=True), documents_a_shard=SHARD, work=work
+        )
     assert content(tmp_path / "vectors") == local
     assert sum(heard) == len(documents)
 
@@ -139,7 +150,9 @@ def test_workers_that_keep_dying_are_one_line_and_the_rest_is_kept(
     assert message.endswith("pass --resume")
     assert "\n" not in message
     assert not place.exists()
-    encode_corpus(SparseEncoder.load(tiny_model), documents, place, documents_a_shard=SHARD)
+    encode_corpus(
+        SparseEncoder.load(tiny_model), documents, Place(place, resume=True), documents_a_shard=SHARD
+    )
     assert content(place) == local
 
 
@@ -152,7 +165,9 @@ def test_a_mistake_in_a_worker_is_told_as_here(two_workers, tiny_model, document
         (broken / name).write_bytes(stored if name != "model.safetensors" else stored[:100])
     model = SparseEncoder.load(tiny_model)
     with connected() as there, pytest.raises(ModelError) as caught:
-        encode_corpus(model, documents, tmp_path / "out", work=on_cluster(there, str(broken)))
+        encode_corpus(
+            model, documents, Place(tmp_path / "out", resume=True), work=on_cluster(there, str(broken))
+        )
     assert "\n" not in str(caught.value)
 
 
@@ -183,11 +198,10 @@ def test_a_killed_driver_goes_on_from_whole_shards(tiny_model, documents, local,
     encode_corpus(
         model,
         documents,
-        place,
+        Place(place, resume=True),
         model_name=model_name,
         documents_a_shard=SHARD,
         progress=progress,
-        resume=True,
     )
     assert heard[:done].count(SHARD) == done  # told as done, not encoded again
     assert content(place).keys() == local.keys()

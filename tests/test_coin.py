@@ -20,6 +20,7 @@ from sparse_adapt.collection.readers import (
     write_queries,
 )
 from sparse_adapt.errors import ConfigError, InputError, OutputError
+from sparse_adapt.files.place import Place
 from sparse_adapt.research.coin.coining import CoinSettings, read_coined, replace_words
 from sparse_adapt.research.coin.words import (
     Coinage,
@@ -68,7 +69,7 @@ def cells(tmp_path_factory):
 @pytest.fixture(scope="session")
 def coined_cells(tmp_path_factory, cells):
     folder = tmp_path_factory.mktemp("coined") / "cells"
-    replace_words(CoinSettings(collection=str(cells), terms=3, seed=1), {"brovid"}, folder)
+    replace_words(CoinSettings(collection=str(cells), terms=3, seed=1), {"brovid"}, Place(folder))
     return folder
 
 
@@ -235,7 +236,7 @@ def test_a_glossary_says_what_coined_words_mean_in_coined_words(cells, tmp_path,
             "".join(f"{json.dumps({'term': k, 'definition': v})}\n" for k, v in entries.items())
         )
     asked = CoinSettings(collection=str(cells), terms=4, seed=1, glossary=str(source))
-    report = replace_words(asked, set(), tmp_path / "out")
+    report = replace_words(asked, set(), Place(tmp_path / "out"))
     word = {each.word: each.coined for each in report.coined}
     found = read_dictionary(tmp_path / "out" / "glossary.jsonl")
     assert [each.term for each in found] == [word["plasmid"]], (
@@ -252,7 +253,7 @@ def test_a_glossary_of_other_words_is_refused(cells, tmp_path):
     source.write_text('{"term": "gatrocraptic", "definition": "something else"}\n')
     asked = CoinSettings(collection=str(cells), terms=3, seed=1, glossary=str(source))
     with pytest.raises(InputError, match="defines none of the 3 words that are replaced"):
-        replace_words(asked, set(), tmp_path / "out")
+        replace_words(asked, set(), Place(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 
@@ -275,11 +276,11 @@ def test_judgements_of_every_split_are_kept(cells, coined_cells):
 
 
 def test_the_same_seed_gives_the_same_bytes(cells, coined_cells, tmp_path):
-    replace_words(CoinSettings(collection=str(cells), terms=3, seed=1), {"brovid"}, tmp_path / "again")
+    replace_words(CoinSettings(collection=str(cells), terms=3, seed=1), {"brovid"}, Place(tmp_path / "again"))
     for path in coined_cells.rglob("*"):
         if path.is_file():
             assert (tmp_path / "again" / path.relative_to(coined_cells)).read_bytes() == path.read_bytes()
-    replace_words(CoinSettings(collection=str(cells), terms=3, seed=2), set(), tmp_path / "other")
+    replace_words(CoinSettings(collection=str(cells), terms=3, seed=2), set(), Place(tmp_path / "other"))
     assert read_coined(tmp_path / "other").coined != read_coined(coined_cells).coined
 
 
@@ -288,14 +289,16 @@ def test_judgements_play_no_part_in_the_choice(cells, coined_cells, tmp_path):
     write_documents(copy / "corpus.jsonl", read_documents(cells))
     write_queries(copy / "queries.jsonl", read_queries(cells))
     write_judgements(copy / "qrels" / "test.tsv", {"q-w": {"d3": 1}})
-    report = replace_words(CoinSettings(collection=str(copy), terms=3, seed=1), {"brovid"}, tmp_path / "out")
+    report = replace_words(
+        CoinSettings(collection=str(copy), terms=3, seed=1), {"brovid"}, Place(tmp_path / "out")
+    )
     assert report.coined == read_coined(coined_cells).coined
 
 
 def test_a_word_of_the_vocabulary_is_never_coined(cells, tmp_path):
-    report = replace_words(CoinSettings(collection=str(cells), terms=3), set(), tmp_path / "a")
+    report = replace_words(CoinSettings(collection=str(cells), terms=3), set(), Place(tmp_path / "a"))
     first = report.coined[0].coined
-    other = replace_words(CoinSettings(collection=str(cells), terms=3), {f"##{first}"}, tmp_path / "b")
+    other = replace_words(CoinSettings(collection=str(cells), terms=3), {f"##{first}"}, Place(tmp_path / "b"))
     assert first not in {each.coined for each in other.coined}
 
 
@@ -304,7 +307,7 @@ def test_a_word_of_the_vocabulary_is_never_coined(cells, tmp_path):
 
 def test_too_many_terms_says_how_many_there_are(cells, tmp_path):
     with pytest.raises(ConfigError, match=r"--terms 9: .* has 4 words to replace; ask for at most 4"):
-        replace_words(CoinSettings(collection=str(cells), terms=9), set(), tmp_path / "out")
+        replace_words(CoinSettings(collection=str(cells), terms=9), set(), Place(tmp_path / "out"))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -314,7 +317,7 @@ def test_words_that_never_occur_in_documents_are_no_candidates(cells, tmp_path):
     write_queries(copy / "queries.jsonl", [Query("q", "bacteriophage lysis")])
     write_judgements(copy / "qrels" / "test.tsv", {"q": {"d1": 1}})
     with pytest.raises(ConfigError, match="no word of its domain is both in enough documents and in a query"):
-        replace_words(CoinSettings(collection=str(copy), terms=1), set(), tmp_path / "out")
+        replace_words(CoinSettings(collection=str(copy), terms=1), set(), Place(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 
@@ -322,7 +325,7 @@ def test_a_place_that_is_taken_stays_as_it_is(cells, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine").write_text("mine")
     with pytest.raises(OutputError, match="already there; choose another -o or pass --overwrite"):
-        replace_words(CoinSettings(collection=str(cells), terms=1), set(), tmp_path / "out")
+        replace_words(CoinSettings(collection=str(cells), terms=1), set(), Place(tmp_path / "out"))
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "mine"]
 
 
@@ -331,7 +334,7 @@ def test_a_folder_without_judgements_is_refused(cells, tmp_path):
     write_documents(copy / "corpus.jsonl", read_documents(cells))
     write_queries(copy / "queries.jsonl", read_queries(cells))
     with pytest.raises(InputError, match="holds no judgements"):
-        replace_words(CoinSettings(collection=str(copy), terms=1), set(), tmp_path / "out")
+        replace_words(CoinSettings(collection=str(copy), terms=1), set(), Place(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from sparse_adapt.errors import ConfigError, ModelError, OutputError
 from sparse_adapt.files.journal import noted
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.research.contradicting import writing
 from sparse_adapt.research.contradicting.contradict import Tally, contradictions, fit, read_sentences
@@ -301,7 +302,7 @@ def killed_in(work: Path, lines: int, asked: ContradictRequest, out: Path) -> No
     child = os.fork()
     if child == 0:
         try:
-            write(asked, out, resume=True)
+            write(asked, Place(out, resume=True))
         finally:
             os._exit(0)
     while not journal.is_file() or journal.read_bytes().count(b"\n") < lines:
@@ -315,26 +316,26 @@ def test_a_killed_run_goes_on_to_the_same_bytes(generator, zorvex_collection, tm
     torch.set_num_threads(1)  # a forked process has no other threads
     asked = ContradictRequest(str(zorvex_collection), str(generator), each=3, tune=2)
     whole, out, tuned = (tmp_path / name for name in ("whole.jsonl", "out.jsonl", "tuned"))
-    account = write(asked, whole)
+    account = write(asked, Place(whole))
     work = tmp_path / "out.jsonl.partial"
     killed_in(work, 3, asked, out)
     killed_in(work, 6, asked, out)
     done = len(noted(work / "sentences.jsonl"))
     with pytest.raises(ConfigError, match=r"made with another seed \(0\); go on with the same"):
-        write(asked._replace(seed=1), out, resume=True)
+        write(asked._replace(seed=1), Place(out, resume=True))
     with pytest.raises(OutputError, match=r"an unfinished run is in .*; pass --resume"):
-        write(asked, out)
+        write(asked, Place(out))
     monkeypatch.setattr(writing, "tune", None)
     counted: dict[str, int] = {}
 
     def watch(what: str, total: int | None) -> Callable[[int], None]:
         return lambda more: counted.update({what: counted.get(what, 0) + more})
 
-    assert write(asked, out, resume=True, tuned=tuned, watch=watch) == account
+    assert write(asked, Place(out, resume=True), tuned=tuned, watch=watch) == account
     assert 6 <= done < counted["sentences"]
     assert out.read_bytes() == whole.read_bytes()
     assert not work.exists()
-    again = write(asked._replace(generator=str(tuned), tune=0), tmp_path / "again.jsonl")
+    again = write(asked._replace(generator=str(tuned), tune=0), Place(tmp_path / "again.jsonl"))
     assert again == account
     assert (tmp_path / "again.jsonl").read_bytes() == whole.read_bytes()
 

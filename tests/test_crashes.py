@@ -41,7 +41,7 @@ def documents(twelve_documents) -> list[Document]:
 
 
 def run_encode(model: SparseEncoder, documents: list[Document], out: Path) -> None:
-    encode_corpus(model, documents, out, documents_a_shard=SHARD, resume=True)
+    encode_corpus(model, documents, Place(out, resume=True), documents_a_shard=SHARD)
 
 
 def run_export(model: SparseEncoder, documents: list[Document], out: Path) -> None:

@@ -166,7 +166,7 @@ def test_an_export_for_another_engine_is_refused(name, tmp_path):
 def test_an_export_replaces_nothing_that_it_is_made_from(tiny_model, twelve_documents, tmp_path):
     model = SparseEncoder.load(tiny_model)
     model.save(tmp_path / "model")
-    encode_corpus(model, twelve_documents, tmp_path / "vectors")
+    encode_corpus(model, twelve_documents, Place(tmp_path / "vectors", resume=True))
     taken = {name: content_of(tmp_path / name) for name in ("model", "vectors")}
     with pytest.raises(OutputError, match="is what this command reads"):
         sa.export("qdrant", None, tmp_path / "vectors", tmp_path / "vectors", overwrite=True)

@@ -373,7 +373,7 @@ class TestOverwriting:
 
         place = tmp_path / "file"
         kind = {"read": read, "what": "list of terms"}
-        check_replaceable(place, overwrite=False, **kind)
+        check_replaceable(Place(place), **kind)
         for text, overwrite, reads, match in (
             ("of the kind", False, [], "already there; choose another -o or pass --overwrite"),
             ("a corpus", True, [], "file: holds no list of terms, so it isn't replaced"),
@@ -381,10 +381,10 @@ class TestOverwriting:
         ):
             place.write_text(text)
             with pytest.raises(OutputError, match=match):
-                check_replaceable(place, overwrite=overwrite, reads=reads, **kind)
+                check_replaceable(Place(place, overwrite, reads=reads), **kind)
         for text in ("of the kind", ""):
             place.write_text(text)
-            check_replaceable(place, overwrite=True, **kind)
+            check_replaceable(Place(place, overwrite=True), **kind)
 
 
 class TestWholeResults:

@@ -51,7 +51,7 @@ from sparse_adapt.research.groups import read_members
 from sparse_adapt.research.similarity import read_graded
 from sparse_adapt.research.suite.measure import training_of
 from sparse_adapt.research.suite.settings import read_suite
-from sparse_adapt.retrieve.vectors.folder import open_vectors, read_vectors
+from sparse_adapt.retrieve.vectors.folder import join_blocks, open_vectors, read_shards
 from sparse_adapt.retrieve.vectors.shards import encode_corpus
 from sparse_adapt.stages.record import extended_from, read_before
 from sparse_adapt.stages.record import read_stage_record as read_stage
@@ -68,6 +68,10 @@ SUITE_CASES, NIGHTLY_CASES = 500, 10_000
 
 def all_of(reader: Callable[..., Iterable[object]]) -> Read:
     return lambda path: list(reader(path))
+
+
+def _all_of(folder: Path) -> object:
+    return join_blocks(read_shards(folder))
 
 
 def of_folder(reader: Callable[..., object]) -> Read:
@@ -246,10 +250,12 @@ def seeds(tmp_path_factory, tiny_model, zorvex_collection, twelve_documents) -> 
     for path in sorted((packed / "packs").iterdir()):
         readers[path] = [lambda path: open_model(path.parents[1])]
     vectors = folder / "vectors"
-    encode_corpus(SparseEncoder.load(tiny_model), twelve_documents, vectors, documents_a_shard=5)
+    encode_corpus(
+        SparseEncoder.load(tiny_model), twelve_documents, Place(vectors, resume=True), documents_a_shard=5
+    )
     for path in sorted(vectors.iterdir()):
-        readers[path] = [of_folder(read_vectors), with_sums(read_vectors)]
-    readers[vectors / "manifest.json"] = [of_folder(open_vectors), of_folder(read_vectors)]
+        readers[path] = [of_folder(_all_of), with_sums(_all_of)]
+    readers[vectors / "manifest.json"] = [of_folder(open_vectors), of_folder(_all_of)]
     readers[vectors / "sparse-adapt.json"] = [of_folder(verify)]
     export = folder / "export"
     sa.export("anserini", str(tiny_model), zorvex_collection, export, device="cpu")

@@ -54,8 +54,9 @@ SILENT = """
 import sys
 from pathlib import Path
 from sparse_adapt.engines.lucene import LuceneIndex, build_index
+from sparse_adapt.files.place import Place
 
-build_index(Path(sys.argv[1]), Path(sys.argv[2]))
+build_index(Path(sys.argv[1]), Place(Path(sys.argv[2])))
 with LuceneIndex(Path(sys.argv[2])) as index:
     assert index.search({"the": 1}, 3)
 """
@@ -65,11 +66,12 @@ import resource, signal, sys
 from pathlib import Path
 from sparse_adapt.errors import OutputError
 from sparse_adapt.engines.lucene import build_index
+from sparse_adapt.files.place import Place
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 try:
-    build_index(Path(sys.argv[1]), Path(sys.argv[2]))
+    build_index(Path(sys.argv[1]), Place(Path(sys.argv[2])))
 except OutputError as error:
     print(error)
 """
@@ -83,14 +85,14 @@ def model(tiny_model: Path) -> SparseEncoder:
 @pytest.fixture(scope="module")
 def shards(model, twelve_documents, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("twelve") / "shards"
-    encode_corpus(model, twelve_documents, folder, documents_a_shard=5)
+    encode_corpus(model, twelve_documents, Place(folder, resume=True), documents_a_shard=5)
     return folder
 
 
 @pytest.fixture(scope="module")
 def index(shards, tmp_path_factory):
     folder = tmp_path_factory.mktemp("twelve") / "index"
-    build_index(shards, folder)
+    build_index(shards, Place(folder))
     with LuceneIndex(folder) as index:
         yield index
 
@@ -107,7 +109,7 @@ def indexed(
     vectors: csr_matrix, folder: Path, tokens: Sequence[str], ids: Sequence[str] = ()
 ) -> Iterator[LuceneIndex]:
     """An index of such a collection."""
-    build_index(exported(vectors, folder / "out", tokens, ids), folder / "index")
+    build_index(exported(vectors, folder / "out", tokens, ids), Place(folder / "index"))
     with LuceneIndex(folder / "index") as index:
         yield index
 
@@ -161,8 +163,10 @@ def test_twelve_documents_rank_as_in_exact_search(model, index, twelve_documents
 
 def test_gatrocraptic_ranks_as_in_exact_search(tmp_path):
     model = SparseEncoder.load("splade-tiny")
-    encode_corpus(model, read_documents(GATROCRAPTIC), tmp_path / "vectors", documents_a_shard=10)
-    build_index(tmp_path / "vectors", tmp_path / "index", threads=2)
+    encode_corpus(
+        model, read_documents(GATROCRAPTIC), Place(tmp_path / "vectors", resume=True), documents_a_shard=10
+    )
+    build_index(tmp_path / "vectors", Place(tmp_path / "index"), threads=2)
     texts = [document.full_text for document in read_documents(GATROCRAPTIC)]
     documents = EncodedBatch(
         [document.document_id for document in read_documents(GATROCRAPTIC)], encode(model, texts, "document")
@@ -222,7 +226,7 @@ def test_shards_and_their_export_give_the_same_index(model, shards, index, tmp_p
     source = ExportSource(encode_vectors(model, twelve_documents, documents_a_block=5))
     write_export("anserini", source, Place(tmp_path / "out"))
     heard: list[int] = []
-    card = build_index(tmp_path / "out", tmp_path / "index", progress=heard.append)
+    card = build_index(tmp_path / "out", Place(tmp_path / "index"), progress=heard.append)
     assert card == index.card
     assert sum(heard) == 12
     with LuceneIndex(tmp_path / "index") as other:
@@ -257,11 +261,11 @@ def test_queries_of_another_model_are_refused(model, tiny_model, index):
 
 
 def test_another_scale_needs_another_export(model, shards, tmp_path):
-    card = build_index(shards, tmp_path / "coarse", quantisation=Quantisation(scale=10, largest=255))
+    card = build_index(shards, Place(tmp_path / "coarse"), quantisation=Quantisation(scale=10, largest=255))
     assert (card.quantisation.scale, card.quantisation.largest) == (10, 255)
     exported(csr_matrix(np.eye(200)), tmp_path / "out", token_names(model))
     with pytest.raises(ConfigError, match="quantised already, x 100; export it again"):
-        build_index(tmp_path / "out", tmp_path / "index", quantisation=Quantisation(scale=10))
+        build_index(tmp_path / "out", Place(tmp_path / "index"), quantisation=Quantisation(scale=10))
     assert not (tmp_path / "index").exists()
 
 
@@ -302,10 +306,10 @@ def test_a_place_without_an_index_says_how_to_make_one(tmp_path):
     with pytest.raises(InputError, match=r"no index\.json here; make an index with: sparse-adapt index"):
         LuceneIndex(place)
     with pytest.raises(InputError, match="make one with: sparse-adapt encode"):
-        build_index(place, tmp_path / "index")
+        build_index(place, Place(tmp_path / "index"))
     (place / "manifest.json").write_text('{"format": "opensearch"}')
     with pytest.raises(InputError, match=r"not a file that this version reads \(model: Field required"):
-        build_index(place, tmp_path / "index")
+        build_index(place, Place(tmp_path / "index"))
     assert [path.name for path in tmp_path.iterdir()] == ["place"]
 
 
@@ -346,9 +350,10 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from sparse_adapt.engines import lucene
+from sparse_adapt.files.place import Place
 
 lucene._count = lambda index: os.kill(os.getpid(), signal.SIGKILL)
-lucene.build_index(Path(sys.argv[1]), Path(sys.argv[2]))
+lucene.build_index(Path(sys.argv[1]), Place(Path(sys.argv[2])))
 """
 
 
@@ -357,7 +362,7 @@ def test_a_killed_build_is_begun_anew(shards, index, tmp_path):
     command = [sys.executable, "-c", KILLED, str(shards), str(tmp_path / "index")]
     assert subprocess.run(command).returncode == -signal.SIGKILL
     assert any((tmp_path / "index.partial").glob("segments*"))
-    assert build_index(shards, tmp_path / "index") == index.card
+    assert build_index(shards, Place(tmp_path / "index")) == index.card
     assert [path.name for path in tmp_path.iterdir()] == ["index"]
     names = {path.name for path in (tmp_path / "index").iterdir()}
     assert {"index.json", "tokens.json"} <= names
@@ -368,13 +373,13 @@ def test_what_another_command_left_unfinished_is_not_thrown_away(shards, tmp_pat
         (work / "days of work").write_text("")
         raise KeyboardInterrupt
     with pytest.raises(OutputError, match="an unfinished run is in"):
-        build_index(shards, tmp_path / "index")
+        build_index(shards, Place(tmp_path / "index"))
     assert (tmp_path / "index.partial" / "days of work").exists()
 
 
 def test_an_index_does_not_replace_what_it_is_made_from(shards):
     with pytest.raises(OutputError):
-        build_index(shards, shards, overwrite=True)
+        build_index(shards, Place(shards, overwrite=True))
     assert (shards / "manifest.json").is_file()
 
 
@@ -387,7 +392,7 @@ def test_documents_that_anserini_loses_are_missed(tmp_path):
     with pytest.raises(
         OutputError, match=r"index: Lucene holds \d of 4 documents \(.*; nothing was kept\)$"
     ) as caught:
-        build_index(folder, tmp_path / "index")
+        build_index(folder, Place(tmp_path / "index"))
     assert "\n" not in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
@@ -416,5 +421,5 @@ def test_without_the_extra_nothing_is_written(shards, tmp_path, monkeypatch):
 
     monkeypatch.setattr(lucene, "java_class", missing)
     with pytest.raises(MissingExtraError, match="pip install"):
-        build_index(shards, tmp_path / "index")
+        build_index(shards, Place(tmp_path / "index"))
     assert list(tmp_path.iterdir()) == []

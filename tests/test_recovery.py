@@ -7,6 +7,7 @@ import pytest
 
 from sparse_adapt.collection.readers import Document, Query, write_documents, write_judgements, write_queries
 from sparse_adapt.errors import InputError
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.research.coin.coining import CoinSettings, replace_words
 from sparse_adapt.research.coin.recovery import measure_recovery, read_trial, recovered
@@ -63,7 +64,7 @@ def trial_folders(tmp_path_factory):
     write_queries(folder / "cells" / "queries.jsonl", [Query("q1", "enzyme"), Query("q2", "town number 3")])
     judged = {"q1": {f"p{n}": 1 for n in range(5)}, "q2": {"d3": 1}}
     write_judgements(folder / "cells" / "qrels" / "test.tsv", judged)
-    replace_words(CoinSettings(collection=str(folder / "cells"), terms=1), set(), folder / "coined")
+    replace_words(CoinSettings(collection=str(folder / "cells"), terms=1), set(), Place(folder / "coined"))
     return folder
 
 

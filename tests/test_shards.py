@@ -18,10 +18,11 @@ from scipy.sparse import csr_matrix
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.marker import checksum_of_bytes
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors import shards
-from sparse_adapt.retrieve.vectors.folder import open_vectors, read_manifest, read_vectors
+from sparse_adapt.retrieve.vectors.folder import join_blocks, open_vectors, read_manifest, read_shards
 from sparse_adapt.retrieve.vectors.manifest import read_format, read_tokens, stamp_of_model, token_names
 from sparse_adapt.retrieve.vectors.shards import check_encoded, encode_corpus, encode_vectors
 
@@ -45,7 +46,7 @@ def encode_dying(model: SparseEncoder, documents: list[Document], place: Path, w
             yield document
 
     shards.write_json, shards.note = dying(shards.write_json), dying(shards.note)
-    encode_corpus(model, stream(), place, documents_a_shard=5)
+    encode_corpus(model, stream(), Place(place, resume=True), documents_a_shard=5)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +56,7 @@ def model(tiny_model: Path) -> SparseEncoder:
 
 @pytest.fixture
 def whole(model, twelve_documents, tmp_path) -> Path:
-    encode_corpus(model, twelve_documents, tmp_path / "whole", documents_a_shard=5)
+    encode_corpus(model, twelve_documents, Place(tmp_path / "whole", resume=True), documents_a_shard=5)
     return tmp_path / "whole"
 
 
@@ -79,7 +80,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 def test_shards_hold_what_encode_returns_in_the_order_of_the_documents(model, twelve_documents, whole):
-    block = read_vectors(whole)
+    block = join_blocks(read_shards(whole))
     expected = [
         encode(model, [d.full_text for d in twelve_documents[start : start + 5]], "document")
         for start in (0, 5, 10)
@@ -116,9 +117,12 @@ def test_any_matrix_survives_with_its_empty_rows(model, tmp_path_factory, data, 
             shards, "encode", lambda model, texts, side, **_: csr_matrix(dense[[int(text) for text in texts]])
         )
         encode_corpus(
-            model, [Document(f"d{n}", str(n)) for n in range(rows)], folder, documents_a_shard=a_shard
+            model,
+            [Document(f"d{n}", str(n)) for n in range(rows)],
+            Place(folder, resume=True),
+            documents_a_shard=a_shard,
         )
-    block = read_vectors(folder)
+    block = join_blocks(read_shards(folder))
     assert np.array_equal(block.vectors.toarray(), dense)
     assert block.vectors.nnz == np.count_nonzero(dense) == read_manifest(folder).nonzeros
 
@@ -139,7 +143,9 @@ def test_documents_are_read_one_shard_ahead_at_most(model, twelve_documents, tmp
 
 def test_progress_counts_every_document_once(model, twelve_documents, tmp_path, unfinished):
     heard: list[int] = []
-    encode_corpus(model, twelve_documents, unfinished, documents_a_shard=5, progress=heard.append)
+    encode_corpus(
+        model, twelve_documents, Place(unfinished, resume=True), documents_a_shard=5, progress=heard.append
+    )
     assert sum(heard) == 12
 
 
@@ -150,7 +156,7 @@ def test_a_killed_run_continues_to_the_same_bytes(when, model, twelve_documents,
     killed = forked(lambda: encode_dying(model, twelve_documents, place, when))
     assert killed.status == -signal.SIGKILL, killed.said
     assert not place.exists()
-    encode_corpus(model, twelve_documents, place, documents_a_shard=5)
+    encode_corpus(model, twelve_documents, Place(place, resume=True), documents_a_shard=5)
     assert content(place) == content(whole)
 
 
@@ -163,7 +169,7 @@ def test_a_continued_run_encodes_only_what_is_missing(
         "encode",
         lambda model, texts, side, **rest: texts_encoded.extend(texts) or encode(model, texts, side, **rest),
     )
-    encode_corpus(model, twelve_documents, unfinished, documents_a_shard=5)
+    encode_corpus(model, twelve_documents, Place(unfinished, resume=True), documents_a_shard=5)
     assert texts_encoded == [document.full_text for document in twelve_documents[10:]]
     assert content(unfinished) == content(whole)
 
@@ -173,15 +179,15 @@ def test_a_run_of_another_model_is_not_continued(tiny_model, twelve_documents, u
     with torch.no_grad():
         other.output_bias[7] += 0.5
     with pytest.raises(InputError, match=r"manifest\.json: the unfinished run is of another model .*delete"):
-        encode_corpus(other, twelve_documents, unfinished, documents_a_shard=5)
+        encode_corpus(other, twelve_documents, Place(unfinished, resume=True), documents_a_shard=5)
 
 
 def test_a_run_over_other_documents_is_not_continued(model, twelve_documents, unfinished):
     changed = [*twelve_documents[:7], Document("d08", "a word more"), *twelve_documents[8:]]
     with pytest.raises(InputError, match=r"shard-00001\.jsonl: the unfinished run encoded other documents"):
-        encode_corpus(model, changed, unfinished, documents_a_shard=5)
+        encode_corpus(model, changed, Place(unfinished, resume=True), documents_a_shard=5)
     with pytest.raises(InputError, match="encoded other documents"):
-        encode_corpus(model, twelve_documents[:6], unfinished, documents_a_shard=5)
+        encode_corpus(model, twelve_documents[:6], Place(unfinished, resume=True), documents_a_shard=5)
 
 
 def test_finished_vectors_are_taken_for_a_corpus_only_if_they_are_of_it(
@@ -206,7 +212,7 @@ def test_finished_vectors_are_taken_for_a_corpus_only_if_they_are_of_it(
 
 def test_a_run_with_other_shards_is_not_continued(model, twelve_documents, unfinished):
     with pytest.raises(InputError, match="has 5 documents a shard"):
-        encode_corpus(model, twelve_documents, unfinished, documents_a_shard=6)
+        encode_corpus(model, twelve_documents, Place(unfinished, resume=True), documents_a_shard=6)
 
 
 @pytest.mark.parametrize("name", ["shard-00001.safetensors", "shard-00000.jsonl"])
@@ -216,15 +222,15 @@ def test_a_damaged_shard_is_neither_continued_nor_read(name, model, twelve_docum
         damaged[-2] ^= 1
         (folder / name).write_bytes(damaged)
     with pytest.raises(InputError, match=f"{name}: has changed"):
-        read_vectors(whole)
+        join_blocks(read_shards(whole))
     with pytest.raises(InputError, match=f"{name}: has changed"):
-        encode_corpus(model, twelve_documents, unfinished, documents_a_shard=5)
+        encode_corpus(model, twelve_documents, Place(unfinished, resume=True), documents_a_shard=5)
 
 
 def test_a_missing_shard_is_named(whole):
     (whole / "shard-00002.safetensors").unlink()
     with pytest.raises(InputError, match=r"shard-00002\.safetensors: named by its manifest"):
-        read_vectors(whole)
+        join_blocks(read_shards(whole))
 
 
 @pytest.mark.parametrize(
@@ -241,7 +247,7 @@ def test_a_manifest_that_is_not_ours_is_refused(change, problem, whole):
     path = whole / "manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(InputError, match=problem):
-        read_vectors(whole)
+        join_blocks(read_shards(whole))
 
 
 def test_a_manifest_whose_counts_are_wrong_is_refused(whole):
@@ -251,15 +257,15 @@ def test_a_manifest_whose_counts_are_wrong_is_refused(whole):
     first["nonzeros"] += 1
     path.write_text(json.dumps(manifest))
     with pytest.raises(InputError, match="counts other vectors than its shards hold"):
-        read_vectors(whole)
+        join_blocks(read_shards(whole))
     second["nonzeros"] -= 1
     path.write_text(json.dumps(manifest))
     with pytest.raises(InputError, match=r"shard-00000\.safetensors: isn't the 5 vectors"):
-        read_vectors(whole)
+        join_blocks(read_shards(whole))
     first["rows"], second["rows"] = 6, 4
     path.write_text(json.dumps(manifest))
     with pytest.raises(InputError, match=r"shard-00000\.safetensors: isn't a shard of 6 vectors"):
-        read_vectors(whole)
+        join_blocks(read_shards(whole))
 
 
 @pytest.mark.parametrize(
@@ -279,7 +285,7 @@ def test_shards_that_are_missing_doubled_or_elsewhere_are_refused(whole, names, 
     counts = {key: sum(shard[key] for shard in shards) for key in ("rows", "nonzeros")}
     (whole / "manifest.json").write_text(json.dumps({**manifest, **counts, "shards": shards}))
     with pytest.raises(InputError, match=problem):
-        read_vectors(whole)
+        join_blocks(read_shards(whole))
 
 
 def test_ids_that_arent_text_are_refused(whole):
@@ -289,7 +295,7 @@ def test_ids_that_arent_text_are_refused(whole):
         manifest["shards"][0]["ids_sha256"] = checksum_of_bytes(content)
         (whole / "manifest.json").write_text(json.dumps(manifest))
         with pytest.raises(InputError, match=r"shard-00000\.safetensors: isn't"):
-            read_vectors(whole)
+            join_blocks(read_shards(whole))
 
 
 @pytest.mark.parametrize("line", ["{}", "[]", '"\\ud800"', "\x00", '{"name": "../a"}'])
@@ -297,15 +303,15 @@ def test_a_journal_that_isnt_one_is_refused(model, twelve_documents, unfinished,
     journal = unfinished.with_name("stopped.partial") / "shards.jsonl"
     journal.write_text(f"{line}\n")
     with pytest.raises(InputError, match=r"shards\.jsonl:1: not a file that this version reads"):
-        encode_corpus(model, twelve_documents, unfinished, documents_a_shard=5)
+        encode_corpus(model, twelve_documents, Place(unfinished, resume=True), documents_a_shard=5)
 
 
 def test_broken_json_and_no_folder_are_refused(whole, tmp_path):
     (whole / "manifest.json").write_text("{")
     with pytest.raises(InputError, match="Invalid JSON"):
-        read_vectors(whole)
+        join_blocks(read_shards(whole))
     with pytest.raises(InputError, match="make one with: sparse-adapt encode"):
-        read_vectors(tmp_path / "nowhere")
+        join_blocks(read_shards(tmp_path / "nowhere"))
 
 
 def test_other_tokens_than_the_manifest_names_are_refused(whole):
@@ -317,7 +323,7 @@ def test_other_tokens_than_the_manifest_names_are_refused(whole):
 
 def test_an_empty_corpus_leaves_nothing(model, tmp_path):
     with pytest.raises(InputError, match="no documents to encode"):
-        encode_corpus(model, [], tmp_path / "vectors")
+        encode_corpus(model, [], Place(tmp_path / "vectors", resume=True))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -9,6 +9,7 @@ import torch
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.errors import ConfigError, InputError, ModelError, OutputError
+from sparse_adapt.files.place import Place
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.research.groups import GroupedText, measure_groups
@@ -61,7 +62,7 @@ def outcome(tmp_path_factory, tiny_model, zorvex_collection):
     text = SUITE.format(tiny=tiny_model, ours=zorvex_collection, tolerance=0.0)
     (folder / "suite.toml").write_text(text)
     suite = read_suite(folder / "suite.toml")
-    return run_suite(suite, folder / "out", explain=True, finish=write_results), folder / "out"
+    return run_suite(suite, Place(folder / "out"), explain=True, finish=write_results), folder / "out"
 
 
 # -- figures --------------------------------------------------------------------------------------
@@ -153,7 +154,7 @@ def test_clusters_of_every_row_are_held_against_groups(write_suite, tmp_path, ti
     tables = '[groups]\nwhole = { path = "ours.jsonl" }\nhalf = { path = "half.jsonl" }\n'
     seeds = f'seeds = {{ model = ["{tiny_model}", "{tiny_model}"] }}\n'
     suite = read_suite(write_suite("[collections]", f"{seeds}{tables}[collections]"))
-    measured = run_suite(suite, tmp_path / "out", finish=write_results)
+    measured = run_suite(suite, Place(tmp_path / "out"), finish=write_results)
     table = clusters_table(measured)
     assert [row["row"] for row in table.rows] == ["base", "weighed", "bm25", "seeds"]  # a sum has no vectors
     expected = measure_groups(load_encoder(tiny_model), members).v_measure
@@ -216,18 +217,20 @@ def test_a_killed_suite_goes_on_from_what_it_had_encoded(write_suite, tmp_path, 
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_suite(suite, out, finish=killed)
+        run_suite(suite, Place(out), finish=killed)
     assert not out.exists() and list((tmp_path / "out.partial" / "vectors").iterdir())
     with pytest.raises(OutputError, match="unfinished run"):
-        run_suite(suite, out)
+        run_suite(suite, Place(out))
 
     def encoded_again(*_, **__):
         raise AssertionError("encoded again")
 
     monkeypatch.setattr("sparse_adapt.research.suite.rankers.encode", encoded_again)
-    again = run_suite(suite, out, resume=True, finish=write_results)
+    again = run_suite(suite, Place(out, resume=True), finish=write_results)
     assert again.at("base", "ours").measured.means == outcome[0].at("base", "ours").measured.means
-    run_suite(suite, out, overwrite=True, finish=write_results)  # and a finished one from its predecessor
+    run_suite(
+        suite, Place(out, overwrite=True), finish=write_results
+    )  # and a finished one from its predecessor
 
 
 def test_what_a_run_folder_tells_of_training(tmp_path):
@@ -298,7 +301,7 @@ def test_everything_is_looked_at_before_anything_is_encoded(write_suite, tmp_pat
         ('split = "train"', 'coined_from = "ours"', ConfigError, "wasn't coined from ours"),
     ):
         with pytest.raises(kind, match=problem):
-            run_suite(read_suite(write_suite(old, new)), tmp_path / "out")
+            run_suite(read_suite(write_suite(old, new)), Place(tmp_path / "out"))
         assert not (tmp_path / "out").exists() and not (tmp_path / "out.partial").exists()
 
 

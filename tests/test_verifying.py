@@ -27,7 +27,12 @@ def results(tiny_model, zorvex_collection, twelve_documents, tmp_path_factory) -
         make_plan(str(zorvex_collection), model=str(tiny_model), stages=stages, overrides=short),
         Place(folder / "run"),
     )
-    encode_corpus(SparseEncoder.load(tiny_model), twelve_documents, folder / "vectors", documents_a_shard=5)
+    encode_corpus(
+        SparseEncoder.load(tiny_model),
+        twelve_documents,
+        Place(folder / "vectors", resume=True),
+        documents_a_shard=5,
+    )
     import sparse_adapt as sa
 
     sa.export("opensearch", tiny_model, zorvex_collection, folder / "export", device="cpu")

@@ -13,6 +13,7 @@ import sparse_adapt as sa
 from diagnostics.matches import explain
 from sparse_adapt.collection.readers import Document, write_documents
 from sparse_adapt.errors import ConfigError, InputError, ModelError
+from sparse_adapt.files.place import Place
 from sparse_adapt.model import windows
 from sparse_adapt.model.reading import Reading, Windows, windows_of
 from sparse_adapt.model.sparse import SparseEncoder
@@ -111,7 +112,7 @@ def test_vectors_say_by_what_windows_they_were_read(tiny_model, tmp_path):
     assert read.model_dump()["windows"] == "24/6" and ModelStamp.model_validate(read.model_dump()) == read
     assert read.fits(plain) and not read.reads_as(plain)  # queries meet them; shards don't mix
     documents = [Document(str(row), text) for row, text in enumerate(TEXTS)]
-    encode_corpus(model, documents, tmp_path / "out")
+    encode_corpus(model, documents, Place(tmp_path / "out", resume=True))
     with pytest.raises(InputError, match="are of another model"):
         from sparse_adapt.retrieve.vectors.shards import check_encoded
 

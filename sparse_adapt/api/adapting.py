@@ -231,7 +231,8 @@ def adapt(
     from sparse_adapt.pipeline.adapt import adapt as carry_out
     from sparse_adapt.pipeline.plan import BASE_MODEL
 
-    inputs = InputFolder(folder, overwrite=overwrite, resume=resume)
+    place = Place(folder, overwrite, resume)
+    inputs = InputFolder(place)
     if glossary is not None and chooses_definitions(columns):
         glossary = definitions_of(glossary, columns)
     files = {
@@ -253,7 +254,7 @@ def adapt(
     request = replace(base, **{**named, **chosen})
     with AdaptBars(shown=is_watched() if progress is None else progress) as bars:
         try:
-            done = carry_out(request, Place(folder, overwrite, resume), bars, until)
+            done = carry_out(request, place, bars, until)
         except Stopped as stopped:
             return Adaptation(stopped.folder, {}, stopped.step, request.corpus, folder)
     return Adaptation(folder, done.report, corpus=request.corpus)

@@ -12,6 +12,7 @@ from sparse_adapt.api.options import LatestCorpus, LatestModel, Option, Overwrit
 from sparse_adapt.api.results import After, Told
 from sparse_adapt.api.runs import subject_of
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.files.place import Place
 from sparse_adapt.report.progress import watching
 from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Row, Table
@@ -117,8 +118,8 @@ def calibrate(
     if model is None:
         subject = subject_of(None, corpus if isinstance(corpus, str) else None)
         model, corpus = subject.model, corpus or subject.corpus
-    place = Path(out)
-    check_output(place, overwrite=overwrite, resume=False, reads=[str(model)])
+    place = Place(Path(out), overwrite, reads=[str(model)])
+    check_output(place)
     from sparse_adapt.api.models import load_sparse
     from sparse_adapt.collection.given import Corpus, queries_of
     from sparse_adapt.pipeline.before_after import Scales
@@ -140,9 +141,12 @@ def calibrate(
         heard = bars.count("documents", len(documents))
         scales = Scales.of(encoder, asked, documents, None if given is None else _judged(given.place), heard)
     before_after = scales.before_after(amounts)
-    save_calibrated(encoder, held.source, amounts, before_after, place, overwrite=overwrite)
+    save_calibrated(encoder, held.source, amounts, before_after, place)
     return Calibration(
-        place, tabulate_amounts(encoder, amounts), tuple(before_after), (given.place if given else None) or ""
+        place.folder,
+        tabulate_amounts(encoder, amounts),
+        tuple(before_after),
+        (given.place if given else None) or "",
     )
 
 

@@ -121,35 +121,29 @@ def a_folder(source: str) -> None:
         raise InputError(source, "no such folder; check the path")
 
 
-def check_output(
-    folder: Path, *, overwrite: bool, resume: bool, reads: Sequence[str | Path | None] = ()
-) -> None:
+def check_output(place: Place) -> None:
     """Raise OutputError where an output folder is there already, or an unfinished one that isn't gone on with."""
     from sparse_adapt.files.folders import check_free
 
-    if not resume:
-        check_free(Place(folder, overwrite=overwrite, reads=reads))
+    if not place.resume:
+        check_free(place)
 
 
-def check_free_file(
-    path: Path | None, kind: str, *, overwrite: bool, reads: Sequence[str | Path | None] = ()
-) -> None:
+def check_free_file(place: Place | None, kind: str) -> None:
     """Raise OutputError where a file that is to be written is there already, unless it is one of the same kind.
 
-    `kind`: a key of FILE_KINDS. `reads`: what the command reads, which is never replaced.
+    `kind`: a key of FILE_KINDS.
     """
-    if path is not None and path.is_dir():
-        raise OutputError(f"{path}: is a folder, where a file is to be written; choose another -o")
-    if path is None or not path.is_file():
+    if place is not None and place.folder.is_dir():
+        raise OutputError(f"{place.folder}: is a folder, where a file is to be written; choose another -o")
+    if place is None or not place.folder.is_file():
         return
     from sparse_adapt.files.folders import check_replaceable, tidy
 
-    tidy(path)
-    if not overwrite:
-        raise OutputError(f"{path}: already there; choose another -o or pass --overwrite")
-    what, place = FILE_KINDS[kind]
-    read = resolve_name(place)
-    check_replaceable(path, overwrite=True, read=lambda file: _begin(read(file)), what=what, reads=reads)
+    tidy(place.folder)
+    what, reader = FILE_KINDS[kind]
+    read = resolve_name(reader)
+    check_replaceable(place, read=lambda file: _begin(read(file)), what=what)
 
 
 def _begin(content: object) -> None:

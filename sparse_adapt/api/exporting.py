@@ -29,6 +29,7 @@ from sparse_adapt.api.options import (
 from sparse_adapt.api.results import After, Told
 from sparse_adapt.engines.formats import ENGINES, check_takes, find_engine, module_of, open_engine
 from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.files.place import Place
 from sparse_adapt.report.progress import watching
 from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Row
@@ -157,12 +158,12 @@ def export(
         raise ConfigError("vectors hold no texts; name the documents that have them: --corpus CORPUS")
     if model is None and (not ready or queries is not None or row.holds == "encoder"):
         raise ConfigError("--model: name the model that made the vectors; only vectors alone need none")
-    check_output(place, overwrite=overwrite, resume=resume)
+    where = Place(place, overwrite, resume)
+    check_output(where)
     from sparse_adapt.api.models import load_sparse
     from sparse_adapt.collection.given import Corpus, queries_of
     from sparse_adapt.engines.layout import ExportSource
     from sparse_adapt.engines.writing import export_corpus, write_export
-    from sparse_adapt.files.place import Place
     from sparse_adapt.retrieve.vectors.shards import encode_queries
 
     asked = None if queries is None else queries_of(queries)
@@ -171,7 +172,7 @@ def export(
     encoded = None if asked is None or encoder is None else encode_queries(encoder, asked)
     named = (each for each in (name, queries) if isinstance(each, str | Path) and each)
     reads = (*_read_of(corpus, texts), *named)
-    where, quantisation = Place(place, overwrite, resume, reads), _quantisation(scale, largest)
+    where, quantisation = where.reading(reads), _quantisation(scale, largest)
     if ready or corpus is None or encoder is None:
         given = None if isinstance(texts, bool) else Corpus.of(texts).read()
         source = ExportSource(_ready(encoder, name, corpus), encoded, encoder, given)

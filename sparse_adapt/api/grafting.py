@@ -11,7 +11,7 @@ from sparse_adapt.api.options import Option, Out, Overwrite, Resume, SettingsOf,
 from sparse_adapt.api.results import Written
 from sparse_adapt.api.runs import BASE
 from sparse_adapt.errors import ConfigError, unknown
-from sparse_adapt.files.place import free
+from sparse_adapt.files.place import Place, free
 from sparse_adapt.report.progress import is_watched
 
 if TYPE_CHECKING:
@@ -64,11 +64,11 @@ def graft(
     Traceback (most recent call last):
     sparse_adapt.errors.ConfigError: graft: effort should be greater than 0 (found: 0)
     """
-    check_output(Path(out), overwrite=overwrite, resume=resume)
+    place = Place(Path(out), overwrite, resume)
+    check_output(place)
     from pydantic import ValidationError
 
     from sparse_adapt.api.models import load
-    from sparse_adapt.files.place import Place
     from sparse_adapt.pipeline.graft import OF_STAGES, GraftRequest
     from sparse_adapt.pipeline.graft import graft as carry_out
     from sparse_adapt.pipeline.plan import first_error
@@ -87,7 +87,7 @@ def graft(
         corpora=tuple(map(str, corpora)), encoder=encoder, sparse=sparse, settings=chosen, of_stages=of_stages
     )
     with AdaptBars(shown=is_watched() if progress is None else progress) as bars:
-        done = carry_out(request, Place(Path(out), overwrite, resume), bars)
+        done = carry_out(request, place, bars)
     return load(done.model)
 
 

@@ -22,6 +22,7 @@ from sparse_adapt.api.options import (
 )
 from sparse_adapt.api.results import Written
 from sparse_adapt.errors import InputError
+from sparse_adapt.files.place import Place
 from sparse_adapt.report.progress import watching
 
 if TYPE_CHECKING:
@@ -66,8 +67,8 @@ def encode(
 
     They are written in shards, so that a stopped run can go on.
     """
-    place = Path(out)
-    check_output(place, overwrite=overwrite, resume=resume)
+    place = Place(Path(out), overwrite, resume)
+    check_output(place)
     from sparse_adapt.api.models import load_sparse
     from sparse_adapt.collection.given import Corpus
     from sparse_adapt.collection.readers import documents_at
@@ -86,20 +87,17 @@ def encode(
         manifest = encode_corpus(
             encoder,
             given.read(),
-            place,
+            place.reading(reads),
             model_name=held.source,
             documents_a_shard=shard,
             progress=heard,
-            resume=resume,
-            overwrite=overwrite,
-            reads=reads,
             work=None if cluster is None else on_cluster(cluster, held.source, read, progress=heard),
         )
     mean = manifest.nonzeros / manifest.rows
     index_it = line("index", "--vectors", out, "-o", free(f"{out}-index"))
     export_it = line("export", "opensearch", "--vectors", out, "-o", free(f"{out}-opensearch"))
     told = f"{manifest.rows:,} vectors with {mean:.0f} entries each on average"
-    return Written(place, told, [index_it, export_it], figures={"rows": manifest.rows})
+    return Written(place.folder, told, [index_it, export_it], figures={"rows": manifest.rows})
 
 
 @declared
@@ -134,10 +132,9 @@ def index(
     with watching(progress) as bars:
         card = build_index(
             source,
-            place,
+            Place(place, overwrite),
             threads=threads,
             quantisation=None if scale is None else Quantisation.of(scale),
-            overwrite=overwrite,
             progress=bars.count("documents", total),
         )
     name = card.model.name

@@ -5,6 +5,7 @@ and kept with it. What is given as a path stays where it is.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +49,11 @@ FILES = {
 class InputFolder:
     """The folder of files beside one result; nothing is made before something is written there."""
 
-    def __init__(self, result: Path, *, overwrite: bool, resume: bool) -> None:
+    def __init__(self, result: Place) -> None:
         """Raises OutputError for a result that is there, or begun, where the call doesn't say what becomes of it."""
-        if not resume:
-            check_free(Place(result, overwrite=overwrite, resumable=False))
-        self.folder, self.resume = result.with_name(f"{result.name}-inputs"), resume
+        if not result.resume:
+            check_free(replace(result, resumable=False))
+        self.folder, self.resume = result.folder.with_name(f"{result.folder.name}-inputs"), result.resume
 
     def place(self, key: str, given: Given | Corpus) -> str:
         """Where something given can be read: its own path, or a file written here.

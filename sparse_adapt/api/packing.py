@@ -21,6 +21,7 @@ from sparse_adapt.api.options import (
 )
 from sparse_adapt.api.results import After, Told
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.files.place import Place
 from sparse_adapt.report.progress import silent, watching
 from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Column, Row, Table
@@ -203,11 +204,10 @@ def pack(
     ['kubectl']
     """
     place = Path(out)
-    check_free_file(place, "pack", overwrite=overwrite, reads=[_path_of(model)])
+    check_free_file(Place(place, overwrite, reads=[_path_of(model)]), "pack")
     from sparse_adapt.term_packs.making import make_pack
-    from sparse_adapt.term_packs.pack import check_pack_place, write_pack
+    from sparse_adapt.term_packs.pack import write_pack
 
-    check_pack_place(place, overwrite=overwrite)
     named = _place_of(base)
     made = make_pack(_place_of(model), named, place, terms, author)
     write_pack(made, place)
@@ -267,9 +267,9 @@ def unpack(
     named = [files] if isinstance(files, str | Path) else list(files or ())
     if not named and not remove:
         raise ConfigError("unpack needs FILE, a term pack to put in, or --remove NAME, one to take out")
-    check_output(Path(out), overwrite=overwrite, resume=False, reads=[_path_of(model), *named])
+    place = Place(Path(out), overwrite, reads=[_path_of(model), *named], resumable=False)
+    check_output(place)
     from sparse_adapt.collection.given import Corpus
-    from sparse_adapt.files.place import Place
     from sparse_adapt.term_packs.putting import plan_unpacking, write_unpacked
 
     given = None if corpus is None else Corpus.of(corpus)
@@ -277,7 +277,7 @@ def unpack(
     with watching(progress) as bars:
         heard = silent if given is None else bars.count("documents", given.count())
         documents = None if given is None else given.read()
-        ids = write_unpacked(plan, Place(Path(out), overwrite, resumable=False), documents, heard)
+        ids = write_unpacked(plan, place, documents, heard)
     found = tuple((each.name, each.header) for each in plan.packs)
     return Unpacked(str(out), found, Path(out), None if ids is None else tuple(ids))
 

@@ -23,7 +23,7 @@ from sparse_adapt.api.options import (
 )
 from sparse_adapt.api.results import Written
 from sparse_adapt.errors import InputError
-from sparse_adapt.files.place import free
+from sparse_adapt.files.place import Place, free
 from sparse_adapt.report.progress import watching
 
 if TYPE_CHECKING:
@@ -65,7 +65,6 @@ def queries(
     """
     from sparse_adapt.collection.readers import documents_at, read_documents
     from sparse_adapt.files.folders import check_free, output_folder
-    from sparse_adapt.files.place import Place
     from sparse_adapt.synthetic.queries import QuerySettings
 
     place = Place(Path(out), overwrite, reads=[documents_at(corpus)], resumable=False)
@@ -108,7 +107,7 @@ def candidates(
     Some documents are easy to tell from the right one, some hard.
     """
     place, source = Path(out), str(collection)
-    check_free_file(place, "candidates", overwrite=overwrite, reads=[teacher])
+    check_free_file(Place(place, overwrite, reads=[teacher]), "candidates")
     from sparse_adapt.api.models import load_sparse
     from sparse_adapt.collection.readers import read_documents
     from sparse_adapt.pipeline.preparing import prepare_candidates
@@ -153,7 +152,7 @@ def pairs(
     Each becomes a pair of a query and its document.
     """
     place, source = Path(out), Path(collection)
-    check_free_file(place, "pairs", overwrite=overwrite)
+    check_free_file(Place(place, overwrite), "pairs")
     from sparse_adapt.api.models import load
     from sparse_adapt.collection.examples import write_pairs
     from sparse_adapt.collection.readers import read_documents

@@ -29,6 +29,7 @@ from sparse_adapt.api.options import (
 from sparse_adapt.api.results import After, Tables, Told, Written
 from sparse_adapt.api.runs import BASE, BUNDLED, RUNS, latest_folder, of_run, run_folder
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.files.place import Place
 from sparse_adapt.report.messages import say
 from sparse_adapt.report.progress import watching
 from sparse_adapt.report.sections import Section, untitled
@@ -114,7 +115,6 @@ def demo(
 
     The table at the end compares the base model and the model after each stage.
     """
-    from sparse_adapt.files.place import Place
     from sparse_adapt.pipeline.demo_report import first_look
     from sparse_adapt.pipeline.plan import make_plan
 
@@ -168,13 +168,13 @@ def run(
 
     plan = read_plan(run_file(file), settings)
     folder = RUNS / Path(file).stem if out is None else Path(out)
-    check_output(folder, overwrite=overwrite, resume=resume)
-    from sparse_adapt.files.place import Place
+    place = Place(folder, overwrite, resume)
+    check_output(place)
     from sparse_adapt.pipeline.run import run as carry_out
     from sparse_adapt.selection.rule import retention_lines
 
     with watching(progress) as bars:
-        done = carry_out(plan, Place(folder, overwrite, resume), bars)
+        done = carry_out(plan, place, bars)
     wrote = [(folder, f"{len(plan.stages)} stages, the last model in {done.model}")]
     steps = [] if done.corpus is None else lines_to_measure(plan.model, done.model, done.corpus)
     lines = retention_lines(done.report.get("retention", {}))
@@ -207,7 +207,7 @@ def report(
     """
     folder = latest_folder() if run is None else Path(run)
     target = None if out is None else Path(out)
-    check_free_file(target, "page", overwrite=overwrite, reads=[queries])
+    check_free_file(None if target is None else Place(target, overwrite, reads=[queries]), "page")
     from sparse_adapt.pages.run import PARTS, write_run_page
 
     with watching(progress) as bars:

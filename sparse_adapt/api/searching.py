@@ -12,6 +12,7 @@ from sparse_adapt.api.options import LatestModel, OnCpu, Option, Reads, declared
 from sparse_adapt.api.results import After, Told
 from sparse_adapt.api.runs import subject_of
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.files.place import Place
 from sparse_adapt.report.progress import watching
 from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Column, Row, Table
@@ -219,9 +220,9 @@ def search(
     if index is not None and vectors is not None:
         raise ConfigError("name one place to search: --index INDEX or --vectors DIR")
     place = None if run is None else Path(run)
-    check_free_file(
-        place, "results", overwrite=True, reads=[queries if isinstance(queries, str | Path) else None]
-    )
+    if place is not None:
+        reads = [queries if isinstance(queries, str | Path) else None]
+        check_free_file(Place(place, overwrite=True, reads=reads), "results")
     notes = _verified(index, wanted=verify)
     from sparse_adapt.collection.readers import write_run
 

@@ -10,6 +10,7 @@ from sparse_adapt.api.following import column_words, free, line
 from sparse_adapt.api.options import Columns, CorpusAtPlace, Model, Option, Overwrite, declared, out_option
 from sparse_adapt.api.results import After, Told
 from sparse_adapt.errors import InputError, OutputError
+from sparse_adapt.files.place import Place
 from sparse_adapt.report.progress import watching
 from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Column, Row, Table
@@ -164,7 +165,7 @@ def mine_terms(
     <MinedTerms: 1: Gatrocraptic>
     """
     place = None if out is None else Path(out)
-    check_free_file(place, "terms", overwrite=overwrite)
+    check_free_file(None if place is None else Place(place, overwrite), "terms")
     from sparse_adapt.collection.given import Corpus
     from sparse_adapt.model.saved import tokenizer_of
     from sparse_adapt.terms.alternatives import trained_vocabulary

@@ -54,14 +54,14 @@ def train(
     chosen = settings_for(stage, preset, settings) if wanted.trains else None
     kept = None if out is not None else tempfile.TemporaryDirectory(prefix="sparse-adapt-")
     folder = Path(out) if out is not None else Path(kept.name if kept else "") / stage
-    inputs = InputFolder(folder, overwrite=overwrite, resume=resume)
+    place = Place(folder, overwrite, resume)
+    inputs = InputFolder(place)
     named = {"corpus": inputs.place("corpus", Corpus.of(corpus))} if corpus is not None else {}
     named |= {
         key: inputs.place(key, given[key]) for key in keys if given.get(key) is not None and key != "before"
     }
     if given.get("before") is not None:
         named["before"] = load(given["before"]).source
-    place = Place(folder, overwrite, resume)
     with watching(progress) as bars:
         outcome = carry_out_stage(stage, inputs.model(model), named, place, chosen, bars.begin(stage))
         bars.end(stage, outcome)

@@ -22,6 +22,7 @@ from sparse_adapt.api.options import Declared, Option, fixed_of, options_of, set
 from sparse_adapt.cli.console import show, show_json, then, wrote
 from sparse_adapt.cli.page import Command
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.files.place import Place
 from sparse_adapt.report.messages import say
 
 if TYPE_CHECKING:
@@ -270,7 +271,7 @@ def _carry_out(
         each.check(value, each.flag)
         values[name] = value
     html = None if given.get("html") is None else Path(given["html"])
-    check_free_file(html, "page", overwrite=True)
+    check_free_file(None if html is None else Place(html, overwrite=True), "page")
     own = [name for name in given if name not in values and name != "json"]
     values |= settings_given(context, own)
     if "progress" in inspect.signature(function).parameters:

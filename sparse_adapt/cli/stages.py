@@ -25,6 +25,7 @@ from sparse_adapt.api.options import (
 from sparse_adapt.api.results import Written
 from sparse_adapt.api.runs import BASE
 from sparse_adapt.cli.commands import choice_of, present, settings_choices, settings_given, typer_command
+from sparse_adapt.files.place import Place
 from sparse_adapt.report.messages import say
 from sparse_adapt.report.progress import Bars
 from sparse_adapt.stages.table import Row, find_stage
@@ -112,17 +113,16 @@ def _carry_out(stage: "Stage[Any]", options: Mapping[str, Any], given: dict[str,
     preset, out = options.get("preset", "default"), Path(options["out"])
     name = stage.name
     settings = settings_for(name, preset, given) if stage.trains else None
-    check_output(out, overwrite=options["overwrite"], resume=options["resume"])
+    place = Place(out, options["overwrite"], options["resume"])
+    check_output(place)
     if stage.name == "dynamic" and options["pairs"] is not None:
         _teach_both(options, given)
         return
-    from sparse_adapt.files.place import Place
     from sparse_adapt.stages.runner import carry_out_stage
 
     named = {each.key: options[each.key] for each in stage.reads if options[each.key] is not None}
     with Bars() as bars:
         progress = bars.begin(name) if stage.trains else None
-        place = Place(out, options["overwrite"], options["resume"])
         outcome = carry_out_stage(name, options["model"], named, place, settings, progress)
     say(outcome.said)
     steps = after_stage(name, options["model"], outcome.folder, named | outcome.files)
@@ -131,7 +131,6 @@ def _carry_out(stage: "Stage[Any]", options: Mapping[str, Any], given: dict[str,
 
 def _teach_both(options: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     """The words and then the pairs, as a run of two stages."""
-    from sparse_adapt.files.place import Place
     from sparse_adapt.pipeline.plan import Plan, settings_for
     from sparse_adapt.pipeline.run import run
 

@@ -28,7 +28,7 @@ from sparse_adapt.engines.layout import (
 from sparse_adapt.engines.lucene import LuceneIndex, build_index, lucene_name
 from sparse_adapt.engines.manifest import ExportFolder
 from sparse_adapt.errors import InputError
-from sparse_adapt.files.place import free
+from sparse_adapt.files.place import Place, free
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 
@@ -61,7 +61,7 @@ def how_to_load(export: ExportFolder) -> str:
 def open_export(export: ExportFolder, url: str, documents: EncodedBatch | None) -> Iterator[LuceneIndex]:
     """Lucene with a temporary index of an export."""
     with TemporaryDirectory() as scratch:
-        build_index(export.path, Path(scratch) / "index")
+        build_index(export.path, Place(Path(scratch) / "index"))
         with LuceneIndex(Path(scratch) / "index") as index:
             yield index
 

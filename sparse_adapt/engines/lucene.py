@@ -8,6 +8,7 @@ Dimensions: V vocabulary.
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
 from threading import Thread
@@ -208,21 +209,20 @@ def look_up(query: str, model: SparseEncoder, index: LuceneIndex, k: int = 10) -
 
 def build_index(
     vectors: Path,
-    index: Path,
+    place: Place,
     *,
     threads: int | None = None,
     quantisation: Quantisation | None = None,
-    overwrite: bool = False,
     progress: Heard = silent,
 ) -> IndexCard:
     """Index what `encode` or `export anserini` wrote; the former is quantised on the way, by default x 100.
 
     Documents without an impact are left out, since nothing can find them. `progress` hears how many more
     documents are in. What a killed call left is begun anew. Raises InputError for a folder that its manifest doesn't
-    vouch for, OutputError when Anserini fails; nothing stays at `index` then.
+    vouch for, OutputError when Anserini fails; nothing stays at the place then.
     """
     java_class("io.anserini.index.IndexCollection")  # a missing extra shows before anything is written
-    with output_folder(Place(index, overwrite=overwrite, resumable=False, reads=[vectors])) as work:
+    with output_folder(replace(place, resumable=False, reads=[vectors])) as work:
         with _collection(vectors, work / "collection", quantisation) as (folder, manifest):
             assert manifest.quantisation is not None, manifest.format
             tokens = read_tokens(folder, manifest.model)
@@ -231,7 +231,9 @@ def build_index(
         indexed, expected = _count(work), manifest.documents - manifest.empty_documents
         if indexed != expected:
             advice = f"{problem or 'Anserini gives no reason'}; nothing was kept"
-            raise OutputError(f"{index}: Lucene holds {indexed:,} of {expected:,} documents ({advice})")
+            raise OutputError(
+                f"{place.folder}: Lucene holds {indexed:,} of {expected:,} documents ({advice})"
+            )
         card = IndexCard(
             engine=anserini_jar().stem.removesuffix("-fatjar"),
             model=manifest.model,

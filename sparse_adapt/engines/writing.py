@@ -110,13 +110,10 @@ def export_corpus(
             encode_corpus(
                 encoder,
                 read(),
-                shards,
+                replace(place, folder=shards),
                 model_name=model_name,
                 documents_a_shard=documents_a_shard,
                 progress=progress,
-                resume=place.resume,
-                overwrite=place.overwrite,
-                reads=place.reads,
             )
         source = ExportSource(open_vectors(shards), queries, encoder, read() if with_texts else None)
         return write_export(name, source, place, quantisation)

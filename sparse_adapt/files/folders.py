@@ -79,27 +79,20 @@ def check_free(place: Place) -> None:
         _begin(target, replace(place, resume=False))
 
 
-def check_replaceable(
-    path: str | Path,
-    *,
-    overwrite: bool,
-    read: Callable[[Path], object],
-    what: str,
-    reads: Reads = (),
-) -> None:
-    """Raise OutputError unless a file may be put at `path`: where there is one, it has to be of the same kind.
+def check_replaceable(place: Place, *, read: Callable[[Path], object], what: str) -> None:
+    """Raise OutputError unless a file may be put at a place: where there is one, it has to be of the same kind.
 
     read: what reads files of that kind, and refuses others; what: the kind in words.
     """
-    place = Path(path)
-    if not place.is_file():
+    path = place.folder
+    if not path.is_file():
         return
-    if not overwrite:
+    if not place.overwrite:
         raise _taken(path)
-    _refuse_inputs(place.resolve(), path, reads)
+    _refuse_inputs(path.resolve(), path, place.reads)
     try:
-        if place.stat().st_size:
-            read(place)
+        if path.stat().st_size:
+            read(path)
     except SparseAdaptError as error:
         raise OutputError(f"{path}: holds no {what}, so it isn't replaced; choose another -o") from error
 

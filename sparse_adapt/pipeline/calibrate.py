@@ -5,6 +5,7 @@ where that logit is smaller, those that mean it among them: fewer false activati
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,9 +109,7 @@ def save_calibrated(
     source: str,
     amounts: Amounts,
     before_after: Sequence[BeforeAfter],
-    out: Path,
-    *,
-    overwrite: bool = False,
+    place: Place,
 ) -> dict[str, Any]:
     """Write the model with its terms lowered, and its effect, before and after; the model in memory stays as it is.
 
@@ -124,7 +123,7 @@ def save_calibrated(
         if each
     }
     told = {"lowered": terms, "figures": [each._asdict() for each in before_after]}
-    with output_folder(Place(out, overwrite=overwrite, resumable=False, reads=[Path(source)])) as work:
+    with output_folder(replace(place, resumable=False, reads=[Path(source)])) as work:
         before = model.output_bias[ids].detach().clone()
         try:
             with torch.no_grad():

@@ -88,7 +88,8 @@ def coin(
     The documents change and the queries don't, so that only what a model learns of the invented words finds them.
     """
     folder = Path(out)
-    check_output(folder, overwrite=overwrite, resume=False)
+    place = Place(folder, overwrite)
+    check_output(place)
     from sparse_adapt.model.saved import tokenizer_of
     from sparse_adapt.research.coin.coining import GLOSSARY_FILE, CoinSettings, replace_words
 
@@ -97,8 +98,7 @@ def coin(
         report = replace_words(
             settings,
             set(tokenizer_of(model).get_vocab()),
-            folder,
-            overwrite=overwrite,
+            place,
             counted=bars.count("documents counted"),
             written=bars.count("documents written"),
         )
@@ -265,9 +265,9 @@ def write_contradictions(
 
     In each, every noun phrase is replaced by another, or with --one-at-a-time only one.
     """
-    place = Path(out)
+    place = Place(Path(out), overwrite, resume)
     if not resume:
-        check_free_file(place, "triplets", overwrite=overwrite)
+        check_free_file(place, "triplets")
     from sparse_adapt.model.reading import choose_device
     from sparse_adapt.research.contradicting.writing import ContradictRequest, write
 
@@ -289,8 +289,6 @@ def write_contradictions(
         tally = write(
             asked,
             place,
-            overwrite=overwrite,
-            resume=resume,
             tuned=tuned_place,
             device=choose_device(device),
             watch=bars.count,
@@ -300,10 +298,12 @@ def write_contradictions(
     ]
     note = "anchors: sentences with a contradiction; unchanged, duplicates: fillings that were left out"
     table = Table("", (Column("what", "what", "text"), Column("count", "number")), rows, note)
-    written = [(place, f"{tally.contradictions:,} contradictions of {tally.anchors:,} sentences; read some")]
+    written = [
+        (place.folder, f"{tally.contradictions:,} contradictions of {tally.anchors:,} sentences; read some")
+    ]
     if tuned_place is not None:
         written.append((tuned_place, "the tuned generator"))
-    following = line("triplets", "--model", model, "--triplets", place, "-o", free("taught"))
+    following = line("triplets", "--model", model, "--triplets", place.folder, "-o", free("taught"))
     return Tables(tally.to_json(), [table], After(wrote=written, next_steps=[following]))
 
 
@@ -337,7 +337,7 @@ def groups(
     reads = [groups, model, baseline]
     place = None if out is None else Place(Path(out), overwrite, reads=reads, resumable=False)
     if place is not None:
-        check_output(place.folder, overwrite=overwrite, resume=False, reads=reads)
+        check_output(place)
     from sparse_adapt.research.groups import measure_groups, read_members
     from sparse_adapt.research.groups_report import group_tables, groups_object, write_groups_report
 
@@ -434,7 +434,7 @@ def relevant_words(
     reads = [pairs, model]
     place = None if out is None else Place(Path(out), overwrite, reads=reads, resumable=False)
     if place is not None:
-        check_output(place.folder, overwrite=overwrite, resume=False, reads=reads)
+        check_output(place)
     from sparse_adapt.research.parsing import Parser
     from sparse_adapt.research.relevance import find_relevant_words, tabulate_relevance, write_relevance
     from sparse_adapt.research.similarity import read_likenesses
@@ -504,9 +504,7 @@ def suite(
     with watching(progress) as bars:
         outcome = run_suite(
             asked,
-            place,
-            overwrite=overwrite,
-            resume=resume,
+            None if place is None else Place(place, overwrite, resume),
             explain=explain,
             device=choose_device(device),
             watch=bars.count,

@@ -19,7 +19,6 @@ from tokenizers import AddedToken
 from torch import Tensor
 
 from sparse_adapt.errors import InputError
-from sparse_adapt.files.folders import check_replaceable
 from sparse_adapt.files.records import Record, parse_record
 from sparse_adapt.files.writing import write_bytes
 from sparse_adapt.model.vocabulary import TokenEntry
@@ -196,11 +195,6 @@ def write_pack(pack: TermPack, path: Path) -> None:
     """Put a pack at a place, whole or not at all."""
     held = {name: tensor.contiguous() for name, tensor in pack.rows.items()}
     write_bytes(path, save(held, {HEADER: pack.header.model_dump_json()}))
-
-
-def check_pack_place(path: Path, *, overwrite: bool) -> None:
-    """Raise OutputError unless a pack may be put at a path: nothing is there, or a pack and `overwrite`."""
-    check_replaceable(path, overwrite=overwrite, read=read_pack, what="term pack")
 
 
 def checksum_of(header: Header, rows: Rows) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl
 
 from sparse_adapt.errors import ConfigError, MissingExtraError, SparseAdaptError
+from sparse_adapt.files.place import Place
 from sparse_adapt.pages.explorer.subject import Explored
 from sparse_adapt.pages.explorer.terms import amounts_with, term_page, terms_page
 from sparse_adapt.pages.explorer.views import Addresses, Missing, document_page, query_page
@@ -134,7 +135,9 @@ def _save(explored: Explored, at: Addresses, saves: Path) -> Callable[[Request],
                 raise Missing
             amounts = amounts_with(explored, token, amount)
             before_after = explored.scales_for(amounts).before_after(amounts)
-            save_calibrated(explored.main.model, explored.places.model, amounts, before_after, saves / name)
+            save_calibrated(
+                explored.main.model, explored.places.model, amounts, before_after, Place(saves / name)
+            )
         return RedirectResponse(at.term(token_id, amount=f"{amount:g}", saved=name), 303)
 
     async def endpoint(request: Request) -> Response:

@@ -15,7 +15,7 @@ adapted to the documents (`recovery`) is how well it learns a word from its cont
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -95,21 +95,18 @@ class Report(Record):
 def replace_words(
     settings: CoinSettings,
     vocabulary: set[str],
-    folder: str | Path,
+    place: Place,
     *,
-    overwrite: bool = False,
     counted: Heard = silent,
     written: Heard = silent,
 ) -> Report:
-    """Make a collection with coined terms in `folder`; reads the documents twice, and holds none of them.
+    """Make a collection with coined terms; reads the documents twice, and holds none of them.
 
     vocabulary: entries of the model's vocabulary, which no coined word may be. `counted` and `written` hear of
     documents. Raises ConfigError where there are fewer candidates than terms, and InputError where the glossary
     defines none of the words.
     """
-    with output_folder(
-        Place(Path(folder), overwrite=overwrite, resumable=False, reads=[documents_at(settings.collection)])
-    ) as work:
+    with output_folder(replace(place, resumable=False, reads=[documents_at(settings.collection)])) as work:
         queries = list(read_queries(settings.collection))
         judged = list(_judgements(settings))
         counts = count_words(document.full_text for document in _heard(settings.collection, counted))

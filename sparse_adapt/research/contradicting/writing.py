@@ -54,10 +54,8 @@ class ContradictRequest(NamedTuple):
 
 def write(
     asked: ContradictRequest,
-    out: Path,
+    place: Place,
     *,
-    overwrite: bool = False,
-    resume: bool = False,
     tuned: Path | None = None,
     device: str = "cpu",
     watch: Watch = unwatched,
@@ -70,11 +68,11 @@ def write(
     if tuned is not None:
         if not asked.tune:
             raise InputError(tuned, "nothing is tuned; pass --tune 500 too, or leave --tuned out")
-        check_free(Place(tuned, overwrite=overwrite, resumable=False))
+        check_free(Place(tuned, place.overwrite, resumable=False))
     if asked.detect:
         check_language(asked.language)
     tally = Tally()
-    with way_to_file(Place(out, overwrite=overwrite, resume=resume)) as work:
+    with way_to_file(place) as work:
         check_request(work / ASKED_FILE, asked._asdict())
         parser = Parser(asked.language)
         tuned_here = work / TUNED
@@ -93,8 +91,8 @@ def write(
                 optimiser_name=asked.optimiser,
                 progress=heard,
             )
-            with output_folder(Place(tuned_here)) as place:
-                filler.save(place)
+            with output_folder(Place(tuned_here)) as folder:
+                filler.save(folder)
         admit(sentences, filler)
         heard, triplets = watch("sentences", len(sentences)), []
         journal = work / JOURNAL_FILE
@@ -108,10 +106,10 @@ def write(
             if written.contradictions:
                 triplets.append(written.triplet)
         if triplets and tuned is not None:
-            with output_folder(Place(tuned, overwrite=overwrite)) as place:
-                filler.save(place)
+            with output_folder(Place(tuned, place.overwrite)) as folder:
+                filler.save(folder)
         if triplets:
-            write_triplets(work / out.name, triplets)
+            write_triplets(work / place.folder.name, triplets)
     if not triplets:
         advice = "name another --generator" if asked.tune else "try --tune 500"
         raise InputError(asked.corpus, f"{asked.generator} put back what was there ({tally}); {advice}")

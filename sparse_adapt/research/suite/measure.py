@@ -98,10 +98,8 @@ class MeasuredSuite(NamedTuple):
 
 def run_suite(
     suite: Suite,
-    folder: Path | None,
+    place: Place | None,
     *,
-    overwrite: bool = False,
-    resume: bool = False,
     explain: bool = False,
     device: str = "cpu",
     kept: Path | None = None,
@@ -116,16 +114,12 @@ def run_suite(
     collections = {name: read_place(suite, name) for name in suite.collections}
     groups = {name: read_members(place.path) for name, place in suite.groups.items()}
     _check_coined(suite, collections)
-    place = (
-        nullcontext(None)
-        if folder is None
-        else output_folder(Place(folder, overwrite=overwrite, resume=resume, reads=_read_by(suite)))
-    )
-    with place as work:
+    folder = nullcontext(None) if place is None else output_folder(place.reading(_read_by(suite)))
+    with folder as work:
         own = kept is None and work is not None
         if kept is None and work is not None:
             kept = work / VECTORS
-        old = None if folder is None else folder / VECTORS
+        old = None if place is None else place.folder / VECTORS
         members = members_of(suite)
         workshop = Workshop(
             {name: row for each in members.values() for name, row in each.items()}, kept, old, device

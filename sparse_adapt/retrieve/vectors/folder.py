@@ -109,11 +109,6 @@ def read_shards(folder: Path) -> Iterator[EncodedBatch]:
         yield read_shard(folder, shard, manifest.model.vocabulary_size)
 
 
-def read_vectors(folder: Path) -> EncodedBatch:
-    """All ids and all vectors (rows, V) at once: memory for the whole corpus."""
-    return join_blocks(read_shards(folder))
-
-
 def join_blocks(blocks: Iterable[EncodedBatch]) -> EncodedBatch:
     """All ids and all vectors (rows, V) of some blocks as one."""
     listed = list(blocks)

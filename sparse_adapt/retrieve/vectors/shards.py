@@ -14,7 +14,7 @@ from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.folders import output_folder, write_json, write_text
 from sparse_adapt.files.journal import note, noted
-from sparse_adapt.files.place import Place, Reads
+from sparse_adapt.files.place import Place
 from sparse_adapt.files.records import parse_record, read_record
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.progress import Before, Heard, silent
@@ -64,21 +64,17 @@ Work = Callable[[Iterator[Chunk]], Iterator[EncodedChunk]]
 def encode_corpus(
     model: SparseEncoder,
     documents: Iterable[Document],
-    folder: Path,
+    place: Place,
     *,
     model_name: str = "",
     documents_a_shard: int = DOCUMENTS_A_SHARD,
     progress: Heard = silent,
-    resume: bool = True,
-    overwrite: bool = False,
-    reads: Reads = (),
     work: Work | None = None,
 ) -> Manifest:
     """Encode documents into a folder of shards; a run that was killed continues with the shards that it lacks.
 
     The same documents give the same bytes, continued or not. `progress` hears how many more are done. `work`
-    encodes chunks elsewhere, in any order, and tells its own progress; by default `model` does so here. What was
-    read to come by model and documents (`reads`) is never replaced.
+    encodes chunks elsewhere, in any order, and tells its own progress; by default `model` does so here.
     Raises InputError when an unfinished run there was made by another model, from other documents or with
     another shard size, or when its shards are damaged.
     """
@@ -88,22 +84,22 @@ def encode_corpus(
             texts = [document.full_text for document in chunk.documents]
             yield EncodedChunk(chunk, encode(model, texts, "document", progress=progress))
 
-    with output_folder(Place(folder, resume=resume, overwrite=overwrite, reads=reads)) as place:
-        manifest = _begun(place, stamp_of_model(model, model_name), documents_a_shard)
+    with output_folder(place) as folder:
+        manifest = _begun(folder, stamp_of_model(model, model_name), documents_a_shard)
         shards = {_number(shard): shard for shard in manifest.shards}
-        missing = _missing(documents, manifest, place, progress)
+        missing = _missing(documents, manifest, folder, progress)
         for chunk, vectors in (work or here)(missing):
             if not shards:
-                write_json(place / MANIFEST_FILE, manifest.model_dump())
-            shards[chunk.number] = write_shard(place, chunk.number, chunk.documents, vectors)
-            note(place / JOURNAL_FILE, shards[chunk.number].model_dump_json())
+                write_json(folder / MANIFEST_FILE, manifest.model_dump())
+            shards[chunk.number] = write_shard(folder, chunk.number, chunk.documents, vectors)
+            note(folder / JOURNAL_FILE, shards[chunk.number].model_dump_json())
             del chunk, vectors  # not beside the next ones
         if not shards:
-            raise InputError(folder, "no documents to encode; check the corpus")
-        write_tokens(place, token_names(model))
+            raise InputError(place.folder, "no documents to encode; check the corpus")
+        write_tokens(folder, token_names(model))
         manifest = manifest.of_all([shards[number] for number in sorted(shards)])
-        write_json(place / MANIFEST_FILE, manifest.model_dump())
-        _sweep(place, manifest)
+        write_json(folder / MANIFEST_FILE, manifest.model_dump())
+        _sweep(folder, manifest)
     return manifest
 
 
