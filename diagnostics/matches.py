@@ -97,6 +97,7 @@ class QueryReport(Result):
     matches: tuple[Match, ...]
     sparsity: float = 100.0
     heaviest: QueryToken | None = None
+    query_id: str | None = None  # of a query of a file
 
     @property
     def headline(self) -> str:
@@ -107,6 +108,7 @@ class QueryReport(Result):
     def to_dict(self) -> dict[str, Any]:
         """Everything that the tables show, as plain objects and lists."""
         content = asdict(self)
+        _leave_out(content, "query_id")
         for match in content["matches"]:
             for part in match["contributions"]:
                 _leave_out(part, "window")
@@ -116,12 +118,19 @@ class QueryReport(Result):
     def rows(self) -> list[Row]:
         """Each shared token of each document that was found, largest contribution first."""
         rows: list[dict[str, Any]] = [
-            {"rank": match.rank, "document_id": match.document_id, "score": match.score, **asdict(part)}
+            {
+                "query_id": self.query_id,
+                "rank": match.rank,
+                "document_id": match.document_id,
+                "score": match.score,
+                **asdict(part),
+            }
             for match in self.matches
             for part in match.contributions
         ]
         for row in rows:
             _leave_out(row, "window")
+            _leave_out(row, "query_id")
         return list[Row](rows)
 
     def sections(self) -> Sequence[Section]:
@@ -130,7 +139,7 @@ class QueryReport(Result):
         if self.heaviest is not None:
             sparse += f", largest {self.heaviest.token} {self.heaviest.weight:.3f}"
         sections = [
-            Section("query", "", [Prose(self.query, "title")]),
+            Section("query", self.query_id or "", [Prose(self.query, "title")]),
             Section("tokens", f"Query tokens ({sparse})", [_weighed(self)]),
         ]
         largest = max((match.contributions[0].contribution for match in self.matches), default=1.0)

@@ -17,7 +17,6 @@ from sparse_adapt.collection.examples import Candidates, read_candidates, write_
 from sparse_adapt.collection.readers import (
     Document,
     Query,
-    documents_at,
     read_documents,
     read_judgements,
     read_queries,
@@ -79,8 +78,9 @@ class TestDocuments:
         [
             ("two.tsv", "d1\tone\nd2\t\n", [Document("d1", "one"), Document("d2", "")]),
             ("three.tsv", "d1\tT\tone\n\nd2\t\t\n", DOCUMENTS),
-            ("untold.txt", "d1\tT\tone\nd2\t\t\n", DOCUMENTS),
-            ("untold", GOOD_DOCUMENTS, DOCUMENTS),
+            ("UPPER.NDJSON", GOOD_DOCUMENTS, DOCUMENTS),
+            ("list.json", f"[{','.join(GOOD_DOCUMENTS.splitlines())}]", DOCUMENTS),
+            ("floats.jsonl", '{"_id": 12.0, "text": ["one", "two"]}', [Document("12", "one\ntwo")]),
             ("windows.jsonl", b"\xef\xbb\xbf" + GOOD_DOCUMENTS.replace("\n", "\r\n").encode(), DOCUMENTS),
             ("windows.tsv", b"\xef\xbb\xbfd1\tT\tone\r\nd2\t\t\r\n", DOCUMENTS),
             ("integers.jsonl", '{"_id": 12, "title": null, "text": "one"}', [Document("12", "one")]),
@@ -139,7 +139,7 @@ class TestDocuments:
                 "keywords": ["pumps", "wells"],
                 "venue": "Annals",
             },
-            {"_id": "2", "text": "text", "author_keywords": "saws", "journal": {"name": "no text"}},
+            {"_id": "2", "text": "text", "keywords": "saws", "venue": {"name": "no text"}},
         ]
         (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
         assert list(read_documents(tmp_path)) == expected
@@ -278,7 +278,7 @@ class TestQueries:
     def test_fields_of_other_names(self, tmp_path, fields):
         assert list(read_queries(put(tmp_path, "q.jsonl", json.dumps(fields)))) == [Query("1", "what")]
 
-    @pytest.mark.parametrize("name", ["topics", "topics.txt", "topics.xml", "topics.trec"])
+    @pytest.mark.parametrize("name", ["topics.sgml", "topics.SGM", "topics.xml", "topics.trec"])
     @pytest.mark.parametrize(
         "content",
         [
@@ -735,68 +735,6 @@ def test_any_bytes_give_documents_or_one_line(place, content):
 
 
 class TestAsPeopleHaveThem:
-    @pytest.mark.parametrize(
-        ("topic", "text"),
-        [
-            (
-                "<top>\n<num> 1\n<title> effect size p<0.05 with n>30\n<desc> x\n</top>",
-                "effect size p<0.05 with n>30",
-            ),
-            ("<top>\n<num> 1\n<title> vector<int> iterator\n<smry> x\n</top>", "vector<int> iterator"),
-            ('<topic number="1"><title><![CDATA[a <b> & &amp;]]></title></topic>', "a <b> & &amp;"),
-            ('<topic number="1">only &lt;3 words</topic>', "only <3 words"),
-            ("<topic id='1'><title>in <i>vivo</i> x</title><other>y</other></topic>", "in vivo x"),
-            ("<queries><query>\n<qid>1</qid>\n<content>what</content>\n</query></queries>", "what"),
-            ("<DOC><DOCNO>1</DOCNO><TEXT>what</TEXT></DOC>", "what"),
-        ],
-    )
-    def test_topics(self, tmp_path, topic, text):
-        assert list(read_queries(put(tmp_path, "topics.txt", topic))) == [Query("1", text)]
-
-    def test_trec_documents(self, tmp_path):
-        content = (
-            "<DOC>\n<DOCNO> FT-1 </DOCNO>\n<HEADLINE>Two &amp; two</HEADLINE>\n<TEXT>\none, p<0.05\n</TEXT>\n"
-            "<TEXT>two</TEXT>\n</DOC>\n<DOC><DOCNO>W2</DOCNO><DOCHDR>http://x</DOCHDR><html><head><title>T</title>"
-            "<script>x < 3</script></head><body><p>A&nbsp;<b>b</b></p><div>c</div></body></html></DOC>\n"
-        )
-        assert list(read_documents(put(tmp_path, "corpus.trec", content))) == [
-            Document("FT-1", "one, p<0.05 two", "Two & two"),
-            Document("W2", "A b c", "T"),
-        ]
-        assert problem_of(read_documents, put(tmp_path, "x.trec", "<DOC>\n<TEXT>a</TEXT></DOC>")) == (
-            ":1: needs a <DOCNO> (found: text)"
-        )
-
-    def test_html_in_texts(self, tmp_path, capfd):
-        texts = [
-            "<div class='x'>One&nbsp;two<br>three</div>",
-            "vector<int> and a<b",
-            "an <a> tag, p<0.05 and n>30",
-        ]
-        lines = [json.dumps({"_id": str(number), "text": text}) for number, text in enumerate(texts)]
-        path = put(tmp_path, "html.jsonl", "\n".join(lines))
-        assert [document.text for document in read_documents(path)] == ["One two three", *texts[1:]]
-        assert capfd.readouterr().err == f"{path}: texts hold HTML; what a reader sees of it is read\n"
-
-    def test_a_folder_of_texts(self, tmp_path, capfd):
-        for name, text in {
-            "b/page.html": "<html><head><title>T</title></head><body><p>a</p>b</body></html>",
-            "a.md": "# Title\n\nSome *text*\n",
-            "c.txt": "# no title\n",
-            ".git/d.txt": "hidden",
-            "picture.png": "no",
-        }.items():
-            (tmp_path / name).parent.mkdir(exist_ok=True)
-            (tmp_path / name).write_text(text)
-        documents = list(read_documents(tmp_path))
-        assert "no corpus.jsonl, so its text, Markdown, HTML and PDF files are read" in capfd.readouterr().err
-        assert documents == [
-            Document("a.md", "Some *text*", "Title"),
-            Document("b/page.html", "a b", "T"),
-            Document("c.txt", "# no title"),
-        ]
-        assert documents_at(tmp_path) == tmp_path
-
     def test_csv(self, tmp_path):
         path = put(tmp_path, "corpus.csv", 'docid,contents,title\n1,"a, b",T\n2,c,\n')
         assert list(read_documents(path)) == [Document("1", "a, b", "T"), Document("2", "c")]

@@ -25,7 +25,6 @@ from sparse_adapt.collection.readers import (
     read_documents,
     read_judgements,
     read_queries,
-    read_questions,
     read_run,
 )
 from sparse_adapt.engines.manifest import json_lines, read_export
@@ -96,8 +95,8 @@ TEXTS: dict[str, tuple[str, Read]] = {  # what people write: content, and who re
     ),
     "queries.jsonl": ('{"_id": "1", "text": "a", "kind": "semantic", "doc_id": "1"}\n', all_of(read_queries)),
     "queries.tsv": ("1\twhat\n2\twho\n", all_of(read_queries)),
-    "questions.json": ('["a", {"id": 3, "text": "b"}]', read_questions),
-    "questions.txt": ("what\nwho\n", read_questions),
+    "questions.json": ('["a", {"id": 3, "text": "b"}]', all_of(read_queries)),
+    "questions.txt": ("what\nwho\n", all_of(read_queries)),
     "topics.xml": (
         '<topics><topic number="1"><title><![CDATA[a]]></title></topic></topics>',
         all_of(read_queries),

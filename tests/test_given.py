@@ -30,7 +30,7 @@ class Row:
 @pytest.mark.parametrize(
     "given",
     [
-        [{"_id": "a", "title": "Tools", "text": "A saw."}, {"id": "b", "text": "A plane."}],
+        [{"_id": "a", "title": "Tools", "text": "A saw."}, {"_id": "b", "text": "A plane."}],
         pandas.DataFrame({"id": ["a", "b"], "title": ["Tools", None], "text": ["A saw.", "A plane."]}),
         iter(PAIR),
         [Row("a", "A saw.", "Tools"), Row("b", "A plane.")],

@@ -14,8 +14,8 @@ from hypothesis import strategies as some
 from lxml import etree
 
 from sparse_adapt.collection.glossary import read_dictionary
+from sparse_adapt.collection.markup import text_of_page
 from sparse_adapt.collection.readers import read_documents, read_judgements, read_queries, read_run
-from sparse_adapt.collection.texts import text_of_page
 from sparse_adapt.errors import InputError
 
 SIGNS = some.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\u2028\u2029\ufeff")
@@ -134,7 +134,7 @@ def test_glossaries_as_lxml_reads_them(place, texts):
 def test_pages_as_beautiful_soup_reads_them(parts):
     page = "".join(f"<p>{html.escape(part)}</p>\n" for part in parts)
     theirs = BeautifulSoup(f"<html><body>{page}</body></html>", "html.parser").get_text()
-    assert text_of_page(f"<html><body>{page}</body></html>").text == single(theirs)
+    assert text_of_page(f"<html><body>{page}</body></html>", "a.html").text == single(theirs)
 
 
 def single(text: str | None) -> str:

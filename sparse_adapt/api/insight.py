@@ -1,7 +1,7 @@
 """Why a document matches, and what a model makes of a term: `explain` and `diagnose`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from diagnostics.token_report import TokenReport
     from sparse_adapt.api.models import ModelGiven
     from sparse_adapt.collection.given import DocumentsGiven
+    from sparse_adapt.collection.readers import Query
     from sparse_adapt.report.sections import Section
 
 Top = Annotated[int, Option("Documents to show.", ge=1)]
@@ -67,12 +68,14 @@ def explain(
     ('money', False)
     """
     how: Any = {"device": device, "progress": progress, **reading}
-    return explain_each(model, [query], corpus, top=top, expansions=expansions, **how)[0]
+    from sparse_adapt.collection.readers import Query
+
+    return explain_each(model, [Query("", query)], corpus, top=top, expansions=expansions, **how)[0]
 
 
 def explain_each(
     model: "ModelGiven",
-    queries: Sequence[str],
+    queries: "Sequence[Query]",
     corpus: "DocumentsGiven",
     *,
     top: int = 5,
@@ -81,19 +84,24 @@ def explain_each(
     progress: bool | None = None,
     **reading: int | None,
 ) -> "list[QueryReport]":
-    """What `explain` says of each of many queries, with the documents encoded once."""
+    """What `explain` says of each of many queries, under its id, with the documents encoded once."""
     from diagnostics.matches import explain as take_apart
     from sparse_adapt.api.models import load_sparse
     from sparse_adapt.collection.given import Corpus
 
     for query in queries:
-        if not query.strip():
+        if not query.text.strip():
             raise InputError("query", "is empty; say what to look for")
     documents = list(Corpus.of(corpus).read())
     held, encoder = load_sparse(model, device, **reading)
     with watching(progress) as bars:
         vectors = held.encode_documents(documents, bars.count("documents", len(documents)))
-    return [take_apart(query, encoder, documents, top, expansions, vectors=vectors) for query in queries]
+    reports = (
+        take_apart(each.text, encoder, documents, top, expansions, vectors=vectors) for each in queries
+    )
+    return [
+        replace(found, query_id=each.query_id or None) for each, found in zip(queries, reports, strict=True)
+    ]
 
 
 @declared
@@ -285,7 +293,7 @@ def look_for(
     queries: Annotated[
         str | Path | None,
         Option(
-            "Explain each query of this file instead: a query a line, or JSON.",
+            "Explain each query of this file instead: any file of queries, or a text with one a line.",
             metavar="FILE",
             check=a_file_or_folder,
         ),
@@ -304,11 +312,9 @@ def look_for(
     if query is None and html is not None:
         raise ConfigError("--html is for one query; name it")
     subject = _subject(model, corpus)
-    asked = [query or ""]
-    if queries is not None:
-        from sparse_adapt.collection.readers import read_questions
+    from sparse_adapt.collection.readers import Query, read_queries
 
-        asked = [each.text for each in read_questions(queries)]
+    asked = [Query("", query or "")] if queries is None else list(read_queries(queries))
     how: Any = {"device": device, "progress": progress, **reading}
     found = explain_each(subject.model, asked, subject.corpus, top=top, **how)
     lead = f"What {last_name(subject.model)} finds for it in {last_name(subject.corpus)}."

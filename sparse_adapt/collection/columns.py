@@ -9,9 +9,9 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sparse_adapt.collection.lines import read_lines, say_taken
+from sparse_adapt.collection.lines import JsonLine, read_lines, say_taken
 from sparse_adapt.errors import ConfigError, InputError, OutputError, unknown
 from sparse_adapt.files.folders import open_output
 
@@ -33,7 +33,7 @@ OF_DOCUMENTS: Names = {
 }
 OF_QUERIES: Names = {
     "_id": ("_id", "id", "query_id", "qid", "queryid", "topic_id", "topic", "number"),
-    "text": ("text", "query", "query_text", "question", "title"),
+    "text": ("query", "query_text", "question", "text", "title"),  # a passage may stand beside its question
     "kind": ("kind",),
 }
 OF_JUDGEMENTS: Names = {
@@ -159,9 +159,27 @@ def bare_name(field: str) -> str:
     return field.lstrip("_")
 
 
-def usual_key(fields: Mapping[str, Any], names: Sequence[str]) -> str:
-    """The first of some names that an object has a value under; the usual one where it has none."""
-    return next((name for name in names if fields.get(name) is not None), names[0])
+class Keys:
+    """The key of each field in the objects of one file: the first of its names that an object has, in all alike."""
+
+    def __init__(self, names: Names) -> None:
+        self.names, self.taken = names, dict[str, str]()
+
+    def of(self, record: JsonLine) -> dict[str, str]:
+        """The key of each field. Raises InputError where an object has a field under another name than those before."""
+        for field, names in self.names.items():
+            taken = self.taken.get(field)
+            if taken is not None and taken in record.fields:
+                continue
+            found = next((name for name in names if record.fields.get(name) is not None), None)
+            if taken is not None and found is not None:
+                before = f'has its {bare_name(field)} under "{found}", those before under "{taken}"'
+                raise record.error(f"{before}; give all the same name")
+            if found is not None:
+                self.taken[field] = found
+                if bare_name(found) != bare_name(field):
+                    say_taken(str(record.path), f'"{found}" taken for {bare_name(field)}')
+        return {field: self.taken.get(field, field) for field in self.names}
 
 
 def taken_for(cells: Sequence[str], columns: Mapping[str, int]) -> str:

@@ -12,12 +12,12 @@ occur twice, are never taken for its negatives. `replaced` names the words that 
 Either form of a triplet may hold the fields of the other. Whatever is wrong raises InputError with the line.
 """
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from sparse_adapt.collection.columns import usual_key
+from sparse_adapt.collection.columns import Keys, Names
 from sparse_adapt.collection.lines import JsonLine, read_objects, write_objects
 from sparse_adapt.collection.opening import Location, reachable, variants
 from sparse_adapt.collection.readers import outside
@@ -25,7 +25,10 @@ from sparse_adapt.collection.sources import file_of
 from sparse_adapt.collection.streams import Unique, at_least_one
 
 CANDIDATE_FILES = variants("candidates.jsonl")
-CANDIDATE_QUERIES = ("query_id", "qid", "query-id", "_id", "id")
+OF_CANDIDATES: Names = {
+    "query_id": ("query_id", "qid", "query-id", "_id", "id"),
+    "query": ("query", "text"),
+}
 PAIR_FILES = variants("pairs.jsonl")
 
 
@@ -88,9 +91,9 @@ def write_candidates(path: str | Path, candidates: Iterable[Candidates]) -> int:
 
 
 def _read_candidates(path: Location, document_ids: Container[str] | None) -> Iterator[Candidates]:
-    unique = Unique(path, "query id")
+    unique, keys = Unique(path, "query id"), Keys(OF_CANDIDATES)
     for record in at_least_one(read_objects(path), path, "candidates"):
-        candidates = _candidates(record)
+        candidates = _candidates(record, keys.of(record))
         unique.add(candidates.query_id, record.line)
         for document_id in candidates.document_ids:
             if document_ids is not None and not candidates.texts and document_id not in document_ids:
@@ -98,9 +101,8 @@ def _read_candidates(path: Location, document_ids: Container[str] | None) -> Ite
         yield candidates
 
 
-def _candidates(record: JsonLine) -> Candidates:
-    query_id = record.identifier(usual_key(record.fields, CANDIDATE_QUERIES))
-    query = record.words(usual_key(record.fields, ("query", "text")))
+def _candidates(record: JsonLine, keys: Mapping[str, str]) -> Candidates:
+    query_id, query = record.identifier(keys["query_id"]), record.words(keys["query"])
     documents, scores = record.identifiers("doc_ids"), record.numbers("teacher_scores")
     texts = record.strings("doc_texts")
     if not documents:

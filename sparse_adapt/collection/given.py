@@ -15,10 +15,11 @@ from sparse_adapt.collection.columns import (
     OF_DOCUMENTS,
     OF_GLOSSARIES,
     OF_JUDGEMENTS,
+    OF_QUERIES,
     ColumnsGiven,
+    Keys,
     Names,
     chosen_columns,
-    usual_key,
 )
 from sparse_adapt.collection.glossary import Definition, definitions_in, read_dictionary
 from sparse_adapt.collection.lines import JsonLine
@@ -31,7 +32,7 @@ from sparse_adapt.collection.readers import (
     query_of,
     read_documents,
     read_judgements,
-    read_questions,
+    read_queries,
     write_documents,
 )
 from sparse_adapt.collection.streams import Unique, at_least_one
@@ -80,7 +81,8 @@ class Corpus:
             return given
         if isinstance(given, str | Path):
             return cls(None, table=str(given), chosen=chosen) if chosen else cls(str(given))
-        held = [_document(number, item) for number, item in _numbered(given, "documents")]
+        keys = Keys(OF_DOCUMENTS)
+        held = [_document(number, item, keys) for number, item in _numbered(given, "documents")]
         _check_ids("documents", "document id", (document.document_id for document in held))
         return cls(None, tuple(held))
 
@@ -113,8 +115,9 @@ DocumentsGiven = Place | Iterable[str | Mapping[str, Any] | Document] | Mapping[
 def queries_of(given: QueriesGiven) -> list[Query]:
     """Queries from a place or from memory: texts, a dictionary from ids to texts, dictionaries, `Query`."""
     if isinstance(given, str | Path):
-        return read_questions(given)
-    queries = [_query(number, item) for number, item in _numbered(given, "queries")]
+        return list(read_queries(given))
+    keys = Keys(OF_QUERIES)
+    queries = [_query(number, item, keys) for number, item in _numbered(given, "queries")]
     _check_ids("queries", "query id", (query.query_id for query in queries))
     return queries
 
@@ -130,9 +133,10 @@ def judgements_of(given: JudgementsGiven, split: str = "test") -> Judgements:
     if isinstance(given, Mapping):
         return {str(query): _grades(documents) for query, documents in given.items()}
     judgements: Judgements = {}
+    keys = Keys(OF_JUDGEMENTS)
     for number, item in _numbered(given, "judgements"):
         record = _record("judgements", number, item)
-        query, document, grade = (usual_key(record.fields, names) for names in OF_JUDGEMENTS.values())
+        query, document, grade = keys.of(record).values()
         of_query = judgements.setdefault(record.identifier(query), {})
         of_query[record.identifier(document)] = int(record.number(grade))
     return judgements
@@ -183,19 +187,19 @@ def items_of(given: object, what: str) -> Iterable[object]:
     return given
 
 
-def _document(number: int, item: object) -> Document:
+def _document(number: int, item: object, keys: Keys) -> Document:
     if isinstance(item, Document):
         return item
     if isinstance(item, str):
         return Document(str(number), item)
-    return document_of(_record("documents", number, _keyed(item, "_id", "text")), str(number))
+    return document_of(_record("documents", number, _keyed(item, "_id", "text")), keys, str(number))
 
 
-def _query(number: int, item: object) -> Query:
+def _query(number: int, item: object, keys: Keys) -> Query:
     if isinstance(item, Query):
         return item
     fields = {"text": item} if isinstance(item, str) else _keyed(item, "_id", "text")
-    return query_of(_record("queries", number, fields), str(number))
+    return query_of(_record("queries", number, fields), keys, str(number))
 
 
 def _defining(number: int, item: object) -> JsonLine:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sparse_adapt.collection.columns import GLOSSARIES, OF_GLOSSARIES, usual_key
+from sparse_adapt.collection.columns import GLOSSARIES, OF_GLOSSARIES, Keys
 from sparse_adapt.collection.lines import JsonLine, read_objects, say_taken, write_objects
 from sparse_adapt.collection.opening import Location, variants
 from sparse_adapt.collection.sheets import is_table
@@ -52,8 +52,9 @@ def definitions_in(records: Iterable[JsonLine], source: str | Path) -> Iterator[
     """Each definition once, of at least one. Says which records have none, and which have one that was there."""
     found = set[tuple[str, str]]()
     without, again = list[JsonLine](), list[JsonLine]()
+    keys = Keys({field: OF_GLOSSARIES[field] for field in ("term", "definition")})
     for record in records:
-        definition = definition_of(record)
+        definition = definition_of(record, keys)
         if definition is None:
             without.append(record)
         elif (pair := (definition.term, definition.definition)) in found:
@@ -122,10 +123,9 @@ def _of_row(record: JsonLine) -> Iterator[JsonLine]:
         yield record
 
 
-def definition_of(record: JsonLine) -> Definition | None:
+def definition_of(record: JsonLine, keys: Keys) -> Definition | None:
     """One entry of a glossary, None where it lacks the term or its meaning. Raises InputError for what is no text."""
-    keys = (usual_key(record.fields, OF_GLOSSARIES[field]) for field in ("term", "definition"))
-    term, definition = (record.string(key, default="") for key in keys)
+    term, definition = (record.string(key, default="") for key in keys.of(record).values())
     examples = record.strings("examples")
     if not all(example.strip() for example in examples):
         raise record.error('"examples" holds an empty text; fill it in or remove it')

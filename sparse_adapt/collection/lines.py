@@ -6,6 +6,7 @@ A byte order mark is skipped. Nothing but the current line is held.
 
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -17,7 +18,10 @@ from sparse_adapt.errors import InputError, SparseAdaptError, first_line
 from sparse_adapt.files.folders import open_output
 from sparse_adapt.report.printable import is_unicode
 
-LONGEST_LINE = 1 << 28  # bytes: a few bytes of a compressed file may stand for gigabytes
+STRUCTURED = re.compile(
+    r"""\s*(?:\[\s*(?:["\[{]|$)|\{\s*(?:"|$)|<(?:\?xml|!--|!doctype|(?:top|topics?|doc)\b))""", re.IGNORECASE
+)  # how JSON and markup begin
+LONGEST_LINE = 1 << 26  # bytes: a few bytes of a compressed file may stand for gigabytes
 
 
 def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
@@ -42,6 +46,19 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
         raise InputError(
             path, f"can't be read ({reason}); check the file", line=number + 1 if number else None
         ) from error
+
+
+def read_whole(path: str | Path) -> str:
+    """All of a file. Raises InputError as `read_lines` does, and for one that is too large to be read at once."""
+    lines, size = [], 0
+    for _, text in read_lines(path):
+        lines.append(text)
+        size += len(text) + 1
+        if size > LONGEST_LINE:
+            raise InputError(
+                path, f"is over {LONGEST_LINE:,} signs long, and is read whole; break it into several"
+            )
+    return "\n".join(lines)
 
 
 def _decode(raw: bytes, path: str | Path, number: int) -> str:
@@ -115,6 +132,10 @@ class JsonLine:
             raise self.needs("a list of strings", key)
         return tuple(values)
 
+    def passages(self, key: str) -> str:
+        """The text under a key, or the texts of a list, a line each."""
+        return "\n".join(self.strings(key)) if isinstance(self.fields.get(key), list) else self.string(key)
+
     def listed(self, key: str) -> str:
         """The text under a key, or the texts of a list with commas between; empty where there is neither."""
         value = self.fields.get(key)
@@ -153,6 +174,10 @@ class JsonLine:
     def _identifier(self, value: object, key: str, what: str = "a string") -> str:
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
+        if (
+            isinstance(value, float) and value.is_integer()
+        ):  # as data frames write numbers where some are missing
+            return str(int(value))
         if not isinstance(value, str):
             raise self.needs(what, key)
         if not value.strip():
@@ -160,11 +185,51 @@ class JsonLine:
         return value
 
 
+class ListEntry(JsonLine):
+    """One entry of a JSON list, whose line is its number."""
+
+    __slots__ = ()
+
+    def error(self, problem: str) -> InputError:
+        """What is wrong here, with the place."""
+        return InputError(self.path, f"entry {self.line} of the list: {problem}")
+
+
 def read_objects(path: str | Path) -> Iterator[JsonLine]:
     """The JSON object of every line that isn't blank. Raises InputError for any other line."""
     for number, line in read_lines(path):
         if line and not line.isspace():
             yield JsonLine(path, number, parse_object(line, path, number))
+
+
+def read_words(path: str | Path) -> Iterator[JsonLine]:
+    """Each line that isn't blank, under its number. Raises InputError for a line of something else by its looks."""
+    for number, line in read_lines(path):
+        if "\t" in line.strip() or STRUCTURED.match(line):
+            found = "tabs between columns" if "\t" in line.strip() else "what looks like JSON or markup"
+            problem = f"holds {found}, where a .txt has one a line; let its name end in .tsv, .jsonl, .json or .trec"
+            raise InputError(path, problem, line=number)
+        if line.strip():
+            yield JsonLine(path, number, {"_id": str(number), "text": line.strip()})
+
+
+def read_list(path: str | Path) -> Iterator[JsonLine]:
+    """Each entry of a JSON list, by its number; a text has the key `text`. Raises InputError for anything else."""
+    try:
+        entries = json.loads(read_whole(path))
+    except (ValueError, RecursionError) as error:
+        problem = f"broken JSON ({error}); mend it, or let the name of JSON lines end in .jsonl"
+        raise InputError(path, problem, line=getattr(error, "lineno", None)) from error
+    if not isinstance(entries, list):
+        raise InputError(
+            path, f"needs a JSON list (found: {_shown(entries)}); end the name of JSON lines in .jsonl"
+        )
+    for number, entry in enumerate(entries, start=1):
+        fields = {"text": entry} if isinstance(entry, str) else entry
+        if not isinstance(fields, dict) or not is_unicode(json.dumps(fields, ensure_ascii=False)):
+            problem = f"no text and no object in Unicode (found: {_shown(entry)}); mend it"
+            raise ListEntry(path, number, {}).error(problem)
+        yield ListEntry(path, number, fields)
 
 
 def parse_object(text: str, path: str | Path, number: int) -> dict[str, Any]:

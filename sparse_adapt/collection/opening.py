@@ -81,7 +81,7 @@ def open_bytes(source: str | Path) -> IO[bytes]:
     Raises InputError for an ending that nobody here can read, MissingExtraError where a package is missing.
     """
     place = place_of(source)
-    _check_ending(place)
+    check_ending(place)
     if isinstance(place, Address):
         files, path = _file_system(place)
         raw = cast(IO[bytes], _ask(place, lambda: files.open(path, "rb")))
@@ -188,7 +188,7 @@ def _compression(name: str) -> Compression | None:
     return next((each for each in COMPRESSIONS if name.endswith(each.ending)), None)
 
 
-def _check_ending(place: Location) -> None:
+def check_ending(place: Location) -> None:
     """Raise InputError for a file that is compressed in a way nobody here can read."""
     ending = next((each for each in UNREAD if place.name.endswith(each)), None)
     if ending is not None:

@@ -2,26 +2,26 @@
 
 | what | layouts |
 |---|---|
-| documents | BEIR folder, JSONL (`_id`, optional `title`, `text`), TSV (id, text or id, title, text), CSV, XLSX, |
-|  | Parquet, TREC `<DOC>`, a folder of text, Markdown, HTML and PDF files |
-| queries | BEIR folder, JSONL (`_id`, `text`, optional `kind`), TSV (id, text), CSV, XLSX, Parquet |
-|  | TREC and NTCIR topics; what somebody wrote down: a line each, or a JSON list |
+| documents | BEIR folder, JSONL (`_id`, optional `title`, `text`), a JSON list, tables (TSV, CSV, XLSX, |
+|  | Parquet), TREC `<DOC>`, a folder of text, Markdown, HTML and PDF files |
+| queries | BEIR folder, JSONL (`_id`, `text`, optional `kind`), a JSON list, tables, TREC and NTCIR topics, |
+|  | a text file with a query a line |
 | judgements | BEIR folder and split, TSV of three columns, TREC qrels of four |
 | runs | TREC run of six columns |
 
-The first three are also read from an `ir_datasets` id and from the name of a bundled corpus, and any file may be
-compressed (`.gz`, `.bz2`, `.xz`, `.zst`) and lie at any address that fsspec reads. Readers
-stream: they hold one line, and of the documents before it 8 bytes each. Whatever
-is wrong raises InputError with file and line; a missing file does so at the call, before anything is read. Of a text
-that is HTML, what a reader sees is read, and that is said.
+The end of a file's name says what the file is, never its contents: a name that doesn't say it is refused, and so is a
+file that isn't what its name says. The first three are also read from an `ir_datasets` id and from the name of a
+bundled corpus, and any file may be compressed (`.gz`, `.bz2`, `.xz`, `.zst`) and lie at any address that fsspec reads.
+Readers stream: they hold one line, and of the documents before it 8 bytes each. Whatever is wrong raises InputError
+with file and line; a missing file does so at the call, before anything is read.
 """
 
-import json
+import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from sparse_adapt.collection.columns import (
@@ -30,19 +30,35 @@ from sparse_adapt.collection.columns import (
     OF_DOCUMENTS,
     OF_QUERIES,
     QUERIES,
+    Keys,
     Layout,
     read_qrels,
     read_results,
-    usual_key,
     write_columns,
 )
-from sparse_adapt.collection.lines import JsonLine, read_lines, read_objects, say_taken, write_objects
-from sparse_adapt.collection.opening import Address, Location, bare, place_of, reachable, variants
+from sparse_adapt.collection.lines import (
+    JsonLine,
+    ListEntry,
+    read_list,
+    read_objects,
+    read_words,
+    say_taken,
+    write_objects,
+)
+from sparse_adapt.collection.opening import (
+    Address,
+    Location,
+    bare,
+    check_ending,
+    place_of,
+    reachable,
+    variants,
+)
 from sparse_adapt.collection.sheets import is_table
-from sparse_adapt.collection.sources import Dataset, bundled, is_folder, lies_at, locate, split_file
+from sparse_adapt.collection.sources import TABLES, Dataset, bundled, is_folder, lies_at, locate, split_file
 from sparse_adapt.collection.streams import Unique, UniqueAmongMany, at_least_one
 from sparse_adapt.collection.tables import NONE, read_sheet
-from sparse_adapt.collection.texts import is_page, read_loose, text_of_page
+from sparse_adapt.collection.texts import read_loose
 from sparse_adapt.collection.trec import read_topics, read_trec_documents
 from sparse_adapt.errors import ConfigError, InputError
 
@@ -127,14 +143,15 @@ def _unique_documents(
     def ids() -> Iterator[tuple[int, str]]:
         return ((line, document.document_id) for line, document in numbered())
 
-    unique = UniqueAmongMany(path, "document id", ids)
+    unique, tagged = UniqueAmongMany(path, "document id", ids), 0
     for line, document in at_least_one(numbered(), path, "documents"):
         unique.add(document.document_id, line)
-        if is_page(document.text):
-            say_taken(str(path), "texts hold HTML; what a reader sees of it is read")
-            document = replace(document, text=text_of_page(document.text).text)
+        tagged += "</" in document.text and OF_HTML.search(document.text) is not None
         yield document
     unique.settle()
+    if tagged:
+        said = f"{tagged:,} texts hold tags of HTML, which are read as they stand"
+        say_taken(str(path), f"{said}; what a reader sees is read of .html files in a folder")
 
 
 def _numbered_documents(
@@ -144,27 +161,25 @@ def _numbered_documents(
     if isinstance(place, Dataset):
         for number, row in enumerate(place.rows("docs"), start=1):
             yield number, _dataset_document(row)
-    elif isinstance(place, Path) and place.is_dir():
-        for number, (name, page) in enumerate(read_loose(place), start=1):
-            yield number, Document(name, page.text, page.title)
-    elif _is_markup(place):
-        for line, *fields in read_trec_documents(place):
-            yield line, Document(*fields)
-    else:
-        for record in _records(place, DOCUMENTS, chosen):
-            yield record.line, document_of(record)
+        return
+    keys = Keys(OF_DOCUMENTS)
+    for record in _records(place, "documents", DOCUMENTS, chosen):
+        yield (
+            record.line,
+            document_of(record, keys, str(record.line) if isinstance(record, ListEntry) else None),
+        )
 
 
-def document_of(record: JsonLine, document_id: str | None = None) -> Document:
+def document_of(record: JsonLine, keys: Keys, document_id: str | None = None) -> Document:
     """A document by its fields, under whichever of their usual names; `document_id` is that of one without an id."""
-    keys = {field: usual_key(record.fields, names) for field, names in OF_DOCUMENTS.items()}
-    has_id = document_id is None or record.fields.get(keys["_id"]) is not None
-    beside = record.listed(keys["keywords"]), record.listed(keys["journal"])
+    key = keys.of(record)
+    has_id = document_id is None or record.fields.get(key["_id"]) is not None
     return Document(
-        record.identifier(keys["_id"]) if has_id else str(document_id),
-        record.string(keys["text"]),
-        record.string(keys["title"], default=""),
-        *beside,
+        record.identifier(key["_id"]) if has_id else str(document_id),
+        record.passages(key["text"]),
+        record.string(key["title"], default=""),
+        record.listed(key["keywords"]),
+        record.listed(key["journal"]),
     )
 
 
@@ -190,28 +205,6 @@ def read_queries(source: str | Path) -> Iterator[Query]:
     return read()
 
 
-def read_questions(source: str | Path) -> list[Query]:
-    """Queries in their order, in any layout of `read_queries` or as somebody wrote them down.
-
-    A text file without tabs has a query in each line; a JSON list holds strings or objects with a `text`. Raises
-    InputError with file and line for what is neither, and for a file without queries.
-    """
-    place = locate(source, QUERY_FILES)
-    if isinstance(place, Dataset) or is_table(place) or bare(place.name).endswith(".jsonl"):
-        return list(read_queries(source))
-    lines = list(read_lines(place))
-    first = next((text.lstrip(" ") for _, text in lines if text.strip()), "")
-    if first.startswith(("{", "<")) or "\t" in first:
-        return list(read_queries(source))
-    if first.startswith("["):
-        found = _listed_queries(place, "\n".join(text for _, text in lines))
-    else:
-        found = [Query(str(number), text.strip()) for number, text in lines if text.strip()]
-    if not found:
-        raise InputError(place, "holds no queries; write one a line")
-    return found
-
-
 def write_queries(path: str | Path, queries: Iterable[Query]) -> int:
     """Write `queries.jsonl`; says how many queries."""
     return write_objects(
@@ -224,41 +217,21 @@ def _numbered_queries(place: Location | Dataset) -> Iterator[tuple[int, Query]]:
     if isinstance(place, Dataset):
         for number, row in enumerate(place.rows("queries"), start=1):
             yield number, Query(str(row.query_id), row.default_text())
-    elif _is_markup(place):
-        for line, query_id, text in read_topics(place):
-            yield line, Query(query_id, text)
-    else:
-        for record in _records(place, QUERIES):
-            yield record.line, query_of(record)
+        return
+    keys = Keys(OF_QUERIES)
+    for record in _records(place, "queries", QUERIES):
+        yield record.line, query_of(record, keys, str(record.line) if isinstance(record, ListEntry) else None)
 
 
-def query_of(record: JsonLine, query_id: str | None = None) -> Query:
+def query_of(record: JsonLine, keys: Keys, query_id: str | None = None) -> Query:
     """A query by its fields, under whichever of their usual names; `query_id` is that of one without an id."""
-    keys = {field: usual_key(record.fields, names) for field, names in OF_QUERIES.items()}
-    has_id = query_id is None or record.fields.get(keys["_id"]) is not None
+    key = keys.of(record)
+    has_id = query_id is None or record.fields.get(key["_id"]) is not None
     return Query(
-        record.identifier(keys["_id"]) if has_id else str(query_id),
-        record.words(keys["text"]),
-        record.string("kind", default=""),
+        record.identifier(key["_id"]) if has_id else str(query_id),
+        record.words(key["text"]),
+        record.string(key["kind"], default=""),
     )
-
-
-def _listed_queries(path: Location, text: str) -> list[Query]:
-    """Queries of a JSON list, an entry that has no id under its number."""
-    try:
-        entries = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        line = getattr(error, "lineno", None)
-        raise InputError(path, f"broken JSON ({error}); mend it", line=line) from error
-    found = []
-    for number, entry in enumerate(entries, start=1):
-        fields = entry if isinstance(entry, dict) else {"text": entry}
-        said = fields.get(usual_key(fields, OF_QUERIES["text"]))
-        if not isinstance(said, str) or not said.strip():
-            problem = f"entry {number} of the list has no text; write a string or an object with one"
-            raise InputError(path, problem)
-        found.append(Query(str(fields.get(usual_key(fields, OF_QUERIES["_id"]), number)), said.strip()))
-    return found
 
 
 # -- judgements ----------------------------------------------------------------------------------
@@ -338,19 +311,31 @@ def _name(place: Location | Dataset) -> str | Path:
     return place.name if isinstance(place, Dataset) else place
 
 
-def _records(place: Location, layout: Layout, chosen: Mapping[str, str] = NONE) -> Iterator[JsonLine]:
-    """Each entry of a table or of JSON lines by its fields."""
-    if is_table(place) or _first_character(place) not in "{<[":
+def _records(
+    place: Location, what: str, layout: Layout, chosen: Mapping[str, str] = NONE
+) -> Iterator[JsonLine]:
+    """Each entry of a file by its fields, as the end of the file's name says. `what`: the entries, in words.
+
+    Raises InputError for a name that doesn't say it.
+    """
+    if isinstance(place, Path) and place.is_dir():
+        return read_loose(place)
+    if is_table(place):
         return read_sheet(place, layout, chosen)
-    return read_objects(place)
+    check_ending(place)
+    readers = READERS[what]
+    ending = PurePath(bare(place.name.lower())).suffix
+    if ending not in readers:
+        known = ", ".join((*TABLES, *readers))
+        problem = f"the end of its name doesn't say what it is ({ending or 'none'}); rename it, or link to it by a name"
+        raise InputError(place, f"{problem} that ends in one of {known}, whichever the {what} are")
+    return readers[ending](place)
 
 
-def _is_markup(place: Location) -> bool:
-    return not (is_table(place) or bare(place.name).endswith(".jsonl")) and _first_character(place) == "<"
-
-
-def _first_character(place: Location) -> str:
-    """What a file without a telling name starts with: a brace (JSON), a bracket (topics) or else (TSV)."""
-    if bare(place.name).endswith(".jsonl"):
-        return "{"
-    return next((text.lstrip()[0] for _, text in read_lines(place) if text.strip()), "{")
+OF_HTML = re.compile(r"</(?:p|div|span|li|td|h[1-6]|body|html)>", re.IGNORECASE)
+MARKUP = (".trec", ".sgml", ".sgm", ".xml")
+JSON = {".jsonl": read_objects, ".ndjson": read_objects, ".json": read_list}
+READERS: Mapping[str, Mapping[str, Callable[[Location], Iterator[JsonLine]]]] = {
+    "documents": JSON | dict.fromkeys(MARKUP, read_trec_documents),
+    "queries": JSON | dict.fromkeys(MARKUP, read_topics) | {".txt": read_words},
+}

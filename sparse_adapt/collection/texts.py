@@ -1,118 +1,80 @@
-"""Loose texts as documents: what a reader sees of HTML, PDF, Markdown and plain text, in a folder or a field."""
+"""Loose texts as documents: the text, Markdown, HTML and PDF files of a folder. The end of a name says which it is."""
 
 import logging
-import re
-from collections.abc import Iterator
-from html.parser import HTMLParser
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-from sparse_adapt.collection.lines import read_lines, say_taken
+from sparse_adapt.collection.lines import JsonLine, read_whole, say_taken
+from sparse_adapt.collection.markup import LooseText, text_of_markdown, text_of_page
 from sparse_adapt.errors import InputError, MissingExtraError, SparseAdaptError, first_line
-
-PAGES = (".html", ".htm", ".xhtml")
-PDF = ".pdf"
-ENDINGS = (".txt", ".md", ".markdown", ".rst", PDF, *PAGES)
-ELEMENT = re.compile(
-    r"</(?:a|article|b|body|code|div|em|font|h[1-6]|head|html|i|li|ol|p|pre|section|span|strong|table|td|th|tr|u|ul)\s*>"
-    r"|<(?:br|hr|p|img|input|link|meta|div|span|a|table)(?:\s[^<>]*)?/?>",
-    re.IGNORECASE,
-)
-WITHIN_LINES = frozenset(
-    {"a", "abbr", "b", "code", "em", "font", "i", "small", "span", "strong", "sub", "sup", "u"}
-)
-UNSEEN = frozenset({"script", "style", "head", "template", "noscript"})
-HEADING = re.compile(r"#{1,6}\s+(.+?)\s*#*")
-
-
-class LooseText(NamedTuple):
-    """A text and its title, where it has one; a scanned page has no text."""
-
-    title: str
-    text: str
 
 
 def loose_files(folder: Path) -> list[Path]:
-    """The files of a folder, and of folders within, that hold texts; hidden ones don't count."""
-    found = (path for path in folder.rglob("*") if path.suffix.lower() in ENDINGS and path.is_file())
-    return sorted(path for path in found if not _is_hidden(path.relative_to(folder)))
+    """The files of a folder, and of folders within, that hold texts; hidden ones don't count.
+
+    Raises InputError for a link that leads out of the folder, or nowhere: whoever made it chose what is read.
+    """
+    return [path for path in _files(folder) if path.suffix.lower() in KINDS]
 
 
-def read_loose(folder: Path) -> Iterator[tuple[str, LooseText]]:
-    """Every text of a folder under its path in it. How many PDF files hold no text, being scanned, is said."""
-    scanned = 0
-    for path in loose_files(folder):
-        name, ending = path.relative_to(folder).as_posix(), path.suffix.lower()
-        if ending == PDF:
-            page = read_pdf(path)
-            scanned += not page.text
-        else:
-            page = _loose_text(ending, [text for _, text in read_lines(path)])
-        yield name, page
+def read_loose(folder: Path) -> Iterator[JsonLine]:
+    """Every text of a folder under its path in it, with its title.
+
+    How many files are of other kinds is said, and how many PDF files hold no text, being scanned.
+    """
+    scanned, others = 0, Counter[str]()
+    number = 0
+    for path in _files(folder):
+        ending = path.suffix.lower()
+        if ending not in KINDS:
+            others[ending or "no ending"] += 1
+            continue
+        page, number = KINDS[ending](path), number + 1
+        scanned += ending == PDF and not page.text
+        name = path.relative_to(folder).as_posix()
+        yield JsonLine(path, number, {"_id": name, "title": page.title, "text": page.text})
+    if others:
+        told = ", ".join(f"{count:,} {ending}" for ending, count in others.most_common(5))
+        say_taken(str(folder), f"{others.total():,} files of other kinds are left out ({told})")
     if scanned:
         say_taken(
             str(folder), f"{scanned:,} PDF files hold no text; scanned pages have to be recognised first"
         )
 
 
-def _loose_text(ending: str, lines: list[str]) -> LooseText:
-    """A text by its lines: of a page what a reader sees, of anything but plain text its first heading as title."""
-    if ending in PAGES:
-        return text_of_page("\n".join(lines))
-    first = next((line for line in lines if line.strip()), "")
-    heading = HEADING.fullmatch(first.strip()) if ending != ".txt" else None
-    body = lines[lines.index(first) + 1 :] if heading else lines
-    return LooseText(heading[1] if heading else "", "\n".join(body).strip())
+def _files(folder: Path) -> list[Path]:
+    """Every file of a folder and of folders within, sorted, but hidden ones. Raises InputError for a link out of it."""
+    found, inside = list[Path](), folder.resolve()
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for path in (Path(place, name) for name in (*folders, *names) if not name.startswith(".")):
+            if path.is_symlink() and not (path.exists() and path.resolve().is_relative_to(inside)):
+                problem = (
+                    "a link that leads out of the folder, or nowhere; copy the file there, or remove the link"
+                )
+                raise InputError(path, problem)
+            found += [path] if path.is_file() else []
+    return sorted(found)
 
 
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
+# -- kinds ---------------------------------------------------------------------------------------
 
 
-def is_page(text: str) -> bool:
-    """Whether a text is HTML: it opens and ends with tags, or holds three tags that only HTML has."""
-    if "<" not in text or ">" not in text:
-        return False
-    found = sum(1 for _ in ELEMENT.finditer(text))
-    stripped = text.strip()
-    return found >= 3 or (found >= 1 and stripped.startswith("<") and stripped.endswith(">"))
+def read_plain(path: Path) -> LooseText:
+    """A text as it is."""
+    return LooseText("", read_whole(path).strip())
 
 
-def text_of_page(markup: str) -> LooseText:
-    """What a reader sees of a page or a part of one, in single spaces."""
-    reader = _Reader()
-    reader.feed(markup)
-    reader.close()
-    return LooseText(" ".join("".join(reader.title).split()), " ".join("".join(reader.parts).split()))
+def read_markdown(path: Path) -> LooseText:
+    """What a reader sees of a Markdown file."""
+    return text_of_markdown(read_whole(path), path)
 
 
-class _Reader(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.title: list[str] = []
-        self.parts: list[str] = []
-        self.open: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        if tag in UNSEEN or tag == "title":
-            self.open.append(tag)
-        self._part(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in self.open:
-            del self.open[self.open.index(tag) :]
-        self._part(tag)
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] == "title":
-            self.title.append(data)
-        elif not self.open:
-            self.parts.append(data)
-
-    def _part(self, tag: str) -> None:
-        """Words of two blocks are two words."""
-        if tag not in WITHIN_LINES:
-            self.parts.append(" ")
+def read_page(path: Path) -> LooseText:
+    """What a reader sees of a page."""
+    return text_of_page(read_whole(path), path, xml=path.suffix.lower() == ".xhtml")
 
 
 def read_pdf(path: Path) -> LooseText:
@@ -141,3 +103,12 @@ def read_pdf(path: Path) -> LooseText:
 def _unicode(text: str) -> str:
     """A text without halves of surrogate pairs, which fonts without a table of signs give."""
     return text.encode("utf-8", "ignore").decode()
+
+
+PDF = ".pdf"
+KINDS: dict[str, Callable[[Path], LooseText]] = {
+    **dict.fromkeys((".txt", ".rst"), read_plain),
+    **dict.fromkeys((".md", ".markdown"), read_markdown),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), read_page),
+    PDF: read_pdf,
+}

@@ -215,7 +215,7 @@ def _near(path: Path) -> str:
 def _licence_of_card(source: str) -> str:
     """The licence in the YAML header of a model's card; empty where there is none that can be read."""
     from huggingface_hub import metadata_load
-    from yaml import YAMLError  # type: ignore[import-untyped]
+    from yaml import YAMLError
 
     try:
         folder = ModelFolder.of(source).local

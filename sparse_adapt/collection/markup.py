@@ -1,0 +1,158 @@
+"""What a reader sees of HTML and of Markdown. Code stays whole, and elements that HTML doesn't know are words.
+
+HTML is read by resiliparse, by HTML5's own rules; Markdown by markdown-it, as CommonMark with tables and front matter.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from sparse_adapt.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9-]*+)((?:[^>\"']++|\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z))*+)")
+QUOTED = re.compile(r"=\s*(?:\"[^\"]*\"|'[^']*')")
+SEPARATOR = re.compile(r"[\s/]+")
+SELF_CLOSED = re.compile(r"<([A-Za-z]+)([^<>]*)/>")
+MOST_ATTRIBUTES, MOST_OPEN = 10_000, 20_000  # of a tag; tags without an end: HTML5 takes their square in time
+VOID = re.compile("area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr")
+MAY_STAY_OPEN = re.compile(f"{VOID.pattern}|dd|dt|li|p|tbody|td|tfoot|th|thead|tr")
+WITHIN_LINES = re.compile(
+    "a|abbr|acronym|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|ins|kbd|label|mark|q|rp|rt|ruby|s|samp|small|span"
+    "|strike|strong|sub|sup|time|tt|u|var|wbr"
+)
+BLOCKS = re.compile(
+    "address|applet|area|article|aside|audio|base|blockquote|body|br|button|canvas|caption|center|col|colgroup|datalist"
+    "|dd|details|dialog|dir|div|dl|dt|embed|fieldset|figcaption|figure|footer|form|frame|frameset|h[1-6]|head|header"
+    "|hgroup|hr|html|iframe|img|input|legend|li|link|main|map|math|menu|meta|meter|nav|noframes|noscript|object|ol"
+    "|optgroup|option|output|p|param|picture|pre|progress|script|search|section|select|slot|source|style|summary|svg"
+    "|table|tbody|td|template|textarea|tfoot|th|thead|title|tr|track|ul|video"
+)  # elements of HTML, with those of them above
+
+
+class LooseText(NamedTuple):
+    """A text and its title, where it has one; a scanned page has no text."""
+
+    title: str
+    text: str
+
+
+def text_of_page(markup: str, path: str | Path, *, xml: bool = False) -> LooseText:
+    """What a reader without scripts sees of a page or a part of one, in single spaces. `xml`: whether it is XHTML.
+
+    Raises InputError for more open tags or attributes than any page has, MissingExtraError without resiliparse.
+    """
+    try:
+        from resiliparse.extract.html2text import extract_plain_text
+        from resiliparse.parse.html import HTMLTree
+    except ImportError as error:
+        raise MissingExtraError("resiliparse", "files") from error
+    if xml:
+        markup = SELF_CLOSED.sub(_closed, markup)
+    _check_bounded(markup, path)
+    tree = HTMLTree.parse(markup)
+    text = extract_plain_text(
+        tree, preserve_formatting=False, noscript=True, form_fields=True, links=False, alt_texts=False
+    )
+    return LooseText(_single(tree.title or ""), _single(text))
+
+
+def _closed(tag: re.Match[str]) -> str:
+    """A tag of XHTML that closes itself, as HTML has it."""
+    return tag[0] if VOID.fullmatch(tag[1]) else f"<{tag[1]}{tag[2]}></{tag[1]}>"
+
+
+def _check_bounded(markup: str, path: str | Path) -> None:
+    """Raise InputError for a page that would keep a parser busy for as long as somebody wants."""
+    tags = Counter[str]()
+    for tag in TAG.finditer(markup):
+        tags[tag[2].lower()] += -1 if tag[1] else 1
+        if len(tag[3]) > MOST_ATTRIBUTES and len(SEPARATOR.findall(QUOTED.sub("", tag[3]))) > MOST_ATTRIBUTES:
+            raise InputError(path, f"a tag has over {MOST_ATTRIBUTES:,} attributes; save the page as text")
+    if (
+        sum(count for name, count in tags.items() if count > 0 and not MAY_STAY_OPEN.fullmatch(name))
+        > MOST_OPEN
+    ):
+        raise InputError(path, f"over {MOST_OPEN:,} tags have no end; mend the page, or save it as text")
+
+
+def _single(text: str) -> str:
+    return " ".join(text.split())
+
+
+# -- Markdown ------------------------------------------------------------------------------------
+
+
+def text_of_markdown(source: str, path: str | Path) -> LooseText:
+    """The words of a Markdown file, each block in lines of its own; its title is its front matter's or first heading.
+
+    Raises MissingExtraError without the packages that read it.
+    """
+    tokens = _markdown().parse(source)
+    title = ""
+    if tokens and tokens[0].type == "front_matter":
+        title = _title_of(tokens[0].content)
+        tokens = tokens[1:]
+    if tokens and tokens[0].type == "heading_open":
+        heading = _single("".join(_inline(tokens[1], path)))
+        if title in ("", heading):
+            title, tokens = heading, tokens[3:]
+    return LooseText(title, "\n".join(filter(None, (_block(token, path).strip() for token in tokens))))
+
+
+@cache
+def _markdown() -> "MarkdownIt":
+    try:
+        from markdown_it import MarkdownIt
+        from mdit_py_plugins.front_matter import front_matter_plugin
+    except ImportError as error:
+        raise MissingExtraError(str(error.name), "files") from error
+    return MarkdownIt("commonmark").enable(["table", "strikethrough"]).use(front_matter_plugin)
+
+
+def _title_of(front_matter: str) -> str:
+    import yaml
+
+    try:
+        fields = yaml.safe_load(front_matter)
+    except yaml.YAMLError:
+        return ""
+    title = fields.get("title") if isinstance(fields, dict) else None
+    return _single(str(title)) if isinstance(title, str | int | float) else ""
+
+
+def _block(token: "Token", path: str | Path) -> str:
+    if token.type == "html_block":
+        return text_of_page(_with_unknown(token.content), path).text
+    return "".join(_inline(token, path)) if token.type == "inline" else token.content
+
+
+def _inline(token: "Token", path: str | Path) -> Iterator[str]:
+    """The words of a line of Markdown: of a link its text, of a picture what is said for it."""
+    for child in token.children or ():
+        if child.type in ("softbreak", "hardbreak"):
+            yield "\n"
+        elif child.type == "html_inline":
+            yield _seen(child.content)
+        else:
+            yield child.content
+
+
+def _seen(tag: str) -> str:
+    """What a reader sees of a tag: nothing, a gap, or the tag itself where HTML doesn't know it."""
+    named = TAG.match(tag)
+    if named is None:
+        return ""
+    name = named[2].lower()
+    return "" if WITHIN_LINES.fullmatch(name) else " " if BLOCKS.fullmatch(name) else tag
+
+
+def _with_unknown(markup: str) -> str:
+    """HTML in which elements that it doesn't know are words."""
+    return TAG.sub(lambda tag: f"&lt;{tag[0][1:]}" if _seen(tag[0]) == tag[0] else tag[0], markup)
