@@ -34,7 +34,8 @@ from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
 from sparse_adapt.stages.runner import carry_out_stage
-from sparse_adapt.synthetic.background import LIKE_QUERIES, general_pairs, synthetic
+from sparse_adapt.synthetic.background import LIKE_QUERIES, synthetic
+from sparse_adapt.synthetic.general import general_measure
 
 ASKED, SEED = 1000, 65_537  # general questions, and background texts by a seed that no stage has
 AT_ONCE = 256
@@ -128,7 +129,7 @@ def measured(encoder: SparseEncoder, collection: Collection) -> dict[str, float]
     }
     logits["background"] = logits_of(encoder, synthetic(ASKED, SEED)[LIKE_QUERIES])
     logits["questions"] = logits_of(
-        encoder, [question.text for _, question in general_pairs("judges")][:ASKED]
+        encoder, [question.text for question in general_measure().questions][:ASKED]
     )
     figures = {kind: found.means(kind)["ndcg@10"] for kind in ("semantic", "control")}
     for kind in ("control", "background", "questions"):

@@ -132,7 +132,7 @@ def figures(column: Mapping[str, Any]) -> dict[str, float]:
         "general": kept["general"][MEASURE],
         "general active": kept["general"]["false_activations"],
         "control_active": column["control_active"],
-        "background_active": column["background_active"],
+        "background_active": column["general"]["background texts"]["false_activations"],
         "hard_queries_on_top": sum(query["all_on_top"] for query in column["hard_queries"].values()),
         "nonzero_document": column["nonzero_document"],
         "nonzero_query": column["nonzero_query"],

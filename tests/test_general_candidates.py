@@ -11,7 +11,7 @@ from sparse_adapt.objectives.scores import relevant_to
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.stages.distill import DISTILL, Distill
 from sparse_adapt.stages.inputs import Inputs
-from sparse_adapt.synthetic.background import general_pairs
+from sparse_adapt.synthetic.background import background_pairs
 
 DOCUMENTS = {"a": "The capital of the province has a port.", "b": "A baker shapes the loaves before dawn."}
 ENTRIES = [
@@ -20,7 +20,7 @@ ENTRIES = [
 ]
 
 
-SOME = general_pairs("teaches")[:60]  # read in a fortieth of the time of all
+SOME = background_pairs()[:60]  # read in a fortieth of the time of all
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def model() -> SparseEncoder:
 
 @pytest.fixture(autouse=True)
 def few_passages(monkeypatch):
-    monkeypatch.setattr(general_candidates, "general_pairs", lambda half: SOME if half == "teaches" else ())
+    monkeypatch.setattr(general_candidates, "background_pairs", lambda: SOME)
 
 
 def test_passages_are_those_that_the_model_finds_first(model):

@@ -11,12 +11,12 @@ from scipy.sparse import csr_matrix
 from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.evaluate import Collection, read_collection
+from sparse_adapt.selection.questions import general_collection
 from sparse_adapt.selection.retention import (
     EncodedCollection,
     activates,
     encode_collection,
     evaluate_and_keep,
-    general_collection,
     keeping,
     kept_figures,
     known_of,
@@ -66,14 +66,6 @@ def test_a_term_of_several_tokens_is_lit_by_all_of_them():
     assert activates(queries, []).tolist() == [False] * 3
 
 
-def test_general_questions_are_drawn_evenly_and_each_finds_its_own_passage():
-    few = general_collection(most=30)
-    assert len(few.documents) == len(few.queries) == 30
-    assert all(few.judgements[query.query_id] == {query.query_id: 1} for query in few.queries)
-    assert {document.title == "" for document in few.documents} == {True, False}
-    assert len(general_collection().queries) > 2_000
-
-
 def test_known_items_are_asked_of_documents_that_say_no_new_term(tiny_model, zorvex_collection):
     documents = read_collection(zorvex_collection).documents
     saying = np.array([document.document_id != "d03" for document in documents])
@@ -87,9 +79,10 @@ def test_known_items_are_asked_of_documents_that_say_no_new_term(tiny_model, zor
 def test_a_model_beside_itself_keeps_everything(tiny_model, zorvex_collection):
     model, domain = SparseEncoder.load(tiny_model), read_collection(zorvex_collection)
     heard: list[int] = []
-    pair = list(evaluate_and_keep([model, model], domain, general_collection(most=10), [heard.append] * 2))
+    general = general_collection(most=9)
+    pair = list(evaluate_and_keep([model, model], domain, general, [heard.append] * 2))
     (result, ours), (_, theirs) = pair
-    told = kept_figures(ours, theirs)
+    told = kept_figures(ours, theirs, asked=general.queries)
     assert set(told) == {
         "general",
         "general, mixed index",
@@ -99,7 +92,8 @@ def test_a_model_beside_itself_keeps_everything(tiny_model, zorvex_collection):
     for figures in told.values():
         assert set(figures["difference"].values()) == {0.0}
         assert set(figures["adjusted"].values()) == {1.0}
-    assert sum(heard) == 2 * (len(domain.documents) + len(domain.queries) + 20)
+    assert sum(heard) == 2 * (len(domain.documents) + len(domain.queries) + len(general.documents) + 9)
+    assert {(row["low"], row["high"]) for row in told["general"]["asked"]} == {(0.0, 0.0)}
     alone = kept_figures(ours)
     assert alone["general"]["model"] == told["general"]["model"]
     assert new_terms(model) == []

@@ -89,11 +89,20 @@ class Evaluation(Told):
 
     def sections(self) -> Sequence[Section]:
         """The table of measures; in detail what was gained and lost with intervals, and queries that changed most."""
-        table = Section("measures", "", [TableRows(self.table())])
+        tables = [Section("measures", "", [TableRows(self.table())]), *self._general()]
         if self.baseline is None:
-            return [table]
+            return tables
         gained = Section("gained", "Gained and lost", self._gained(), detail=True)
-        return [table, gained, *self._changed()]
+        return [*tables, gained, *self._changed()]
+
+    def _general(self) -> list[Section]:
+        """General questions, all, by kind and by question word, where they were asked."""
+        if "retention" not in self.figures:
+            return []
+        from sparse_adapt.selection.general import general_table, read_asked
+
+        rows = read_asked(self.figures["retention"])
+        return [Section("general", "", [TableRows(general_table(rows))])]
 
     def _gained(self) -> list[Part]:
         """The difference in a sentence; then of each kind of query, as a picture and in figures."""
@@ -183,8 +192,8 @@ def evaluate(
     collection: a BEIR folder, a bundled name or an `ir_datasets` id, which brings its queries and judgements; or a
     corpus, with `queries` and `judgements` in memory or as files. `split` chooses `qrels/SPLIT.tsv` of a folder.
     Queries without a positive judgement are left out. Models may be sparse or dense. `general` measures beside it what
-    a sparse model keeps of what it knew (`retention` in the figures): "general", passages and questions that ship
-    with the package, or another judged collection. Raises InputError where a judged query has no text, and
+    a sparse model keeps of what it knew (`retention` in the figures): "general", the questions that come with the
+    package, or another judged collection. Raises InputError where a judged query has no text, and
     ConfigError where documents in memory come without queries or judgements, or a dense model with `general`.
 
     >>> import sparse_adapt as sa
@@ -199,7 +208,8 @@ def evaluate(
         check_split(collection, split)
     from sparse_adapt.api.models import load
     from sparse_adapt.collection.given import Corpus
-    from sparse_adapt.selection.retention import general_collection
+    from sparse_adapt.selection.evidence import GENERAL
+    from sparse_adapt.selection.questions import PACKAGED, general_collection, say_cautions
 
     given = Corpus.of(collection)
     judged = _collection(given, queries, judgements, split)
@@ -209,6 +219,9 @@ def evaluate(
     sources, encoders = [each.source for each in models], [each.encoder for each in models]
     with watching(progress) as bars:
         figures = measure_models(sources, encoders, judged, asked, bars)
+    if general is not None and asked is not None and general != PACKAGED:
+        kept = figures["retention"][GENERAL.name]
+        say_cautions(general, asked, kept.get("baseline", kept["model"])[GENERAL.measure])
     texts = {query.query_id: query.text for query in judged.queries}
     names = {"model": sources[0], "collection": given.name, "split": split}
     return Evaluation(title, figures, texts, names | ({"baseline": sources[1]} if sources[1:] else {}))
@@ -236,7 +249,7 @@ def measure_models(
         raise ConfigError("what a model keeps is measured of sparse models only; leave out general")
     results, groups = zip(*evaluate_and_keep(sparse, judged, general, heard), strict=True)
     content = evaluation(*results)
-    return {**content, "retention": kept_figures(*groups)}
+    return {**content, "retention": kept_figures(*groups, asked=general.queries)}
 
 
 def _difference(kind: str, gaps: "NDArray[np.float64]") -> dict[str, Any]:

@@ -353,8 +353,8 @@ General = Annotated[
     str | None,
     Option(
         "Measure also what the model keeps of what it knew: general questions, alone and among the collection's "
-        "documents, false activations, and known items. `general` names the passages and questions that ship with the "
-        "package; any other collection with judgements serves as well.",
+        "documents, false activations, and known items. `general` names the questions that come with the package; any "
+        "other collection with judgements serves as well.",
         metavar="DIR",
     ),
 ]

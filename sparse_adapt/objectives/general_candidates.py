@@ -16,7 +16,7 @@ from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.model.idf import scaled
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.objectives.texts import vectors
-from sparse_adapt.synthetic.background import general_pairs
+from sparse_adapt.synthetic.background import background_pairs
 
 
 def with_general(
@@ -29,7 +29,7 @@ def with_general(
     """
     if not most:
         return list(candidates), {}
-    passages = [passage.full_text for passage, _ in general_pairs("teaches")]
+    passages = [passage.full_text for passage, _ in background_pairs()]
     names = [_free(f"general passage {number}", documents) for number in range(len(passages))]
     read: dict[str, str] = {}
     beside = []

@@ -15,7 +15,7 @@ from torch import Tensor
 from sparse_adapt.model.forms import Side
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import TokenIds, cut
-from sparse_adapt.synthetic.background import general_pairs
+from sparse_adapt.synthetic.background import background_pairs
 
 ROWS_AT_ONCE = 64
 GENERAL = 8  # general passages of a step
@@ -75,7 +75,7 @@ def general_passages(encoder: SparseEncoder) -> Texts:
 
     They stand by length, so that little is padded where neighbours are read together.
     """
-    passages = [passage.full_text for passage, _ in general_pairs("teaches")][::GENERAL_ONE_IN]
+    passages = [passage.full_text for passage, _ in background_pairs()][::GENERAL_ONE_IN]
     lengths = [len(ids) for ids in encoder.tokenize(passages, "document")]
     by_length = sorted(range(len(passages)), key=lambda row: (lengths[row], row))
     return Texts(encoder, [passages[row] for row in by_length], LONGEST_GENERAL)

@@ -21,6 +21,7 @@ from sparse_adapt.report.sections import (
 )
 from sparse_adapt.report.tables import Column, Row, Table, percentage
 from sparse_adapt.selection.evidence import Evidence
+from sparse_adapt.selection.general import general_table, read_asked
 from sparse_adapt.selection.rule import ACTIVATIONS_ENOUGH, MAY_LOSE, decide, retention_lines
 
 SYNTHETIC = "synthetic"
@@ -190,7 +191,9 @@ def _own_words(report: Mapping[str, Any]) -> Iterator[Part]:
         ]
         held = sum(bool(each["holds"]) for each in criteria)
         yield Fold(f"What the demo asks of a model: {held} of {len(criteria)} hold", [Listing(lines)])
-    kept = retention_lines(report.get("adapt", report).get("retention", {}))
+    retention = report.get("adapt", report).get("retention", {})
+    kept = retention_lines(retention)
     if kept:
-        yield Prose("Retention of what the base model knew:")
+        yield Prose("What the base model knew, and how much of it may be lost:")
         yield Listing([Prose(line, "bad" if line.startswith("FALLS") else "") for line in kept])
+        yield TableRows(general_table(read_asked(retention)))

@@ -13,6 +13,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.report.progress import duration
 from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.selection.questions import general_collection
 from sparse_adapt.stages.inputs import CANDIDATES
 from sparse_adapt.stages.table import find_stage
 from sparse_adapt.teachers.settings import ENSEMBLE
@@ -89,9 +90,22 @@ def expected(
             "comparing models on the queries set aside",
             choices * MODELS_TRIED * pool * speeds.encoding,
         ),
+        ("retention", *_general(speeds, documents)),
     ]
     rows = [Expected(what, seconds) for name, what, seconds in parts if name not in done]
     return [row for row in rows if row.seconds >= 0.5]
+
+
+def _general(speeds: Speeds, documents: Sequence[Document]) -> Expected:
+    """How long both models read the general passages, which are shorter or longer than the documents."""
+    general = general_collection()
+    longer = _mean_length(general.documents) / max(1.0, _mean_length(documents))
+    seconds = 2 * len(general.documents) * speeds.encoding * longer
+    return Expected(f"asking {len(general.queries):,} general questions of two models", seconds)
+
+
+def _mean_length(documents: Sequence[Document]) -> float:
+    return sum(len(document.full_text) for document in documents) / max(1, len(documents))
 
 
 def stage_expected(

@@ -51,7 +51,7 @@ from sparse_adapt.pipeline.work import RANKING, Watcher, carry_out_and_tell
 from sparse_adapt.selection.models import merge
 from sparse_adapt.stages.runner import Outcome
 from sparse_adapt.stages.stage import UNUSUAL
-from sparse_adapt.synthetic.background import general_pairs
+from sparse_adapt.synthetic.background import background_pairs
 from sparse_adapt.synthetic.queries import TRAIN, QuerySettings
 from sparse_adapt.teachers.settings import CandidateSettings
 from sparse_adapt.teachers.teacher import make_teacher
@@ -205,7 +205,7 @@ def _documents(request: GraftRequest) -> Iterator[Document]:
     for number, corpus in enumerate(request.corpora, start=1):
         for document in read_documents(corpus):
             yield Document(f"{number}-{document.document_id}", document.text, document.title)
-    yield from (passage for passage, _ in general_pairs("teaches"))
+    yield from (passage for passage, _ in background_pairs())
 
 
 def _beginning(document: Document) -> str:

@@ -1,7 +1,6 @@
 """What a model keeps of what it knew, while it learns a domain: four measures, each with a value for each query.
 
-- *General questions*: short questions asked of thousands of passages of general language. `general` names those that
-  ship with the package (the half that judges); any judged collection from elsewhere serves as well.
+- *General questions*: questions of people, asked of passages that are hard to tell apart (`general.py`).
 - *False activations*: general questions that activate a new term, though none of them means one.
 - The *mixed index*: the domain's documents among the general passages, as in a search box that serves both. Queries of
   either side are asked of all of it; a domain's document *enters* where it is among a general question's first ten.
@@ -27,23 +26,19 @@ from sparse_adapt.collection.streams import evenly
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_vectors, read_collection
+from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_vectors
 from sparse_adapt.retrieve.significance import Values, holm, randomisation_test
-from sparse_adapt.selection.evidence import BACKGROUND, KNOWN_ITEMS
-from sparse_adapt.synthetic.background import LIKE_QUERIES, general_pairs, synthetic
+from sparse_adapt.selection.evidence import BACKGROUND, GENERAL, KNOWN_ITEMS, MIXED
+from sparse_adapt.selection.general import FIRST, RANKED, asked_rows
+from sparse_adapt.selection.questions import general_collection
+from sparse_adapt.synthetic.background import LIKE_QUERIES, synthetic
 
-GENERAL = "general"  # the collection that ships with the package
-FIRST = 10  # documents of a query that people look at
+LOOKED_AT = 10  # documents of a query that people look at
 DEPTH = 100  # documents of a query that are looked at here
 KNOWN_DOCUMENTS = 500
 BACKGROUND_SEED = 65_537  # of background texts, other ones than stages are taught by
-SHOWN = ("ndcg@10", "mrr@10", "recall@100")
-DOCUMENTS, QUESTIONS, KNOWN, TEXTS = (
-    500,
-    1_000,
-    500,
-    1_000,
-)  # of a run's corpus; general ones; known items, about; background
+SHOWN = (RANKED, FIRST, "mrr@10", "recall@100")
+DOCUMENTS, KNOWN, TEXTS = 500, 500, 1_000  # of a run's corpus; known items, about; background texts
 WORD = re.compile(r"[^\W\d_]+")
 TELLING = 5.8  # zipf frequency (Speer 2022, wordfreq) from which on a word tells no document from another
 WORDS, WINDOWS = (2, 4), (6, 12)  # telling words in any order, and words in a row
@@ -59,19 +54,6 @@ class EncodedCollection(NamedTuple):
     collection: Collection
     queries: csr_matrix
     documents: csr_matrix
-
-
-def general_collection(source: str = GENERAL, split: str = "test", most: int | None = None) -> Collection:
-    """General passages and questions: those that ship with the package, evenly drawn, or a judged collection.
-
-    `most`: how many of the package's, all by default. Raises InputError as `read_collection` does.
-    """
-    if source != GENERAL:
-        return read_collection(source, split)
-    kept = general_pairs("judges")
-    rows = np.unique(np.linspace(0, len(kept) - 1, most or len(kept)).astype(np.int64))
-    passages, questions = zip(*(kept[row] for row in rows), strict=True)
-    return Collection(passages, questions, {query.query_id: {query.query_id: 1} for query in questions})
 
 
 def encode_collection(
@@ -114,8 +96,8 @@ def keeping(
 ) -> Groups:
     """The four measures of one model, by kind of query. `terms`: the tokens of each new term."""
     alone = evaluate_vectors(general.queries, general.documents, general.collection, DEPTH)
-    groups: Groups = {GENERAL: {name: alone.values[name] for name in SHOWN}}
-    groups[GENERAL]["false_activations"] = activates(general.queries, terms).astype(np.float64)
+    groups: Groups = {GENERAL.name: {name: alone.values[name] for name in SHOWN}}
+    groups[GENERAL.name]["false_activations"] = activates(general.queries, terms).astype(np.float64)
     groups.update(_in_mixed_index(domain, general))
     if known is not None:
         asked = encode(model, [query.text for query in known.queries], "query")
@@ -147,12 +129,12 @@ def texts_in(*collections: Collection) -> int:
 def _in_mixed_index(domain: EncodedCollection, general: EncodedCollection) -> Groups:
     """nDCG@10 of either side's queries over the documents of both, and which top tens the domain enters."""
     documents = vstack([domain.documents, general.documents], format="csr")
-    ours, theirs = _named(domain.collection, "domain"), _named(general.collection, GENERAL)
+    ours, theirs = _named(domain.collection, "domain"), _named(general.collection, GENERAL.name)
     both = (*ours.documents, *theirs.documents)
     found = evaluate_vectors(general.queries, documents, _over(both, theirs), DEPTH)
     entered = [_enters(found, query.query_id) for query in theirs.queries]
     groups: Groups = {
-        f"{GENERAL}, mixed index": {
+        MIXED.name: {
             "ndcg@10": found.values["ndcg@10"],
             "domain enters": np.array(entered, np.float64),
         }
@@ -166,7 +148,7 @@ def _in_mixed_index(domain: EncodedCollection, general: EncodedCollection) -> Gr
 
 
 def _enters(found: ModelResult, query_id: str) -> bool:
-    return any(name.startswith("domain ") for name in list(found.run[query_id])[:FIRST])
+    return any(name.startswith("domain ") for name in list(found.run[query_id])[:LOOKED_AT])
 
 
 def _named(collection: Collection, side: str) -> Collection:
@@ -194,9 +176,11 @@ def measure_retention(
     draws = max(1, KNOWN // len(some))
     saying = say_new([base, kept], some)
     known = known_of(some, saying, draws) or known_of(some, np.zeros_like(saying), draws)
-    general = general_collection(most=QUESTIONS)
+    general = general_collection()
     domain = known or Collection(tuple(some), (), {})
-    return kept_figures(*(_with_background(model, domain, general) for model in (kept, base)))
+    return kept_figures(
+        *(_with_background(model, domain, general) for model in (kept, base)), asked=general.queries
+    )
 
 
 def _with_background(model: SparseEncoder, domain: Collection, general: Collection) -> Groups:
@@ -269,11 +253,24 @@ def say_new(models: Sequence[SparseEncoder], documents: Sequence[Document]) -> N
 # -- as plain values ------------------------------------------------------------------------------
 
 
-def kept_figures(ours: Groups, baseline: Groups | None = None, *, seed: int = 0) -> dict[str, Any]:
-    """Means by kind and measure; beside a baseline its means, the differences, and p-values with Holm's correction."""
+def kept_figures(
+    ours: Groups, baseline: Groups | None = None, *, asked: Sequence[Query] = (), seed: int = 0
+) -> dict[str, Any]:
+    """Means by kind and measure; beside a baseline its means, the differences, and p-values with Holm's correction.
+
+    asked: the general questions, whose figures then stand by kind and by question word as well.
+    """
+    told = _all_figures(ours, baseline, seed)
+    if asked:
+        rows = asked_rows(asked, ours[GENERAL.name], None if baseline is None else baseline[GENERAL.name])
+        told[GENERAL.name]["asked"] = [row._asdict() for row in rows]
+    return told
+
+
+def _all_figures(ours: Groups, baseline: Groups | None, seed: int) -> dict[str, Any]:
     if baseline is None:
         return {kind: {"model": _means(values)} for kind, values in ours.items()}
-    told = {kind: _compared(values, baseline[kind], seed) for kind, values in ours.items()}
+    told: dict[str, Any] = {kind: _compared(values, baseline[kind], seed) for kind, values in ours.items()}
     tests = [(kind, name) for kind in told for name in told[kind]["p_value"]]
     adjusted = holm([told[kind]["p_value"][name] for kind, name in tests])
     for (kind, name), value in zip(tests, adjusted, strict=True):

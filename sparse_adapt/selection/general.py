@@ -1,0 +1,152 @@
+"""General questions: how much of what a model knew outside a domain it still finds, and between what a loss lies.
+
+Figures stand for all questions, for those of each kind, and for those of each question word. Dimensions: Q questions.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparse_adapt.collection.readers import Query
+from sparse_adapt.report.tables import Column, Row, Table
+from sparse_adapt.retrieve.significance import Values, interval
+from sparse_adapt.selection.evidence import GENERAL
+
+RANKED, FIRST = (
+    "ndcg@10",
+    "p@1",
+)  # the measures that are shown: the ranking, and the share of first answers right
+ALL, KIND, WORD = "all", "kind", "word"
+WORDS = re.compile(r"\b(what|who|whom|whose|when|where|which|why|how)\b", re.IGNORECASE)
+SAME_WORD = {"whom": "who", "whose": "who"}
+YES_OR_NO = re.compile(
+    r"(?:is|are|was|were|do|does|did|can|could|should|would|will|has|have|had|may|must|am)\b", re.IGNORECASE
+)
+
+
+class GeneralRow(NamedTuple):
+    """Some general questions: how many, what is reached on them, and between what it or the change lies (95 %).
+
+    `by`: whether all, those of a kind or those of a question word. `low`, `high`: of the change to the baseline, or of
+    the model's own mean where there is none; `first` is the share of questions whose first passage is right.
+    """
+
+    by: str
+    asked: str
+    questions: int
+    model: float
+    baseline: float | None
+    low: float
+    high: float
+    first: float
+    first_baseline: float | None
+    first_low: float
+    first_high: float
+
+    @property
+    def most(self) -> float:
+        """As much as may be lost, at 95 %."""
+        return max(0.0, -self.low)
+
+    @property
+    def change(self) -> float:
+        """What the model reaches beyond the baseline."""
+        assert self.baseline is not None, "asked of one model alone"
+        return self.model - self.baseline
+
+
+def question_word(text: str) -> str:
+    """The first question word of a text, "yes or no" where it begins with a verb, "other" without either."""
+    if YES_OR_NO.match(text):
+        return "yes or no"
+    found = WORDS.search(text)
+    word = "other" if found is None else found.group().lower()
+    return SAME_WORD.get(word, word)
+
+
+def asked_rows(
+    queries: Sequence[Query], ours: Mapping[str, Values], theirs: Mapping[str, Values] | None
+) -> list[GeneralRow]:
+    """What is reached on all questions, then on each kind, then on each question word, the most frequent first.
+
+    ours, theirs: the values of both measures (Q), of a model and of a baseline.
+    """
+    return [
+        GeneralRow(
+            by,
+            name,
+            int(chosen.sum()),
+            *_figures(RANKED, chosen, ours, theirs),
+            *_figures(FIRST, chosen, ours, theirs),
+        )
+        for by, name, chosen in _parts(queries)
+    ]
+
+
+def _parts(queries: Sequence[Query]) -> Iterator[tuple[str, str, NDArray[np.bool_]]]:
+    yield ALL, ALL, np.ones(len(queries), np.bool_)
+    for by, names in (
+        (KIND, [each.kind for each in queries]),
+        (WORD, [question_word(each.text) for each in queries]),
+    ):
+        counted = sorted({name for name in names if name}, key=lambda name: (-names.count(name), name))
+        yield from ((by, name, np.array([each == name for each in names])) for name in counted)
+
+
+def _figures(
+    measure: str, chosen: NDArray[np.bool_], ours: Mapping[str, Values], theirs: Mapping[str, Values] | None
+) -> tuple[float, float | None, float, float]:
+    """The model's mean, the baseline's, and the interval of what tells."""
+    model = ours[measure][chosen]
+    base = None if theirs is None else theirs[measure][chosen]
+    found = interval(model if base is None else model - base)
+    return float(model.mean()), None if base is None else float(base.mean()), found.low, found.high
+
+
+# -- in words -------------------------------------------------------------------------------------
+
+
+def told_general(rows: Sequence[GeneralRow]) -> Iterator[str]:
+    """What may be said of general questions: the most that is lost at 95 %, of how many; then both figures by kind."""
+    if not rows:
+        return
+    kinds, whole = [row for row in rows if row.by == KIND], rows[0]
+    asked = f"{whole.questions:,} general questions"
+    asked += f" ({_listed([each.asked for each in kinds])})" if kinds else ""
+    yield f"loses at most {100 * whole.most:.1f} points of nDCG@10 on {asked}, at 95 %"
+    ranked = "; ".join(f"{each.asked} {each.baseline:.3f} -> {each.model:.3f}" for each in kinds or [whole])
+    yield f"nDCG@10 by kind: {ranked}; first passage right {whole.first_baseline:.1%} -> {whole.first:.1%}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def general_table(rows: Sequence[GeneralRow]) -> Table:
+    """A row for all questions, for each kind and for each question word."""
+    compared = bool(rows) and rows[0].baseline is not None
+    columns = [Column("asked", "general questions", "text"), Column("questions", "number")]
+    if compared:
+        columns += [Column("baseline", "nDCG@10 before", decimals=3), Column("model", "after", decimals=3)]
+        columns += [Column("change", "change", decimals=3, signed=True)]
+    else:
+        columns += [Column("model", "nDCG@10", decimals=3)]
+    columns += [
+        Column("low", "from", decimals=3, signed=compared),
+        Column("high", "to", decimals=3, signed=compared),
+    ]
+    columns += [Column("first_baseline", "first right before", "share")] if compared else []
+    columns += [Column("first", "after" if compared else "first right", "share")]
+    what = "change of nDCG@10" if compared else "mean of nDCG@10"
+    note = f"from, to: the 95 % interval of the {what}, by bootstrap over the questions. first right: the share of "
+    note += "questions whose first passage is the one that answers them."
+    shown: list[Row] = [{**row._asdict(), "change": row.change if compared else None} for row in rows]
+    return Table("General questions", tuple(columns), shown, note)
+
+
+def read_asked(retention: Mapping[str, Any]) -> list[GeneralRow]:
+    """The rows that the figures of a model hold; none of a model that wasn't asked."""
+    return [GeneralRow(**row) for row in retention.get(GENERAL.name, {}).get("asked", ())]
