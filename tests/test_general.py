@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from sparse_adapt.collection.readers import Document, Query
+from sparse_adapt.collection.readers import Document, Query, write_documents, write_judgements, write_queries
 from sparse_adapt.errors import InputError
 from sparse_adapt.retrieve.evaluate import Collection
 from sparse_adapt.selection.general import asked_rows, general_table, question_word, told_general
@@ -151,6 +151,20 @@ def test_what_lessens_a_collection_of_ones_own_is_said():
     (easy,) = cautions(own(), 0.93)
     assert easy.startswith("nDCG@10 of the first model is 0.930: questions so easy hardly show a loss")
     assert not list(cautions(own(), 0.9)) and not list(cautions(own(), None))
+
+
+def test_evaluate_says_what_a_collection_of_ones_own_shares(
+    tmp_path, tiny_model, zorvex_collection, sparse_adapt
+):
+    passage, question = general_pairs()[0]
+    write_documents(tmp_path / "corpus.jsonl", [Document("a", passage.text), Document("b", "Another.")])
+    write_queries(tmp_path / "queries.jsonl", [Query("q", question.text, "mine")])
+    write_judgements(tmp_path / "qrels" / "test.tsv", {"q": {"a": 1}})
+    asked = ["--collection", str(zorvex_collection), "--general", str(tmp_path)]
+    ran = sparse_adapt("evaluate", "--model", str(tiny_model), *asked)
+    (said,) = [line for line in ran.said if "that teach" in line]
+    assert said.startswith(f"{tmp_path}: 1 of 1 questions and 1 of 2 passages are among those that teach")
+    assert "mine" in ran.out  # a row by kind
 
 
 def test_a_collection_without_judgements_is_refused_in_one_line(tmp_path):

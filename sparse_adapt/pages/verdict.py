@@ -1,6 +1,7 @@
 """The verdict of a run: what was gained and lost on which queries, what it costs, whether to use it, and when not."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from diagnostics.figures import ServingCost, measure_cost
@@ -21,7 +22,7 @@ from sparse_adapt.report.sections import (
 )
 from sparse_adapt.report.tables import Column, Row, Table, percentage
 from sparse_adapt.selection.evidence import Evidence
-from sparse_adapt.selection.general import general_table, read_asked
+from sparse_adapt.selection.general import general_table, read_asked, told_general
 from sparse_adapt.selection.rule import ACTIVATIONS_ENOUGH, MAY_LOSE, decide, retention_lines
 
 SYNTHETIC = "synthetic"
@@ -166,6 +167,11 @@ def _when_not(subject: RunSubject, gains: Sequence[Evidence], false_activations:
         "they mean none.",
         "bad" if false_activations > ACTIVATIONS_ENOUGH else "",
     )
+    retention = _retention(subject.report)
+    yield from (
+        Prose(f"For general questions: the model {told}.")
+        for told in islice(told_general(read_asked(retention)), 1)
+    )
     for gain in gains[1:]:
         if gain.gain < -MAY_LOSE:
             yield Prose(f"For {gain.kind} queries: nDCG@10 {gain.gain:+.3f}.", "bad")
@@ -176,6 +182,12 @@ def _when_not(subject: RunSubject, gains: Sequence[Evidence], false_activations:
             "Before you know what it keeps: this run didn't measure general questions. sparse-adapt evaluate "
             "--general general does."
         )
+
+
+def _retention(report: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the run found of the base model's knowledge; nothing where it didn't look."""
+    found: Mapping[str, Any] = report.get("adapt", report).get("retention", {})
+    return found
 
 
 def _own_words(report: Mapping[str, Any]) -> Iterator[Part]:
@@ -191,7 +203,7 @@ def _own_words(report: Mapping[str, Any]) -> Iterator[Part]:
         ]
         held = sum(bool(each["holds"]) for each in criteria)
         yield Fold(f"What the demo asks of a model: {held} of {len(criteria)} hold", [Listing(lines)])
-    retention = report.get("adapt", report).get("retention", {})
+    retention = _retention(report)
     kept = retention_lines(retention)
     if kept:
         yield Prose("What the base model knew, and how much of it may be lost:")

@@ -138,8 +138,8 @@ def general_table(rows: Sequence[GeneralRow]) -> Table:
         Column("low", "from", decimals=3, signed=compared),
         Column("high", "to", decimals=3, signed=compared),
     ]
-    columns += [Column("first_baseline", "first right before", "share")] if compared else []
-    columns += [Column("first", "after" if compared else "first right", "share")]
+    columns += [Column("first_baseline", "first right before", "share", decimals=1)] if compared else []
+    columns += [Column("first", "after" if compared else "first right", "share", decimals=1)]
     what = "change of nDCG@10" if compared else "mean of nDCG@10"
     note = f"from, to: the 95 % interval of the {what}, by bootstrap over the questions. first right: the share of "
     note += "questions whose first passage is the one that answers them."
