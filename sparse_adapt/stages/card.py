@@ -31,6 +31,7 @@ MEASURES = (
     Column("name", "model", "text"),
     Column("ndcg@10", "nDCG@10", decimals=3),
     Column("recall@100", "recall@100", decimals=3),
+    Column("general", "nDCG@10 of general questions", decimals=3),
     Column("nonzero_document", "weights a document", decimals=1),
     Column("nonzero_query", "weights a query", decimals=1),
 )
@@ -73,8 +74,13 @@ def with_record(record: Mapping[str, Any]) -> Making:
 def _adapted(base: str, record: Mapping[str, Any], after: Sequence[Mapping[str, Any]]) -> Making:
     """How an adapted model was made, and by which stages it was taught afterwards."""
     held = record.get("measures")
-    measures = None if held is None else Table("", MEASURES, held["rows"], held["note"])
+    measures = None if held is None else Table("", _measured(held["rows"]), held["rows"], held["note"])
     return Making(base, [*record.get("stages", ()), *after], record.get("command", ""), measures)
+
+
+def _measured(rows: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
+    """The measures that some row has."""
+    return tuple(column for column in MEASURES if any(column.key in row for row in rows))
 
 
 def in_short(record: Mapping[str, Any]) -> dict[str, Any]:
