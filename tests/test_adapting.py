@@ -14,7 +14,7 @@ from benchmarks import adapting as benchmark
 from benchmarks.adapting import Asked, Job
 from sparse_adapt.collection.examples import read_candidates, read_pairs
 from sparse_adapt.collection.glossary import Definition, read_dictionary, write_dictionary
-from sparse_adapt.collection.readers import Document, Query, write_documents, write_queries
+from sparse_adapt.collection.readers import Document, Query, read_documents, write_documents, write_queries
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
@@ -260,7 +260,7 @@ def test_a_glossary_whose_terms_never_occur_is_refused(tmp_path, request_, corpu
         teacher=request_.teacher,
         glossary=str(glossary),
     )
-    with pytest.raises(InputError, match="none of its 1 terms is a word that"):
+    with pytest.raises(InputError, match="none of its 1 entries is one that"):
         adapt(asked, Place(tmp_path / "run"), Heard(), until="terms")
 
 
@@ -288,7 +288,7 @@ def test_words_are_taught_alone_where_stages_are_named_or_old_rows_stay(request_
 @pytest.mark.parametrize(
     ("given", "settings", "said"),
     [
-        ("glossary", {"stages": ("extend", "rank")}, "have one of dictionary among --stages"),
+        ("glossary", {"stages": ("extend", "warmup")}, "have one of .*dictionary.* among --stages"),
         ("queries", {"frozen": True}, "none of the stages extend, preserve reads it"),
         ("candidates", {"stages": ("extend", "warmup")}, "none of the stages extend, warmup reads it"),
     ],
@@ -322,8 +322,9 @@ def test_a_glossary_brings_terms_and_definitions(tmp_path, request_, corpus):
         adapt(asked, Place(tmp_path / "run"), heard, until="dictionary")
     work = tmp_path / "run.partial"
     assert [term.text for term in read_terms(work / "terms.json")] == ["zorvex"]
-    assert heard.steps["terms"].endswith(
-        "; 2 terms are tokens already and were skipped: Server, database; terms that are no word of the corpus: 1"
+    assert heard.steps["entries"] == (
+        "4 entries: 2 new words, 2 words with a token; 1 words of them get a token, 3 entries make queries; "
+        "1 aren't used, for the corpus never says it: quuxulator"
     )
     assert "how a team decides what it may spend" in [
         d.definition for d in read_dictionary(work / "dictionary.jsonl")
@@ -471,6 +472,52 @@ def test_words_are_taught_beside_ranking_and_a_run_that_was_broken_off_goes_on(t
     assert "done before" in watcher.steps["rank"]
     for name in ("ranking/model/model.safetensors", "choice.json", "model/model.safetensors"):
         assert (tmp_path / "broken" / name).read_bytes() == (whole / name).read_bytes(), name
+
+
+def test_phrases_and_old_words_make_queries_and_need_no_token(tmp_path, request_, corpus):
+    glossary = tmp_path / "glossary.csv"
+    rows = [
+        "month report (MR),What was spent by whom.",
+        "server,A machine that answers many others.",
+        "no such,Unsaid.",
+    ]
+    glossary.write_text("\n".join(["term,definition", *rows]))
+    asked = replace(request_, glossary=str(glossary), teacher="bm25", settings=SETTINGS)
+    write_documents(
+        corpus / "corpus.jsonl",
+        [replace(each, text=f"{each.text} It is in the month report.") for each in read_documents(corpus)],
+    )
+    done = adapt(asked, Place(tmp_path / "run"), Heard())
+    assert [stage["stage"] for stage in done.report["stages"]] == ["rank"]
+    assert not (done.folder / "ranking").exists() and not (done.folder / "terms.json").exists()
+    lines = [
+        json.loads(line) for line in (done.folder / "collection" / "queries.jsonl").read_text().splitlines()
+    ]
+    asked_of_glossary = {line["text"]: line["split"] for line in lines if "meaning" in line}
+    assert asked_of_glossary == {
+        "month report": "held",
+        "MR": "held",
+        "What was spent by whom.": "held",
+        "A machine that answers many others.": "train",
+        "server": "train",
+    }
+    learnt = {each.query for each in read_candidates(done.folder / "candidates.jsonl")}
+    assert {"server", "A machine that answers many others."} <= learnt and "MR" not in learnt
+
+
+def test_an_edited_entry_is_asked_no_more(tmp_path, request_, corpus):
+    glossary = tmp_path / "glossary.jsonl"
+    write_dictionary(glossary, [Definition("server", "A machine."), Definition("zorvex", "A plan of teams.")])
+    asked = replace(request_, glossary=str(glossary), settings=SETTINGS)
+    with pytest.raises(Stopped) as stopped:
+        adapt(asked, Place(tmp_path / "run"), Heard(), until="dictionary")
+    entries = stopped.value.folder / "entries.jsonl"
+    entries.write_text("\n".join(line for line in entries.read_text().splitlines() if "server" not in line))
+    with pytest.raises(Stopped):
+        adapt(asked, Place(tmp_path / "run", resume=True), heard := Heard(), until="queries")
+    assert "done before" in heard.steps["entries"] and "done before" not in heard.steps["terms"]
+    said = (stopped.value.folder / "collection" / "queries.jsonl").read_text()
+    assert '"A plan of teams."' in said and '"A machine."' not in said
 
 
 def test_queries_of_users_are_learnt_from(tmp_path, request_, corpus):

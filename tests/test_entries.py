@@ -70,7 +70,7 @@ def test_what_refers_to_another_is_a_form_of_it(keys):
         ([("a b", "see a b")], "1 entries refer to each other in a circle: a b"),
         ([("a b", "See nothing here")], "1 entries refer to what the glossary doesn't hold: a b"),
         (
-            [("access list (AL)", "One."), ("audit log (AL)", "Two.")],
+            [("access list (AL)", "One."), ("AL", "Audit log. Two.")],
             "1 acronyms stand for several entries, each of which is taught: AL",
         ),
     ],
@@ -99,6 +99,14 @@ def test_what_is_odd_is_counted_and_nothing_is_lost(keys, rows, remark):
 )
 def test_senses(keys, rows, senses):
     assert read(keys, *rows).entries[0].senses == senses
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_row_that_spells_an_acronym_out_and_one_that_explains_it_are_one_entry(keys, order):
+    rows = [("VPN", "Virtual private network"), ("VPN", "A tunnel between offices.")][::order]
+    [entry] = read(keys, *rows).entries
+    assert (entry.term, entry.acronym) == ("Virtual private network", "VPN")
+    assert set(entry.senses) == {"Virtual private network", "A tunnel between offices."}
 
 
 @pytest.mark.parametrize(

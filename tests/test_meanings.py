@@ -10,8 +10,10 @@ import torch
 from families import build
 from numpy.typing import NDArray
 
+from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
+from sparse_adapt.objectives.meanings import defined_texts
 from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.warmup import shared_features
 from sparse_adapt.synthetic.background import like_queries
@@ -239,3 +241,21 @@ def test_words_learn_together_by_what_the_judge_knows_of_them(encoder):
     assert found.features.mean(dim=0).abs().max() < 1e-6
     assert shared_features(source, settings.model_copy(update={"shared_steps": 0.0})) is None
     assert shared_features(told(encoder, texts), settings) is None
+
+
+def test_a_document_that_says_what_an_acronym_is_short_for_is_about_it(tiny_model):
+    encoder = SparseEncoder.load(tiny_model)
+    extend(encoder, [Term("acl", "acronyms"), Term("zorvex", "jargon")])
+    definitions = [
+        Definition("ACL", "access control list"),
+        Definition(
+            "ACL", "a document that tells at great length who may read or write what of all that there is"
+        ),
+        Definition("zorvex", "spending"),  # one word is no long form
+    ]
+    texts = ["An Access Control List of spending.", "An access list.", f"Here {definitions[1].definition}."]
+    found = defined_texts(encoder, definitions, texts)
+    acl, zorvex = ([token.term for token in encoder.new_tokens].index(term) for term in ("acl", "zorvex"))
+    about = found.about[list(found.documents)]
+    assert about[:, acl].tolist() == [True, False, False] and not about[:, zorvex].any()
+    assert not found.texts.says[list(found.documents)].any()

@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from sparse_adapt.pipeline.estimate import Expected
     from sparse_adapt.terms.mining import Term
 
-FILES = {  # steps that an adaptation can stop after, and what to read then
-    "terms": "terms.json",
-    "dictionary": "dictionary.jsonl",
-    "queries": "collection/queries.jsonl",
-    "candidates": "candidates.jsonl",
-    "stages": "run.toml",
+FILES = {  # steps that an adaptation can stop after, and what there is to read then
+    "terms": ("entries.jsonl", "terms.json"),
+    "dictionary": ("entries.jsonl", "dictionary.jsonl"),
+    "queries": ("collection/queries.jsonl",),
+    "candidates": ("candidates.jsonl",),
+    "stages": ("run.toml",),
 }
 SETTINGS = SettingsOf(
     "sparse_adapt.pipeline.settings:AdaptSettings",
@@ -128,8 +128,8 @@ class Adaptation(Told):
     def after(self) -> After:
         """What was written; a query to ask the model, and how its vectors are written for an engine."""
         if self.stopped:
-            file = self.folder / FILES[self.stopped]
-            told = f"up to the step {self.stopped}; read {file}, and edit it if you like"
+            made = [str(self.folder / name) for name in FILES[self.stopped] if (self.folder / name).is_file()]
+            told = f"up to the step {self.stopped}; read {' and '.join(made)}, and edit what you like"
             again = line("adapt", self.corpus, "-o", self.place, "--resume")
             return After(wrote=[(self.folder, told)], next_steps=[again], shows=False)
         model = self.folder / str(self.report["final"])

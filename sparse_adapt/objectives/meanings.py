@@ -81,11 +81,26 @@ def defined_texts(
     texts = Texts(encoder, [*said, *documents])
     about = texts.says.copy()
     about[: len(said)] = defined(definitions, texts.says[: len(said)])
+    about[len(said) :] |= _word_for_word(definitions, about[: len(said)], documents)
     if not about[: len(said)].any():
         raise ConfigError(
             f"none of the {len(definitions):,} definitions is of a new term; extend the model with these terms first"
         )
     return DefinedTexts(texts, about, len(said))
+
+
+def _word_for_word(
+    definitions: Sequence[Definition], about: NDArray[np.bool_], documents: Sequence[str]
+) -> NDArray[np.bool_]:
+    """Which documents (B) mean a term (D) by what it is short for: `about` (S, D) is of all sayings."""
+    found = np.zeros((len(documents), about.shape[1]), dtype=np.bool_)
+    folded, start = [document.casefold() for document in documents], 0
+    for definition in definitions:
+        text = definition.definition.casefold()
+        if 2 <= len(text.split()) <= SHORT_FOR:
+            found[[text in document for document in folded]] |= about[start]
+        start += len(_sayings(definition))
+    return found
 
 
 def sayings(definitions: Sequence[Definition]) -> list[str]:
@@ -119,6 +134,7 @@ def _sayings(definition: Definition) -> list[str]:
     return [sentence(definition), definition.definition, *definition.examples]
 
 
+SHORT_FOR = 8  # words that an acronym stands for, at the most
 SHORT_TOKENS_A_PASS = 768  # of synthetic texts, which are short: as many of like length
 
 

@@ -1,6 +1,7 @@
 """A model adapted from a bare corpus: every step's result lies in one folder, to be read, edited and resumed.
 
     RUN/request.json                what was asked for
+    RUN/entries.jsonl               what a glossary says, and what becomes of each entry
     RUN/terms.json                  words that pay for a token, with the evidence
     RUN/dictionary.jsonl            what the corpus or a glossary says of them
     RUN/collection/                 documents, queries without users, those set aside
@@ -42,6 +43,7 @@ from sparse_adapt.pipeline.preparing import (
     prepare_collection,
     prepare_defined_terms,
     prepare_dictionary,
+    prepare_entries,
     prepare_pairs,
     prepare_terms,
     tokenizer_to_teach,
@@ -56,6 +58,7 @@ from sparse_adapt.stages.table import find_stage, row_of
 from sparse_adapt.synthetic.queries import HELD, TRAIN
 from sparse_adapt.teachers.teacher import make_teacher
 from sparse_adapt.terms.mining import Term, read_terms
+from sparse_adapt.terms.saying import ENTRIES_FILE, Use, read_uses
 
 STEPS = ("terms", "dictionary", "queries", "candidates", "stages", "choice")
 OF_WORDS = ("terms", "dictionary")  # steps that are carried out where words get a token
@@ -73,7 +76,7 @@ def adapt(
         tidy(place.folder)
         return _whole(request, place.folder)
     request.check()
-    if until in OF_WORDS and not request.extends:
+    if until in OF_WORDS and not request.extends and request.glossary is None:
         raise ConfigError(
             f"--until {until}: no word gets a token without a glossary; name --glossary, or --stages "
             f"{','.join(WITH_WORDS)}"
@@ -111,7 +114,10 @@ def said_plan(request: Request) -> str:
     if not request.extends:
         return f"{stages}: the model learns to rank; no word gets a token, for no glossary is given"
     if request.glossary is not None:
-        words = "words that the glossary defines get a token and are taught by their definitions"
+        words = (
+            "words of the glossary that the model has no token for get one and are taught by their definitions; all "
+            "its entries make queries"
+        )
         return (
             f"{stages}: {words}"
             if request.ranking is None
@@ -143,15 +149,21 @@ def _done_before(place: Place) -> set[str]:
 
 
 def _terms(work: Work) -> None:
+    """What a glossary's entries become, and the words that get a token."""
     request, path = work.request, work.folder / "terms.json"
     sources = work.named("corpus", "model", "glossary")
+    if request.glossary is not None:
+        entries = work.folder / ENTRIES_FILE
+        named = request.corpus, request.model, request.glossary
+        work.step("entries", sources, [ENTRIES_FILE], lambda: prepare_entries(*named, entries)[1])
+        sources = work.named("corpus", "model") | {"entries": work.made(ENTRIES_FILE)}
     if not request.extends:
         return
 
     def do() -> str:
         path.unlink(missing_ok=True)
         if request.glossary is not None:
-            return prepare_defined_terms(request.corpus, request.model, request.glossary, path)[1]
+            return prepare_defined_terms(request.corpus, request.model, _read_uses(work), path)
         return prepare_terms(request.corpus, request.model, request.settings.share, path)[1]
 
     work.step("terms", sources, [path.name], do)
@@ -162,22 +174,28 @@ def _read_terms(work: Work) -> list[Term]:
     return read_terms(path) if path.is_file() else []
 
 
+def _read_uses(work: Work) -> list[Use]:
+    """What becomes of a glossary's entries; none without a glossary."""
+    path = work.folder / ENTRIES_FILE
+    return read_uses(path) if path.is_file() else []
+
+
 def _dictionary(work: Work) -> None:
     request, path = work.request, work.folder / "dictionary.jsonl"
     if not request.extends:
         return
-    sources = {**work.named("corpus", "glossary"), "terms": work.made("terms.json")}
+    sources = {**work.named("corpus"), "entries": work.made(ENTRIES_FILE), "terms": work.made("terms.json")}
 
     def do() -> str:
         path.unlink(missing_ok=True)
-        return prepare_dictionary(work.documents, _read_terms(work), request.glossary, path)
+        return prepare_dictionary(work.documents, _read_terms(work), _read_uses(work), path)
 
     work.step("dictionary", sources, [path.name], do)
 
 
 def _queries(work: Work) -> None:
     request = work.request
-    sources = work.named("corpus", "queries", "generator")
+    sources = work.named("corpus", "queries", "generator") | {"entries": work.made(ENTRIES_FILE)}
 
     def do() -> str:
         from sparse_adapt.teachers.pairs import generator
@@ -186,8 +204,8 @@ def _queries(work: Work) -> None:
         shutil.rmtree(work.folder / "collection", ignore_errors=True)
         cut = request.settings.candidates.source == "keep" or _learns_from_pairs(request)
         settings = request.settings.queries.model_copy(update={"cut": cut})
-        folder = work.folder / "collection"
-        return prepare_collection(request.corpus, work.documents, settings, request.queries, generate, folder)
+        folder, asked = work.folder / "collection", (request.queries, generate)
+        return prepare_collection(request.corpus, work.documents, settings, *asked, folder, _read_uses(work))
 
     work.step("queries", sources, ["collection"], do)
 
@@ -252,7 +270,7 @@ def _gather(work: Work, split: str, file: str) -> str:
 
 def _ranking(work: Work) -> list[Outcome]:
     """Ranking, where words are taught as well: its stage and its choice. Nothing comes of it where the base is kept."""
-    ranking = work.ranking()
+    ranking = work.ranking() if (work.folder / "terms.json").is_file() else None
     if ranking is None:
         return []
     ranking.folder.mkdir(exist_ok=True)
@@ -270,6 +288,8 @@ def _plan(work: Work) -> Plan:
     """The stages that there is something to do for."""
     request, folder = work.request, work.folder
     terms, definitions = folder / "terms.json", folder / "dictionary.jsonl"
+    if request.ranking is not None and not terms.is_file():  # nothing but ranking is left to learn
+        request = request.ranking
     stages = [name for name in request.stages if terms.is_file() or row_of(name).without_terms]
     if not definitions.is_file():
         stages = [name for name in stages if name != "dictionary"]
@@ -298,7 +318,7 @@ def _stages(work: Work, plan: Plan) -> list[Outcome]:
 
 
 def _report(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
-    named = (*STEPS, "held", "pairs", RANKING, "retention")
+    named = ("entries", *STEPS, "held", "pairs", RANKING, "retention")
     steps = {name: work.records[name] for name in named if name in work.records}
     seconds = sum(step.seconds for step in steps.values())
     seconds += sum(float(outcome.record["seconds"]) for outcome in outcomes)

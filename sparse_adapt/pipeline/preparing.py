@@ -2,7 +2,8 @@
 
 import resource
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,8 @@ from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.progress import Watch, unwatched
 from sparse_adapt.selection.models import GRADES
-from sparse_adapt.stages.extend import told_of_known
 from sparse_adapt.stages.stage import UNUSUAL
+from sparse_adapt.synthetic.entry_queries import entry_queries
 from sparse_adapt.synthetic.queries import (
     GIVEN,
     HELD,
@@ -31,11 +32,14 @@ from sparse_adapt.synthetic.queries import (
 from sparse_adapt.teachers.candidates import gather
 from sparse_adapt.teachers.settings import CandidateSettings
 from sparse_adapt.teachers.teacher import Teacher
-from sparse_adapt.terms.alternatives import LEAST_DOCUMENTS, from_glossary, is_token
+from sparse_adapt.terms.alternatives import is_token
 from sparse_adapt.terms.definitions import mine_definitions, write_mined
+from sparse_adapt.terms.entries import Keys, listed, read_entries
 from sparse_adapt.terms.mining import Term, mine_terms, paying, write_terms
+from sparse_adapt.terms.saying import Use, summary, uses, write_uses
 
 FEWEST_HELD = 5
+CORPUS_QUERIES = 3  # made of documents, for each that is made of a glossary: of more the model ranks worse
 
 
 def prepare_terms(corpus: str, model: str, share: float, path: Path) -> tuple[list[Term], str]:
@@ -60,44 +64,58 @@ def tokenizer_to_teach(model: str) -> PreTrainedTokenizerFast:
     return encoder.tokenizer
 
 
-def prepare_defined_terms(corpus: str, model: str, glossary: str, path: Path) -> tuple[list[Term], str]:
-    """Write `terms.json`: the words that a glossary defines and the corpus says. The rest keep their pieces.
+def prepare_entries(corpus: str, model: str, glossary: str, path: Path) -> tuple[list[Use], str]:
+    """Write `entries.jsonl`: what a glossary says, and what becomes of each entry by what the corpus says.
 
-    Raises InputError where there is none, for then the glossary would be of no use.
+    Raises InputError where nothing becomes of any, for then the glossary would be of no use.
     """
     tokenizer = tokenizer_to_teach(model)
-    names = {definition.term.casefold(): definition.term for definition in read_dictionary(glossary)}
-    mined = mine_terms(read_documents(corpus), tokenizer)
-    chosen = [term for term in mined if term.text.casefold() in names]
-    chosen += from_glossary(names.values(), read_documents(corpus), tokenizer, chosen)
-    if not chosen:
+    keys, definitions = Keys(tokenizer), read_dictionary(glossary)
+    read = read_entries(definitions, keys)
+    texts = (document.full_text for document in read_documents(corpus))
+    found = uses(read.entries, texts, keys, partial(is_token, tokenizer))
+    if not any(use.asked or use.token for use in found):
         raise InputError(
             glossary,
-            f"none of its {len(names):,} terms is a word that {corpus} says in {LEAST_DOCUMENTS} documents and {model} "
-            "has no token for; name a glossary of this corpus, or none",
+            f"none of its {len(found):,} entries is one that {corpus} says; name a glossary of this corpus, or none",
         )
+    write_uses(path, found)
+    return found, "; ".join((*summary(found), *read.remarks))
+
+
+def prepare_defined_terms(corpus: str, model: str, uses: Sequence[Use], path: Path) -> str:
+    """Write `terms.json`: the words of a glossary that get a token. Nothing is written where there are none."""
+    names = {use.token.casefold(): use.token for use in uses if use.token}
+    if not names:
+        return "no word that the glossary defines needs a token"
+    mined = mine_terms(read_documents(corpus), tokenizer_to_teach(model))
+    chosen = [term for term in mined if term.text.casefold() in names]
+    known = {term.text.casefold() for term in chosen}
+    chosen += [Term(name, "glossary") for key, name in names.items() if key not in known]
     write_terms(path, chosen)
-    said = f"{len(chosen):,} words that the glossary defines; words that nothing defines keep their pieces"
-    known = [name for name in names.values() if is_token(tokenizer, name)]
-    unsaid = len(names) - len(chosen) - len(known)
-    said += told_of_known(known) + (f"; terms that are no word of the corpus: {unsaid:,}" if unsaid else "")
-    return chosen, said
+    return f"{len(chosen):,} words that the glossary defines: {listed([term.text for term in chosen])}"
 
 
 def prepare_dictionary(
-    documents: Sequence[Document], terms: Sequence[Term], glossary: str | None, path: Path
+    documents: Sequence[Document], terms: Sequence[Term], uses: Sequence[Use], path: Path
 ) -> str:
-    """Write `dictionary.jsonl`: what the corpus or a glossary says of the terms. Nothing where there is nothing."""
+    """Write `dictionary.jsonl`: what the corpus and a glossary say of the terms. Nothing where there is nothing."""
     mined = mine_definitions(documents, [term.text for term in terms])
-    given: list[Definition] = []
-    if glossary is not None:
-        known = {term.text.casefold() for term in terms}
-        entries = read_dictionary(glossary)
-        given = [entry for entry in entries if entry.term.casefold() in known]
+    known = {term.text.casefold() for term in terms}
+    given = [each for use in uses if use.token.casefold() in known for each in _definitions(use)]
     if not mined and not given:
         return "no definition of any term found"
     write_mined(path, mined, given)
     return f"{len(mined):,} definitions found in the corpus, {len(given):,} from the glossary"
+
+
+def _definitions(use: Use) -> Iterator[Definition]:
+    """What teaches the token of an entry: each sense, and of an acronym what it is short for."""
+    entry = use.entry
+    if entry.acronym and use.token == entry.acronym:
+        yield Definition(use.token, entry.term)
+    for sense in entry.senses:
+        yield Definition(use.token, sense, entry.examples)
 
 
 def prepare_collection(
@@ -107,9 +125,11 @@ def prepare_collection(
     given: str | None,
     generate: Generate | None,
     folder: Path,
+    uses: Sequence[Use] = (),
 ) -> str:
-    """Write the collection of queries without users; queries that users asked come on top, to learn from."""
+    """Write the collection of queries without users; those of a glossary and of users come on top."""
     collected = make_queries(documents, settings, generate, place=corpus)
+    collected.queries.extend(entry_queries(uses, len(collected.of(TRAIN)) // CORPUS_QUERIES))
     if given is not None:
         collected.queries.extend(
             SyntheticQuery(f"{GIVEN}-{query.query_id}", query.text, GIVEN, "")

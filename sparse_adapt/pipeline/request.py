@@ -192,7 +192,7 @@ class Request:
         """Raise ConfigError for a file that is given and that no stage reads."""
         read = {each.key for name in self.all_stages for each in find_stage(name).needs}
         for option, given, keys in (
-            ("--glossary", self.glossary, {DICTIONARY.key}),
+            ("--glossary", self.glossary, {DICTIONARY.key, CANDIDATES.key, PAIRS.key}),
             ("--queries", self.queries, {CANDIDATES.key, PAIRS.key}),
             ("--candidates", self.candidates, {CANDIDATES.key, PAIRS.key}),
         ):

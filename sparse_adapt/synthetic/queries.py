@@ -8,7 +8,8 @@ ever learnt from those.
 What is written is a collection like any other, to be read, edited and measured with:
 
     corpus.jsonl        the documents without what became a query
-    queries.jsonl       `_id`, `text`, `kind` (title, sentence, phrase, generated), `doc_id` (the source)
+    queries.jsonl       `_id`, `text`, `kind` (title, sentence, phrase, generated, term, acronym, definition), `doc_id`
+                        (the source) or else what the teacher reads (`meaning`) and the `split`
     qrels/train.tsv     the source document of each query to learn from
     qrels/held.tsv      and of each that is set aside
 
@@ -80,13 +81,17 @@ class QuerySettings(Settings):
 
 
 class SyntheticQuery(NamedTuple):
-    """A synthetic need, how it was made, the document it came from, and whether it is set aside."""
+    """A synthetic need, how it was made, the document it came from, and whether it is set aside.
+
+    `meaning`: what the teacher reads in its place, where a person would have to know more than it says.
+    """
 
     query_id: str
     text: str
     kind: str
     document_id: str
     split: str = TRAIN
+    meaning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,6 +336,7 @@ def write_pseudo_queries(path: str | Path, queries: Iterable[SyntheticQuery]) ->
         (
             {"_id": query.query_id, "text": query.text, "kind": query.kind}
             | ({"doc_id": query.document_id} if query.document_id else {})
+            | ({"meaning": query.meaning, "split": query.split} if query.meaning else {})
             for query in queries
         ),
     )
@@ -350,6 +356,7 @@ def read_synthetic_queries(folder: str | Path) -> list[SyntheticQuery]:
         unique.add(query_id, record.line)
         source = record.identifier("doc_id") if record.fields.get("doc_id") is not None else ""
         kind = record.string("kind", default=GIVEN)
-        split = HELD if query_id in held else TRAIN
-        found.append(SyntheticQuery(query_id, record.words("text"), kind, source, split))
+        split = HELD if query_id in held else record.string("split", default=TRAIN)
+        meaning = record.string("meaning", default="")
+        found.append(SyntheticQuery(query_id, record.words("text"), kind, source, split, meaning))
     return found

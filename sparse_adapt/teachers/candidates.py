@@ -4,7 +4,8 @@ Each query has documents that the teacher ranks high, documents that the student
 query stays only where the teacher, too, finds the document that it was made from, its source (Dai et al. 2022,
 arXiv:2209.11755): a sentence that could be about anything teaches nothing. The source itself is left out
 unless it is asked for: it shares the query's words, and real needs are worded by others. What the teacher
-scores near the source may be relevant: it is left out, or kept with its score where the loss takes scores.
+scores near the source may be relevant: it is left out, or kept with its score where the loss takes scores. Of a query
+that says less than it means, such as an acronym, the teacher reads the meaning, and the student learns what it finds.
 Dimensions: Q queries, N documents.
 """
 
@@ -49,7 +50,7 @@ def gather(
     left_out: list[SyntheticQuery] = []
     for start in range(0, len(queries), QUERIES_A_PART):
         part = queries[start : start + QUERIES_A_PART]
-        asked = [JudgedQuery(query.query_id, query.text) for query in part]
+        asked = [JudgedQuery(query.query_id, query.meaning or query.text) for query in part]
         teacher_scores = teacher.scores(asked, documents)
         student_scores = np.asarray(teacher.student([query.text for query in part]))
         for place, query in enumerate(part):

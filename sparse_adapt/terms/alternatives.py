@@ -1,4 +1,4 @@
-"""Terms by other ways than mining: words of a glossary, and a vocabulary trained on the corpus.
+"""Terms by another way than mining: a vocabulary trained on the corpus.
 
 A WordPiece vocabulary is trained on the corpus; of its words those stay that the model's tokenizer lacks and can
 spell (Pavlova and Makhlouf, MOSAIC). `mine_terms` asks instead what a token saves: it finds fewer words, knows
@@ -6,19 +6,17 @@ what general language says anyway, and takes compounds, which WordPiece cuts at 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.terms.mining import Term, category_of
-from sparse_adapt.terms.words import Seen, find_words
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
-LEAST_DOCUMENTS = 2  # that say a glossary's term, for it to be learnt
 SIZE = 30_000  # entries of the trained vocabulary at most, its pieces and signs included
 LEAST = 2  # occurrences, for a pair of pieces to be joined and for a word to be one
 UNKNOWN = "[UNK]"
@@ -26,37 +24,9 @@ INSIDE = "##"  # before what stands within words, which no term can be
 PART = 1000  # texts encoded at once
 
 
-def from_glossary(
-    names: Iterable[str],
-    documents: Iterable[Document],
-    tokenizer: "PreTrainedTokenizerFast",
-    already: Sequence[Term],
-) -> list[Term]:
-    """Single words of a glossary that the corpus says often enough, that aren't terms or tokens yet."""
-    known = {term.text.casefold() for term in already}
-    wanted = {name.casefold(): name for name in names}
-    counts: Counter[str] = Counter()
-    seen = Seen(tokenizer)
-    for document in documents:
-        counts.update({word.casefold() for word in find_words(seen(document.full_text))} & wanted.keys())
-    terms, normalised = [], {_key(tokenizer, name) for name in known}
-    for key, name in wanted.items():
-        if key in known or counts[key] < LEAST_DOCUMENTS:
-            continue
-        if not is_token(tokenizer, name) and _key(tokenizer, name) not in normalised:
-            normalised.add(_key(tokenizer, name))
-            terms.append(Term(name, "glossary"))
-    return terms
-
-
 def is_token(tokenizer: "PreTrainedTokenizerFast", name: str) -> bool:
     """Whether a word is one token of a tokenizer, in the middle of a text."""
     return len(tokenizer(f" {name}", add_special_tokens=False)["input_ids"]) <= 1
-
-
-def _key(tokenizer: "PreTrainedTokenizerFast", name: str) -> str:
-    normalizer = tokenizer.backend_tokenizer.normalizer
-    return name if normalizer is None else str(normalizer.normalize_str(name))
 
 
 def trained_vocabulary(

@@ -106,9 +106,13 @@ def read_entries(definitions: Sequence[Definition], keys: Keys) -> Glossary:
     rows = [_entry(each, begins) for each in definitions]
     names = {keys.of(form) for row in rows for form in row.forms}
     joined: dict[Key, Entry] = {}
+    long = {keys.of(row.acronym): keys.of(row.term) for row in rows[::-1] if row.written == row.acronym}
     for row in rows:
         row = replace(row, senses=tuple(part for sense in row.senses for part in _senses(sense, names, keys)))
         key = keys.of(row.term) or (row.term,)
+        key = (
+            key if row.acronym else long.get(key, key)
+        )  # a row of an acronym whose long form another row has
         joined[key] = row if key not in joined else _both(joined[key], row)
     entries, remarks = _referred(joined, keys)
     return Glossary(tuple(entries), (*remarks, *_claimed_twice(entries)))
@@ -199,6 +203,7 @@ def _cut(text: str, starts: Sequence[int], begins: Sequence[int]) -> list[str]:
 
 def _both(entry: Entry, other: Entry) -> Entry:
     """One entry of two rows of the same term: all forms, all senses."""
+    entry = replace(entry, term=other.term) if entry.term == other.acronym else entry
     return replace(
         entry,
         forms=_distinct(*entry.forms, *other.forms),
@@ -220,6 +225,7 @@ def _referred(joined: Mapping[Key, Entry], keys: Keys) -> tuple[list[Entry], Ite
             following = by_form.get(keys.of(joined[target].see))
             if following is None or following in passed:
                 (lost if following is None else circles).append(entry.term)
+                found[key] = replace(entry, see="")
                 break
             passed.add(following)
             target = following

@@ -1,0 +1,66 @@
+"""Queries that a glossary makes: what it calls a thing, the acronym, and the definition without the name.
+
+The teacher reads all that the glossary says of the thing, so that a model which learns from its scores finds by any of
+these what only the others say: documents of the long form by the acronym, of the name by the definition.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from sparse_adapt.synthetic.queries import HELD, TRAIN, SyntheticQuery
+from sparse_adapt.terms.entries import Entry
+from sparse_adapt.terms.saying import Use
+
+TERM, ACRONYM, DEFINITION = "term", "acronym", "definition"
+MOST_HELD, HELD_ONE_IN = 60, 8  # entries whose queries are set aside: at most, and of how many one
+QUERIES_AN_ENTRY = 2  # about
+LONGEST = 32  # words of a definition that are asked
+SENSES = 3  # of one entry that are asked
+MOST_OF_ENTRY = SENSES + 2  # queries
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
+
+
+def entry_queries(uses: Sequence[Use], most: int) -> list[SyntheticQuery]:
+    """The queries of all entries that are to be asked, `most` of them to learn from.
+
+    Those of some entries are set aside, none of which gets a token. Each entry has one query before any has a second.
+    """
+    asked = [use for use in uses if use.asked]
+    able = [use for use in asked if not use.token]
+    step = max(HELD_ONE_IN, -(-len(able) // MOST_HELD))
+    held = {id(use) for use in able[::step]}
+    seen, found = set[str](), list[SyntheticQuery]()
+    for turn in range(MOST_OF_ENTRY):
+        for number, use in enumerate(asked):
+            own = list(_of_entry(use.entry))
+            if turn < len(own):
+                query = own[(turn + number) % len(own)]._replace(split=HELD if id(use) in held else TRAIN)
+                if query.text.casefold() not in seen:
+                    seen.add(query.text.casefold())
+                    found.append(query)
+    learnt = [query for query in found if query.split == TRAIN][:most]
+    chosen = [*learnt, *(query for query in found if query.split == HELD)]
+    return [query._replace(query_id=f"{query.kind}-{number}") for number, query in enumerate(chosen, start=1)]
+
+
+def _of_entry(entry: Entry) -> Iterator[SyntheticQuery]:
+    meaning = f"{', '.join(entry.forms)}: {entry.definition}"
+    yield SyntheticQuery("", entry.term, TERM, "", meaning=meaning)
+    if entry.acronym and entry.acronym != entry.term:
+        yield SyntheticQuery("", entry.acronym, ACRONYM, "", meaning=meaning)
+    for sense in entry.senses[:SENSES]:
+        text = _asked(sense, entry)
+        if text:
+            yield SyntheticQuery("", text, DEFINITION, "", meaning=f"{entry.term}: {sense}")
+
+
+def _asked(sense: str, entry: Entry) -> str:
+    """The first sentence of a sense that is no form of the entry, without the entry's forms; empty where none is."""
+    pattern = re.compile(
+        "|".join(rf"\b{re.escape(form)}\b" for form in sorted(entry.forms, key=len, reverse=True)), re.I
+    )
+    for sentence in SENTENCE_END.split(sense):
+        text = " ".join(pattern.sub(" ", sentence).split()[:LONGEST])
+        if len(text.split()) > len(entry.term.split()) + 2:
+            return text
+    return ""
