@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from diagnostics.advice import Advice, State
+from diagnostics.glossary import InGlossary
 from sparse_adapt.report.charts import columns
 from sparse_adapt.report.results import Result
 from sparse_adapt.report.sections import (
@@ -188,6 +189,7 @@ class TokenReport(Result):
     ranking: TermRanking
     corpus: CorpusSummary
     next_steps: tuple[Advice, ...]
+    glossary: InGlossary | None = None  # where the run that made the model was given one that has the term
 
     @property
     def headline(self) -> str:
@@ -216,6 +218,9 @@ class TokenReport(Result):
     def sections(self) -> Sequence[Section]:
         """The term and its state; then the five sections."""
         words, tone = STATES[self.state]
+        if self.state == "ordinary" and self.glossary is not None:
+            words = "a token of the base model, with a meaning of the glossary"
+        said = [] if self.glossary is None else list(self.glossary.parts())
         where = self.document_id or "a text of the term alone: no document holds it"
         return [
             Section("verdict", "", [Prose(f"{self.term}  {words}", tone)]),
@@ -223,6 +228,7 @@ class TokenReport(Result):
             Section("logits", f"2  Logits in {where}", list(_logits(self.logits))),
             Section("weight", "3  Weight", [_weights(self.weights)]),
             Section("ranking", "4  Ranking", list(_ranking(self))),
+            *([Section("glossary", "In the glossary", said)] if said else []),
             Section("next", "5  What to do next", list(_next_steps(self.next_steps))),
         ]
 

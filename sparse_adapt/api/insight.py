@@ -32,12 +32,14 @@ from sparse_adapt.report.tables import Row
 
 if TYPE_CHECKING:
     from diagnostics.advice import Places
+    from diagnostics.glossary import InGlossary
     from diagnostics.health import Health
     from diagnostics.matches import QueryReport
     from diagnostics.token_report import TokenReport
     from sparse_adapt.api.models import ModelGiven
     from sparse_adapt.collection.given import DocumentsGiven
     from sparse_adapt.collection.readers import Query
+    from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.report.sections import Section
 
 Top = Annotated[int, Option("Documents to show.", ge=1)]
@@ -131,9 +133,25 @@ def diagnose(
     documents = list(given.read())
     held, encoder = load_sparse(model, device, **reading)
     places = _places(held.source, given.place, term)
-    return report_on(
+    report = report_on(
         term, encoder, documents, document_id=document_id, places=places, listed=_listed(given.place, term)
     )
+    return replace(report, glossary=_in_glossary(held.source, term, encoder, device))
+
+
+def _in_glossary(source: str, term: str, encoder: "SparseEncoder", device: str) -> "InGlossary | None":
+    """What the glossary says of a term that the run behind a model was given; None where there is no such run."""
+    from diagnostics.glossary import in_glossary
+    from sparse_adapt.stages.record import extended_from, read_stage_record
+    from sparse_adapt.terms.saying import ENTRIES_FILE, read_uses
+
+    entries, record = Path(source).parent / ENTRIES_FILE, read_stage_record(source)
+    if record is None or not entries.is_file():
+        return None
+    from sparse_adapt.api.models import load_sparse
+
+    base = extended_from(source) or str(record["model"]["path"])
+    return in_glossary(term, read_uses(entries), load_sparse(base, device)[1], encoder)
 
 
 @declared
