@@ -15,7 +15,7 @@ DOCUMENTS = [Document(f"d{number}", "a text of some words") for number in range(
 
 @pytest.fixture(autouse=True)
 def speeds(monkeypatch):
-    found = Speeds(encoding=0.1, learning=0.3, judging=0.2)
+    found = Speeds(encoding=0.1, learning=0.3, judging=0.2, labelling=0.01)
     monkeypatch.setattr(estimate, "measure_speeds", lambda *given, **named: found)
 
 
@@ -42,12 +42,43 @@ def test_stages_that_arent_carried_out_cost_nothing():
     assert stages(told(frozen=True)) == ["preserve"]
 
 
-def test_a_glossary_costs_the_ranking_beside_it_and_a_second_choice():
+def test_a_glossary_costs_the_ranking_beside_it_and_a_second_choice(monkeypatch):
+    monkeypatch.setattr(estimate, "of_glossary", lambda request: (60, 10))
     request = Request(corpus="c", model="m", glossary="g")
     with_words = {row.what: row.seconds for row in expected(request, DOCUMENTS, 400)}
     assert stages(with_words) == ["rank", "dictionary"]
     choosing = "comparing models on the queries set aside"
     assert with_words[choosing] == 2 * told()[choosing]
+    assert with_words["labelling 48,000 short texts"] == 480.0  # 8,000 and 2,000 a term of 10, 20,000 words
+    assert (
+        "scoring documents for 960 queries" in with_words
+    )  # 400 documents make 800, the glossary 60, 100 set aside
+
+
+def test_a_glossary_without_new_words_costs_its_queries_alone(monkeypatch):
+    monkeypatch.setattr(estimate, "of_glossary", lambda request: (60, 0))
+    rows = expected(Request(corpus="c", model="m", glossary="g"), DOCUMENTS, 400)
+    assert stages({row.what: row.seconds for row in rows}) == ["rank"]
+    assert not any("labelling" in row.what for row in rows)
+
+
+def test_a_glossary_is_looked_at_before_anything_is_done(tiny_model, tmp_path):
+    glossary = tmp_path / "glossary.csv"
+    glossary.write_text("term,definition\naccess log (AL),Who came.\nzorvex,A plan.\nserver,A machine.\n")
+    request = Request(corpus="c", model=str(tiny_model), glossary=str(glossary))
+    assert estimate.of_glossary(request) == (6, 2), "two queries an entry; server is a token"
+
+
+def test_many_terms_take_at_most_twice_the_time_of_a_tenth():
+    found = Speeds(encoding=0.1, learning=0.3, judging=0.2, labelling=0.01)
+    few, many = (
+        estimate.labelled(terms) * 0.01
+        + estimate.stage_expected(
+            "dictionary", settings_for("dictionary"), found, documents=3000, queries=0, terms=terms
+        ).seconds
+        for terms in (60, 600)
+    )
+    assert many < 2 * few
 
 
 def test_what_is_done_costs_nothing_again():

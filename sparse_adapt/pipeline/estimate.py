@@ -6,21 +6,29 @@ from typing import NamedTuple
 
 import torch
 
+from sparse_adapt.collection.glossary import read_dictionary
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.model.dense import SMALL, DenseEncoder
 from sparse_adapt.model.reading import Reading
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline.preparing import CORPUS_QUERIES, tokenizer_to_teach
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.report.progress import duration
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.selection.questions import general_collection
 from sparse_adapt.stages.inputs import CANDIDATES
 from sparse_adapt.stages.table import find_stage
+from sparse_adapt.synthetic.entry_queries import QUERIES_AN_ENTRY
+from sparse_adapt.synthetic.labelled import LARGEST_POOL, POOL, POOL_A_TERM, WORDS
 from sparse_adapt.teachers.settings import ENSEMBLE
+from sparse_adapt.terms.alternatives import is_token
+from sparse_adapt.terms.entries import Keys, read_entries
 from sparse_adapt.training.settings import Training
 
 TRIED = 8  # documents
-TERMS = 30  # that a corpus or a glossary has, while nobody knows
+TERMS = 30  # that a corpus has, while nobody knows
+SHORT = 24  # texts as short as synthetic ones that the labeller reads for a trial
+A_TEXT = 60  # signs of such a text
 MODELS_TRIED = 4  # at the choice
 
 
@@ -32,11 +40,15 @@ class Expected(NamedTuple):
 
 
 class Speeds(NamedTuple):
-    """Seconds that one document takes on this machine: read, learnt from, or read by the dense teacher."""
+    """Seconds that one document takes on this machine: read, learnt from, or read by the dense teacher.
+
+    `labelling`: that a synthetic text takes, read by the dense encoder that labels it.
+    """
 
     encoding: float
     learning: float
     judging: float
+    labelling: float = 0.0
 
 
 def expected(
@@ -52,9 +64,13 @@ def expected(
         documents,
         reading=request.reading,
         longest=settings.longest,
-        dense=request.teacher == ENSEMBLE,
+        dense=request.teacher == ENSEMBLE or "dictionary" in request.stages,
     )
+    asked, terms = of_glossary(request)
+    if not terms and request.ranking is not None:  # then it only makes queries
+        request = request.ranking
     queries = min(settings.queries.count, len(documents) * settings.queries.per_document)
+    queries += min(asked, queries // CORPUS_QUERIES)
     held = min(settings.queries.held, len(documents) // 4)
     pool = min(len(documents), held * settings.candidates.count)
     choices = 1 if request.ranking is None else 2
@@ -66,7 +82,7 @@ def expected(
             speeds,
             documents=len(documents),
             queries=queries,
-            terms=TERMS,
+            terms=terms,
         )
         for name in request.all_stages
         if find_stage(name).trains
@@ -81,9 +97,10 @@ def expected(
         (
             "candidates",
             f"encoding {len(documents):,} documents with the dense teacher",
-            len(documents) * speeds.judging,
+            len(documents) * speeds.judging * (request.teacher == ENSEMBLE),
         ),
         ("candidates", f"scoring documents for {scored:,} queries", scored * (speeds.encoding / 4 + 0.01)),
+        ("dictionary", f"labelling {labelled(terms):,} short texts", _labelling(request, terms, speeds)),
         *((name, *stage) for name, stage in stages.items()),
         (
             "choice",
@@ -106,6 +123,29 @@ def _general(speeds: Speeds, documents: Sequence[Document]) -> Expected:
 
 def _mean_length(documents: Sequence[Document]) -> float:
     return sum(len(document.full_text) for document in documents) / max(1, len(documents))
+
+
+def of_glossary(request: Request) -> tuple[int, int]:
+    """How many queries a glossary makes, and how many of its words may get a token, whatever the corpus says."""
+    if request.glossary is None:
+        return 0, TERMS
+    tokenizer = tokenizer_to_teach(request.model)
+    entries = read_entries(read_dictionary(request.glossary), Keys(tokenizer)).entries
+    words = (each.acronym if each.is_phrase else each.term for each in entries)
+    return QUERIES_AN_ENTRY * len(entries), sum(1 for word in words if word and not is_token(tokenizer, word))
+
+
+def labelled(terms: int) -> int:
+    """Short texts that the semantic labeller reads for so many terms: synthetic ones and ordinary words."""
+    return min(LARGEST_POOL, POOL + POOL_A_TERM * terms) + WORDS
+
+
+def _labelling(request: Request, terms: int, speeds: Speeds) -> float:
+    """Seconds of the labeller's reading, where a stage is taught by it."""
+    if "dictionary" not in request.stages:
+        return 0.0
+    settings = request.settings_of("dictionary")
+    return labelled(terms) * speeds.labelling * (getattr(settings, "labeller", "none") != "none")
 
 
 def stage_expected(
@@ -143,12 +183,16 @@ def measure_speeds(
         encoder.read_up_to(longest)
     with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
         learning = _seconds(lambda: learn_once(encoder, texts)) / len(texts)
-    judging = 0.0
+    judging = labelling = 0.0
     if dense:
         judge = DenseEncoder(SMALL, rough=True)  # as the teacher has it
         judge.encode(texts[:1])
         judging = _seconds(lambda: judge.encode(texts[:4])) / min(4, len(texts))
-    return Speeds(encoding, learning, judging)
+        short = [
+            (text * A_TEXT)[start : start + A_TEXT] for text in texts for start in range(SHORT // len(texts))
+        ]
+        labelling = _seconds(lambda: judge.encode(short)) / max(1, len(short))
+    return Speeds(encoding, learning, judging, labelling)
 
 
 def _seconds(work: Callable[[], object]) -> float:
