@@ -7,8 +7,8 @@ description has two definitions. TBX, SKOS and OBO files are read as well
 (`terminologies`).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparse_adapt.collection.columns import GLOSSARIES, OF_GLOSSARIES, Keys
@@ -51,29 +51,45 @@ def read_dictionary(source: str | Path, chosen: Mapping[str, str] = NONE) -> lis
 def definitions_in(records: Iterable[JsonLine], source: str | Path) -> Iterator[Definition]:
     """Each definition once, of at least one. Says which records have none, and which have one that was there."""
     found = set[tuple[str, str]]()
-    without, again = list[JsonLine](), list[JsonLine]()
+    without, again = _LeftOut("have no term with a definition"), _LeftOut("come again")
     keys = Keys({field: OF_GLOSSARIES[field] for field in ("term", "definition")})
     for record in records:
         definition = definition_of(record, keys)
         if definition is None:
-            without.append(record)
+            without.add(record)
         elif (pair := (definition.term, definition.definition)) in found:
-            again.append(record)
+            again.add(record)
         else:
             found.add(pair)
             yield definition
-    if without and not found:
-        raise without[0].needs("a string", "definition" if without[0].fields.get("term") else "term")
+    if without.count and not found:
+        first = without.first[0]
+        raise first.needs("a string", "definition" if first.fields.get("term") else "term")
     list(at_least_one(found, source, "definitions"))
-    _say_left_out(source, without, "have no term with a definition")
-    _say_left_out(source, again, "come again")
+    without.say(source)
+    again.say(source)
 
 
-def _say_left_out(source: str | Path, records: Sequence[JsonLine], fault: str) -> None:
-    if records:
-        shown = [str(each.fields.get("term", "")).strip() or f"line {each.line}" for each in records[:SHOWN]]
-        named = ", ".join([*shown, *(["..."] if len(records) > SHOWN else [])])
-        say_taken(str(source), f"{len(records):,} entries {fault}, and are left out ({named})")
+@dataclass(slots=True)
+class _LeftOut:
+    """Entries that are left out for one fault: how many there are, and the first of them."""
+
+    fault: str
+    count: int = 0
+    first: list[JsonLine] = field(default_factory=list)
+
+    def add(self, record: JsonLine) -> None:
+        """Count one."""
+        self.count += 1
+        if self.count <= SHOWN:
+            self.first.append(record)
+
+    def say(self, source: str | Path) -> None:
+        """Say how many there are, and which come first."""
+        if self.count:
+            shown = [str(each.fields.get("term", "")).strip() or f"line {each.line}" for each in self.first]
+            named = ", ".join([*shown, *(["..."] if self.count > SHOWN else [])])
+            say_taken(str(source), f"{self.count:,} entries {self.fault}, and are left out ({named})")
 
 
 def write_dictionary(path: str | Path, definitions: Iterable[Definition]) -> int:

@@ -21,18 +21,24 @@ from sparse_adapt.report.printable import is_unicode
 STRUCTURED = re.compile(
     r"""\s*(?:\[\s*(?:["\[{]|$)|\{\s*(?:"|$)|<(?:\?xml|!--|!doctype|(?:top|topics?|doc)\b))""", re.IGNORECASE
 )  # how JSON and markup begin
-LONGEST_LINE = 1 << 26  # bytes: a few bytes of a compressed file may stand for gigabytes
+LONGEST_LINE = 1 << 25  # bytes: a few bytes of a compressed file may stand for gigabytes
+LARGEST = 1 << 26  # of a file that is read whole
+MOST_BLANK = 1_000_000  # lines in a row
 
 
 def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
     """Every line with its number. Raises InputError for bytes that aren't UTF-8, a broken file or an endless line."""
-    number = 0
+    number = blank = 0
     try:
         with open_bytes(path) as file:
             for number, raw in enumerate(iter(partial(file.readline, LONGEST_LINE + 1), b""), start=1):
                 if len(raw) > LONGEST_LINE:
                     endless = f"a line of over {LONGEST_LINE:,} bytes; break it, or check what the file is"
                     raise InputError(path, endless, line=number)
+                blank = 0 if raw.strip() else blank + 1
+                if blank > MOST_BLANK:
+                    many = f"over {MOST_BLANK:,} blank lines in a row; remove them, or check what the file is"
+                    raise InputError(path, many, line=number)
                 yield number, _decode(raw, path, number)
     except SparseAdaptError:
         raise
@@ -54,9 +60,9 @@ def read_whole(path: str | Path) -> str:
     for _, text in read_lines(path):
         lines.append(text)
         size += len(text) + 1
-        if size > LONGEST_LINE:
+        if size > LARGEST:
             raise InputError(
-                path, f"is over {LONGEST_LINE:,} signs long, and is read whole; break it into several"
+                path, f"is over {LARGEST:,} signs long, and is read whole; break it into several"
             )
     return "\n".join(lines)
 
@@ -216,7 +222,8 @@ def read_words(path: str | Path) -> Iterator[JsonLine]:
 def read_list(path: str | Path) -> Iterator[JsonLine]:
     """Each entry of a JSON list, by its number; a text has the key `text`. Raises InputError for anything else."""
     try:
-        entries = json.loads(read_whole(path))
+        content = read_whole(path)
+        entries = json.loads(content)
     except (ValueError, RecursionError) as error:
         problem = f"broken JSON ({error}); mend it, or let the name of JSON lines end in .jsonl"
         raise InputError(path, problem, line=getattr(error, "lineno", None)) from error
@@ -224,9 +231,11 @@ def read_list(path: str | Path) -> Iterator[JsonLine]:
         raise InputError(
             path, f"needs a JSON list (found: {_shown(entries)}); end the name of JSON lines in .jsonl"
         )
+    halves = "\\ud" in content.lower()
     for number, entry in enumerate(entries, start=1):
         fields = {"text": entry} if isinstance(entry, str) else entry
-        if not isinstance(fields, dict) or not is_unicode(json.dumps(fields, ensure_ascii=False)):
+        whole = not halves or is_unicode(json.dumps(entry, ensure_ascii=False))
+        if not isinstance(fields, dict) or not whole:
             problem = f"no text and no object in Unicode (found: {_shown(entry)}); mend it"
             raise ListEntry(path, number, {}).error(problem)
         yield ListEntry(path, number, fields)

@@ -20,6 +20,8 @@ ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.")
 PACKAGE = re.compile(r"(?:[Ii]nstall|requires|[Nn]o module named) [\"']?([\w-]+)")
 BYTES_AT_ONCE = 1 << 18
 PACKED_AT_ONCE = 1 << 10  # of which a Zstandard file can make 32 MiB
+UNFOLDED = 1 << 22  # bytes that any compressed file may unfold to
+UNFOLDING = 50  # bytes for each of its own beyond those: texts have ten at most
 
 
 class Address(str):
@@ -89,7 +91,7 @@ def open_bytes(source: str | Path) -> IO[bytes]:
         raw = place.open("rb")
     how = _compression(place.name)
     try:
-        return raw if how is None else cast(IO[bytes], _Closing(how.opened(raw), raw))
+        return raw if how is None else cast(IO[bytes], _Closing(how.opened(raw), raw, place))
     except BaseException:
         raw.close()
         raise
@@ -240,11 +242,30 @@ class _Zstandard(io.RawIOBase):
         return count
 
 
+class _Bounded(io.RawIOBase):
+    """Decompressed bytes, as long as there aren't far more of them than of the file's own."""
+
+    def __init__(self, decompressed: Any, raw: IO[bytes], place: Location) -> None:  # noqa: ANN401
+        self._decompressed, self._raw, self._place, self._made = decompressed, raw, place, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, space: Any) -> int:  # noqa: ANN401 - a buffer
+        """Fill some of the space. Raises InputError for a file that unfolds to more than texts do."""
+        count: int = self._decompressed.readinto(space)
+        self._made += count
+        if self._made > UNFOLDED + UNFOLDING * self._raw.tell():
+            problem = f"unfolds to over {self._made:,} bytes, {UNFOLDING} times its own size; decompress it to read it"
+            raise InputError(self._place, problem)
+        return count
+
+
 class _Closing(io.BufferedReader):
     """Decompressed bytes in blocks; closing closes the file below too, which the libraries leave open."""
 
-    def __init__(self, decompressed: Any, raw: IO[bytes]) -> None:  # noqa: ANN401
-        super().__init__(decompressed, BYTES_AT_ONCE)
+    def __init__(self, decompressed: Any, raw: IO[bytes], place: Location) -> None:  # noqa: ANN401
+        super().__init__(_Bounded(decompressed, raw, place), BYTES_AT_ONCE)
         self._below = raw
 
     def close(self) -> None:
