@@ -82,7 +82,7 @@ ODD = {
     "often": [(0, "greater than or equal to 1"), (1.5, "a whole number"), (True, "a whole number")],
     "out": [(None, "a path"), (3, "a path")],
     "what": [(None, "a string"), (["a query"], "a string"), (5, "a string"), (" ", "is empty")],
-    "model": [(None, "a string"), ("./nowhere", "no such model folder")],
+    "model": [(None, "a path, a name or a Model"), (5, "a Model"), ("./nowhere", "no such model folder")],
     "grain": [(3, "greater than or equal to 10")],
     "grian": [(3, "unknown option 'grian'")],
 }

@@ -1,14 +1,15 @@
 """A model as one object: load it, encode texts, give it words, save it."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from sparse_adapt.api.options import READING_OPTIONS, declared
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.files.folders import output_folder
@@ -76,6 +77,7 @@ class Model:
 
     # -- texts to vectors ---------------------------------------------------------------------
 
+    @declared
     def encode(
         self, texts: str | Sequence[str], *, side: Side = "document", progress: bool | None = None
     ) -> csr_matrix | NDArray[np.float32]:
@@ -95,6 +97,10 @@ class Model:
         >>> model.tokens[vectors[0].toarray().argmax()]
         'bird'
         """
+        if not isinstance(texts, Iterable):
+            raise InputError(
+                "texts", f"can't be read from {type(texts).__name__}; give a string or a list of them"
+            )
         listed = [texts] if isinstance(texts, str) else list(texts)
         for number, text in enumerate(listed, start=1):
             if not isinstance(text, str):
@@ -125,7 +131,8 @@ class Model:
 
     # -- what it becomes ----------------------------------------------------------------------
 
-    def extend(self, terms: TermsGiven) -> Extension:
+    @declared
+    def extend(self, terms: "TermsGiven") -> Extension:
         """Give each term a token, an input row, a head row and a bias of its own. The model changes in place.
 
         terms: a list of words, a dictionary from categories to lists, or the path of a `terms.json`. A new row begins
@@ -149,6 +156,7 @@ class Model:
             raise ModelError(f"{self.source}: was extended since it was read; save it first")
         return self.source
 
+    @declared
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
         """Write a folder that transformers, sentence-transformers and raw tokenizers read the same.
 
@@ -168,15 +176,17 @@ class Model:
 
 
 ModelGiven = str | Path | Model
+READS = READING_OPTIONS.named
 
 
+@declared
 def load(
-    source: ModelGiven,
+    source: "ModelGiven",
     device: str = "auto",
     *,
-    max_tokens: int | None = None,
-    windows: int | None = None,
-    overlap: int | None = None,
+    max_tokens: Annotated[int | None, READS["max_tokens"]] = None,
+    windows: Annotated[int | None, READS["windows"]] = None,
+    overlap: Annotated[int | None, READS["overlap"]] = None,
 ) -> Model:
     """Read a model from a folder, an alias (`splade-tiny`) or `hub:owner/name`; a `Model` is given back as it is.
 

@@ -10,6 +10,8 @@ Nothing heavy loads with a signature: modules of `api` import what is heavy insi
 in quotes. A type in quotes stands for whatever Python takes; a command line gives a string.
 """
 
+import os
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -61,6 +63,18 @@ KINDS: Mapping[type, tuple[Any, str]] = {
     str: (str, "a string"),
     Path: (str | Path, "a path"),
 }  # of values: what Python takes, and its name
+GIVEN: Mapping[str, tuple[str, str]] = {
+    "ModelGiven": ("sparse_adapt.api.models", "a path, a name or a Model"),
+    "Given": ("sparse_adapt.api.inputs", "a path, or records in a list"),
+    "TermsGiven": ("sparse_adapt.terms.mining", "a path, or words in a list or by category"),
+    **{
+        f"{kind}Given": (
+            "sparse_adapt.collection.given",
+            f"a path, or {kind.lower()} in a list or a dictionary",
+        )
+        for kind in ("Documents", "Queries", "Judgements", "Definitions", "Columns")
+    },
+}  # types in quotes: their modules, and what they stand for
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +137,7 @@ class SettingsOf:
 class Declared(NamedTuple):
     """A parameter of a function: the type of a value, whether that is closed, and what is known of it.
 
-    `closed`: whether values of other types are refused.
+    `closed`: whether values of other types are refused. `given`: the types in quotes, for which a name stands as well.
     """
 
     name: str
@@ -133,6 +147,7 @@ class Declared(NamedTuple):
     closed: bool = True
     optional: bool = False
     many: bool = False
+    given: tuple[str, ...] = ()
 
     @property
     def flag(self) -> str:
@@ -155,10 +170,11 @@ class Declared(NamedTuple):
 
     def _check_one(self, value: object, called: str) -> None:
         option = self.option
-        if self.closed or value is None:
-            kind, word = KINDS[self.kind]
-            if not isinstance(value, kind) or (isinstance(value, bool) and self.kind is not bool):
-                raise ConfigError(f"{called} should be {word} (found: {value!r})")
+        kind, word = KINDS[self.kind] if self.closed else _kind_of(self.given, value)
+        if not isinstance(value, kind) or (isinstance(value, bool) and self.kind is not bool):
+            raise ConfigError(f"{called} should be {word} (found: {reprlib.repr(value)})")
+        if isinstance(value, str | Path) and not _is_writable(str(value)):
+            raise ConfigError(f"{called} {str(value)!r} holds signs that no name has; check how it was read")
         if option.choices and value not in option.choices:
             raise ConfigError(unknown(called, str(value), option.choices))
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -202,9 +218,10 @@ def fixed_of(function: Callable[..., object]) -> dict[str, object]:
 
 def declared(function: Callable[P, T]) -> Callable[P, T]:
     """The function, whose arguments are checked by its signature before anything else."""
-    own, options = signature(function), options_of(function)
+    own, options = signature(function), {**_unasked(function), **options_of(function)}
     rest = next((each.name for each in own.parameters.values() if each.kind is Parameter.VAR_KEYWORD), "")
-    closed = rest and not settings_of(function)
+    told = getattr(own.parameters[rest].annotation, "__metadata__", ()) if rest else ()
+    closed = any(isinstance(each, Options) for each in told)
 
     @wraps(function)
     def checked(*given: P.args, **named: P.kwargs) -> T:
@@ -219,6 +236,38 @@ def declared(function: Callable[P, T]) -> Callable[P, T]:
     return checked
 
 
+def _unasked(function: Callable[..., object]) -> dict[str, Declared]:
+    """The parameters that belong to Python alone, as far as their types say what they take."""
+    found: dict[str, Declared] = {}
+    for each in signature(function).parameters.values():
+        kind: Any = each.annotation
+        kind = kind.__origin__ if hasattr(kind, "__metadata__") else kind
+        kind = ForwardRef(kind) if isinstance(kind, str) else kind
+        told = _declared(each.name, kind, Option(""), each.default)
+        is_one = each.kind is not Parameter.VAR_KEYWORD and not told.many
+        if is_one and (told.given or (told.closed and told.kind in KINDS)):
+            found[each.name] = told
+    return found
+
+
+def _kind_of(names: Sequence[str], value: object) -> tuple[Any, str]:
+    """The types that some names stand for, and what to call them. Nothing heavy loads for a path or a name."""
+    if isinstance(value, str | Path):
+        return (str, Path), ""
+    aliases = [resolve_name(f"{GIVEN[name][0] if name in GIVEN else 'builtins'}:{name}") for name in names]
+    parts = [part for alias in aliases for part in get_args(alias) or (alias,)]
+    words = [GIVEN[name][1] for name in names if name in GIVEN]
+    return tuple(get_origin(part) or part for part in parts) or object, " or ".join(words)
+
+
+def _is_writable(text: str) -> bool:
+    """Whether a text can be the name of a file."""
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+
+
 def _declared(name: str, annotation: Any, option: Option, default: object) -> Declared:  # noqa: ANN401 - a type
     """A parameter by its type: one of KINDS or None, a choice of names, several of a kind, or a type in quotes."""
     parts = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
@@ -226,7 +275,9 @@ def _declared(name: str, annotation: Any, option: Option, default: object) -> De
     kinds = [each for each in parts if each is not NoneType]
     if _quoted(parts):
         open_kind = bool if isinstance(default, bool) else str
-        return Declared(name, open_kind, option, default, closed=False, optional=optional, many=option.many)
+        names = [part.strip() for each in _quoted(parts) for part in each.__forward_arg__.split("|")]
+        given = tuple(each for each in names if each in GIVEN or each == "bool")
+        return Declared(name, open_kind, option, default, False, optional, option.many, given)
     many = next((get_args(each)[0] for each in kinds if get_origin(each) in (list, Sequence, tuple)), None)
     if many is not None:
         option = _choosing(option, get_args(many)) if get_origin(many) is Literal else option

@@ -217,8 +217,8 @@ def pack(
 @declared
 def unpack(
     files: Annotated[
-        "str | Path | Sequence[str | Path] | None",
-        Option("Term packs to put in.", metavar="FILE...", place=True, check=a_file, many=True, shown="none"),
+        str | Path | Sequence[str | Path] | None,
+        Option("Term packs to put in.", metavar="FILE...", place=True, check=a_file, shown="none"),
     ],
     model: Annotated[
         "ModelGiven",

@@ -6,6 +6,7 @@ from typing import Any
 
 from sparse_adapt.api.inputs import InputFolder
 from sparse_adapt.api.models import Model, ModelGiven, load
+from sparse_adapt.api.options import declared
 from sparse_adapt.collection.given import Corpus, DocumentsGiven
 from sparse_adapt.errors import ConfigError, unknown
 from sparse_adapt.files.place import Place
@@ -15,10 +16,11 @@ from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.stages.table import find_stage
 
 
+@declared
 def train(
     stage: str,
-    model: ModelGiven,
-    corpus: DocumentsGiven | None = None,
+    model: "ModelGiven",
+    corpus: "DocumentsGiven | None" = None,
     *,
     out: str | Path | None = None,
     preset: str = "default",

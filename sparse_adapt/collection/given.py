@@ -230,8 +230,13 @@ def _plain(value: object) -> object:
 
 
 def _grades(documents: Mapping[str, int] | Iterable[str]) -> dict[str, int]:
+    if not isinstance(documents, Iterable) or isinstance(documents, str):
+        problem = f"needs grades by document, or a list of documents, for each query (found: {documents!r})"
+        raise InputError("judgements", problem)
     if isinstance(documents, Mapping):
-        return {str(document): int(grade) for document, grade in documents.items()}
+        rows = ({"document": document, "grade": grade} for document, grade in documents.items())
+        records = [_record("judgements", number, row) for number, row in enumerate(rows, start=1)]
+        return {str(each.fields["document"]): int(each.number("grade")) for each in records}
     return {str(document): 1 for document in documents}
 
 

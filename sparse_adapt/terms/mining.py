@@ -153,6 +153,10 @@ def terms_of(given: TermsGiven) -> list[Term]:
         if isinstance(given, str) and not bundled(given).exists():
             raise InputError(given, f"no such file; terms themselves come in a list: [{given!r}]")
         return read_terms(given)
+    if not isinstance(given, Iterable):
+        raise InputError(
+            "terms", f"can't be read from {type(given).__name__}; give a path or a list of words"
+        )
     items = given if not isinstance(given, Mapping) else _by_category(given)
     terms: dict[str, Term] = {}
     for number, item in enumerate(items, start=1):
@@ -185,7 +189,7 @@ def write_terms(path: str | Path, terms: Iterable[Term]) -> None:
 
 def _by_category(given: Mapping[str, Iterable[str]]) -> Iterable[Term]:
     for category, texts in given.items():
-        if isinstance(texts, str):
+        if isinstance(texts, str) or not isinstance(texts, Iterable):
             raise InputError("terms", f"needs a list of terms under {category!r} (found: {texts!r})")
         yield from (Term(text, category) for text in texts)
 

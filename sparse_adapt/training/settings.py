@@ -6,6 +6,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import field_validator
 from pydantic_core import PydanticCustomError
 
+from sparse_adapt.errors import ConfigError
 from sparse_adapt.settings import Settings, setting
 
 Trained = Literal["new", "rows", "all", "biases", "attention"]
@@ -38,7 +39,7 @@ class Training(Settings):
         gt=0,
         le=1e6,
     )
-    batch_size: int = setting(16, "How many texts teach in one step.", unit="texts", ge=1)
+    batch_size: int = setting(16, "How many texts teach in one step.", unit="texts", ge=1, le=1_000_000)
     gradient_accumulation: int = setting(
         1, "How many batches are read before the weights move by the mean of them.", unit="batches", ge=1
     )
@@ -91,6 +92,7 @@ class Training(Settings):
     def steps_for(self, texts: int) -> int:
         """Steps of a stage over so many texts: as many passes as asked for, or else the number of steps."""
         if self.epochs is None:
-            assert self.steps is not None, "a stage settles its steps first"
+            if self.steps is None:
+                raise ConfigError("steps: needs a number, or epochs one")
             return self.steps
         return max(1, math.ceil(self.epochs * texts / (self.batch_size * self.gradient_accumulation)))
