@@ -72,7 +72,7 @@ def _retains(base: Figures, final: Figures, asked: Sequence[GeneralRow]) -> Crit
     holds = all(after >= before - 1e-9 for before, after in pairs.values())
     before, after = (figures["general"]["general"]["ndcg@10"] for figures in (base, final))
     found = f"nDCG@10 of control queries: {told}; of general questions: {before:.3f} to {after:.3f} "
-    found += f"(may lose {MAY_LOSE} on the mean), which {next(told_general(asked))}"
+    found += f"(the mean may lose {MAY_LOSE}); the model {next(told_general(asked))}"
     return Criterion(2, "loses little", holds and after >= before - MAY_LOSE - 1e-9, found)
 
 
