@@ -13,6 +13,7 @@ from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.retrieve.evaluate import ModelResult
+from sparse_adapt.selection import models
 from sparse_adapt.selection.asked import Taught, keep_or_refuse
 from sparse_adapt.selection.models import (
     RANKING,
@@ -29,11 +30,18 @@ from sparse_adapt.terms.mining import Term
 
 QUERIES = 16
 NOISE = np.tile([0.2, -0.2], QUERIES // 2)  # between two that differ by it, a standard error of .05
+NOISES = np.tile(NOISE, 2)  # of two kinds: of both together one of .036
 
 
-def tried(name, weighed, back, values, nonzero=10.0):
+def tried(name, weighed, back, values, nonzero=10.0, general=None):
     values = {"ndcg@10": np.broadcast_to(values, QUERIES), "nonzero_document": np.full(3, nonzero)}
-    return Tried(name, weighed, back, ModelResult((), values))
+    return Tried(name, weighed, back, ModelResult((), values), None if general is None else asked(general))
+
+
+def asked(values):
+    """What a model reaches on two kinds of general questions."""
+    queries = tuple(Query(f"q{row}", "what", kind) for kind in ("forum", "wiki") for row in range(QUERIES))
+    return ModelResult(queries, {"ndcg@10": np.broadcast_to(values, 2 * QUERIES)})
 
 
 BASE = tried("base", "", None, 0.3)
@@ -114,6 +122,32 @@ def test_ranking_alone_is_kept_where_words_cost_every_other_query(tiny_model, tm
     kept = SparseEncoder.load(folder)
     assert not kept.new_tokens
     assert_close(kept.output_bias, ranked.output_bias)
+
+
+ASKED = tried("base", "", None, 0.3, general=0.7)
+WITHIN, BELOW = 0.6951, 0.6949  # half a point below .7, and a little less or more
+
+
+@pytest.mark.parametrize(
+    ("general", "taught", "kept"),
+    [
+        ((WITHIN, WITHIN), False, 1),
+        ((BELOW, WITHIN), False, 2),  # the best that loses at most half a point
+        ((0.72 + NOISES, WITHIN), False, 2),  # gains, but 1 chance in 20 lies beyond -.5: .02 - 1.645 x .036
+        ((0.76 + NOISES, WITHIN), False, 1),  # .06 - 1.645 x .036 is above
+        ((np.repeat([0.75, 0.69], QUERIES), WITHIN), False, 2),  # gains, but one kind loses
+        ((BELOW, BELOW), False, 0),
+        ((BELOW, BELOW), True, 0),
+        ((WITHIN, BELOW), True, 1),
+    ],
+)
+def test_none_is_kept_that_may_forget(monkeypatch, general, taught, kept):
+    monkeypatch.setattr(models, "FORGETS", 0.005)
+    others = [
+        tried("rank", "", None, value, general=found)
+        for value, found in zip((0.5, 0.4), general, strict=True)
+    ]
+    assert choose([ASKED, *others], taught=taught) == kept
 
 
 @pytest.fixture

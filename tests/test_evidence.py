@@ -5,8 +5,7 @@ import pytest
 
 from sparse_adapt.collection.readers import Query
 from sparse_adapt.retrieve.evaluate import ModelResult
-from sparse_adapt.selection.asked import of_synthetic
-from sparse_adapt.selection.evidence import KNOWN_ITEMS, MEANT, SYNTHETIC, by_error
+from sparse_adapt.selection.evidence import KNOWN_ITEMS, MEANT, SYNTHETIC, by_error, by_kind
 from sparse_adapt.selection.rule import BESIDE_RANKING, decide
 
 NOISE = np.tile([0.2, -0.2], 50)  # of 100 queries: a standard error of .02
@@ -61,13 +60,13 @@ def result(kinds, values):
 
 def test_each_kind_with_enough_queries_speaks_for_itself():
     kinds = ["title"] * 20 + ["phrase"] * 16 + ["sentence"] * 9
-    rows = of_synthetic(result(kinds, np.full(45, 0.6)), result(kinds, np.full(45, 0.5)))
+    rows = by_kind(SYNTHETIC, result(kinds, np.full(45, 0.6)), result(kinds, np.full(45, 0.5)))
     assert [(row.kind, row.queries) for row in rows] == [
         ("synthetic queries", 45),
         ("synthetic queries (title)", 20),
         ("synthetic queries (phrase)", 16),
     ]
-    rows = of_synthetic(result(kinds[30:], np.ones(15)), result(kinds[30:], np.zeros(15)))
+    rows = by_kind(SYNTHETIC, result(kinds[30:], np.ones(15)), result(kinds[30:], np.zeros(15)))
     assert [(row.kind, row.queries) for row in rows] == [("synthetic queries", 15)], (
         "few of each speak together"
     )

@@ -42,6 +42,7 @@ from sparse_adapt.selection.models import (
     record,
     try_models,
 )
+from sparse_adapt.selection.questions import general_collection
 from sparse_adapt.selection.retention import measure_retention
 from sparse_adapt.selection.rule import MAY_LOSE, falls_of_choice, retention_lines
 from sparse_adapt.stages.card import in_short, with_record, write_card
@@ -59,6 +60,7 @@ COLUMNS = (
     Column("difference", "to base", decimals=4, signed=True),
     Column("p_value", "p", decimals=3),
     Column("recall@100", "recall@100", decimals=4),
+    Column("general", "general", decimals=4),
     Column("nonzero_document", "non-zeros", decimals=1),
     Column("nonzero_query", "of a query", decimals=1),
 )
@@ -143,7 +145,9 @@ def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
             choice = compare_as_they_are(makers, held, progress, taught="query-table" in plan.stages)
         else:
             taught = bool({"dictionary", "query-table"} & set(plan.stages))
-            choice = try_models(makers, held, progress, taught=taught)
+            last = folder == work.run  # or else ranking, which is added to words and asked together with them
+            general = general_collection() if last else None
+            choice = try_models(makers, held, progress, general=general, taught=taught)
         shutil.rmtree(folder / "model", ignore_errors=True)
         partial_folder = folder / "model.making"
         if settings.frozen or request.ends_with_table:  # asked for whatever it gains
@@ -264,13 +268,14 @@ def _note(choice: Mapping[str, Any]) -> Iterator[str]:
     """What the table measures, and what the names of its models mean."""
     yield f"Measured on {choice['queries']:,} synthetic queries that were set aside. nDCG@10: how high a model ranks"
     yield "the ten documents that the teacher scores best. p: how likely chance alone makes such a difference to the"
-    yield "base model. non-zeros: tokens with a weight, of a document and of a query. *: the model that is kept."
+    yield "base model. general: nDCG@10 of general questions. non-zeros: tokens with a weight, of a document and of a"
+    yield "query. *: the model that is kept."
     ways = {str(row["weighed"]) for row in choice["tried"]}
     if any(row["back"] for row in choice["tried"]):
         yield "at 50%: half of what the last stage changed is kept."
     if "idf" in ways:
         yield "with idf: rare tokens count for more."
-    if any(way.startswith("token_scales") for way in ways):
+    if any(way.startswith("token scales") for way in ways):
         yield "with token scales: each token counts as much as was learnt; the smaller the power, the less they differ."
 
 
@@ -326,6 +331,14 @@ def _first(choice: Mapping[str, Any]) -> Iterator[str]:
             f"{best} shows {refused}" if refused else "no model ranks the queries that were set aside better"
         )
         yield f"the base model is kept, as it was: {why}"
+    kept = choice["tried"][choice["kept"]]
+    better = [row for row in choice["tried"] if row["may_forget"] and row["ndcg@10"] > kept["ndcg@10"]]
+    if better:
+        name = max(better, key=lambda row: row["ndcg@10"])["name"]
+        yield (
+            f"not kept: {name}, which ranks better, for it may lose more than {100 * MAY_LOSE:.1f} points on general "
+            "questions, or loses as much on a kind of them"
+        )
 
 
 def _shown(rows: Sequence[Evidence], choice: Mapping[str, Any]) -> Iterator[str]:

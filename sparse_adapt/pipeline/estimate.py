@@ -114,11 +114,15 @@ def expected(
 
 
 def _general(speeds: Speeds, documents: Sequence[Document]) -> Expected:
-    """How long both models read the general passages, which are shorter or longer than the documents."""
+    """How long models read the general passages, which are shorter or longer than the documents.
+
+    Each that could be kept reads them, and at the end the base model and the kept one.
+    """
     general = general_collection()
     longer = _mean_length(general.documents) / max(1.0, _mean_length(documents))
-    seconds = 2 * len(general.documents) * speeds.encoding * longer
-    return Expected(f"asking {len(general.queries):,} general questions of two models", seconds)
+    models = MODELS_TRIED + 2
+    seconds = models * len(general.documents) * speeds.encoding * longer
+    return Expected(f"asking {len(general.queries):,} general questions of {models} models", seconds)
 
 
 def _mean_length(documents: Sequence[Document]) -> float:

@@ -34,6 +34,7 @@ from sparse_adapt.selection.evidence import (
     SYNTHETIC,
     Evidence,
     by_error,
+    by_kind,
     by_resampling,
 )
 from sparse_adapt.selection.models import RANKING, Choice, Maker, keep
@@ -43,21 +44,8 @@ from sparse_adapt.synthetic.labels import Reworded, reworded
 from sparse_adapt.synthetic.queries import HELD
 
 DOCUMENTS, DEFINITIONS, KNOWN = 2_000, 200, 500  # that are asked of at the most; known items, about
-FEWEST = 16  # queries of a kind that speak for themselves
 JUDGED = 500  # judged queries, at the most
 BACKGROUND_TEXTS = 1_000  # texts that mean anything, half of them like queries
-
-
-def of_synthetic(model: ModelResult, base: ModelResult) -> list[Evidence]:
-    """A row for all synthetic queries, and one for each kind of which there are enough, where there are several."""
-    ours, theirs = (result.values[SYNTHETIC.measure] for result in (model, base))
-    kinds = np.array([query.kind or "" for query in model.queries])
-    enough = [str(kind) for kind in dict.fromkeys(kinds) if (kinds == kind).sum() >= FEWEST]
-    apart = [(f"{SYNTHETIC.name} ({kind})", kinds == kind) for kind in enough] if len(enough) > 1 else []
-    return [
-        by_error(SYNTHETIC.name, ours, theirs),
-        *(by_error(name, ours[rows], theirs[rows]) for name, rows in apart),
-    ]
 
 
 class Taught(NamedTuple):
@@ -98,7 +86,7 @@ def weigh(
     """
     base, model = results
     both = encoded(*models, evenly(documents, DOCUMENTS))
-    rows = [*of_synthetic(model, base), *of_known_items(both)]
+    rows = [*by_kind(SYNTHETIC, model, base), *of_known_items(both)]
     if ranked is not None:
         rows.append(by_error(BESIDE_RANKING, *(each.values[SYNTHETIC.measure] for each in (model, ranked))))
     asks = taught.definitions and taught.labeller != "none"

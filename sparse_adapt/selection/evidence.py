@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sparse_adapt.retrieve.evaluate import ModelResult
 from sparse_adapt.retrieve.significance import Values, interval
 
+FEWEST = 16  # queries of a kind that speak for themselves
 ONE_SIDED = 1.645  # standard errors beyond which 1 chance in 20 lies
 
 
@@ -70,6 +72,18 @@ def by_error(kind: str, model: Values, base: Values) -> Evidence:
     error = ONE_SIDED * (float(gaps.std(ddof=1) / np.sqrt(len(gaps))) if len(gaps) > 1 else 1.0)
     before, after = float(base.mean()), float(model.mean())
     return Evidence(kind, len(gaps), before, after, after - before - error, after - before + error)
+
+
+def by_kind(kind: Kind, model: ModelResult, base: ModelResult) -> list[Evidence]:
+    """A row for all queries, and one for each kind of which there are enough, where there are several."""
+    ours, theirs = (result.values[kind.measure] for result in (model, base))
+    kinds = np.array([query.kind or "" for query in model.queries])
+    enough = [str(each) for each in dict.fromkeys(kinds) if (kinds == each).sum() >= FEWEST]
+    apart = [(f"{kind.name} ({each})", kinds == each) for each in enough] if len(enough) > 1 else []
+    return [
+        by_error(kind.name, ours, theirs),
+        *(by_error(name, ours[rows], theirs[rows]) for name, rows in apart),
+    ]
 
 
 def by_resampling(kind: str, model: Values, base: Values) -> Evidence:

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
+from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.collection.readers import Document, Query
@@ -24,12 +25,15 @@ from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_model, evaluate_vectors
 from sparse_adapt.retrieve.significance import randomisation_test
+from sparse_adapt.selection.evidence import GENERAL, by_kind
+from sparse_adapt.selection.rule import MAY_LOSE
 
 MEASURE = "ndcg@10"
 GRADES = 10  # documents of a query that are to be found
 RANKING = (
     "ranking alone"  # a model beside those that learnt words, which stands in for them where they are refused
 )
+FORGETS = MAY_LOSE  # nDCG@10 of general questions that no model may lose
 LONGER = 1.1  # documents may have at most so many times the base model's non-zero weights
 Weighed = Literal["", "idf", "token scales", "token scales^3/4", "token scales^1/2", "token scales^1/4"]
 POWERS: dict[Weighed, float] = {
@@ -59,6 +63,7 @@ class Tried:
     weighed: Weighed
     back: float | None
     result: ModelResult
+    general: ModelResult | None = None  # on general questions, where these were asked
 
     @property
     def label(self) -> str:
@@ -142,37 +147,65 @@ def _graded(entry: Candidates) -> dict[str, int]:
     return {entry.document_ids[row]: GRADES - place for place, row in enumerate(order)}
 
 
+class ModelVectors:
+    """A model's vectors of the queries set aside and, where they count, of general questions, without token scales."""
+
+    def __init__(self, encoder: SparseEncoder, collection: Collection, general: Collection | None) -> None:
+        self.collections = [collection] if general is None else [collection, general]
+        self.vectors = [
+            (
+                encode(encoder, [query.text for query in each.queries], "query"),
+                encode(encoder, [document.full_text for document in each.documents], "document"),
+            )
+            for each in self.collections
+        ]
+
+    @property
+    def documents(self) -> csr_matrix:
+        """Those of the queries set aside: (documents, V)."""
+        return self.vectors[0][1]
+
+    def answers(self, token_scales: TokenScales | None) -> list[ModelResult]:
+        """What the model reaches with some token scales (V) on the queries set aside, and on general questions."""
+        found = []
+        for (queries, documents), collection in zip(self.vectors, self.collections, strict=True):
+            if token_scales is not None:
+                queries, documents = scaled(queries, token_scales), scaled(documents, token_scales)
+            found.append(evaluate_vectors(queries, documents, collection))
+        return found
+
+
 def try_models(
-    makers: Sequence[Maker], collection: Collection, progress: Heard = silent, *, taught: bool = False
+    makers: Sequence[Maker],
+    collection: Collection,
+    progress: Heard = silent,
+    *,
+    general: Collection | None = None,
+    taught: bool = False,
 ) -> Choice:
     """Measure every model with and without token scales, and choose. The first has to be the base model.
 
-    `taught`: whether the others have what was asked for and the base model lacks: what terms mean, of which synthetic
-    queries say nothing, or a table for queries. The base model isn't kept then, nor one that learnt to rank alone.
+    `general`: general questions and passages, on which no model may lose. `taught`: whether the others have what was
+    asked for and the base model lacks: what terms mean, of which synthetic queries say nothing, or a table for queries.
+    The base model isn't kept then, nor one that learnt to rank alone.
     """
     tried: list[Tried] = []
     for number, maker in enumerate(makers):
         encoder = maker.make()
         own, encoder.token_scales = encoder.token_scales, None
-        queries = encode(encoder, [query.text for query in collection.queries], "query")
-        documents = encode(encoder, [document.full_text for document in collection.documents], "document")
+        asked = ModelVectors(encoder, collection, general)
         encoder.token_scales = own
         if own is None:
-            ways: dict[Weighed, TokenScales] = {"idf": fourth_root(documents)}
+            ways: dict[Weighed, TokenScales] = {"idf": fourth_root(asked.documents)}
         else:
             powers: dict[Weighed, float] = POWERS if maker.back is not None else {"token scales": 1.0}
             learnt = encoder.token_scales_of()
             ways = {said: _power(learnt, power) for said, power in powers.items()}
-        of_ways = {
-            said: evaluate_vectors(scaled(queries, token_scales), scaled(documents, token_scales), collection)
-            for said, token_scales in ways.items()
-        }
+        of_ways = {said: asked.answers(token_scales) for said, token_scales in ways.items()}
         adapted_before = number == 0 and own is not None  # and so compared as it stands
-        plain = (
-            of_ways["token scales"] if adapted_before else evaluate_vectors(queries, documents, collection)
-        )
-        tried.append(Tried(maker.name, "", maker.back, plain))
-        tried += [Tried(maker.name, said, maker.back, result) for said, result in of_ways.items()]
+        plain = of_ways["token scales"] if adapted_before else asked.answers(None)
+        tried.append(Tried(maker.name, "", maker.back, *plain))
+        tried += [Tried(maker.name, said, maker.back, *answers) for said, answers in of_ways.items()]
         progress(1)
     return Choice(tuple(tried), choose(tried, taught=taught))
 
@@ -197,10 +230,15 @@ def compare_as_they_are(
 
 
 def choose(tried: Sequence[Tried], *, taught: bool = False) -> int:
-    """The place of the one to keep; the first of `tried` is the base model as it is, which isn't kept if `taught`."""
+    """The place of the one to keep; the first of `tried` is the base model as it is.
+
+    None is kept that may lose more than `FORGETS` on general questions. Where others are left and the model was
+    `taught`, the base model isn't kept.
+    """
     most = LONGER * tried[0].figures["nonzero_document"]
+    bound = [place for place, each in enumerate(tried) if not may_forget(each, tried[0])]
     lacking = (tried[0].name, RANKING) if taught else ()
-    able = [place for place, each in enumerate(tried) if each.name not in lacking]
+    able = [place for place in bound if tried[place].name not in lacking] or bound
     short = [place for place in able if tried[place].figures["nonzero_document"] <= most] or able
     best = max(short, key=lambda place: tried[place].figures[MEASURE])
     if tried[best].back is None:
@@ -214,6 +252,17 @@ def choose(tried: Sequence[Tried], *, taught: bool = False) -> int:
         and not _is_worse(tried[place].result, tried[best].result)
     ]
     return max(as_good, key=lambda place: (tried[place].back or 0.0, -POWERS.get(tried[place].weighed, 0.0)))
+
+
+def may_forget(each: Tried, base: Tried) -> bool:
+    """Whether a model may lose more than `FORGETS` on general questions, or loses as much on a kind beyond chance.
+
+    Chance: 1 in 20.
+    """
+    if each.general is None or base.general is None or each is base:
+        return False
+    everything, *kinds = by_kind(GENERAL, each.general, base.general)
+    return everything.low < -FORGETS or any(kind.high < 0.0 and kind.gain < -FORGETS for kind in kinds)
 
 
 def _is_worse(result: ModelResult, best: ModelResult) -> bool:
@@ -235,12 +284,15 @@ def record(choice: Choice) -> dict[str, Any]:
     rows = []
     for each in choice.tried:
         gaps = each.result.values[MEASURE] - base.result.values[MEASURE]
+        general = {} if each.general is None else {"general": round(each.general.means()[MEASURE], 5)}
         rows.append(
             {
                 "name": each.label,
                 "back": each.back,
                 "weighed": each.weighed,
                 **{name: round(value, 5) for name, value in each.figures.items()},
+                **general,
+                "may_forget": may_forget(each, base),
                 "difference": round(float(gaps.mean()), 5),
                 "p_value": round(randomisation_test(gaps, np.random.default_rng(0)), 5),
             }
