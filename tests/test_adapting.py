@@ -272,6 +272,8 @@ def test_the_usual_stages_teach_a_glossary(request_, corpus):
     assert taught.all_stages == ("rank", "extend", "dictionary"), "what ranks after words unlearns them"
     assert said_plan(taught).endswith("; what the model learns of ranking is added")
     assert "are taught by their definitions" in said_plan(taught)
+    ranks = replace(taught, settings=AdaptSettings(stages=("rank", "preserve")))
+    assert said_plan(ranks).endswith("by queries of the glossary as well; no word gets a token")
     with_queries = replace(taught, queries="asked.tsv")
     assert with_queries.ranking == replace(usual, queries="asked.tsv")
     with_queries.check_use()

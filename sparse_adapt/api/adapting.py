@@ -194,8 +194,8 @@ def adapt(
     out: the folder of the run, a folder a stage and the model in it; by default runs/CORPUS. Things in memory are kept
     in `out`-inputs.
     model: what is adapted; by default splade-tiny.
-    glossary: terms and their definitions, a path (JSONL, CSV, TSV) or a dictionary. Its words get a token and are
-    taught by their definitions; words that nothing defines keep their pieces.
+    glossary: terms and their definitions, a path (JSONL, CSV, TSV) or a dictionary. Words and acronyms without a token
+    get one and are taught by their definitions; all entries make queries, phrases and old words too.
     columns: which columns of a table are what, where their headings don't say it (`{"text": "Inhalt", "id": "Nr"}`).
     queries: what users asked, to learn from beside synthetic queries.
     candidates: queries with scored documents, to learn from instead of synthetic ones.

@@ -348,8 +348,8 @@ Words = Annotated[str, Option("What to look for, in words.", metavar="QUERY", pl
 Glossary = Annotated[
     "DefinitionsGiven | None",
     Option(
-        "Terms and their definitions: dictionary.jsonl, a table, TBX, SKOS or OBO. Each term gets a token and the "
-        "model learns what it means.",
+        "Terms and their definitions: dictionary.jsonl, a table, TBX, SKOS or OBO; phrases, acronyms and references as "
+        "they are. Words that the model lacks get a token, and it learns what they mean.",
         metavar="FILE",
         check=a_file_or_folder,
     ),

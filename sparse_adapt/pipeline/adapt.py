@@ -111,6 +111,8 @@ def said_plan(request: Request) -> str:
     stages = ", ".join(request.all_stages)
     if request.ends_with_table:
         stages += " (a table weighs queries, and no model)"
+    if not request.extends and request.glossary is not None:
+        return f"{stages}: the model learns to rank, by queries of the glossary as well; no word gets a token"
     if not request.extends:
         return f"{stages}: the model learns to rank; no word gets a token, for no glossary is given"
     if request.glossary is not None:
