@@ -1,7 +1,7 @@
 """Queries that a glossary makes: what it calls a thing, the acronym, and the definition without the name.
 
-The teacher reads all that the glossary says of the thing, so that a model which learns from its scores finds by any of
-these what only the others say: documents of the long form by the acronym, of the name by the definition.
+The teacher reads all forms of the thing, or its name with the definition, so that a model which learns from its scores
+finds by any of them what only the others say: documents of the long form by the acronym, of the name by the definition.
 """
 
 import re
@@ -44,10 +44,10 @@ def entry_queries(uses: Sequence[Use], most: int) -> list[SyntheticQuery]:
 
 
 def _of_entry(entry: Entry) -> Iterator[SyntheticQuery]:
-    meaning = f"{', '.join(entry.forms)}: {entry.definition}"
-    yield SyntheticQuery("", entry.term, TERM, "", meaning=meaning)
+    forms = ", ".join(entry.forms)
+    yield SyntheticQuery("", entry.term, TERM, "", meaning=forms)
     if entry.acronym and entry.acronym != entry.term:
-        yield SyntheticQuery("", entry.acronym, ACRONYM, "", meaning=meaning)
+        yield SyntheticQuery("", entry.acronym, ACRONYM, "", meaning=forms)
     for sense in entry.senses[:SENSES]:
         text = _asked(sense, entry)
         if text:
