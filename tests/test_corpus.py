@@ -62,6 +62,7 @@ def problem_of(read, path, *arguments, **options) -> str:
     return message.removeprefix(str(path))
 
 
+ORDERS = "id, text or id, title, text or id, url, title, text"
 NAMED = "name them in a first row, or by --columns"
 
 
@@ -209,8 +210,8 @@ class TestDocuments:
         ("content", "problem"),
         [
             ("", ": holds no documents; check that it is the file you mean"),
-            ("d1\n", f":1: needs columns: id, text or id, title, text (found: 1); {NAMED}"),
-            ("d1\ta\tb\tc\n", f":1: needs columns: id, text or id, title, text (found: 4); {NAMED}"),
+            ("d1\n", f":1: needs columns: {ORDERS} (found: 1); {NAMED}"),
+            ("d1\ta\tb\tc\td\n", f":1: needs columns: {ORDERS} (found: 5); {NAMED}"),
             (
                 "d1\ta\nd2\tT\tb\n",
                 ":2: has 3 cells for 2 columns; make them alike, or put a cell with separators in quotes",

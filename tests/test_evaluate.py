@@ -253,6 +253,13 @@ def test_evaluate_model_counts_what_the_model_gives(folder, tiny_model, twelve_d
     assert compare(result, again).p_value == dict.fromkeys(result.values, 1.0)
 
 
+def test_queries_without_a_positive_judgement_are_counted(folder, capfd):
+    write_judgements(folder / "qrels" / "none.tsv", {"q1": {"d06": 1}, "q2": {"d01": 0}, "q3": {"d02": -1}})
+    assert [query.query_id for query in read_collection(folder, "none").queries] == ["q1"]
+    told = "2 of 3 judged queries have no positive judgement ('q2'), and are left out"
+    assert told in capfd.readouterr().err
+
+
 def test_judged_documents_that_the_corpus_lacks_are_said(folder, capfd):
     write_judgements(folder / "qrels" / "more.tsv", {"q1": {"d06": 2, "x1": 1, "x2": 1}})
     read_collection(folder, "more")

@@ -81,7 +81,7 @@ class TestFile:
                 '{\n  "a": ["x",]\n}',
                 ":2: broken JSON (",
             ),
-            ('["x"]', ':1: not an object; it maps categories to lists, such as {"jargon": ["kubectl"]}'),
+            ('"x"', ':1: not an object; it maps categories to lists, such as {"jargon": ["kubectl"]}'),
             ('{\n"a": "x"}', ':2: needs a list of terms under "a" (found: string)'),
             ('{"a": {"x": 1}}', ':1: needs a list of terms under "a" (found: object)'),
             ('{"a": [\n"x",\n5]}', ':3: needs strings under "a" (found: 5)'),

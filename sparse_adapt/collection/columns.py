@@ -97,7 +97,17 @@ class Layout(NamedTuple):
         return (self.numbered, *self.needed) if self.numbered else self.needed
 
 
-DOCUMENTS = Layout(OF_DOCUMENTS, ("text",), {2: ("_id", "text"), 3: ("_id", "title", "text")}, "_id")
+DOCUMENTS = Layout(
+    OF_DOCUMENTS,
+    ("text",),
+    {2: ("_id", "text"), 3: ("_id", "title", "text"), 4: ("_id", "url", "title", "text")},
+    "_id",
+)
+JUDGEMENTS = Layout(
+    OF_JUDGEMENTS,
+    ("query_id", "doc_id", "grade"),
+    {3: ("query_id", "doc_id", "grade"), 4: ("query_id", "iteration", "doc_id", "grade")},
+)
 QUERIES = Layout(OF_QUERIES, ("text",), {2: ("_id", "text")}, "_id")
 GLOSSARIES = Layout(
     OF_GLOSSARIES,
@@ -225,10 +235,15 @@ def read_qrels(path: str | Path) -> Iterator[tuple[int, str, str, int]]:
         if not query_id or not document_id:
             problem = "holds an empty id; give every judgement a query and a document"
             raise InputError(path, problem, line=line)
-        number = _finite(grade, "grade", path, line)
-        if not number.is_integer():
-            raise InputError(path, f"needs a whole number as grade (found: {grade[:SHORT]})", line=line)
-        yield line, query_id, document_id, int(number)
+        yield line, query_id, document_id, grade_of(grade, path, line)
+
+
+def grade_of(text: str, path: str | Path, line: int) -> int:
+    """The grade of a judgement. Raises InputError for anything but a whole number."""
+    number = _finite(text, "grade", path, line)
+    if not number.is_integer():
+        raise InputError(path, f"needs a whole number as grade (found: {text[:SHORT]})", line=line)
+    return int(number)
 
 
 def read_results(path: str | Path) -> Iterator[tuple[int, str, str, float]]:

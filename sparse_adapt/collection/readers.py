@@ -3,10 +3,10 @@
 | what | layouts |
 |---|---|
 | documents | BEIR folder, JSONL (`_id`, optional `title`, `text`), a JSON list, tables (TSV, CSV, XLSX, |
-|  | Parquet), TREC `<DOC>`, a folder of text, Markdown, HTML and PDF files |
+|  | Parquet), TREC `<DOC>`, `Posts.xml`, SMART, a folder of text, Markdown, HTML and PDF files |
 | queries | BEIR folder, JSONL (`_id`, `text`, optional `kind`), a JSON list, tables, TREC and NTCIR topics, |
 |  | a text file with a query a line |
-| judgements | BEIR folder and split, TSV of three columns, TREC qrels of four |
+| judgements | BEIR folder and split, TSV of three columns, TREC qrels of four, other tables |
 | runs | TREC run of six columns |
 
 The end of a file's name says what the file is, never its contents: a name that doesn't say it is refused, and so is a
@@ -26,16 +26,19 @@ from typing import Any
 
 from sparse_adapt.collection.columns import (
     DOCUMENTS,
+    JUDGEMENTS,
     OF_BEIR,
     OF_DOCUMENTS,
     OF_QUERIES,
     QUERIES,
     Keys,
     Layout,
+    grade_of,
     read_qrels,
     read_results,
     write_columns,
 )
+from sparse_adapt.collection.dumps import read_posts, read_smart
 from sparse_adapt.collection.lines import (
     JsonLine,
     ListEntry,
@@ -247,7 +250,7 @@ def read_judgements(
     """
     place = split_file(bundled(source), split) if is_folder(source) else locate(source, ())
     name = _name(place)
-    rows = _dataset_judgements(place.split(split)) if isinstance(place, Dataset) else read_qrels(place)
+    rows = _dataset_judgements(place.split(split)) if isinstance(place, Dataset) else _judgements_in(place)
     unique = Unique(name, "judgement of query and document")
     judgements: Judgements = {}
     for line, query_id, document_id, grade in at_least_one(rows, name, "judgements"):
@@ -266,6 +269,16 @@ def write_judgements(path: str | Path, judgements: Mapping[str, Mapping[str, int
         for document in judgements[query]
     )
     return write_columns(path, chain([OF_BEIR], rows), "\t") - 1
+
+
+def _judgements_in(place: Location) -> Iterator[tuple[int, str, str, int]]:
+    """Query id, document id and grade of each row of a table, or of columns as BEIR and TREC write them."""
+    if not is_table(place) or bare(place.name.lower()).endswith(".tsv"):
+        yield from read_qrels(place)
+        return
+    for row in read_sheet(place, JUDGEMENTS):
+        grade = grade_of(str(row.fields.get("grade", "")), place, row.line)
+        yield row.line, row.identifier("query_id"), row.identifier("doc_id"), grade
 
 
 def _dataset_judgements(dataset: Dataset) -> Iterator[tuple[int, str, str, int]]:
@@ -324,7 +337,8 @@ def _records(
         return read_sheet(place, layout, chosen)
     check_ending(place)
     readers = READERS[what]
-    ending = PurePath(bare(place.name.lower())).suffix
+    name = bare(place.name.lower())
+    ending = name if name in readers else ".trec" if WIKI.fullmatch(name) else PurePath(name).suffix
     if ending not in readers:
         known = ", ".join((*TABLES, *readers))
         problem = f"the end of its name doesn't say what it is ({ending or 'none'}); rename it, or link to it by a name"
@@ -334,8 +348,10 @@ def _records(
 
 OF_HTML = re.compile(r"</(?:p|div|span|li|td|h[1-6]|body|html)>", re.IGNORECASE)
 MARKUP = (".trec", ".sgml", ".sgm", ".xml")
+WIKI = re.compile(r"wiki_\d+")  # as WikiExtractor calls its files
+SMART = dict.fromkeys((".all", ".qry", ".smart"), read_smart)
 JSON = {".jsonl": read_objects, ".ndjson": read_objects, ".json": read_list}
 READERS: Mapping[str, Mapping[str, Callable[[Location], Iterator[JsonLine]]]] = {
-    "documents": JSON | dict.fromkeys(MARKUP, read_trec_documents),
-    "queries": JSON | dict.fromkeys(MARKUP, read_topics) | {".txt": read_words},
+    "documents": JSON | dict.fromkeys(MARKUP, read_trec_documents) | SMART | {"posts.xml": read_posts},
+    "queries": JSON | dict.fromkeys(MARKUP, read_topics) | SMART | {".txt": read_words},
 }

@@ -27,7 +27,21 @@ from sparse_adapt.files.marker import checksum
 from sparse_adapt.files.steps import Source
 
 TABLES = (".tsv", ".csv", ".xlsx", ".xlsm", ".parquet")
-READ_AS = (".jsonl", ".ndjson", *TABLES, ".txt", ".json", ".trec", ".sgml", ".sgm", ".xml", *COMPRESSED)
+READ_AS = (
+    ".jsonl",
+    ".ndjson",
+    *TABLES,
+    ".txt",
+    ".json",
+    ".trec",
+    ".sgml",
+    ".sgm",
+    ".xml",
+    ".all",
+    ".qry",
+    ".smart",
+    *COMPRESSED,
+)
 DATASET_ID = re.compile(r"\w[\w.-]*(/[\w.-]+)*")
 SHOWN = 60  # signs of a path that is too long
 

@@ -205,6 +205,9 @@ def measurable(
     missing = next((query_id for query_id in query_ids if query_id not in texts), None)
     if missing is not None:
         raise InputError(source, f"the split {split!r} judges query {missing!r}, which has no text")
+    if left_out := [query_id for query_id in judgements if query_id not in {*query_ids}]:
+        told = f"{len(left_out):,} of {len(judgements):,} judged queries have no positive judgement"
+        say_taken(str(source), f"{told} ({left_out[0]!r}), and are left out")
     held = tuple(documents)
     known = {document.document_id for document in held}
     if not any(document_id in known for query_id in query_ids for document_id in judgements[query_id]):

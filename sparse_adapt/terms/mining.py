@@ -27,10 +27,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparse_adapt.collection.lines import read_lines
-from sparse_adapt.collection.opening import Location
+from sparse_adapt.collection.columns import OF_GLOSSARIES, Layout
+from sparse_adapt.collection.lines import read_lines, read_words
+from sparse_adapt.collection.opening import Location, bare
 from sparse_adapt.collection.readers import Document
+from sparse_adapt.collection.sheets import is_table
 from sparse_adapt.collection.sources import bundled, file_of
+from sparse_adapt.collection.streams import Unique, at_least_one
+from sparse_adapt.collection.tables import read_sheet
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.folders import write_text
 from sparse_adapt.report.printable import is_unicode
@@ -41,6 +45,11 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 TERM_FILES = ("terms.json",)
+IN_TABLES = Layout(
+    {"term": OF_GLOSSARIES["term"], "category": ("category", "kind", "type", "kategorie")},
+    ("term",),
+    {1: ("term",)},
+)
 EVIDENCE = "evidence"
 CRITERION = "terms save more nats over the corpus than their tokens cost (gain above 0)"
 SHARE = 0.25
@@ -124,12 +133,15 @@ def _normaliser(tokenizer: "PreTrainedTokenizerFast") -> Callable[[str], str]:
 
 
 def read_terms(source: str | Path) -> list[Term]:
-    """The terms of `terms.json`, of a folder that holds one, or of a bundled corpus.
+    """The terms of `terms.json`, of a folder that holds one, or of a bundled corpus; of a JSON list, a text file with a
+    term a line, or a table with a column of terms and perhaps one of categories.
 
     Raises InputError, with the line where it can be told, for whatever is wrong, a term that occurs twice
     included.
     """
     path = file_of(source, TERM_FILES)
+    if is_table(path) or bare(path.name.lower()).endswith(".txt"):
+        return _listed(path)
     lines = [text for _, text in read_lines(path)]
     content = _parse(path, "\n".join(lines))
     evidence = content.pop(EVIDENCE) if isinstance(content.get(EVIDENCE), dict) else {}
@@ -142,6 +154,17 @@ def read_terms(source: str | Path) -> list[Term]:
     if not terms:
         raise InputError(path, 'holds no terms; it maps categories to lists, such as {"jargon": ["kubectl"]}')
     return list(terms.values())
+
+
+def _listed(path: Location) -> list[Term]:
+    """The terms of a table, or of a text file with one a line."""
+    unique, terms = Unique(path, "term"), list[Term]()
+    records = read_sheet(path, IN_TABLES) if is_table(path) else read_words(path)
+    for record in at_least_one(records, path, "terms"):
+        text = record.words("term" if is_table(path) else "text").strip()
+        unique.add(text, record.line)
+        terms.append(Term(text, record.string("category", default="") or category_of(text)))
+    return terms
 
 
 def terms_of(given: TermsGiven) -> list[Term]:
@@ -224,6 +247,13 @@ def _parse(path: Location, text: str) -> dict[str, Any]:
         raise InputError(path, problem, line=error.lineno) from error
     except (ValueError, RecursionError) as error:
         raise InputError(path, f"broken JSON ({error}); mend it or write it again with `terms`") from error
+    if isinstance(content, list):
+        by_category: dict[str, list[object]] = {}
+        for each in content:
+            by_category.setdefault(
+                category_of(each) if isinstance(each, str) and each else "jargon", []
+            ).append(each)
+        return dict(by_category)
     if not isinstance(content, dict):
         raise InputError(
             path, 'not an object; it maps categories to lists, such as {"jargon": ["kubectl"]}', line=1
