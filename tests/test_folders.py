@@ -147,7 +147,12 @@ class TestOutputFolder:
             return rename(self, target)
 
         monkeypatch.setattr(Path, "rename", failing)
-        with pytest.raises(OSError), output_folder(Place(tmp_path / "model", overwrite=True)) as folder:
+        with (
+            pytest.raises(
+                OutputError, match=r"Input/output error; what was done is kept in .*; see to the disk"
+            ),
+            output_folder(Place(tmp_path / "model", overwrite=True)) as folder,
+        ):
             (folder / "new").write_text("new")
         assert contents(tmp_path / "model") == {"old": "old"}
         assert contents(tmp_path / "model.partial") == {"new": "new"}
@@ -516,7 +521,8 @@ class TestFullDisk:
         assert (tmp_path / "terms.json").read_text() == "old"
 
     def test_other_errors_are_not_taken_for_a_full_disk(self, tmp_path):
-        with pytest.raises(FileNotFoundError), output_folder(Place(tmp_path / "model")):
+        told = r": No such file or directory, .*missing; see to the disk and run it again"
+        with pytest.raises(OutputError, match=told), output_folder(Place(tmp_path / "model")):
             (tmp_path / "missing").read_text()
 
 

@@ -44,7 +44,8 @@ from sparse_adapt.api.checks import (
     some_queries,
     some_words,
 )
-from sparse_adapt.errors import ConfigError, unknown
+from sparse_adapt.errors import ConfigError, OutputError, unknown
+from sparse_adapt.files.writing import reason_of
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -217,7 +218,7 @@ def fixed_of(function: Callable[..., object]) -> dict[str, object]:
 
 
 def declared(function: Callable[P, T]) -> Callable[P, T]:
-    """The function, whose arguments are checked by its signature before anything else."""
+    """The function, whose arguments are checked by its signature first, and whose system errors become ours."""
     own, options = signature(function), {**_unasked(function), **options_of(function)}
     rest = next((each.name for each in own.parameters.values() if each.kind is Parameter.VAR_KEYWORD), "")
     told = getattr(own.parameters[rest].annotation, "__metadata__", ()) if rest else ()
@@ -231,7 +232,10 @@ def declared(function: Callable[P, T]) -> Callable[P, T]:
                 options[name].check(value, name)
             elif closed and name not in own.parameters:
                 raise ConfigError(unknown("option", name, tuple(options)))
-        return function(*given, **named)
+        try:
+            return function(*given, **named)
+        except OSError as error:
+            raise OutputError(f"{reason_of(error)}; see to the disk and run it again") from error
 
     return checked
 

@@ -22,7 +22,7 @@ from sparse_adapt.cli.commands import CommandRow, command_of
 from sparse_adapt.cli.page import Page
 from sparse_adapt.cli.stages import stage_command
 from sparse_adapt.errors import ConfigError, SparseAdaptError
-from sparse_adapt.files.writing import FULL
+from sparse_adapt.files.writing import FULL, reason_of
 from sparse_adapt.report.messages import forget_unread, say, tell_unread
 from sparse_adapt.report.printable import is_unicode
 from sparse_adapt.stages.table import STAGES
@@ -165,11 +165,13 @@ def main() -> None:
         except OSError as error:
             if error.errno == ENAMETOOLONG:
                 say("error: a name is longer than the file system takes; check the paths")
-                raise SystemExit(MISTAKE) from error
-            if error.errno not in FULL:
-                raise
-            _let_go_of_output()
-            say("error: standard output can't be written: the disk is full; free some space and run it again")
+            elif error.errno in FULL and error.filename is None:
+                _let_go_of_output()
+                say(
+                    "error: standard output can't be written: the disk is full; free some space and run it again"
+                )
+            else:
+                say(f"error: {reason_of(error)}; see to the disk and run it again")
             raise SystemExit(MISTAKE) from error
     if status == INTERRUPTED:
         say(_interrupted(sys.argv[1:]))

@@ -15,12 +15,13 @@ from filelock import FileLock, Timeout
 
 from sparse_adapt.errors import OutputError, SparseAdaptError
 from sparse_adapt.files.marker import MARKER_FILE, is_left, mark, marker_of, remove, strangers, vouch
-from sparse_adapt.files.place import Place, Reads
+from sparse_adapt.files.place import Place, Reads, is_there
 from sparse_adapt.files.writing import (
     fail,
     give_ordinary_mode,
     is_full,
     publish,
+    reason_of,
     refuse_address,
     sweep,
     sync,
@@ -258,7 +259,7 @@ def _publish(partial: Path, place: Path, *, overwrite: bool) -> None:
 def _working_in(partial: Path, place: Place) -> Iterator[None]:
     """The folder is there, anew or to go on in; a failure leaves what `--resume` can go on from, and nothing else.
 
-    Raises OutputError where it can't be made, or the disk is full.
+    Raises OutputError where it can't be made, the disk is full, or reading or writing a file fails.
     """
     anew = place.overwrite and not place.resume
     try:
@@ -275,13 +276,12 @@ def _working_in(partial: Path, place: Place) -> Iterator[None]:
         with suppress(OSError):
             if not place.resumable or not _holds_something(partial):
                 remove(partial)
-        if is_full(error):
-            kept = f"what was done is kept in {partial}; " if partial.exists() else ""
-            then = "pass --resume" if partial.exists() else "run it again"
-            raise OutputError(
-                f"{place.folder}: the disk is full; {kept}free some space and {then}"
-            ) from error
-        raise
+        if not isinstance(error, OSError) and not is_full(error):
+            raise
+        kept = f"what was done is kept in {partial}; " if is_there(partial) else ""
+        then = "pass --resume" if kept else "run it again"
+        mend = "free some space" if is_full(error) else "see to the disk"
+        raise OutputError(f"{place.folder}: {reason_of(error)}; {kept}{mend} and {then}") from error
 
 
 def _restore(place: Path) -> None:

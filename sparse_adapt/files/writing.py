@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, NoReturn, cast
 
-from sparse_adapt.errors import OutputError, SparseAdaptError
+from sparse_adapt.errors import OutputError, SparseAdaptError, first_line
 
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # of which `Path` leaves one slash
 TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{16}\.partial")
@@ -42,8 +42,6 @@ def open_output(path: str | Path) -> Iterator[IO[str]]:
             with place.open("w", encoding="utf-8") as file:
                 yield file
             return
-        if place.parent.is_dir():
-            sweep(place.resolve().parent, place.resolve().name)
         with _published(place) as raw, _text(raw, compressed=place.suffix == ".gz") as file:
             yield file
     except OSError as error:
@@ -129,11 +127,15 @@ def _sync_open(descriptor: int) -> None:
 
 @contextmanager
 def _published(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which is at the path, and on the disk, when the block ends well."""
+    """A file to write to, which is at the path, and on the disk, when the block ends well.
+
+    What a kill left of an earlier try goes.
+    """
     place = path.resolve()
     if place.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     place.parent.mkdir(parents=True, exist_ok=True)
+    sweep(place.parent, place.name)
     part = place.with_name(f".{place.name}.{secrets.token_hex(8)}.partial")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, ORDINARY)
     try:
@@ -198,8 +200,17 @@ def fail(path: str | Path, error: BaseException) -> NoReturn:
     """Raise OutputError for a place that can't be written, or a disk that is full."""
     if is_full(error):
         raise OutputError(f"{path}: the disk is full; free some space and run it again") from error
-    reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    reason = (error.strerror if isinstance(error, OSError) else None) or first_line(error)
     raise OutputError(f"{path}: can't be written ({reason}); choose another -o") from error
+
+
+def reason_of(error: BaseException) -> str:
+    """What the system says of a failure, and of which file."""
+    if is_full(error):
+        return "the disk is full"
+    reason = (error.strerror if isinstance(error, OSError) else None) or first_line(error)
+    name = error.filename if isinstance(error, OSError) else None
+    return reason if name is None else f"{reason}, {os.fsdecode(name) if isinstance(name, bytes) else name}"
 
 
 def _finite(content: object) -> object:
