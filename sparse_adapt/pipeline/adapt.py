@@ -86,10 +86,11 @@ def adapt(
     documents = sample(read_documents(request.corpus), request.settings.documents, request.settings.seed)
     watcher.tell("plan", said_plan(request))
     watcher.expect(expected(request, documents, total, _done_before(place)))
-    reads = [source.place for source in request.sources().values() if source is not None]
+    sources = request.sources()
+    reads = [source.place for source in sources.values() if source is not None]
     with output_folder(place.reading(reads)) as folder:
         same_request(folder / REQUEST_FILE, request)
-        work = Work(request, folder, watcher, documents, kept or folder / "cache", folder)
+        work = Work(request, folder, watcher, documents, kept or folder / "cache", folder, sources)
         for name, do in zip(STEPS, (_terms, _dictionary, _queries, _candidates), strict=False):
             do(work)
             if name == until:

@@ -25,7 +25,7 @@ from sparse_adapt.files.place import Place, absolute, is_there, portable, source
 from sparse_adapt.files.processes import common_folder, is_main
 from sparse_adapt.files.steps import made_from_same, stamp, to_record
 from sparse_adapt.files.writing import write_json, write_text
-from sparse_adapt.model.folder import of_model
+from sparse_adapt.model.folder import ModelFolder, ModelSource, of_model
 from sparse_adapt.pipeline.plan import Plan, plan_text
 from sparse_adapt.stages.inputs import Inputs
 from sparse_adapt.stages.record import made_from, read_stage_record, source_of, sources
@@ -132,11 +132,11 @@ def run_stages(
     """
     if is_main():
         write_text(work / PLAN_FILE, plan_text(plan, work, home))
-    model, outcomes = plan.model, []
+    model, outcomes = ModelFolder.of(plan.model), []
     for number, stage in enumerate(plan.stages, start=1):
         folder = stage_folder(work, number, stage)
         outcomes.append(run_stage(stage, plan, model, folder, listener, again=again, home=home))
-        model = str(folder)
+        model = ModelFolder.of(folder)
     return outcomes
 
 
@@ -148,7 +148,7 @@ def stage_folder(run: Path, number: int, stage: str) -> Path:
 def run_stage(
     stage: str,
     plan: Plan,
-    model: str,
+    model: ModelSource,
     folder: Path,
     listener: Listener,
     *,
@@ -253,7 +253,9 @@ def _written(finished: Finished) -> float:
     return moment if moment <= time.time() + CLOCKS_DIFFER else 0.0
 
 
-def done_before(stage: str, plan: Plan, model: str, folder: Path, *, again: bool = False) -> Outcome | None:
+def done_before(
+    stage: str, plan: Plan, model: ModelSource, folder: Path, *, again: bool = False
+) -> Outcome | None:
     """What a finished stage left, if it is there, made from the same.
 
     Raises ConfigError if it was made from something else, unless it is to be made `again`.

@@ -49,6 +49,7 @@ class Work:
     documents: list[Document]
     kept: Path  # vectors of a dense teacher
     run: Path  # the folder of the whole run, where queries and candidates are
+    sources: Mapping[str, Source | None]  # what was named, each resolved and its model hashed once
     teacher: Teacher | None = None
     records: dict[str, Done] = field(default_factory=dict)
     with_new_terms: int = 0  # documents
@@ -63,8 +64,7 @@ class Work:
 
     def named(self, *keys: str) -> dict[str, Source | None]:
         """What a step reads of what was named; None for what wasn't."""
-        sources = self.request.sources()
-        return {key: sources[key] for key in keys}
+        return {key: self.sources[key] for key in keys}
 
     def made(self, name: str) -> Source | None:
         """A file or folder of this run as what a step reads; None where no step made it."""
@@ -74,9 +74,10 @@ class Work:
     def ranking(self) -> "Work | None":
         """The part of the work that teaches ranking beside words, in a folder of its own; None where none does."""
         asked = self.request.ranking
-        return (
-            None if asked is None else replace(self, request=asked, folder=self.folder / RANKING, records={})
-        )
+        if asked is None:
+            return None
+        sources = {**self.sources, "glossary": None}
+        return replace(self, request=asked, folder=self.folder / RANKING, records={}, sources=sources)
 
 
 def same_request(path: Path, request: Request) -> None:

@@ -18,7 +18,7 @@ from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.records import parse_record
 from sparse_adapt.files.steps import PATH, SHA256, Source, from_record, is_same, of_path, stamp, to_record
 from sparse_adapt.files.writing import write_json
-from sparse_adapt.model.folder import of_model
+from sparse_adapt.model.folder import ModelSource, of_model
 from sparse_adapt.stages import inputs
 from sparse_adapt.stages.inputs import Input
 
@@ -51,7 +51,7 @@ class _Record(BaseModel):
 
 
 def new_record(
-    stage: str, model: str, files: Mapping[str, str], settings: Mapping[str, Any], started: float
+    stage: str, model: ModelSource, files: Mapping[str, str], settings: Mapping[str, Any], started: float
 ) -> dict[str, Any]:
     """The record of a stage that began at a moment of the monotonic clock, as far as it is known by now."""
     return {
@@ -70,7 +70,7 @@ def made_from(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def sources(
-    stage: str, model: str, files: Mapping[str, str], settings: Mapping[str, Any]
+    stage: str, model: ModelSource, files: Mapping[str, str], settings: Mapping[str, Any]
 ) -> dict[str, object]:
     """What `made_from` will hold of a stage that is to be carried out."""
     read = {key: source_of(key, path) for key, path in files.items()}

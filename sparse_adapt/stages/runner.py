@@ -17,7 +17,7 @@ from sparse_adapt.files.place import Place
 from sparse_adapt.files.processes import common_folder, is_main
 from sparse_adapt.files.steps import PATH, made_from_same, stamp
 from sparse_adapt.files.writing import sync_all
-from sparse_adapt.model.folder import of_model
+from sparse_adapt.model.folder import ModelFolder, ModelSource, of_model
 from sparse_adapt.model.kinds import EitherEncoder, load_encoder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.settings import Settings
@@ -68,7 +68,7 @@ class Outcome:
 
 def carry_out_stage(
     name: str,
-    model: str,
+    model: ModelSource,
     named: Mapping[str, str | Path],
     place: Place,
     settings: Settings | None = None,
@@ -79,14 +79,14 @@ def carry_out_stage(
     Raises ConfigError where an input is missing, and what the readers raise, before the model is loaded, and
     ModelError for one whose head is too sick to be taught.
     """
-    started, stage = time.monotonic(), find_stage(name)
+    started, stage, model = time.monotonic(), find_stage(name), ModelFolder.of(model)
     settings = stage.settings() if settings is None else settings
     files = files_of_stage(stage, model, named)
-    inputs = Inputs(model, files)
+    inputs = Inputs(str(model), files)
     inputs.read(stage.reads)
     encoder = _load(stage, model, settings)
     if isinstance(encoder, SparseEncoder):
-        check_head(encoder, model)
+        check_head(encoder, str(model))
     made = stage.made(encoder, inputs, settings)
     begun = new_record(stage.name, model, files, settings.model_dump(mode="json"), started)
     if isinstance(made, Changed):
@@ -95,10 +95,10 @@ def carry_out_stage(
     return _teach(encoder, made, settings, begun, place, started, progress)
 
 
-def files_of_stage(stage: Stage[Any], model: str, named: Mapping[str, str | Path]) -> dict[str, str]:
+def files_of_stage(stage: Stage[Any], model: ModelSource, named: Mapping[str, str | Path]) -> dict[str, str]:
     """Where each input of a stage is: named, in the corpus folder, or what the stage before read."""
     inherits = any(each.source == "inherited" for each in stage.reads)
-    before, places = read_before(model) if inherits else {}, dict[str, str]()
+    before, places = read_before(str(model)) if inherits else {}, dict[str, str]()
     corpus = named.get("corpus")
     for each in sorted(stage.reads, key=lambda one: one.key != "corpus"):
         source = named.get(each.key)
@@ -116,7 +116,7 @@ def files_of_stage(stage: Stage[Any], model: str, named: Mapping[str, str | Path
     return {each.key: places[each.key] for each in stage.reads if each.key in places}
 
 
-def _load(stage: Stage[Any], model: str, settings: Settings) -> EitherEncoder:
+def _load(stage: Stage[Any], model: ModelFolder, settings: Settings) -> EitherEncoder:
     """The model where the stage trains, reading as much of a text as the settings say."""
     device = device_of(settings) if isinstance(settings, Training) else "cpu"
     encoder = load_encoder(model, device) if stage.dense else SparseEncoder.load(model, device)
