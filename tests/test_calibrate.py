@@ -127,7 +127,7 @@ def test_queries_that_light_no_moved_term_needn_t_be_asked_again(model, zorvex_c
 
 def test_the_command_writes_a_model_and_its_figures(sparse_adapt, tmp_path, tiny_run, zorvex_collection):
     words = ["--model", tiny_run / "4-distill", "--corpus", zorvex_collection, "-o", tmp_path / "calm"]
-    done = sparse_adapt("calibrate", *words, "--lower", "zorvex=0.5", "--json")
+    done = sparse_adapt("calibrate", *words, "--lower-bias", "zorvex=0.5", "--json")
     assert done.status == 0, done.err
     shown = json.loads(done.out)
     told = json.loads((tmp_path / "calm" / "calibration.json").read_text())
@@ -146,7 +146,7 @@ def test_without_a_corpus_strays_are_measured(tmp_path, tiny_run):
 
 
 def test_mistakes(model, tiny_model, tmp_path, tiny_run):
-    with pytest.raises(ConfigError, match="--lower TERM=AMOUNT or --target-activations SHARE"):
+    with pytest.raises(ConfigError, match="--lower-bias TERM=AMOUNT or --target-activations SHARE"):
         calibrate(tiny_run, tmp_path / "x")
     with pytest.raises(ConfigError, match="did you mean 'zorvex'"):
         amounts_of(model, {"zorvx": 1.0})

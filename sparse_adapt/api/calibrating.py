@@ -69,7 +69,7 @@ def calibrate(
     model: LatestModel,
     out: Annotated[str | Path | None, out_option("Folder to write the model in.", "DIR")],
     *,
-    lower: Annotated[
+    lower_bias: Annotated[
         "Mapping[str, float] | Sequence[str] | None",
         Option(
             "Lower a term's logit by an amount: texts whose logit was below it no longer activate the term. A negative "
@@ -101,7 +101,7 @@ def calibrate(
 
     Only the biases of new tokens change, so every other weight stays as it was.
 
-    model: by default that of the latest run, which brings its corpus as well. lower: by how much each named term's
+    model: by default that of the latest run, which brings its corpus as well. lower_bias: by how much each named term's
     logit is lowered; a negative amount raises it. target_activations: instead, the share of background queries that
     may activate a term, from 0 to 1 or such as "5%". corpus: what the change is measured on, with its judgements
     where it has some. queries: of your users, which of them activate a term before and after.
@@ -111,9 +111,11 @@ def calibrate(
     """
     if out is None:
         raise ConfigError("calibrate needs -o DIR, the folder to write the model in")
-    if (not lower) == (target_activations is None):
-        raise ConfigError("calibrate needs --lower TERM=AMOUNT or --target-activations SHARE, one of both")
-    named = None if not lower else _amounts(lower)
+    if (not lower_bias) == (target_activations is None):
+        raise ConfigError(
+            "calibrate needs --lower-bias TERM=AMOUNT or --target-activations SHARE, one of both"
+        )
+    named = None if not lower_bias else _amounts(lower_bias)
     target = None if target_activations is None else _share(target_activations)
     if model is None:
         subject = subject_of(None, corpus if isinstance(corpus, str) else None)
@@ -150,16 +152,16 @@ def calibrate(
     )
 
 
-def _amounts(lower: Mapping[str, float] | Sequence[str]) -> Mapping[str, float]:
+def _amounts(lower_bias: Mapping[str, float] | Sequence[str]) -> Mapping[str, float]:
     """Terms and amounts, from words such as term=1.5 as well. Raises ConfigError for anything else."""
-    if isinstance(lower, Mapping):
-        return lower
+    if isinstance(lower_bias, Mapping):
+        return lower_bias
     found = {}
-    for word in [lower] if isinstance(lower, str) else lower:
+    for word in [lower_bias] if isinstance(lower_bias, str) else lower_bias:
         term, _, amount = word.rpartition("=")
         found[term.strip()] = value = _number(amount)
         if not term.strip() or not math.isfinite(value):
-            raise ConfigError(f"--lower {word}: write a term and a number, such as gatrocraptic=1.5")
+            raise ConfigError(f"--lower-bias {word}: write a term and a number, such as gatrocraptic=1.5")
     return found
 
 
