@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def one(corpus: str, model: str, seed: int, taught: str) -> dict[str, Any]:
-    """The figures of one model that was taught, and the processor seconds that its lessons took."""
+    """The figures of one model that was taught, and the processor seconds that its examples took."""
     with tempfile.TemporaryDirectory() as work:
         place = Path(work)
         if taught == ON_STATES:

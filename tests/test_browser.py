@@ -84,7 +84,7 @@ def test_the_demos_page_shows_each_part_with_real_figures(browser, demo_run):
             "False activations: background queries that activate it",
             "Won most",
             "Lost most",
-            "Lessons that taught it",
+            "Training examples that taught it",
             "sparse-adapt demo --corpus gatrocraptic",
         ):
             assert said in text, said

@@ -25,13 +25,15 @@ DOCUMENTS = [Document(f"d{number}", f"text {number}") for number in range(10)]
 QUERIES = [SyntheticQuery("q1", "one", "title", "d3"), SyntheticQuery("q2", "two", "given", "")]
 
 
-def ranked_by(judge: Reranker | None = None, **scores: list[float]) -> Teacher:
+def ranked_by(reranker: Reranker | None = None, **scores: list[float]) -> Teacher:
     """A teacher and a student that give these scores to the ten documents, whatever is asked."""
 
     def rank(name: str):
         return lambda queries: np.tile(np.array(scores[name], np.float32), (len(queries), 1))
 
-    return Teacher((Ranker("fake", rank("teacher")),), rank("student"), judge, "judge" if judge else "")
+    return Teacher(
+        (Ranker("fake", rank("teacher")),), rank("student"), reranker, "reranker" if reranker else ""
+    )
 
 
 TEACHER = [0.0, 1.0, 2.0, 9.0, 8.9, 4.0, 3.0, 0.0, 0.0, 0.0]  # the source d3 first, then d4, d5, d6
@@ -114,26 +116,26 @@ def test_a_score_that_is_no_number_is_refused_with_query_and_document(score):
         gather(QUERIES[:1], DOCUMENTS, ranked_by(teacher=broken, student=STUDENT), Settings())
 
 
-def test_a_judge_decides_and_may_not_give_nan_either():
+def test_a_reranker_decides_and_may_not_give_nan_either():
     def prefers_last(query: JudgedQuery, documents):
         return [
             float(document.document_id == "d3") + int(document.document_id[1:]) / 100
             for document in documents
         ]
 
-    judged = ranked_by(Reranker(prefers_last), teacher=TEACHER, student=STUDENT)
-    found = gather(QUERIES[:1], DOCUMENTS, judged, Settings(source="keep")).candidates[0]
+    reranked = ranked_by(Reranker(prefers_last), teacher=TEACHER, student=STUDENT)
+    found = gather(QUERIES[:1], DOCUMENTS, reranked, Settings(source="keep")).candidates[0]
     assert found.teacher_scores[0] == pytest.approx(1.03)
-    with pytest.raises(InputError, match="judge: gives nan for query q1"):
+    with pytest.raises(InputError, match="reranker: gives nan for query q1"):
         broken = Reranker(lambda query, documents: [math.nan] * len(documents))
         gather(QUERIES[:1], DOCUMENTS, ranked_by(broken, teacher=TEACHER, student=STUDENT), Settings())
 
 
-def test_a_file_of_scores_judges_the_pairs_it_names(tmp_path):
+def test_a_file_of_scores_orders_the_pairs_it_names(tmp_path):
     path = tmp_path / "teacher.run"
     path.write_text("q1 Q0 d3 1 7.5 x\nq1 Q0 d4 2 2.5 x\n")
-    judge = score_file(str(path))
-    told = ranked_by(judge, teacher=TEACHER, student=STUDENT)
+    reranker = score_file(str(path))
+    told = ranked_by(reranker, teacher=TEACHER, student=STUDENT)
     found = gather(QUERIES[:1], DOCUMENTS, told, Settings(source="keep")).candidates[0]
     assert dict(zip(found.document_ids, found.teacher_scores, strict=True)) == {"d3": 7.5, "d4": 2.5}
 

@@ -96,7 +96,7 @@ def test_a_teacher_gets_the_spread_of_the_first_scores(encoder):
 
 
 def test_a_teacher_that_prefers_another_document_is_followed(encoder, tmp_path):
-    """The same lesson twice, the second time with the scores of one query turned round."""
+    """The same training example twice, the second time with the scores of one query turned round."""
     turned = [CANDIDATES[0], replace(CANDIDATES[1], teacher_scores=(-8.0, 8.0))]
     gaps = []
     for number, entries in enumerate((CANDIDATES, turned)):

@@ -138,7 +138,7 @@ def made():
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [README, ROOT / "docs" / "tutorial.md"], ids=lambda page: page.name)
 def test_python_of_a_page_runs(page, tmp_path, monkeypatch, made):
-    """On a small corpus, with few steps and without the judge, which reads thousands of texts."""
+    """On a small corpus, with few steps and without the labeller, which reads thousands of texts."""
     adapt, train = sparse_adapt.adapt, sparse_adapt.train
     few = {"teacher": "bm25", "query_settings": {"count": 24, "held": 8}, "steps": 2}
     few["dictionary"] = {"labeller": "none"}

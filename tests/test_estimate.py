@@ -15,7 +15,7 @@ DOCUMENTS = [Document(f"d{number}", "a text of some words") for number in range(
 
 @pytest.fixture(autouse=True)
 def speeds(monkeypatch):
-    found = Speeds(encoding=0.1, learning=0.3, judging=0.2, labelling=0.01)
+    found = Speeds(encoding=0.1, learning=0.3, by_dense=0.2, labelling=0.01)
     monkeypatch.setattr(estimate, "measure_speeds", lambda *given, **named: found)
 
 
@@ -70,7 +70,7 @@ def test_a_glossary_is_looked_at_before_anything_is_done(tiny_model, tmp_path):
 
 
 def test_many_terms_take_at_most_twice_the_time_of_a_tenth():
-    found = Speeds(encoding=0.1, learning=0.3, judging=0.2, labelling=0.01)
+    found = Speeds(encoding=0.1, learning=0.3, by_dense=0.2, labelling=0.01)
     few, many = (
         estimate.labelled(terms) * 0.01
         + estimate.stage_expected(
@@ -101,7 +101,7 @@ def test_many_queries_take_no_more_than_300_steps():
 
 @pytest.mark.parametrize("name", trained())
 def test_every_stage_has_an_estimate_that_grows_with_its_batches(name):
-    found = Speeds(encoding=0.1, learning=0.3, judging=0.2)
+    found = Speeds(encoding=0.1, learning=0.3, labelling=0.2)
     sizes = {"documents": 400, "queries": 100, "terms": 16}
     settings = (
         settings_for(name).settled(queries=100, terms=16).model_copy(update={"steps": 7, "epochs": None})

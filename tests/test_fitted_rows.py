@@ -1,4 +1,4 @@
-"""Rows fitted to a body that stands still: the model's own logits, the lessons learnt, and nothing else moved."""
+"""Rows fitted to a body that stands still: the model's own logits, the examples learnt, and nothing else moved."""
 
 import copy
 
@@ -12,7 +12,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.objectives import rows
 from sparse_adapt.objectives.meanings import recall
-from sparse_adapt.objectives.rows import FittedLessons, Fitting, States, coordinates, fit_rows
+from sparse_adapt.objectives.rows import Fitting, FittingExamples, States, coordinates, fit_rows
 from sparse_adapt.objectives.targets import Targets
 from sparse_adapt.synthetic.windows import Samples
 from sparse_adapt.terms.mining import Term
@@ -42,15 +42,15 @@ def new_logits(encoder: SparseEncoder, ids: list[list[int]]) -> torch.Tensor:
         ).maximum[:, encoder.old_size : encoder.old_size + 2]
 
 
-def lessons(encoder: SparseEncoder) -> tuple[list[list[int]], FittedLessons]:
+def examples(encoder: SparseEncoder) -> tuple[list[list[int]], FittingExamples]:
     texts, synthetic = encoder.tokenize([*SAYING, *OTHER]), encoder.tokenize(MEANING)
     says = np.array([[True, False], [False, True], [False, False], [False, False]])
     samples = Samples(synthetic, NEARNESS >= 0, NEARNESS < 0, NEARNESS)
-    return [*texts, *synthetic], FittedLessons(says, ~says, samples, Targets(), 2.0)
+    return [*texts, *synthetic], FittingExamples(says, ~says, samples, Targets(), 2.0)
 
 
 def test_logits_of_remembered_states_are_the_models(encoder):
-    ids, _ = lessons(encoder)
+    ids, _ = examples(encoder)
     states = States(encoder, ids)
     new = slice(encoder.old_size, encoder.old_size + 2)
     bias = torch.zeros(2) if encoder.output_bias is None else encoder.output_bias[new]
@@ -66,7 +66,7 @@ def how(encoder: SparseEncoder, *, seed: int = 3, floor: float = 1.0, reread: in
 @pytest.mark.parametrize("floor", [1.0, 0.01], ids=["scaled", "whitened"])
 def test_rows_learn_what_is_meant_and_nothing_else_moves(encoder, floor, monkeypatch):
     monkeypatch.setattr(rows, "STEPS", 300)
-    ids, wanted = lessons(encoder)
+    ids, wanted = examples(encoder)
     before = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
 
     def missed() -> float:
@@ -91,9 +91,9 @@ def test_rows_learn_what_is_meant_and_nothing_else_moves(encoder, floor, monkeyp
 
 def test_one_term_is_fitted_and_the_other_keeps_its_bits(encoder, monkeypatch):
     monkeypatch.setattr(rows, "STEPS", 20)
-    ids, wanted = lessons(encoder)
+    ids, wanted = examples(encoder)
     samples = Samples(wanted.samples.token_ids, NEARNESS[:, 1:] >= 0, NEARNESS[:, 1:] < 0, NEARNESS[:, 1:])
-    second = FittedLessons(wanted.says[:, 1:], wanted.quiet[:, 1:], samples, Targets(), 2.0)
+    second = FittingExamples(wanted.says[:, 1:], wanted.quiet[:, 1:], samples, Targets(), 2.0)
     before = encoder.output_rows.detach().clone()
     fit_rows(encoder, ids, second, Fitting([encoder.old_size + 1], 0, 0.01, 5))
     moved = (encoder.output_rows != before).any(dim=1)
@@ -115,7 +115,7 @@ def test_texts_that_say_a_tied_row_are_read_again(tmp_path, monkeypatch):
     encoder = SparseEncoder.load(str(build(tmp_path / "model", "bert")))
     extend(encoder, [Term("zorvex", "jargon"), Term("kubectl", "jargon")])
     assert encoder.output_rows is encoder.input_rows
-    ids, wanted = lessons(encoder)
+    ids, wanted = examples(encoder)
     first = States(encoder, ids).states
     fit_rows(encoder, ids, wanted, how(encoder, floor=0.01, reread=20))
     assert [len(each.lengths) for each in seen] == [
@@ -134,7 +134,7 @@ def test_untied_rows_change_no_text(tmp_path, monkeypatch):
     monkeypatch.setattr(rows, "STEPS", 5)
     encoder = SparseEncoder.load(str(build(tmp_path / "model", "bert", tied=False)))
     extend(encoder, [Term("zorvex", "jargon"), Term("kubectl", "jargon")])
-    ids, wanted = lessons(encoder)
+    ids, wanted = examples(encoder)
     before = States(encoder, ids).states
     fit_rows(encoder, ids, wanted, how(encoder, reread=1))
     assert torch.equal(States(encoder, ids).states, before)

@@ -1,4 +1,4 @@
-"""Which lesson taught a term: one that was planted is found, and the closed form is the gradients' product."""
+"""Which example taught a term: one that was planted is found, and the closed form is the gradients' product."""
 
 import copy
 import json
@@ -11,7 +11,7 @@ from torch.nn import functional
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.pages.states import read_texts
-from sparse_adapt.research.influence import Checkpoint, Lesson, influences, rates_of
+from sparse_adapt.research.influence import Checkpoint, TrainingExample, influences, rates_of
 from sparse_adapt.terms.mining import Term
 
 RATE, STEPS = 0.05, 12
@@ -24,20 +24,20 @@ OTHERS = (
 
 @pytest.fixture(scope="module")
 def taught(tiny_model):
-    """Two new terms; one planted lesson means zorvex, two others mean kubectl. Plain descent, a model kept thrice."""
+    """Two new terms; one planted example means zorvex, two others mean kubectl. Plain descent, a model kept thrice."""
     model = SparseEncoder.load(tiny_model)
     extend(model, [Term("zorvex", "coined"), Term("kubectl", "jargon")])
     zorvex, kubectl = (token.token_id for token in model.new_tokens)
-    lessons = [
-        Lesson("who signs for what the team may spend", "definition", frozenset({zorvex})),
-        Lesson("the agent sends its log to the server", "query", frozenset({kubectl})),
-        Lesson("what the log of the agent shows", "query", frozenset({kubectl})),
-        *(Lesson(text, "document", frozenset()) for text in OTHERS),
+    examples = [
+        TrainingExample("who signs for what the team may spend", "definition", frozenset({zorvex})),
+        TrainingExample("the agent sends its log to the server", "query", frozenset({kubectl})),
+        TrainingExample("what the log of the agent shows", "query", frozenset({kubectl})),
+        *(TrainingExample(text, "document", frozenset()) for text in OTHERS),
     ]
     kept = [copy.deepcopy(model)]
     optimiser = torch.optim.SGD([model.output_rows, model.output_bias], lr=RATE)
-    ids = model.tokenize([lesson.text for lesson in lessons])
-    means = torch.tensor([[token in lesson.teaches for token in (zorvex, kubectl)] for lesson in lessons])
+    ids = model.tokenize([example.text for example in examples])
+    means = torch.tensor([[token in example.teaches for token in (zorvex, kubectl)] for example in examples])
     for step in range(STEPS):
         asked = torch.zeros(model.vocabulary_size, dtype=torch.bool)
         asked[[zorvex, kubectl]] = True
@@ -47,23 +47,23 @@ def taught(tiny_model):
         optimiser.zero_grad()
         if step % 6 == 5:
             kept.append(copy.deepcopy(model))
-    return kept, lessons, zorvex, kubectl
+    return kept, examples, zorvex, kubectl
 
 
-def test_the_planted_lesson_is_found(taught):
-    kept, lessons, zorvex, kubectl = taught
-    checkpoints = [Checkpoint.of(model, RATE, lessons) for model in kept]
-    found = influences(checkpoints, lessons, "how a team signs for spending", zorvex)
-    assert found[0].lesson.source == "definition"
+def test_the_planted_example_is_found(taught):
+    kept, examples, zorvex, kubectl = taught
+    checkpoints = [Checkpoint.of(model, RATE, examples) for model in kept]
+    found = influences(checkpoints, examples, "how a team signs for spending", zorvex)
+    assert found[0].example.source == "definition"
     assert found[0].share == pytest.approx(1.0)
-    other = influences(checkpoints, lessons, "send the log of an agent", kubectl)
-    assert {each.lesson for each in other if each.value > 0} == set(lessons[1:3])
+    other = influences(checkpoints, examples, "send the log of an agent", kubectl)
+    assert {each.example for each in other if each.value > 0} == set(examples[1:3])
 
 
 def test_the_closed_form_is_the_product_of_gradients(taught):
-    kept, lessons, zorvex, _ = taught
+    kept, examples, zorvex, _ = taught
     text = "how a team signs for spending"
-    expected = np.zeros(len(lessons))
+    expected = np.zeros(len(examples))
     for model in kept:
         row = model.output_rows[zorvex].detach().clone().requires_grad_()
         bias = model.output_bias[zorvex].detach().clone().requires_grad_()
@@ -72,21 +72,21 @@ def test_the_closed_form_is_the_product_of_gradients(taught):
             return (torch.from_numpy(read.states) @ row + bias).max()
 
         wanted = torch.autograd.grad(logit(read_texts(model, [text])[0]), (row, bias))
-        for place, lesson in enumerate(lessons):
-            sign = 1.0 if zorvex in lesson.teaches else -1.0
-            loss = -functional.logsigmoid(sign * logit(read_texts(model, [lesson.text])[0]))
+        for place, example in enumerate(examples):
+            sign = 1.0 if zorvex in example.teaches else -1.0
+            loss = -functional.logsigmoid(sign * logit(read_texts(model, [example.text])[0]))
             given = torch.autograd.grad(loss, (row, bias))
             expected[place] -= RATE * sum(float((a * b).sum()) for a, b in zip(wanted, given, strict=True))
-    checkpoints = [Checkpoint.of(model, RATE, lessons) for model in kept]
-    found = {each.lesson: each.value for each in influences(checkpoints, lessons, text, zorvex)}
-    assert [found[lesson] for lesson in lessons] == pytest.approx(expected.tolist(), rel=1e-4, abs=1e-6)
+    checkpoints = [Checkpoint.of(model, RATE, examples) for model in kept]
+    found = {each.example: each.value for each in influences(checkpoints, examples, text, zorvex)}
+    assert [found[example] for example in examples] == pytest.approx(expected.tolist(), rel=1e-4, abs=1e-6)
 
 
-def test_a_step_on_a_lesson_moves_the_logit_as_far_as_its_influence_says(taught):
-    kept, lessons, zorvex, _ = taught
+def test_a_step_on_a_example_moves_the_logit_as_far_as_its_influence_says(taught):
+    kept, examples, zorvex, _ = taught
     model, rate, text = copy.deepcopy(kept[0]), 1e-3, "how a team signs for spending"
-    said = influences([Checkpoint.of(model, rate, lessons)], lessons, text, zorvex)[0]
-    read = read_texts(model, [text, said.lesson.text])
+    said = influences([Checkpoint.of(model, rate, examples)], examples, text, zorvex)[0]
+    read = read_texts(model, [text, said.example.text])
 
     def logits(read):
         return torch.from_numpy(read.states) @ row + bias
@@ -111,15 +111,15 @@ def test_extend_takes_the_rate_of_the_stage_after_it():
     assert rates_of([{}]) == [1.0]
 
 
-# -- against learning without a lesson --------------------------------------------------------------
+# -- against learning without an example --------------------------------------------------------------
 
 
-def learn(model, lessons, term):
-    """Every parameter learns the lessons; the models that are kept on the way."""
+def learn(model, examples, term):
+    """Every parameter learns the examples; the models that are kept on the way."""
     model = copy.deepcopy(model)
     optimiser = torch.optim.AdamW(model.masked_lm.parameters(), lr=RATE / 10, weight_decay=0.0)
-    ids = model.tokenize([lesson.text for lesson in lessons])
-    means = torch.tensor([float(term in lesson.teaches) for lesson in lessons])
+    ids = model.tokenize([example.text for example in examples])
+    means = torch.tensor([float(term in example.teaches) for example in examples])
     asked = torch.zeros(model.vocabulary_size, dtype=torch.bool)
     asked[term] = True
     kept = [copy.deepcopy(model)]
@@ -131,28 +131,30 @@ def learn(model, lessons, term):
     return [*kept, model]
 
 
-def test_the_lesson_that_counts_most_is_the_one_without_which_least_is_learnt(tiny_model):
-    """Influence looks at the term's own row alone; here all parameters learn, and each lesson is left out in turn."""
+def test_the_example_that_counts_most_is_the_one_without_which_least_is_learnt(tiny_model):
+    """Influence looks at the term's own row alone; here all parameters learn, and each example is left out in turn."""
     model = SparseEncoder.load(tiny_model)
     extend(model, [Term("zorvex", "coined")])
     term = model.new_tokens[0].token_id
-    lessons = [
-        Lesson("who signs for what the team may spend", "definition", frozenset({term})),
-        Lesson("a saw and a file", "example", frozenset({term})),
-        *(Lesson(text, "document", frozenset()) for text in (OTHERS[0], OTHERS[2])),
+    examples = [
+        TrainingExample("who signs for what the team may spend", "definition", frozenset({term})),
+        TrainingExample("a saw and a file", "example", frozenset({term})),
+        *(TrainingExample(text, "document", frozenset()) for text in (OTHERS[0], OTHERS[2])),
     ]
-    without = [learn(model, [other for other in lessons if other is not each], term)[-1] for each in lessons]
-    kept = learn(model, lessons, term)
-    checkpoints = [Checkpoint.of(each, RATE, lessons) for each in kept]
+    without = [
+        learn(model, [other for other in examples if other is not each], term)[-1] for each in examples
+    ]
+    kept = learn(model, examples, term)
+    checkpoints = [Checkpoint.of(each, RATE, examples) for each in kept]
     for text in ("how a team signs for spending", "a saw and a file of the wood shop"):
         asked = model.tokenize([text])
         with torch.inference_mode():
             logits = [each(asked).maximum[0, term].item() for each in (kept[-1], *without)]
         missed = [logits[0] - logit for logit in logits[1:]]
-        found = influences(checkpoints, lessons, text, term)
-        assert found[0].lesson is lessons[int(np.argmax(missed))]
-        raised = {each.lesson for each in found if each.value > 0}
-        assert raised == {lesson for lesson, gap in zip(lessons, missed, strict=True) if gap > 0}
+        found = influences(checkpoints, examples, text, term)
+        assert found[0].example is examples[int(np.argmax(missed))]
+        raised = {each.example for each in found if each.value > 0}
+        assert raised == {example for example, gap in zip(examples, missed, strict=True) if gap > 0}
 
 
 # -- of a run ---------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ def told(encoder: SparseEncoder, texts: list[str]) -> Meanings:
     return Meanings(encoder, ids, about(encoder, ids))
 
 
-def judged(encoder: SparseEncoder, texts: list[str]) -> LabelledMeanings:
+def labelled(encoder: SparseEncoder, texts: list[str]) -> LabelledMeanings:
     ids = encoder.tokenize(texts)
     return LabelledMeanings(encoder, ids, about(encoder, ids), Words(), np.random.default_rng(0))
 
@@ -88,7 +88,7 @@ def encoder(request: pytest.FixtureRequest, tmp_path: object) -> SparseEncoder:
     return extended(build(tmp_path / "model", request.param), "zorvex", "kubectl")
 
 
-@pytest.fixture(params=[told, judged])
+@pytest.fixture(params=[told, labelled])
 def make(request: pytest.FixtureRequest) -> Make:
     return request.param
 
@@ -128,8 +128,8 @@ def test_texts_never_say_a_term_and_know_what_they_mean(encoder, make):
     assert samples.quiet.any()
 
 
-def test_a_judge_tells_the_meaning_whatever_a_text_was_made_from(encoder):
-    source = judged(encoder, [*SAYING, *OTHER])
+def test_a_labeller_tells_the_meaning_whatever_a_text_was_made_from(encoder):
+    source = labelled(encoder, [*SAYING, *OTHER])
     sources = [encoder.tokenizer.decode(ids) for ids in source.cut]
     background = Words().encode(BACKGROUND[::BACKGROUND_ONE_IN])
     labeller = Labeller(Words(), sources, source.about, background)
@@ -203,14 +203,14 @@ def test_a_text_as_close_to_a_term_as_its_own_is_no_ground_for_silence(encoder, 
 def test_many_sources_are_sampled_and_each_keeps_its_place(encoder, monkeypatch):
     monkeypatch.setattr("sparse_adapt.synthetic.labelled.OTHERS", 2)
     monkeypatch.setattr("sparse_adapt.synthetic.labelled.OWN", 1)
-    source = judged(encoder, [*OTHER, *SAYING, *OTHER])
+    source = labelled(encoder, [*OTHER, *SAYING, *OTHER])
     assert len(source.cut) <= 4
     assert source.unknown.shape == (10, 2)
 
 
 def test_a_reworded_window_keeps_its_places_or_takes_words_alike(encoder):
     """Words that one encoder finds alike may stand for each other; no other word comes in."""
-    source = judged(encoder, [*SAYING, *OTHER])
+    source = labelled(encoder, [*SAYING, *OTHER])
     row = 0
     text, alike = source.cut[row], source.alike[row]
     for place, others in alike.items():
@@ -224,16 +224,16 @@ def test_a_reworded_window_keeps_its_places_or_takes_words_alike(encoder):
 
 
 def test_words_of_any_kind_are_common_ones_more_often(encoder):
-    source = judged(encoder, [*SAYING, *OTHER])
+    source = labelled(encoder, [*SAYING, *OTHER])
     drawn_words = source._any(4000, np.random.default_rng(0))
     assert set(drawn_words) <= set(source.words.tolist())
     half = np.isin(drawn_words, source.words[: len(source.words) // 2]).mean()
     assert 0.5 < half < 0.7  # 2 ** -0.75 = 0.59
 
 
-def test_words_learn_together_by_what_the_judge_knows_of_them(encoder):
+def test_words_learn_together_by_what_the_labeller_knows_of_them(encoder):
     texts, settings = [*SAYING, *OTHER], Dictionary(learning_rate=1e-4)
-    source = judged(encoder, texts)
+    source = labelled(encoder, texts)
     found = shared_features(source, settings)
     assert found is not None
     assert found.learning_rate == pytest.approx(2e-4)

@@ -69,7 +69,7 @@ def test_the_notebook_of_a_corpus_is_what_its_script_makes(script, own):
 
 @pytest.mark.nightly
 def test_the_notebook_of_a_corpus_runs(own, monkeypatch):
-    """Its cells, with two steps a stage, and without the judge."""
+    """Its cells, with two steps a stage, and without the labeller."""
     monkeypatch.chdir(FOLDER)
     short = 'warmup, dictionary = {"steps": 2}, {"steps": 2, "labeller": "none"}'
     names = {}

@@ -417,7 +417,7 @@ def background_distance(encoder: Encoder, stage: Pairing) -> float:
 
 
 def test_background_texts_stay_nearer_where_they_are_anchored(encoder, tmp_path):
-    """The same lesson with and without the anchor; what an extension didn't touch begins where it was."""
+    """The same training example with and without the anchor; what an extension didn't touch begins where it was."""
     start = deepcopy(encoder)
     given = {"steps": 30, "learning_rate": 3e-3, "new_learning_rate": 3e-3}
     anchored = contrast(encoder, weights={"anchor": 10.0}, **given)

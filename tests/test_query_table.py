@@ -36,7 +36,7 @@ class Weighs(SparseEncoder):
         return found
 
 
-def lessons() -> tuple[list[Candidates], dict[str, str]]:
+def examples() -> tuple[list[Candidates], dict[str, str]]:
     documents = {"a": "the the", "b": "server", "c": "a backup"}
     return [Candidates("q", QUERY, tuple(documents), (5.0, 1.0, 0.0))], documents
 
@@ -49,7 +49,7 @@ def test_the_table_begins_at_the_inverse_document_frequency():
 
 def test_a_token_of_documents_that_the_teacher_likes_gains(tiny_model, tmp_path):
     encoder = Weighs.load(tiny_model)
-    task = TokenWeights(encoder, *lessons(), QueryTable(steps=30, shrinkage=0.5, device="cpu"))
+    task = TokenWeights(encoder, *examples(), QueryTable(steps=30, shrinkage=0.5, device="cpu"))
     before = encoder.query_side.weights.copy()
     liked, other = (encoder.tokenize([word], "query")[0][0] for word in QUERY.split())
     train(encoder, task, tmp_path)
@@ -66,7 +66,7 @@ def test_a_token_of_documents_that_the_teacher_likes_gains(tiny_model, tmp_path)
 
 def test_scores_and_the_hold_are_those_worked_out_by_hand(tiny_model):
     encoder = Weighs.load(tiny_model)
-    task = TokenWeights(encoder, *lessons(), QueryTable(calibrate=False, device="cpu"))
+    task = TokenWeights(encoder, *examples(), QueryTable(calibrate=False, device="cpu"))
     liked, other = task.queries[0]
     reading = TableReading(task, task.batch(np.random.default_rng(0)))
     assert hold(reading) == 0.0

@@ -85,7 +85,7 @@ def test_a_single_term_has_no_rival_and_is_lit_the_later(encoder, monkeypatch):
     extend(encoder, [Term("kubectl", "jargon")])
     thresholds: list[float] = []
     monkeypatch.setattr(
-        rows, "fit_rows", lambda encoder, ids, lessons, how: thresholds.append(lessons.targets.threshold)
+        rows, "fit_rows", lambda encoder, ids, examples, how: thresholds.append(examples.targets.threshold)
     )
     settings = settings_for("dictionary", overrides={"train": "rows"})
     for defined in ([ZORVEX], [ZORVEX, KUBECTL]):
@@ -117,7 +117,7 @@ def test_stages_without_a_fit_refuse_it(stage):
 
 
 @pytest.mark.parametrize("given", [{"labeller": "none"}, {"weights": {"recall": 0.0}}])
-def test_without_a_judge_or_its_lessons_it_is_refused(given, tiny_model, zorvex_collection, tmp_path):
+def test_without_a_labeller_or_its_examples_it_is_refused(given, tiny_model, zorvex_collection, tmp_path):
     from sparse_adapt.files.place import Place
     from sparse_adapt.stages.runner import carry_out_stage
 

@@ -24,31 +24,31 @@ class Table:
         return np.array([VECTORS[text] for text in texts], dtype=np.float32).reshape(len(texts), 2)
 
 
-def judge(sources: list[str], *about: list[bool]) -> Labeller:
+def labeller(sources: list[str], *about: list[bool]) -> Labeller:
     return Labeller(Table(), sources, np.array(about, dtype=bool).T.reshape(len(sources), len(about)))
 
 
 def test_similarity_margin_by_hand():
-    asked = judge(["own", "other"], [True, False], [False, True]).similarity_margin(["question", "other"])
+    asked = labeller(["own", "other"], [True, False], [False, True]).similarity_margin(["question", "other"])
     # question: cosines .8 and .6, so .8 - .6 and .6 - .8; other: cosines 0 and 1
     np.testing.assert_allclose(asked, [[0.2, -0.2], [-1.0, 1.0]], atol=1e-6)
 
 
 def test_the_nearest_few_count_as_many_on_either_side():
-    asked = judge(["own", "also own", "other"], [True, True, False]).similarity_margin(["question"])
+    asked = labeller(["own", "also own", "other"], [True, True, False]).similarity_margin(["question"])
     # .8 and .8 x .6 + .6 x .8 = .96, so .88 in the mean; the only other one .6
     np.testing.assert_allclose(asked, [[0.88 - 0.6]], atol=1e-6)
-    asked = judge(["own", "also own", "other"], [True, False, False]).similarity_margin(["question"])
+    asked = labeller(["own", "also own", "other"], [True, False, False]).similarity_margin(["question"])
     np.testing.assert_allclose(asked, [[0.8 - 0.96]], atol=1e-6)  # of one source the nearest other one alone
 
 
 def test_nothing_means_a_term_that_no_source_is_about():
-    assert judge(["own", "other"], [False, False]).similarity_margin(["own"]).tolist() == [[-1.0]]
+    assert labeller(["own", "other"], [False, False]).similarity_margin(["own"]).tolist() == [[-1.0]]
 
 
 def test_where_every_source_is_about_a_term_there_is_nothing_to_be_nearer_to():
     np.testing.assert_allclose(
-        judge(["own", "also own"], [True, True]).similarity_margin(["question"]), [[0.88]], atol=1e-6
+        labeller(["own", "also own"], [True, True]).similarity_margin(["question"]), [[0.88]], atol=1e-6
     )
 
 
@@ -70,8 +70,8 @@ def test_what_is_no_nearer_than_background_texts_means_nothing():
 
 
 def test_no_text_and_no_term():
-    assert judge(["own", "other"], [True, False]).similarity_margin([]).shape == (0, 1)
-    assert judge(["own", "other"]).similarity_margin(["question"]).shape == (1, 0)
+    assert labeller(["own", "other"], [True, False]).similarity_margin([]).shape == (0, 1)
+    assert labeller(["own", "other"]).similarity_margin(["question"]).shape == (1, 0)
 
 
 def test_many_terms_agree_with_one_at_a_time():
@@ -96,7 +96,7 @@ def test_many_terms_agree_with_one_at_a_time():
 
 
 def test_a_source_as_close_as_the_terms_own_is_alike():
-    found = judge(["own", "also own", "question", "other"], [True, True, False, False]).alike()
+    found = labeller(["own", "also own", "question", "other"], [True, True, False, False]).alike()
     # the two are .6 alike; question is (.8 + .96) / 2 = .88 like them, other (0 + .8) / 2 = .4
     assert found[:, 0].tolist() == [False, False, True, False]
 

@@ -1,7 +1,7 @@
 """Whether a head is healthy: what it makes of general passages, which every language model for search should weigh.
 
 A head that was never trained as SPLADE gives weight to most of the vocabulary; one that training has killed gives none.
-Neither can be taught by lessons on single terms. Dimensions: B passages, V vocabulary.
+Neither can be taught by examples on single terms. Dimensions: B passages, V vocabulary.
 """
 
 from collections.abc import Sequence

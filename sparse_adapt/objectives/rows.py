@@ -139,7 +139,7 @@ class States:
 
 
 @dataclass(frozen=True, slots=True)
-class FittedLessons:
+class FittingExamples:
     """What is wanted of texts: first of some that may say a term, then of synthetic ones.
 
     says, quiet: (texts, D) terms that are active, and terms that are inactive, in the first.
@@ -173,7 +173,7 @@ class FittedLessons:
 class Fitting(NamedTuple):
     """How rows are fitted.
 
-    token_ids: the D tokens that learn, in the order of the lessons' columns. floor: share of the largest variance that
+    token_ids: the D tokens that learn, in the order of the examples' columns. floor: share of the largest variance that
     a direction of the states has at least when all are brought to one variance; with 1 only the largest is. reread:
     steps after which texts that say such a token are read again; never with 0.
     """
@@ -185,11 +185,11 @@ class Fitting(NamedTuple):
 
 
 def fit_rows(
-    encoder: SparseEncoder, token_ids: Sequence[TokenIds], lessons: FittedLessons, how: Fitting
+    encoder: SparseEncoder, token_ids: Sequence[TokenIds], examples: FittingExamples, how: Fitting
 ) -> None:
-    """Give some tokens of an encoder the output rows, and biases, that suit the lessons best.
+    """Give some tokens of an encoder the output rows, and biases, that suit the examples best.
 
-    token_ids: the texts of the lessons, in their order.
+    token_ids: the texts of the examples, in their order.
     """
     unique = {ids: row for row, ids in enumerate(dict.fromkeys(map(tuple, token_ids)))}
     place = np.array([unique[tuple(ids)] for ids in token_ids])
@@ -201,12 +201,12 @@ def fit_rows(
             group["lr"] = RATE * (1.0 - step / STEPS)
         if how.reread and step and step % how.reread == 0:
             fit.read_again()
-        read, made = lessons.draw(random)
+        read, made = examples.draw(random)
         logits = fit.states.largest(
-            place[np.concatenate([read, len(lessons.says) + made])], fit.rows, fit.bias
+            place[np.concatenate([read, len(examples.says) + made])], fit.rows, fit.bias
         )
         optimiser.zero_grad()
-        lessons.loss(logits[:READ], logits[READ:], read, made).backward()
+        examples.loss(logits[:READ], logits[READ:], read, made).backward()
         optimiser.step()
     fit.put_back()
 

@@ -47,7 +47,7 @@ class Speeds(NamedTuple):
 
     encoding: float
     learning: float
-    judging: float
+    by_dense: float
     labelling: float = 0.0
 
 
@@ -97,7 +97,7 @@ def expected(
         (
             "candidates",
             f"encoding {len(documents):,} documents with the dense teacher",
-            len(documents) * speeds.judging * (request.teacher == ENSEMBLE),
+            len(documents) * speeds.by_dense * (request.teacher == ENSEMBLE),
         ),
         ("candidates", f"scoring documents for {scored:,} queries", scored * (speeds.encoding / 4 + 0.01)),
         ("dictionary", f"labelling {labelled(terms):,} short texts", _labelling(request, terms, speeds)),
@@ -187,16 +187,16 @@ def measure_speeds(
         encoder.read_up_to(longest)
     with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
         learning = _seconds(lambda: learn_once(encoder, texts)) / len(texts)
-    judging = labelling = 0.0
+    by_dense = labelling = 0.0
     if dense:
-        judge = DenseEncoder(SMALL, rough=True)  # as the teacher has it
-        judge.encode(texts[:1])
-        judging = _seconds(lambda: judge.encode(texts[:4])) / min(4, len(texts))
+        dense_encoder = DenseEncoder(SMALL, rough=True)  # as the teacher has it
+        dense_encoder.encode(texts[:1])
+        by_dense = _seconds(lambda: dense_encoder.encode(texts[:4])) / min(4, len(texts))
         short = [
             (text * A_TEXT)[start : start + A_TEXT] for text in texts for start in range(SHORT // len(texts))
         ]
-        labelling = _seconds(lambda: judge.encode(short)) / max(1, len(short))
-    return Speeds(encoding, learning, judging, labelling)
+        labelling = _seconds(lambda: dense_encoder.encode(short)) / max(1, len(short))
+    return Speeds(encoding, learning, by_dense, labelling)
 
 
 def _seconds(work: Callable[[], object]) -> float:

@@ -20,10 +20,10 @@ from sparse_adapt.pages.terms import find_terms, texts_of
 from sparse_adapt.report.progress import Heard, silent
 from sparse_adapt.report.sections import Bar, BarList, Fold, Part, Prose, Section
 from sparse_adapt.report.tables import Row, percentage
-from sparse_adapt.research.influence import Checkpoint, Influence, Lesson, influences, rates_of
+from sparse_adapt.research.influence import Checkpoint, Influence, TrainingExample, influences, rates_of
 from sparse_adapt.research.wackiness import Wackiness, measure_wackiness
 
-LESSONS = 600
+EXAMPLES = 600
 A_TERM = 4  # documents that say a term, among its training examples
 TERMS = 6
 SHOWN = 5  # training examples of a text
@@ -77,8 +77,8 @@ class Origins(Told):
             {
                 "term": each.term,
                 "title": each.title,
-                "example": influence.lesson.text,
-                "source": influence.lesson.source,
+                "example": influence.example.text,
+                "source": influence.example.source,
                 "share": influence.share,
             }
             for each in self.origins
@@ -119,7 +119,7 @@ def find_origins(subject: RunSubject, heard: Heard = silent) -> Origins:
 
     Raises InputError for a run without new terms, and where what it learnt from is no longer where it was.
     """
-    examples = list(dict.fromkeys(_lessons(subject)))[:LESSONS]
+    examples = list(dict.fromkeys(_examples(subject)))[:EXAMPLES]
     checkpoints = list(_checkpoints(subject, examples, heard)) if examples else []
     if not checkpoints:
         raise InputError(subject.run.folder, "no new term, or what it learnt from is no longer where it was")
@@ -142,7 +142,9 @@ def find_origins(subject: RunSubject, heard: Heard = silent) -> Origins:
     return Origins(Path(subject.run.folder).name, origins, len(examples), len(checkpoints), wacky)
 
 
-def _checkpoints(subject: RunSubject, examples: Sequence[Lesson], heard: Heard) -> Iterator[Checkpoint]:
+def _checkpoints(
+    subject: RunSubject, examples: Sequence[TrainingExample], heard: Heard
+) -> Iterator[Checkpoint]:
     """The saved models that have the new tokens, each with its rate."""
     for stage, rate in zip(subject.stages, rates_of(subject.stages), strict=True):
         with suppress(ModelError, InputError):
@@ -152,14 +154,14 @@ def _checkpoints(subject: RunSubject, examples: Sequence[Lesson], heard: Heard) 
         heard(1)
 
 
-def _lessons(subject: RunSubject) -> Iterator[Lesson]:
+def _examples(subject: RunSubject) -> Iterator[TrainingExample]:
     """Texts that the stages learnt from: definitions, examples, queries, documents that say a term."""
     model = subject.final.model
     named = {token.term.casefold(): token.token_id for token in model.new_tokens}
     for term, definition in subject.definitions.items():
         teaches = frozenset({named[term]}) if term in named else frozenset()
-        yield Lesson(definition.definition, "definition", teaches)
-        yield from (Lesson(example, "example", teaches) for example in definition.examples)
+        yield TrainingExample(definition.definition, "definition", teaches)
+        yield from (TrainingExample(example, "example", teaches) for example in definition.examples)
     texts = {document.document_id: document.full_text for document in subject.documents}
     path = subject.file_of("candidates")
     if path is not None:
@@ -168,10 +170,10 @@ def _lessons(subject: RunSubject) -> Iterator[Lesson]:
                 best = int(np.argmax(entry.teacher_scores))
                 text = entry.texts[best] if entry.texts else texts.get(entry.document_ids[best], "")
                 said = {each for ids in model.tokenize([text]) for each in ids}
-                yield Lesson(entry.query, "query", frozenset(said & set(named.values())))
+                yield TrainingExample(entry.query, "query", frozenset(said & set(named.values())))
     for token_id, rows in subject.said_in.items():
         for row in rows[:A_TERM]:
-            yield Lesson(subject.documents[row].full_text, "document", frozenset({token_id}))
+            yield TrainingExample(subject.documents[row].full_text, "document", frozenset({token_id}))
 
 
 def _wackiness(subject: RunSubject, encoded: EncodedSubject) -> Wackiness:
@@ -185,7 +187,7 @@ def _wackiness(subject: RunSubject, encoded: EncodedSubject) -> Wackiness:
 def _bars(found: Sequence[Influence]) -> BarList:
     largest = max((each.share for each in found), default=0.0) or 1.0
     bars = [
-        Bar(_short(each.lesson.text), percentage(each.share), each.share / largest, each.lesson.source)
+        Bar(_short(each.example.text), percentage(each.share), each.share / largest, each.example.source)
         for each in found
     ]
     return BarList("Training examples that taught it", bars, "" if bars else "No training example raised it.")

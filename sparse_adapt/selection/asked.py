@@ -49,7 +49,7 @@ BACKGROUND_TEXTS = 1_000  # texts that mean anything, half of them like queries
 
 
 class Taught(NamedTuple):
-    """The definitions that a model was taught, and the dense encoder that told what its lessons mean."""
+    """The definitions that a model was taught, and the dense encoder that told what its examples mean."""
 
     definitions: Sequence[Definition] = ()
     labeller: str = "none"

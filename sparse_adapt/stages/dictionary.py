@@ -26,7 +26,7 @@ from sparse_adapt.stages.inputs import CANDIDATES, CORPUS, Inputs, beside, inher
 from sparse_adapt.stages.inputs import DICTIONARY as DEFINITIONS
 from sparse_adapt.stages.stage import Changed, Stage
 from sparse_adapt.stages.warmup import PUBLISHED as PUBLISHED_WARMUP
-from sparse_adapt.stages.warmup import TermLessons, Warmup, WarmupWeights
+from sparse_adapt.stages.warmup import TermTask, Warmup, WarmupWeights
 from sparse_adapt.training.settings import Trained
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.model.tokens import TokenIds
     from sparse_adapt.objectives.meanings import AnsweredQuery, DefinedTexts
-    from sparse_adapt.objectives.rows import FittedLessons
+    from sparse_adapt.objectives.rows import FittingExamples
     from sparse_adapt.synthetic.labelled import LabelledMeanings
 
 
@@ -85,7 +85,7 @@ class Dictionary(Warmup):
 PUBLISHED = PUBLISHED_WARMUP | {"weights": {"mlm": 1.0, "anchor": 0.0, "domain": 0.0, "recall": 0.0}}
 
 
-def build(encoder: "EitherEncoder", inputs: Inputs, settings: Dictionary) -> TermLessons | Changed:
+def build(encoder: "EitherEncoder", inputs: Inputs, settings: Dictionary) -> TermTask | Changed:
     """The task over definitions; the documents and the queries of scored candidates tell what else means a term.
 
     Where rows alone are to learn, the encoder is taught at once.
@@ -94,7 +94,7 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Dictionary) -> Ter
 
     assert isinstance(encoder, SparseEncoder)
     if settings.train == "rows":
-        check_lessons(settings)
+        check_examples(settings)
     documents = {each.document_id: each.full_text for each in inputs.get(CORPUS) or ()}
     asked = queries_with_answers(inputs, documents)
     others = [] if masked_words_alone(settings) else list(documents.values())
@@ -127,21 +127,21 @@ def teach_rows(
     labelled = LabelledMeanings(
         encoder, sources.token_ids, sources.about, labeller, random, stage.documents, A_TERM
     )
-    token_ids, lessons = _lessons(encoder, stage, labelled, settings)
+    token_ids, examples = _examples(encoder, stage, labelled, settings)
     taught = (stage.texts.first + stage.defined).tolist()
-    fit_rows(encoder, token_ids, lessons, Fitting(taught, settings.seed, FLOOR, REREAD))
+    fit_rows(encoder, token_ids, examples, Fitting(taught, settings.seed, FLOOR, REREAD))
     terms = [token.term for token in encoder.new_tokens if token.token_id in set(taught)]
     said = f"{len(taught):,} of {len(encoder.new_tokens):,} new tokens fitted to {len(token_ids):,} texts"
     return Changed(f"{said}; nothing else has changed", {"taught": terms})
 
 
-def _lessons(
+def _examples(
     encoder: "SparseEncoder", stage: "DefinedTexts", labelled: "LabelledMeanings", settings: Dictionary
-) -> "tuple[list[TokenIds], FittedLessons]":
+) -> "tuple[list[TokenIds], FittingExamples]":
     """The texts of the fit as token ids, and which of the terms (D) each of them should activate."""
     import numpy as np
 
-    from sparse_adapt.objectives.rows import FITTED, FittedLessons, fitted_texts
+    from sparse_adapt.objectives.rows import FITTED, FittingExamples, fitted_texts
     from sparse_adapt.objectives.targets import Targets
     from sparse_adapt.objectives.texts import general_passages
 
@@ -151,11 +151,11 @@ def _lessons(
     targets = settings.targets or (
         Targets(threshold=ALONE) if len(stage.defined) == 1 else Targets.of(labelled=True)
     )
-    lessons = FittedLessons(read.says, read.quiet, samples, targets, settings.inactive_weight)
-    return [*read.token_ids, *samples.token_ids], lessons
+    examples = FittingExamples(read.says, read.quiet, samples, targets, settings.inactive_weight)
+    return [*read.token_ids, *samples.token_ids], examples
 
 
-def check_lessons(settings: Dictionary) -> None:
+def check_examples(settings: Dictionary) -> None:
     """Refuse to fit rows alone where no labeller tells what synthetic texts mean, from which they learn."""
     if settings.labeller == "none" or settings.weights.recall == 0.0:
         raise ConfigError(
@@ -188,7 +188,7 @@ def dictionary(
     others: Sequence[str],
     settings: Dictionary,
     queries: "Sequence[AnsweredQuery]" = (),
-) -> TermLessons:
+) -> TermTask:
     """The task over definitions, with `others` as the texts that have nothing to do with most of them.
 
     `queries`: what the labeller knows besides of texts that mean a term. Raises ConfigError where no definition is of
@@ -198,8 +198,8 @@ def dictionary(
 
     read = defined_texts(encoder, definitions, others)
     settings = settings.settled(terms=len(encoder.new_tokens))
-    lessons = read.texts, read.about, settings, settings.steps_for(read.sayings)
-    return TermLessons("dictionary", encoder, *lessons, asked(encoder, queries), read.documents)
+    examples = read.texts, read.about, settings, settings.steps_for(read.sayings)
+    return TermTask("dictionary", encoder, *examples, asked(encoder, queries), read.documents)
 
 
 DICTIONARY = Stage(

@@ -40,7 +40,7 @@ MANY_QUERIES = 300  # steps of more queries, for one term
 
 
 class DistillWeights(Settings):
-    """Weights of the six terms, of the anchor, which keeps the rest, and of lessons of synthetic texts."""
+    """Weights of the six terms, of the anchor, which keeps the rest, and of examples of synthetic texts."""
 
     kd: float = term(
         0.05, "Distance of the scores to the teacher's, as `kd` counts it.", f"{OBJECTIVES}.scores:kd"

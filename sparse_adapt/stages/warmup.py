@@ -2,7 +2,7 @@
 
 Masked language modelling alone teaches a row what stands beside its word, and, when it trains every weight,
 costs the model its sparsity. Here it is one of four terms, over the domain's vocabulary, for the new rows. The
-dictionary stage learns by the same terms (`TermLessons`): it moves every weight, and holds with an anchor what isn't
+dictionary stage learns by the same terms (`TermTask`): it moves every weight, and holds with an anchor what isn't
 asked to change. Beside the corpus a step reads general passages, which no term is about. `mlm` teaches the masked word,
 over the domain's vocabulary; `anchor` the base model's own vector of a text in its old pieces, on the old dimensions;
 `domain` that a term is active where it is said and inactive elsewhere; `recall` that it is active where it is meant.
@@ -113,7 +113,7 @@ PUBLISHED = {
 
 
 @dataclass(frozen=True, slots=True)
-class TermLessonsBatch:
+class TermBatch:
     """Rows of the stage's texts, a masked copy of them with its labels, and texts that mean terms."""
 
     rows: list[int]
@@ -123,7 +123,7 @@ class TermLessonsBatch:
     general: list[int]  # rows of general passages
 
 
-class TermLessons:
+class TermTask:
     """One stage over texts: batches and loss terms, for `training.train`."""
 
     def __init__(
@@ -177,7 +177,7 @@ class TermLessons:
         """
         import numpy as np
 
-        from sparse_adapt.objectives.rows import FITTED, FittedLessons, Fitting, fit_rows, fitted_texts
+        from sparse_adapt.objectives.rows import FITTED, Fitting, FittingExamples, fit_rows, fitted_texts
 
         if self.settings.labeller == "none" or self.weights["recall"] == 0.0 or not self.texts.new:
             return
@@ -185,11 +185,11 @@ class TermLessons:
         samples = self.meanings.draw(FITTED, np.random.default_rng(settings.seed))
         about = self.about | self.meanings.unknown[: len(self.texts)]
         read = fitted_texts(self.texts, about, self.general, terms)
-        lessons = FittedLessons(read.says, read.quiet, samples, self.targets, settings.inactive_weight)
+        examples = FittingExamples(read.says, read.quiet, samples, self.targets, settings.inactive_weight)
         how = Fitting((self.texts.first + terms).tolist(), settings.seed)
-        fit_rows(encoder, [*read.token_ids, *samples.token_ids], lessons, how)
+        fit_rows(encoder, [*read.token_ids, *samples.token_ids], examples, how)
 
-    def batch(self, random: "Generator") -> TermLessonsBatch:
+    def batch(self, random: "Generator") -> TermBatch:
         """Half of the texts say a term where any does; the other half come from anywhere."""
         from sparse_adapt.objectives.texts import some_passages
 
@@ -201,11 +201,9 @@ class TermLessons:
         drawn = self.settings.samples or max(2 * count, min(SAMPLES, 4 * self.texts.new))
         samples = self.meanings.draw(drawn, random)
         general = some_passages(self.general, random) if len(self.general) else []
-        return TermLessonsBatch(
-            rows, [ids for ids, _ in masked], [labels for _, labels in masked], samples, general
-        )
+        return TermBatch(rows, [ids for ids, _ in masked], [labels for _, labels in masked], samples, general)
 
-    def terms(self, encoder: "SparseEncoder", batch: TermLessonsBatch) -> "dict[str, Tensor]":
+    def terms(self, encoder: "SparseEncoder", batch: TermBatch) -> "dict[str, Tensor]":
         """`mlm`, `anchor`, `domain` and `recall`, unweighted."""
         import numpy as np
         import torch
@@ -239,14 +237,14 @@ class TermLessons:
             "recall": recall(meant, batch.samples, targets, settings.inactive_weight),
         }
 
-    def _token_ids(self, batch: TermLessonsBatch) -> list[list[int]]:
+    def _token_ids(self, batch: TermBatch) -> list[list[int]]:
         """The documents and then the general passages of a step."""
         return [self.texts.ids[row] for row in batch.rows] + [self.general.ids[row] for row in batch.general]
 
     def _anchored(
         self,
         encoder: "SparseEncoder",
-        batch: TermLessonsBatch,
+        batch: TermBatch,
         whole: "NDArray[Any]",
         held: "Sequence[TokenIds]",
     ) -> "tuple[Tensor, Tensor]":
@@ -301,7 +299,7 @@ class TermLessons:
                 masked[place], labels[place] = self.mask_id, token
         return masked, labels
 
-    def _masked_words(self, encoder: "SparseEncoder", batch: TermLessonsBatch) -> "Tensor":
+    def _masked_words(self, encoder: "SparseEncoder", batch: TermBatch) -> "Tensor":
         """Cross entropy of the masked words; logits only where something was masked, only over the vocabulary kept."""
         from sparse_adapt.model.tokens import pad
         from sparse_adapt.training import losses
@@ -344,7 +342,7 @@ def domain_vocabulary(texts: "Texts", softmax: str) -> "Tensor":
     return torch.tensor(sorted(held))
 
 
-def build(encoder: "EitherEncoder", inputs: Inputs, settings: Warmup) -> "TermLessons":
+def build(encoder: "EitherEncoder", inputs: Inputs, settings: Warmup) -> "TermTask":
     """The task over the documents of a corpus."""
     from sparse_adapt.model.sparse import SparseEncoder
 
@@ -352,7 +350,7 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Warmup) -> "TermLe
     return warmup(encoder, [document.full_text for document in inputs[CORPUS]], settings)
 
 
-def warmup(encoder: "SparseEncoder", documents: Sequence[str], settings: Warmup) -> "TermLessons":
+def warmup(encoder: "SparseEncoder", documents: Sequence[str], settings: Warmup) -> "TermTask":
     """The task over document texts. Raises ConfigError where no document says a new term."""
     from sparse_adapt.objectives.texts import Texts
 
@@ -362,7 +360,7 @@ def warmup(encoder: "SparseEncoder", documents: Sequence[str], settings: Warmup)
             f"none of the {len(documents):,} documents holds any of the {len(encoder.new_tokens):,} new terms; "
             "warm up on a corpus that uses them"
         )
-    return TermLessons("warmup", encoder, texts, texts.says, settings, settings.steps_for(len(documents)))
+    return TermTask("warmup", encoder, texts, texts.says, settings, settings.steps_for(len(documents)))
 
 
 WARMUP = Stage(

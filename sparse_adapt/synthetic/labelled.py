@@ -3,7 +3,7 @@
 They are windows of a text with words replaced by words that the dense encoder finds alike, or by what the model
 associates with their place; words near a text among others in any order; ordinary words at random; and background
 texts, few of which mean a term. So wide are they drawn that users' own words are among them: a student follows the
-labeller on what is like its lessons alone.
+labeller on what is like its examples alone.
 
 Dimensions: B texts, S sources, D new tokens, V vocabulary, W ordinary words, F features, H width of a dense vector.
 """

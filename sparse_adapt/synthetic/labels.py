@@ -36,7 +36,7 @@ ROUNDS = 60  # of the solver (Fong and Saunders 2011, arXiv:1006.0758), at most
 EXACT = 1e-4  # or as soon as the residual is so small beside what was asked
 ALIKE, LEAST_ALIKE = 11, 0.4  # words that may stand for another in training, and the least cosine to it
 COMMON = 8_000  # common ones that may stand for another
-FURTHER = 8  # words that a word is drawn from, after the `ALIKE` that lessons draw from
+FURTHER = 8  # words that a word is drawn from, after the `ALIKE` that examples draw from
 TRIED, TEXTS = 24, 3  # texts of a definition: those made, and those of them that stay
 TELLING = 5.8  # zipf frequency (Speer 2022, wordfreq) from which on a word stays as it is
 

@@ -144,9 +144,9 @@ class Meanings:
         meant, unknown = self.about[rows], self.unknown[rows]
         if len(self.taught):
             terms = random.choice(self.taught, count)
-            lessons = [self._about(int(term), random) for term in terms]
-            texts += [text for text, _ in lessons]
-            meant = np.concatenate([meant, [also for _, also in lessons]])
+            examples = [self._about(int(term), random) for term in terms]
+            texts += [text for text, _ in examples]
+            meant = np.concatenate([meant, [also for _, also in examples]])
             unknown = np.concatenate([unknown, np.zeros((count, unknown.shape[1]), dtype=bool)])
         return Samples(texts, torch.from_numpy(meant), torch.from_numpy(~meant & ~unknown))
 

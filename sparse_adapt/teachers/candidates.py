@@ -58,7 +58,7 @@ def gather(
             random = default_rng([settings.seed, 2, seed])  # of the query, wherever it stands
             source = row_of.get(query.document_id)
             ranked = _Ranked(teacher_scores[place], student_scores[place], source)
-            found = _judged(ranked, asked[place], documents, teacher, settings, random)
+            found = _reranked(ranked, asked[place], documents, teacher, settings, random)
             if found is None:
                 left_out.append(query)
                 continue
@@ -80,7 +80,7 @@ class _Ranked(NamedTuple):
     source: int | None
 
 
-def _judged(
+def _reranked(
     ranked: _Ranked,
     query: JudgedQuery,
     documents: Sequence[Document],
@@ -88,17 +88,17 @@ def _judged(
     settings: Settings,
     random: Generator,
 ) -> tuple[int, NDArray[np.floating]] | None:
-    """The source's row and every document's score (N), -inf for what a judge wasn't shown.
+    """The source's row and every document's score (N), -inf for what a reranker wasn't shown.
 
     None where the teacher doesn't find the source among its best.
     """
     scores = ranked.teacher.astype(np.float64)
-    if teacher.judge is not None:
+    if teacher.reranker is not None:
         shown = np.union1d(_best(ranked.teacher, settings.depth), _best(ranked.student, settings.depth))
         shown = np.union1d(shown, random.choice(len(scores), min(settings.count, len(scores)), replace=False))
         shown = shown if ranked.source is None else np.union1d(shown, [ranked.source])
-        given = np.array(teacher.judge.score(query, [documents[row] for row in shown]), dtype=np.float64)
-        if not teacher.judge.knows_all:
+        given = np.array(teacher.reranker.score(query, [documents[row] for row in shown]), dtype=np.float64)
+        if not teacher.reranker.knows_all:
             shown, given = shown[~np.isnan(given)], given[~np.isnan(given)]
         for row, score in zip(shown, given, strict=True):
             if not np.isfinite(score):

@@ -1,7 +1,7 @@
 """Who ranks a corpus for a student: the student's own base model, word statistics and a dense model, added.
 
 None of the three needs a label. Each errs in its own way, so that their sum knows more than any of them. A
-dense model of one's choice takes the small one's place; a cross-encoder or a file of scores judges what the
+dense model of one's choice takes the small one's place; a cross-encoder or a file of scores orders what the
 others found. Scores of different rankers can't be added as they are: BM25's reach 40 where a cosine stays below 1.
 Counted in standard deviations from the query's mean, every ranker has the same say (z-scores; Fox and Shaw 1994 for
 the sum).
@@ -37,7 +37,7 @@ Rank = Callable[[Sequence[str]], NDArray[np.floating]]
 
 
 class JudgedQuery(NamedTuple):
-    """A query as a judge sees it."""
+    """A query as a reranker sees it."""
 
     query_id: str
     text: str
@@ -59,17 +59,17 @@ class Ranker(NamedTuple):
 
 
 class Teacher(NamedTuple):
-    """Rankers whose z-scores are added; the student, which tells what it would find; a judge of what is found."""
+    """Rankers whose z-scores are added; the student, which tells what it would find; a reranker of what is found."""
 
     members: tuple[Ranker, ...]
     student: Rank
-    judge: Reranker | None = None
-    judge_name: str = ""
+    reranker: Reranker | None = None
+    reranker_name: str = ""
 
     @property
     def name(self) -> str:
         """Who teaches, in words."""
-        return self.judge_name or " + ".join(member.name for member in self.members)
+        return self.reranker_name or " + ".join(member.name for member in self.members)
 
     @property
     def others(self) -> "Teacher":
@@ -118,15 +118,15 @@ def make_teacher(
     scores and the order of best ones hardly notice. All models run where the student is. Raises what reading it
     raises.
     """
-    judge, dense, device = None, None, str(student.device)
+    reranker, dense, device = None, None, str(student.device)
     if teacher == ENSEMBLE:
         dense = DenseEncoder(SMALL, device=device, cache=cache, rough=True)
     elif teacher == QUICK:
         pass
     elif is_score_file(teacher):
-        judge = score_file(teacher)
+        reranker = score_file(teacher)
     elif is_cross_encoder(teacher):
-        judge = cross_encoder(teacher, device)
+        reranker = cross_encoder(teacher, device)
     else:
         dense = DenseEncoder(teacher, device=device, cache=cache, rough=True)
     texts = [document.full_text for document in documents]
@@ -147,7 +147,7 @@ def make_teacher(
         members.append(Ranker(_short(dense.folder.source), lambda queries: dense.encode(queries) @ held))
     name = f"{_short(teacher)} over what {' + '.join(member.name for member in members)} finds"
     return Teacher(
-        tuple(members), lambda queries: _product(student, queries, plain), judge, name if judge else ""
+        tuple(members), lambda queries: _product(student, queries, plain), reranker, name if reranker else ""
     )
 
 
@@ -167,7 +167,7 @@ def _short(source: str) -> str:
     return Path(source).name or source
 
 
-# -- judges ---------------------------------------------------------------------------------------
+# -- rerankers ------------------------------------------------------------------------------------
 
 
 def is_score_file(teacher: str) -> bool:
